@@ -1,0 +1,118 @@
+//! What can go wrong, sorted by what the caller can do about it.
+//!
+//! Every variant that speaks of a file names it; [`Error::Corrupt`] also names the section, the offset and both
+//! values, so that a report can be checked against `format-spec.md` with a hex dump in hand.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, by what the caller can do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no index at this path; `create` makes one, `open` never does.
+    #[error("{path}: not a twindex index: {why}")]
+    NotAnIndex {
+        /// The directory that was to be opened.
+        path: PathBuf,
+        /// What is missing there.
+        why: String,
+    },
+    /// Something stands where an index was to be created; nothing was changed.
+    #[error("{path}: already exists; open it, or choose another place")]
+    AlreadyExists {
+        /// The path in the way.
+        path: PathBuf,
+    },
+    /// Another writer, in this process or another, holds the index. Try again when it is done.
+    #[error("{path}: locked by another writer{holder}; an index has one writer at a time")]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// ` (process N)` where the holder has said so, otherwise empty.
+        holder: String,
+    },
+    /// The file is sound as far as this version can tell, but was written by a newer twindex or with a feature
+    /// that this build does not know. Use a newer version.
+    #[error("{path}: {field} is {found}, this version of twindex reads {supported}; use a newer version")]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// The field or feature bit that says so.
+        field: &'static str,
+        /// What the file says.
+        found: String,
+        /// What this version can read.
+        supported: String,
+    },
+    /// A sketch, an option or a segment made with parameters other than the index's.
+    #[error("parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters")]
+    ParamsMismatch {
+        /// The first parameter that differs, by its name in `params.rs`.
+        field: String,
+        /// The index's value.
+        index: String,
+        /// The caller's value.
+        given: String,
+    },
+    /// Bytes on disk are not what was written. Older data is untouched; `twindex verify` tells the extent.
+    #[error("{path}: damaged: {section} at offset {offset}: expected {expected}, found {found}")]
+    Corrupt {
+        /// The damaged file.
+        path: PathBuf,
+        /// The part of the file, in the words of `format-spec.md`.
+        section: &'static str,
+        /// The byte in the file at which the disagreement was noticed.
+        offset: u64,
+        /// What the format or the checksum asks for.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// The operating system refused. What was committed before is untouched.
+    #[error("{path}: cannot {op}: {source}")]
+    Io {
+        /// What was being done, as a verb.
+        op: &'static str,
+        /// The file it was done to.
+        path: PathBuf,
+        /// The operating system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// The caller asked for something that cannot be: an option out of range, a key of the wrong kind.
+    #[error("{0}")]
+    Invalid(String),
+    /// A stated limit of the format was reached; nothing wrapped and nothing was written.
+    #[error("{what}: {found} is over the limit of {limit}")]
+    Limit {
+        /// What is limited.
+        what: &'static str,
+        /// The limit, as `format-spec.md` states it.
+        limit: u64,
+        /// What was asked for.
+        found: u64,
+    },
+    /// An earlier write or sync of this writer failed. Its uncommitted batch is lost, what was committed stands;
+    /// drop the writer and take a new one.
+    #[error("{path}: the writer stopped after an earlier failure; reopen to go on from the last commit")]
+    Poisoned {
+        /// The index.
+        path: PathBuf,
+    },
+}
+
+impl Error {
+    pub(crate) fn io(op: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { op, path: path.to_owned(), source }
+    }
+
+    /// True where the bytes on disk, not the request, are at fault.
+    #[must_use]
+    pub fn is_corruption(&self) -> bool {
+        matches!(self, Self::Corrupt { .. })
+    }
+}
