@@ -49,7 +49,9 @@ pub enum Error {
         supported: String,
     },
     /// A sketch, an option or a segment made with parameters other than the index's.
-    #[error("parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters")]
+    #[error(
+        "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
+    )]
     ParamsMismatch {
         /// The first parameter that differs, by its name in `params.rs`.
         field: String,

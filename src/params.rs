@@ -278,7 +278,10 @@ impl<'a> Lines<'a> {
     fn value(&mut self, name: &'static str) -> Result<&'a str> {
         let line = self.rest.next().unwrap_or("");
         line.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).ok_or_else(|| {
-            Error::Invalid(format!("parameters: expected a line `{name}=...`, found `{}`", line.escape_debug()))
+            Error::Invalid(format!(
+                "parameters: expected a line `{name}=...`, found `{}`",
+                line.escape_debug()
+            ))
         })
     }
 

@@ -1,0 +1,185 @@
+//! The table of contents: which sections a segment has and where.
+//!
+//! One entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order in the
+//! file. Sections tile the file from the header on: each begins at the first multiple of 64 behind the one
+//! before, so that lengths determine offsets and nothing can overlap or hide between them.
+
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::header::HEADER_BYTES;
+use super::wire::{self, Fault};
+
+/// The kinds of sections. These numbers are for ever; 4 and 5 are kept for values and stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u16)]
+pub enum Kind {
+    /// The parameters' text.
+    Params = 1,
+    /// Keys in ascending order; a key's place is its document's ordinal.
+    Keys = 2,
+    /// For each ordinal the rank of its fingerprint.
+    Ranks = 3,
+    /// Table 1: the distinct fingerprints, sorted; a fingerprint's place is its rank.
+    Table = 6,
+    /// Tables 2 to 4 (the index): filters that lead into table 1.
+    FilterTable = 7,
+    /// For each rank its documents.
+    Postings = 8,
+    /// A band (the index, from 1): buckets of documents with equal minima.
+    Band = 9,
+    /// Stored signatures.
+    Signatures = 10,
+    /// A checksum for each page of all that stands before.
+    Checksums = 255,
+}
+
+impl Kind {
+    /// All kinds of this version.
+    pub const ALL: [Self; 9] = [
+        Self::Params,
+        Self::Keys,
+        Self::Ranks,
+        Self::Table,
+        Self::FilterTable,
+        Self::Postings,
+        Self::Band,
+        Self::Signatures,
+        Self::Checksums,
+    ];
+
+    /// The name in `format-spec.md`, in `stats` and in errors.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Params => "params",
+            Self::Keys => "keys",
+            Self::Ranks => "ranks",
+            Self::Table => "table",
+            Self::FilterTable => "filter table",
+            Self::Postings => "postings",
+            Self::Band => "band",
+            Self::Signatures => "signatures",
+            Self::Checksums => "checksums",
+        }
+    }
+
+    fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u16 == number)
+    }
+}
+
+/// An entry as it stands in the file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Entry {
+    /// A [`Kind`].
+    pub kind: U16,
+    /// Which of several of a kind: the table's or the band's number, otherwise 0.
+    pub index: U16,
+    /// How the section is coded; the section's part of the specification lists the codecs.
+    pub codec: U16,
+    /// Zero.
+    pub reserved: U16,
+    /// First byte in the file.
+    pub offset: U64,
+    /// Bytes, without the gap behind.
+    pub length: U64,
+    /// Entries: documents, fingerprints or pages; bytes for `params`.
+    pub rows: U64,
+}
+
+/// Length of an [`Entry`].
+pub const ENTRY_BYTES: usize = 32;
+const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
+
+/// A section, checked to lie within the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What it holds.
+    pub kind: Kind,
+    /// Which of several.
+    pub index: u16,
+    /// How.
+    pub codec: u16,
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Entries.
+    pub rows: u64,
+}
+
+impl Section {
+    /// The entry that stands for this section.
+    #[must_use]
+    pub fn entry(&self) -> Entry {
+        Entry {
+            kind: U16::new(self.kind as u16),
+            index: U16::new(self.index),
+            codec: U16::new(self.codec),
+            reserved: U16::ZERO,
+            offset: U64::new(self.offset),
+            length: U64::new(self.length),
+            rows: U64::new(self.rows),
+        }
+    }
+
+    /// First byte behind the section.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset + self.length
+    }
+}
+
+/// Reads the table of contents that begins at `start` in the file and checks it as a whole: known kinds, strictly
+/// ascending, tiling the bytes from the header up to `start`, the checksums last.
+///
+/// # Errors
+/// A [`Fault`] at an offset from `start`.
+pub fn read(bytes: &[u8], start: u64) -> Result<Vec<Section>, Fault> {
+    let entries: &[Entry] = wire::column(bytes)?;
+    let mut sections: Vec<Section> = Vec::with_capacity(entries.len());
+    let mut end = HEADER_BYTES as u64;
+    for (row, entry) in entries.iter().enumerate() {
+        let at = |field: u64| (row * ENTRY_BYTES) as u64 + field;
+        let kind = Kind::from_number(entry.kind.get())
+            .ok_or_else(|| Fault::new(at(0), "a known kind of section", entry.kind))?;
+        if entry.reserved.get() != 0 {
+            return Err(Fault::new(at(6), "zero", entry.reserved));
+        }
+        if let Some(last) = sections.last()
+            && (last.kind, last.index) >= (kind, entry.index.get())
+        {
+            let found = format!("{} {}", kind.name(), entry.index);
+            return Err(Fault::new(
+                at(0),
+                format!("a section after {} {}", last.kind.name(), last.index),
+                found,
+            ));
+        }
+        let offset = super::align(end);
+        if entry.offset.get() != offset {
+            return Err(Fault::new(at(8), format!("offset {offset}"), entry.offset));
+        }
+        end = offset
+            .checked_add(entry.length.get())
+            .filter(|&end| end <= start)
+            .ok_or_else(|| Fault::new(at(16), format!("a section that ends by {start}"), entry.length))?;
+        sections.push(Section {
+            kind,
+            index: entry.index.get(),
+            codec: entry.codec.get(),
+            offset,
+            length: entry.length.get(),
+            rows: entry.rows.get(),
+        });
+    }
+    if sections.last().map(|section| section.kind) != Some(Kind::Checksums) {
+        return Err(Fault::new(0, "the checksums as last section", "another or none"));
+    }
+    if super::align(end) != start {
+        return Err(Fault::new(0, format!("contents at {}", super::align(end)), start));
+    }
+    Ok(sections)
+}

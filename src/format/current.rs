@@ -1,0 +1,77 @@
+//! `CURRENT`: which manifest is the newest, and its digest.
+//!
+//! Without it, an index whose newest manifest was lost would open as the one before, without a word.
+//!
+//! ```text
+//!  0  header (role 3; its salt is the index's UUID)
+//! 64  generation 8   digest of the manifest's bytes 16   zero 4   checksum of 0..92, with the UUID as salt, at 0
+//! ```
+
+use zerocopy::little_endian::{U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::checksum::checksum;
+use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::wire::Fault;
+
+/// `CURRENT` as it stands in the file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Current {
+    /// Role [`Role::Current`], salt = UUID.
+    pub header: Header,
+    /// In the name of the newest manifest.
+    pub generation: U64,
+    /// [`super::manifest::Manifest::digest`] of it.
+    pub digest: U128,
+    /// Zero.
+    pub reserved: U32,
+    /// [`checksum`] of the bytes before it.
+    pub checksum: U32,
+}
+
+/// Length of the file.
+pub const CURRENT_BYTES: usize = 96;
+const _: () = assert!(size_of::<Current>() == CURRENT_BYTES);
+
+impl Current {
+    /// Points to a manifest.
+    #[must_use]
+    pub fn new(uuid: u128, params_digest: u128, generation: u64, digest: u128) -> Self {
+        let mut current = Self {
+            header: Header::new(Role::Current, uuid, params_digest),
+            generation: U64::new(generation),
+            digest: U128::new(digest),
+            reserved: U32::ZERO,
+            checksum: U32::ZERO,
+        };
+        current.checksum = U32::new(current.expected_checksum());
+        current
+    }
+
+    fn expected_checksum(&self) -> u32 {
+        checksum(self.header.salt.get(), 0, &self.as_bytes()[..CURRENT_BYTES - 4])
+    }
+
+    /// Reads and checks the file.
+    ///
+    /// # Errors
+    /// A [`Refusal`].
+    pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        Header::read(bytes, Role::Current)?;
+        let damaged = |offset, expected: String, found: String| {
+            Refusal::Damaged(Fault::new(HEADER_BYTES as u64 + offset, expected, found))
+        };
+        let current = Self::read_from_bytes(bytes)
+            .map_err(|_| damaged(0, format!("{CURRENT_BYTES} bytes"), format!("{}", bytes.len())))?;
+        let expected = current.expected_checksum();
+        if current.checksum.get() != expected {
+            let found = format!("{:08x}", current.checksum.get());
+            return Err(damaged(28, format!("checksum {expected:08x}"), found));
+        }
+        if current.reserved.get() != 0 {
+            return Err(damaged(24, "zero".into(), current.reserved.to_string()));
+        }
+        Ok(current)
+    }
+}

@@ -1,0 +1,153 @@
+//! The header: what a file is, at offset 0 of each file of an index.
+//!
+//! ```text
+//!  0  magic 89 54 57 58 0D 0A 1A 0A          8   version    10 role      11 fingerprint bits
+//! 12  incompatible features   16 read-only-compatible features   20 compatible features
+//! 24  salt (16 bytes)         40 parameters' digest (16 bytes)   56 reserved   60 checksum of 0..60
+//! ```
+
+use zerocopy::little_endian::{U16, U32, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::checksum::checksum;
+use super::wire::Fault;
+
+/// The first bytes of every file: a byte no text begins with, the name, and line ends that a transfer in text mode
+/// would change.
+pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
+/// Bits in a fingerprint.
+pub const FINGERPRINT_BITS: u8 = 64;
+
+/// What a file is for. These numbers are for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    /// `<n>.seg`
+    Segment = 1,
+    /// `MANIFEST-<generation>`
+    Manifest = 2,
+    /// `CURRENT`
+    Current = 3,
+}
+
+/// The header as it stands in the file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`]
+    pub magic: [u8; 8],
+    /// [`super::VERSION`]
+    pub version: U16,
+    /// A [`Role`].
+    pub role: u8,
+    /// [`FINGERPRINT_BITS`]
+    pub fingerprint_bits: u8,
+    /// Features without which the file cannot be read.
+    pub incompatible: U32,
+    /// Features without which the file cannot be extended.
+    pub read_only_compatible: U32,
+    /// Features that may be ignored.
+    pub compatible: U32,
+    /// Identity: of a segment the sum of its records' hashes and the parameters' digest; of a manifest or
+    /// `CURRENT` the index's UUID.
+    pub salt: U128,
+    /// [`crate::Params::digest`]
+    pub params_digest: U128,
+    /// Zero.
+    pub reserved: U32,
+    /// [`checksum`] of the bytes before it, with this salt, at offset 0.
+    pub checksum: U32,
+}
+
+/// Length of a [`Header`].
+pub const HEADER_BYTES: usize = 64;
+const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
+
+/// Why a header was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not what was written.
+    Damaged(Fault),
+    /// Of another version or with unknown features: field, found, supported.
+    Unsupported(&'static str, String, String),
+}
+
+impl Header {
+    /// A header of this version without features.
+    #[must_use]
+    pub fn new(role: Role, salt: u128, params_digest: u128) -> Self {
+        let mut header = Self {
+            magic: MAGIC,
+            version: U16::new(super::VERSION),
+            role: role as u8,
+            fingerprint_bits: FINGERPRINT_BITS,
+            incompatible: U32::ZERO,
+            read_only_compatible: U32::ZERO,
+            compatible: U32::ZERO,
+            salt: U128::new(salt),
+            params_digest: U128::new(params_digest),
+            reserved: U32::ZERO,
+            checksum: U32::ZERO,
+        };
+        header.checksum = U32::new(header.expected_checksum());
+        header
+    }
+
+    fn expected_checksum(&self) -> u32 {
+        checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
+    }
+
+    /// Reads and checks a header of a file that should have this role.
+    ///
+    /// The magic and the checksum come first: only then do the version and the features mean what they say, so
+    /// that a flipped bit is never reported as a newer version.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn read(bytes: &[u8], role: Role) -> Result<Self, Refusal> {
+        let damaged = |offset, expected: &str, found: String| {
+            Err(Refusal::Damaged(Fault::new(offset, expected, found)))
+        };
+        let Ok((header, _)) = Self::read_from_prefix(bytes) else {
+            return damaged(0, "a header of 64 bytes", format!("{} bytes", bytes.len()));
+        };
+        if header.magic != MAGIC {
+            return damaged(0, "the magic of a twindex file", format!("{:02x?}", header.magic));
+        }
+        let expected = header.expected_checksum();
+        if header.checksum.get() != expected {
+            return damaged(
+                60,
+                &format!("checksum {expected:08x}"),
+                format!("{:08x}", header.checksum.get()),
+            );
+        }
+        let unsupported =
+            |field, found: String, supported: String| Err(Refusal::Unsupported(field, found, supported));
+        if header.version.get() != super::VERSION {
+            return unsupported("format version", header.version.to_string(), super::VERSION.to_string());
+        }
+        for (field, bits) in [
+            ("incompatible feature set", header.incompatible),
+            ("read-only-compatible feature set", header.read_only_compatible),
+        ] {
+            if bits.get() != 0 {
+                return unsupported(field, format!("{:#x}", bits.get()), "none".into());
+            }
+        }
+        if header.fingerprint_bits != FINGERPRINT_BITS {
+            return unsupported(
+                "fingerprint width",
+                header.fingerprint_bits.to_string(),
+                FINGERPRINT_BITS.to_string(),
+            );
+        }
+        if header.role != role as u8 {
+            return damaged(10, &format!("role {} ({role:?})", role as u8), header.role.to_string());
+        }
+        if header.reserved.get() != 0 {
+            return damaged(56, "zero", header.reserved.to_string());
+        }
+        Ok(header)
+    }
+}

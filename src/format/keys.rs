@@ -1,0 +1,277 @@
+//! The keys section: the documents' keys in ascending order. A key's place is its document's ordinal.
+//!
+//! *Codec 1, frame* (keys are `u64`): a head of 16 bytes, the smallest key and a width from 0 to 8 bytes; then for
+//! each key its difference from the smallest in that many bytes. Width 0 says that keys are consecutive, and then
+//! nothing follows: the keys of raw fingerprints, which are positions, cost nothing.
+//!
+//! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. First the offset of each group in the data, and
+//! the data's length, 8 bytes each; then the data. A group begins with a whole key (length, bytes); each further
+//! key says how many bytes it shares with the one before, how many follow, and those. Lengths are LEB128.
+
+use std::ops::Range;
+
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::KEY_BYTES_MAX;
+use super::wire::{self, Fault};
+
+/// Codec of `u64` keys.
+pub const CODEC_FRAME: u16 = 1;
+/// Codec of byte keys.
+pub const CODEC_FRONT: u16 = 2;
+/// Keys in a group of [`CODEC_FRONT`].
+pub const GROUP: u64 = 16;
+
+/// The head of [`CODEC_FRAME`].
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct FrameHead {
+    /// The smallest key.
+    pub base: U64,
+    /// Bytes of a difference.
+    pub width: u8,
+    /// Zero.
+    pub reserved: [u8; 7],
+}
+
+/// Length of a [`FrameHead`].
+pub const FRAME_HEAD_BYTES: u64 = 16;
+const _: () = assert!(size_of::<FrameHead>() as u64 == FRAME_HEAD_BYTES);
+
+/// The frame of `u64` keys that stand in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The smallest key.
+    pub base: u64,
+    /// Bytes of a difference; 0 where keys are consecutive.
+    pub width: u64,
+}
+
+impl Frame {
+    /// The frame for these keys.
+    #[must_use]
+    pub fn of(keys: &[u64]) -> Self {
+        let (Some(&base), Some(&last)) = (keys.first(), keys.last()) else {
+            return Self { base: 0, width: 0 };
+        };
+        let span = last - base;
+        let width =
+            if span == keys.len() as u64 - 1 { 0 } else { u64::from(64 - span.leading_zeros()).div_ceil(8) };
+        Self { base, width }
+    }
+
+    /// The head to write.
+    #[must_use]
+    pub fn head(&self) -> FrameHead {
+        FrameHead { base: U64::new(self.base), width: self.width as u8, reserved: [0; 7] }
+    }
+
+    /// Reads the head of a section of `length` bytes for `rows` keys.
+    ///
+    /// # Errors
+    /// A [`Fault`] where width, length and rows disagree.
+    pub fn read(head: &[u8], length: u64, rows: u64) -> Result<Self, Fault> {
+        let head = FrameHead::read_from_bytes(head)
+            .map_err(|_| Fault::new(0, "a head of 16 bytes", format!("{} bytes", head.len())))?;
+        let width = u64::from(head.width);
+        if width > 8 || head.reserved != [0; 7] {
+            return Err(Fault::new(
+                8,
+                "a width of 0 to 8 and zeros",
+                format!("{:02x?}", &head.as_bytes()[8..]),
+            ));
+        }
+        if rows.checked_mul(width).and_then(|bytes| bytes.checked_add(FRAME_HEAD_BYTES)) != Some(length) {
+            return Err(Fault::new(8, format!("{rows} keys of {width} bytes"), format!("{length} bytes")));
+        }
+        if width == 0 && head.base.get().checked_add(rows.saturating_sub(1)).is_none() {
+            return Err(Fault::new(0, format!("room for {rows} consecutive keys"), head.base));
+        }
+        Ok(Self { base: head.base.get(), width })
+    }
+
+    /// Where the key of `ordinal` stands in the section.
+    #[must_use]
+    pub fn range(&self, ordinal: u64) -> Range<u64> {
+        let start = FRAME_HEAD_BYTES + ordinal * self.width;
+        start..start + self.width
+    }
+
+    /// The key whose bytes these are.
+    ///
+    /// # Errors
+    /// A [`Fault`] where the key would not fit 64 bits.
+    pub fn decode(&self, ordinal: u64, difference: &[u8]) -> Result<u64, Fault> {
+        let mut bytes = [0; 8];
+        bytes[..difference.len()].copy_from_slice(difference);
+        let difference = if self.width == 0 { ordinal } else { u64::from_le_bytes(bytes) };
+        let at = self.range(ordinal).start;
+        self.base.checked_add(difference).ok_or_else(|| Fault::new(at, "a key of 64 bits", "a larger one"))
+    }
+}
+
+/// Groups of `rows` front-coded keys.
+#[must_use]
+pub fn groups(rows: u64) -> u64 {
+    rows.div_ceil(GROUP)
+}
+
+/// Where the offset of group `group` and the next one's stand in the section.
+#[must_use]
+pub fn group_offsets(group: u64) -> Range<u64> {
+    group * 8..group * 8 + 16
+}
+
+/// Where a group stands in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
+///
+/// # Errors
+/// A [`Fault`] where the offsets are not in order or point outside.
+pub fn group_range(offsets: &[u8], group: u64, length: u64, rows: u64) -> Result<Range<u64>, Fault> {
+    let fault = |found: String| Fault::new(group * 8, "ascending offsets within the section", found);
+    let pair: &[U64] = wire::column(offsets)?;
+    let [start, end] = pair else { return Err(fault(format!("{} offsets", pair.len()))) };
+    let data = groups(rows) * 8 + 8;
+    let (start, end) = (start.get(), end.get());
+    if start >= end || end > length.saturating_sub(data) || (group == 0 && start != 0) {
+        return Err(fault(format!("{start} and {end}")));
+    }
+    Ok(data + start..data + end)
+}
+
+/// Decodes the group that begins with key `first`, handing each key and its ordinal to `each` until that returns
+/// false. Checks that keys are not empty, not too long and ascend.
+///
+/// # Errors
+/// A [`Fault`] at an offset in the group.
+pub fn decode_group(
+    group: &[u8],
+    first: u64,
+    rows: u64,
+    mut each: impl FnMut(u64, &[u8]) -> bool,
+) -> Result<(), Fault> {
+    let last = rows.min(first + GROUP);
+    let (mut at, mut key, mut previous) = (0, Vec::new(), Vec::new());
+    for ordinal in first..last {
+        let start = at as u64;
+        let shared = if ordinal == first { 0 } else { wire::take_varint(group, &mut at, "shared length")? };
+        let more = wire::take_varint(group, &mut at, "length")?;
+        let rest = group
+            .get(at..at + more)
+            .ok_or_else(|| Fault::new(start, format!("{more} bytes of key"), "fewer"))?;
+        at += more;
+        std::mem::swap(&mut key, &mut previous);
+        let prefix = previous
+            .get(..shared)
+            .ok_or_else(|| Fault::new(start, format!("at most {} shared bytes", previous.len()), shared))?;
+        key.clear();
+        key.extend_from_slice(prefix);
+        key.extend_from_slice(rest);
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return Err(Fault::new(start, "a key of 1 to 65535 bytes", key.len()));
+        }
+        if ordinal > first && key <= previous {
+            return Err(Fault::new(start, "keys in ascending order", String::from_utf8_lossy(&key)));
+        }
+        if !each(ordinal, &key) {
+            return Ok(());
+        }
+    }
+    if at != group.len() {
+        return Err(Fault::new(
+            at as u64,
+            "the end of the group",
+            format!("{} more bytes", group.len() - at),
+        ));
+    }
+    Ok(())
+}
+
+/// The whole section for these keys, which ascend.
+#[must_use]
+pub fn encode_front<'a>(keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let (mut data, mut previous): (Vec<u8>, &[u8]) = (Vec::new(), &[]);
+    let mut offsets: Vec<u64> = Vec::with_capacity(keys.len().div_ceil(GROUP as usize) + 1);
+    for (ordinal, key) in keys.enumerate() {
+        debug_assert!(previous < key && key.len() <= KEY_BYTES_MAX);
+        let shared = if ordinal as u64 % GROUP == 0 {
+            offsets.push(data.len() as u64);
+            0
+        } else {
+            let shared = previous.iter().zip(key).take_while(|(a, b)| a == b).count();
+            wire::put_varint(&mut data, shared as u32);
+            shared
+        };
+        wire::put_varint(&mut data, (key.len() - shared) as u32);
+        data.extend_from_slice(&key[shared..]);
+        previous = key;
+    }
+    offsets.push(data.len() as u64);
+    let mut section: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    section.append(&mut data);
+    section
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_keys_cost_nothing_and_others_no_more_than_their_span() {
+        for (keys, width) in [
+            (&[][..], 0),
+            (&[7], 0),
+            (&[7, 8, 9], 0),
+            (&[0, 255], 1),
+            (&[0, 256], 2),
+            (&[1, 3, u64::MAX], 8),
+            (&[0, 1, u64::MAX], 8),
+        ] {
+            let frame = Frame::of(keys);
+            assert_eq!(frame.width, width, "{keys:?}");
+            let length = FRAME_HEAD_BYTES + width * keys.len() as u64;
+            assert_eq!(Frame::read(frame.head().as_bytes(), length, keys.len() as u64), Ok(frame));
+            for (ordinal, &key) in keys.iter().enumerate() {
+                let bytes = (key - frame.base).to_le_bytes();
+                assert_eq!(frame.decode(ordinal as u64, &bytes[..width as usize]), Ok(key));
+            }
+        }
+    }
+
+    #[test]
+    fn front_coded_keys_come_back_group_by_group() {
+        let mut keys: Vec<Vec<u8>> =
+            (0..100).map(|i| format!("https://example.org/{i:04}/page").into_bytes()).collect();
+        keys.push(vec![0xFF; KEY_BYTES_MAX]);
+        let section = encode_front(keys.iter().map(Vec::as_slice));
+        let rows = keys.len() as u64;
+        let mut back = Vec::new();
+        for group in 0..groups(rows) {
+            let offsets = group_offsets(group);
+            let offsets = &section[offsets.start as usize..offsets.end as usize];
+            let range = group_range(offsets, group, section.len() as u64, rows).unwrap();
+            let bytes = &section[range.start as usize..range.end as usize];
+            decode_group(bytes, group * GROUP, rows, |_, key| {
+                back.push(key.to_vec());
+                true
+            })
+            .unwrap();
+        }
+        assert_eq!(back, keys);
+    }
+
+    #[test]
+    fn a_group_that_lies_is_refused() {
+        for (bytes, what) in [
+            (&[1, b'a', 2, 1, b'b'][..], "shared"),
+            (&[1, b'b', 0, 1, b'a'], "ascending"),
+            (&[1, b'a', 1, 0], "ascending"),
+            (&[0], "1 to 65535"),
+            (&[9, b'a'], "9 bytes"),
+            (&[1, b'a', 1, 1, b'b', 0], "end of the group"),
+        ] {
+            let error = decode_group(bytes, 0, 2, |_, _| true).unwrap_err();
+            assert!(error.expected.contains(what), "{bytes:?}: {error:?}");
+        }
+    }
+}

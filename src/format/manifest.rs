@@ -1,0 +1,267 @@
+//! The manifest: what an index consists of at one generation.
+//!
+//! ```text
+//!  0  header (role 2; its salt is the index's UUID)
+//! 64  generation 8   next segment number 8   length of the parameters 4   segments 4
+//! 88  parameters' text
+//!     for each segment, numbers ascending:
+//!       number 8   file length 8   digest 16   salt 16   documents 8   length of the deletes 4
+//!       deletes: the ordinals that are no longer live, as a roaring bitmap (portable format); nothing if none
+//!     checksum of all bytes before it, with the UUID as salt, at offset 0
+//! ```
+
+use byteorder::{LittleEndian, ReadBytesExt, WriteBytesExt};
+use roaring::RoaringBitmap;
+use xxhash_rust::xxh3::xxh3_128;
+use zerocopy::IntoBytes;
+
+use super::checksum::checksum;
+use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::wire::{self, Fault};
+use super::{DOCUMENTS_MAX, VERSION};
+use crate::params::Params;
+
+/// The most segments an index has.
+pub const SEGMENTS_MAX: u32 = 1 << 16;
+/// The longest parameters' text.
+pub const PARAMS_BYTES_MAX: u32 = 1 << 16;
+
+/// The content of a manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// Chosen at random when the index was created.
+    pub uuid: u128,
+    /// 1 for the first, one more with each commit.
+    pub generation: u64,
+    /// The number the next segment will have; numbers are never used twice.
+    pub next_segment: u64,
+    /// The index's parameters.
+    pub params: Params,
+    /// Its segments, numbers ascending: later ones replace keys of earlier ones.
+    pub segments: Vec<SegmentEntry>,
+}
+
+/// A segment, as the manifest knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentEntry {
+    /// In the file's name.
+    pub number: u64,
+    /// Of the file.
+    pub length: u64,
+    /// Of the file: [`crate::segment::Segment::digest`].
+    pub digest: u128,
+    /// In its header.
+    pub salt: u128,
+    /// In it, deleted ones included.
+    pub documents: u64,
+    /// Ordinals whose documents were deleted or replaced since.
+    pub deleted: RoaringBitmap,
+}
+
+impl Manifest {
+    /// The bytes of the file.
+    ///
+    /// # Panics
+    /// Never: writing to a `Vec` does not fail.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        self.try_encode().expect("writing to a Vec does not fail")
+    }
+
+    fn try_encode(&self) -> std::io::Result<Vec<u8>> {
+        let params = self.params.encode();
+        let mut out = Header::new(Role::Manifest, self.uuid, self.params.digest()).as_bytes().to_vec();
+        out.write_u64::<LittleEndian>(self.generation)?;
+        out.write_u64::<LittleEndian>(self.next_segment)?;
+        out.write_u32::<LittleEndian>(params.len() as u32)?;
+        out.write_u32::<LittleEndian>(self.segments.len() as u32)?;
+        out.extend_from_slice(params.as_bytes());
+        for segment in &self.segments {
+            out.write_u64::<LittleEndian>(segment.number)?;
+            out.write_u64::<LittleEndian>(segment.length)?;
+            out.write_u128::<LittleEndian>(segment.digest)?;
+            out.write_u128::<LittleEndian>(segment.salt)?;
+            out.write_u64::<LittleEndian>(segment.documents)?;
+            if segment.deleted.is_empty() {
+                out.write_u32::<LittleEndian>(0)?;
+            } else {
+                out.write_u32::<LittleEndian>(segment.deleted.serialized_size() as u32)?;
+                segment.deleted.serialize_into(&mut out)?;
+            }
+        }
+        out.write_u32::<LittleEndian>(checksum(self.uuid, 0, &out))?;
+        Ok(out)
+    }
+
+    /// Identifies the bytes of a manifest, for `CURRENT`.
+    #[must_use]
+    pub fn digest(bytes: &[u8]) -> u128 {
+        xxh3_128(bytes)
+    }
+
+    /// Reads a manifest: header, checksum, then every field against its range.
+    ///
+    /// # Errors
+    /// A [`Refusal`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+        let header = Header::read(bytes, Role::Manifest)?;
+        Self::decode_body(bytes, &header).map_err(Refusal::Damaged)
+    }
+
+    fn decode_body(bytes: &[u8], header: &Header) -> Result<Self, Fault> {
+        let uuid = header.salt.get();
+        let end = bytes.len().saturating_sub(4).max(HEADER_BYTES);
+        let (body, mut tail) = wire::split(bytes, end as u64, "manifest")?;
+        let mut reader = Reader { bytes: body, at: HEADER_BYTES };
+        let found = tail.read_u32::<LittleEndian>().map_err(|_| reader.fault("a checksum", "the end"))?;
+        let expected = checksum(uuid, 0, body);
+        if found != expected {
+            return Err(Fault::new(end as u64, format!("checksum {expected:08x}"), format!("{found:08x}")));
+        }
+        let generation = reader.number("generation", ReadBytesExt::read_u64::<LittleEndian>)?;
+        let next_segment = reader.number("next segment", ReadBytesExt::read_u64::<LittleEndian>)?;
+        let params_length = reader.number("parameters' length", ReadBytesExt::read_u32::<LittleEndian>)?;
+        let segment_count = reader.number("segments", ReadBytesExt::read_u32::<LittleEndian>)?;
+        if params_length > PARAMS_BYTES_MAX || segment_count > SEGMENTS_MAX {
+            let found = format!("{params_length} and {segment_count}");
+            return Err(
+                reader.fault(&format!("at most {PARAMS_BYTES_MAX} bytes, {SEGMENTS_MAX} segments"), &found)
+            );
+        }
+        let text = reader.take(params_length as usize, "parameters")?;
+        let params = std::str::from_utf8(text)
+            .ok()
+            .and_then(|text| Params::decode(text).ok())
+            .ok_or_else(|| reader.fault(&format!("parameters of format {VERSION}"), "others"))?;
+        if params.digest() != header.params_digest.get() {
+            return Err(reader.fault("the parameters of the digest in the header", "others"));
+        }
+        let mut segments: Vec<SegmentEntry> = Vec::new();
+        for _ in 0..segment_count {
+            let segment = reader.segment()?;
+            let least = segments.last().map_or(0, |last| last.number + 1);
+            if segment.number < least || segment.number >= next_segment {
+                let expected = format!("a segment number from {least} to below {next_segment}");
+                return Err(reader.fault(&expected, &segment.number.to_string()));
+            }
+            segments.push(segment);
+        }
+        if reader.at != body.len() {
+            return Err(reader.fault("the end", &format!("{} more bytes", body.len() - reader.at)));
+        }
+        Ok(Self { uuid, generation, next_segment, params, segments })
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn fault(&self, expected: &str, found: &str) -> Fault {
+        Fault::new(self.at as u64, expected, found)
+    }
+
+    fn take(&mut self, length: usize, what: &str) -> Result<&'a [u8], Fault> {
+        let taken = self.at.checked_add(length).and_then(|end| self.bytes.get(self.at..end));
+        let taken = taken.ok_or_else(|| self.fault(&format!("{length} bytes of {what}"), "the end"))?;
+        self.at += length;
+        Ok(taken)
+    }
+
+    fn number<T>(
+        &mut self,
+        what: &str,
+        read: impl Fn(&mut &'a [u8]) -> std::io::Result<T>,
+    ) -> Result<T, Fault> {
+        let mut bytes = self.take(size_of::<T>(), what)?;
+        read(&mut bytes).map_err(|_| self.fault(what, "the end"))
+    }
+
+    fn segment(&mut self) -> Result<SegmentEntry, Fault> {
+        let number = self.number("segment number", ReadBytesExt::read_u64::<LittleEndian>)?;
+        let length = self.number("segment length", ReadBytesExt::read_u64::<LittleEndian>)?;
+        let digest = self.number("segment digest", ReadBytesExt::read_u128::<LittleEndian>)?;
+        let salt = self.number("segment salt", ReadBytesExt::read_u128::<LittleEndian>)?;
+        let documents = self.number("documents", ReadBytesExt::read_u64::<LittleEndian>)?;
+        if documents > DOCUMENTS_MAX {
+            return Err(self.fault(&format!("at most {DOCUMENTS_MAX} documents"), &documents.to_string()));
+        }
+        let deleted_bytes = self.number("length of the deletes", ReadBytesExt::read_u32::<LittleEndian>)?;
+        let start = self.at;
+        let mut bytes = self.take(deleted_bytes as usize, "deletes")?;
+        let mut deleted = RoaringBitmap::new();
+        if deleted_bytes > 0 {
+            deleted = RoaringBitmap::deserialize_from(&mut bytes)
+                .map_err(|error| Fault::new(start as u64, "a roaring bitmap", error))?;
+            let last = deleted.max().map(u64::from);
+            if !bytes.is_empty() || last.is_none_or(|last| last >= documents) {
+                return Err(Fault::new(
+                    start as u64,
+                    format!("deletes below {documents}"),
+                    format!("{last:?}"),
+                ));
+            }
+        }
+        Ok(SegmentEntry { number, length, digest, salt, documents, deleted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let params = Params::builder().words(5).simhash(3).build().unwrap();
+        let entry = |number, deleted: &[u32]| SegmentEntry {
+            number,
+            length: 1000 + number,
+            digest: 7,
+            salt: 8,
+            documents: 100,
+            deleted: deleted.iter().collect(),
+        };
+        Manifest {
+            uuid: 0x1234,
+            generation: 5,
+            next_segment: 9,
+            params,
+            segments: vec![entry(1, &[]), entry(4, &[3, 99])],
+        }
+    }
+
+    #[test]
+    fn a_manifest_comes_back() {
+        let bytes = manifest().encode();
+        assert_eq!(Manifest::decode(&bytes), Ok(manifest()));
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let bytes = manifest().encode();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Manifest::decode(&damaged).is_err(), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(Manifest::decode(&bytes[..length]).is_err(), "length {length}");
+        }
+    }
+
+    #[test]
+    fn a_sound_checksum_over_lying_fields_is_refused() {
+        let lies: [fn(&mut Manifest); 4] = [
+            |m| m.next_segment = 4,
+            |m| m.segments.swap(0, 1),
+            |m| m.segments[0].documents = DOCUMENTS_MAX + 1,
+            |m| m.segments[1].documents = 99,
+        ];
+        for (case, lie) in lies.into_iter().enumerate() {
+            let mut lying = manifest();
+            lie(&mut lying);
+            assert!(matches!(Manifest::decode(&lying.encode()), Err(Refusal::Damaged(_))), "case {case}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Every byte on disk.
+//!
+//! One file for each part of `format-spec.md`, in its order and under its names. This module opens nothing and is
+//! the only place that turns bytes into integers; nothing here allocates in proportion to a length that has not
+//! been checked against the bytes that are really there.
+//!
+//! ```text
+//! segment file
+//! ┌────────┬──────────┬───┬──────────┬───────────┬───────────────────┬────────┐
+//! │ header │ section  │ … │ section  │ checksums │ table of contents │ footer │
+//! └────────┴──────────┴───┴──────────┴───────────┴───────────────────┴────────┘
+//!   each part begins at a multiple of 64; the gaps are zero
+//! ```
+
+pub mod bands;
+pub mod checksum;
+pub mod contents;
+pub mod current;
+pub mod footer;
+pub mod header;
+pub mod keys;
+pub mod manifest;
+pub mod postings;
+pub mod ranks;
+pub mod signatures;
+pub mod table;
+pub mod wire;
+
+/// The version of the format this crate reads and writes.
+pub const VERSION: u16 = 1;
+/// Parts of a file begin at multiples of this.
+pub const ALIGNMENT: u64 = 64;
+/// The most documents a segment holds.
+pub const DOCUMENTS_MAX: u64 = 1 << 30;
+/// The longest byte key.
+pub const KEY_BYTES_MAX: usize = 65_535;
+
+/// The next multiple of [`ALIGNMENT`].
+#[must_use]
+pub fn align(offset: u64) -> u64 {
+    offset.next_multiple_of(ALIGNMENT)
+}

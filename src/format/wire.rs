@@ -1,0 +1,113 @@
+//! Bytes that nobody vouches for, and numbers.
+//!
+//! Columns on disk are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types give
+//! views of them without copying and without `unsafe`. A [`Fault`] is what a decoder reports: where in its part,
+//! what it expected, what it found; the segment adds the file's name.
+
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
+
+/// A disagreement between bytes and the format, at an offset in the part being decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Bytes from the start of the part.
+    pub offset: u64,
+    /// What the format asks for.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl Fault {
+    /// A disagreement at `offset` of the part.
+    pub fn new(offset: u64, expected: impl Into<String>, found: impl ToString) -> Self {
+        Self { offset, expected: expected.into(), found: found.to_string() }
+    }
+}
+
+/// Sees `bytes` as an array of `T`.
+///
+/// # Errors
+/// A [`Fault`] where the length is no multiple of `T`'s size.
+pub fn column<T>(bytes: &[u8]) -> Result<&[T], Fault>
+where
+    T: FromBytes + Immutable + KnownLayout + Unaligned,
+{
+    <[T]>::ref_from_bytes(bytes).map_err(|_| {
+        Fault::new(0, format!("a multiple of {} bytes", size_of::<T>()), format!("{} bytes", bytes.len()))
+    })
+}
+
+/// Splits off the first `length` bytes.
+///
+/// # Errors
+/// A [`Fault`] naming `what` where there are fewer.
+pub fn split<'a>(bytes: &'a [u8], length: u64, what: &str) -> Result<(&'a [u8], &'a [u8]), Fault> {
+    usize::try_from(length)
+        .ok()
+        .and_then(|length| bytes.split_at_checked(length))
+        .ok_or_else(|| Fault::new(0, format!("{length} bytes of {what}"), format!("{} bytes", bytes.len())))
+}
+
+/// Reads a little-endian number of at most 2 bytes; 0 for none.
+#[inline(always)]
+#[must_use]
+pub fn short(bytes: &[u8]) -> u16 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u16::from(byte))
+}
+
+/// Appends `value` in as few bytes as LEB128 needs.
+pub fn put_varint(out: &mut Vec<u8>, mut value: u32) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Reads a LEB128 number of at most 16 bits at `*at`, and moves `*at` behind it.
+///
+/// # Errors
+/// A [`Fault`] for an end of the bytes, a number over 16 bits, or a longer spelling than [`put_varint`]'s.
+pub fn take_varint(bytes: &[u8], at: &mut usize, what: &str) -> Result<usize, Fault> {
+    let start = *at;
+    let mut value = 0_u32;
+    for shift in [0, 7, 14] {
+        let byte = *bytes
+            .get(*at)
+            .ok_or_else(|| Fault::new(start as u64, format!("a {what}"), "the end of the section"))?;
+        *at += 1;
+        value |= u32::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            if value > 0xFFFF || (byte == 0 && shift > 0) {
+                break;
+            }
+            return Ok(value as usize);
+        }
+    }
+    Err(Fault::new(start as u64, format!("a {what} of at most 65535, shortest form"), format!("{value:#x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_come_back_and_have_one_spelling() {
+        for value in [0, 1, 127, 128, 300, 16_383, 16_384, 65_535] {
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            let mut at = 0;
+            assert_eq!(take_varint(&bytes, &mut at, "length"), Ok(value as usize));
+            assert_eq!(at, bytes.len());
+        }
+        for bad in [&[0x80, 0x00][..], &[0xFF, 0xFF, 0x04], &[0x80, 0x80, 0x80, 0x00], &[0x80], &[]] {
+            assert!(take_varint(bad, &mut 0, "length").is_err(), "{bad:x?}");
+        }
+    }
+
+    #[test]
+    fn a_column_of_a_broken_length_is_refused() {
+        assert!(column::<zerocopy::little_endian::U32>(&[0; 7]).is_err());
+        assert_eq!(column::<zerocopy::little_endian::U32>(&[1, 0, 0, 0]).unwrap()[0].get(), 1);
+    }
+}

@@ -1,0 +1,107 @@
+//! A document's key: a `u64`, or bytes.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+use crate::format::KEY_BYTES_MAX;
+use crate::params::KeyKind;
+
+/// A borrowed key. Made from a `u64`, a `&str` or a `&[u8]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key<'a> {
+    /// Of an index of `u64` keys.
+    U64(u64),
+    /// Of an index of byte keys: 1 to 65,535 bytes.
+    Bytes(&'a [u8]),
+}
+
+impl Key<'_> {
+    /// Refuses a key that an index of this kind cannot hold.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for another kind or an empty key, [`crate::Error::Limit`] for a long one.
+    pub fn check(&self, kind: KeyKind) -> Result<()> {
+        match (self, kind) {
+            (Self::U64(_), KeyKind::U64) => Ok(()),
+            (Self::Bytes(bytes), KeyKind::Bytes) => match bytes.len() {
+                0 => Err(Error::Invalid("a key is 1 to 65535 bytes long, this one is empty".into())),
+                1..=KEY_BYTES_MAX => Ok(()),
+                found => Err(Error::Limit {
+                    what: "bytes of a key",
+                    limit: KEY_BYTES_MAX as u64,
+                    found: found as u64,
+                }),
+            },
+            (Self::U64(key), KeyKind::Bytes) => {
+                Err(Error::Invalid(format!("this index has byte keys; {key} was given as a number")))
+            }
+            (Self::Bytes(key), KeyKind::U64) => Err(Error::Invalid(format!(
+                "this index has u64 keys; `{}` was given as bytes",
+                String::from_utf8_lossy(key).escape_debug()
+            ))),
+        }
+    }
+
+    /// The same key, owned.
+    #[must_use]
+    pub fn to_owned(&self) -> KeyBuf {
+        match self {
+            Self::U64(key) => KeyBuf::U64(*key),
+            Self::Bytes(key) => KeyBuf::Bytes((*key).into()),
+        }
+    }
+}
+
+impl From<u64> for Key<'_> {
+    fn from(key: u64) -> Self {
+        Self::U64(key)
+    }
+}
+
+impl<'a> From<&'a str> for Key<'a> {
+    fn from(key: &'a str) -> Self {
+        Self::Bytes(key.as_bytes())
+    }
+}
+
+impl<'a> From<&'a [u8]> for Key<'a> {
+    fn from(key: &'a [u8]) -> Self {
+        Self::Bytes(key)
+    }
+}
+
+impl<'a> From<&'a KeyBuf> for Key<'a> {
+    fn from(key: &'a KeyBuf) -> Self {
+        key.as_key()
+    }
+}
+
+/// An owned key. Orders as keys do in an index: numbers by value, bytes bytewise.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyBuf {
+    /// Of an index of `u64` keys.
+    U64(u64),
+    /// Of an index of byte keys.
+    Bytes(Box<[u8]>),
+}
+
+impl KeyBuf {
+    /// The same key, borrowed.
+    #[must_use]
+    pub fn as_key(&self) -> Key<'_> {
+        match self {
+            Self::U64(key) => Key::U64(*key),
+            Self::Bytes(key) => Key::Bytes(key),
+        }
+    }
+}
+
+/// Numbers in decimal; bytes as text, what is not UTF-8 replaced.
+impl fmt::Display for KeyBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::U64(key) => key.fmt(f),
+            Self::Bytes(key) => String::from_utf8_lossy(key).fmt(f),
+        }
+    }
+}

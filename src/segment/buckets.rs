@@ -1,0 +1,132 @@
+//! Band buckets: which documents share the hash of a group of minima?
+
+use std::ops::Range;
+
+use super::open::Segment;
+use crate::error::Result;
+use crate::format::bands::{self, Band, BandEntry};
+use crate::format::contents::Section;
+use crate::format::signatures;
+use crate::format::wire::Fault;
+
+impl Segment {
+    /// Hands the ordinals of the documents whose feature in band `band` (from 0) has the same stored bits as
+    /// `feature` to `each`, ascending. Candidates only: 32 bits of the feature are stored.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
+        let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
+        let key = bands::key(feature);
+        let rows = self.bucket(section, layout.directory, layout.prefix(key))?;
+        let bytes = self.read(section, layout.entries(&rows))?;
+        let tag = layout.tag(key);
+        // Entries ascend by tag; a bucket is a handful of entries unless it is hot.
+        let width = layout.entry_bytes as usize;
+        let count = bytes.len() / width;
+        let mut low = 0;
+        let mut high = count;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let entry = layout.decode(&bytes[middle * width..][..width]).next();
+            if entry.is_some_and(|entry| entry.tag < tag) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        for entry in layout.decode(&bytes[low * width..]).take_while(|entry| entry.tag == tag) {
+            self.check_ordinal(section, layout, &rows, entry)?;
+            each(entry.ordinal);
+        }
+        Ok(())
+    }
+
+    /// Hands each group of two or more documents with the same band key to `each`, in the order of keys: the key
+    /// and the ordinals, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    pub fn for_each_bucket(
+        &self,
+        band: usize,
+        mut each: impl FnMut(u32, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let mut group: Vec<u32> = Vec::new();
+        let mut group_key = 0;
+        self.for_each_band_entry(band, |key, ordinal| {
+            if key != group_key {
+                if group.len() > 1 {
+                    each(group_key, &group)?;
+                }
+                group.clear();
+                group_key = key;
+            }
+            group.push(ordinal);
+            Ok(())
+        })?;
+        if group.len() > 1 {
+            each(group_key, &group)?;
+        }
+        Ok(())
+    }
+
+    /// Hands each entry of a band to `each`: band key and ordinal, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    pub fn for_each_band_entry(
+        &self,
+        band: usize,
+        mut each: impl FnMut(u32, u32) -> Result<()>,
+    ) -> Result<()> {
+        let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
+        for prefix in 0..1_u32 << layout.directory.bits {
+            let rows = self.bucket(section, layout.directory, prefix as u16)?;
+            let bytes = self.read(section, layout.entries(&rows))?;
+            for entry in layout.decode(bytes) {
+                self.check_ordinal(section, layout, &rows, entry)?;
+                each(layout.key(prefix as u16, entry.tag), entry.ordinal)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_ordinal(
+        &self,
+        section: &Section,
+        layout: &Band,
+        rows: &Range<u64>,
+        entry: BandEntry,
+    ) -> Result<()> {
+        if u64::from(entry.ordinal) < self.documents() {
+            return Ok(());
+        }
+        let expected = format!("an ordinal below {}", self.documents());
+        Err(self.corrupt_at(section, Fault::new(layout.entries(rows).start, expected, entry.ordinal)))
+    }
+
+    /// The stored signature of a document; empty where none are kept.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    pub fn signature(&self, ordinal: u32) -> Result<&[u8]> {
+        match &self.signatures {
+            Some((section, width)) => self.read(section, signatures::range(ordinal.into(), *width)),
+            None => Ok(&[]),
+        }
+    }
+
+    /// Bands in it.
+    #[must_use]
+    pub fn band_count(&self) -> usize {
+        self.bands.len()
+    }
+
+    /// Documents that have a sketch.
+    #[must_use]
+    pub fn banded_documents(&self) -> u64 {
+        self.bands.first().map_or(0, |(section, _)| section.rows)
+    }
+}

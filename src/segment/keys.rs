@@ -1,0 +1,150 @@
+//! Keys to ordinals and back.
+
+use std::cmp::Ordering;
+
+use super::open::{Keys, Segment};
+use crate::error::Result;
+use crate::format::contents::Section;
+use crate::format::keys::{self, GROUP};
+use crate::format::wire::Fault;
+use crate::key::{Key, KeyBuf};
+
+impl Segment {
+    /// The key of a document: O(1) for numbers, up to 16 keys decoded for bytes.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    pub fn key(&self, ordinal: u32) -> Result<KeyBuf> {
+        let ordinal = u64::from(ordinal);
+        match &self.keys {
+            Keys::Frame(section, frame) => {
+                if ordinal >= section.rows {
+                    let lie = Fault::new(0, format!("an ordinal below {}", section.rows), ordinal);
+                    return Err(self.corrupt_at(section, lie));
+                }
+                let bytes = self.read(section, frame.range(ordinal))?;
+                let key = frame.decode(ordinal, bytes).map_err(|e| self.corrupt_at(section, e))?;
+                Ok(KeyBuf::U64(key))
+            }
+            Keys::Front(section) => {
+                let mut found = None;
+                self.group(section, ordinal / GROUP, |at, key| {
+                    if at == ordinal {
+                        found = Some(KeyBuf::Bytes(key.into()));
+                    }
+                    found.is_none()
+                })?;
+                found.ok_or_else(|| {
+                    let lie = Fault::new(0, format!("an ordinal below {}", section.rows), ordinal);
+                    self.corrupt_at(section, lie)
+                })
+            }
+        }
+    }
+
+    /// The ordinal of a key, if the segment has it: O(log n).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a key of the other kind,
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn find(&self, key: Key<'_>) -> Result<Option<u32>> {
+        key.check(self.params().key)?;
+        match (&self.keys, key) {
+            (Keys::Frame(..), Key::U64(key)) => {
+                let (mut low, mut high) = (0, self.documents());
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    match self.key(middle as u32)?.cmp(&KeyBuf::U64(key)) {
+                        Ordering::Less => low = middle + 1,
+                        Ordering::Greater => high = middle,
+                        Ordering::Equal => return Ok(Some(middle as u32)),
+                    }
+                }
+                Ok(None)
+            }
+            (Keys::Front(section), Key::Bytes(key)) => {
+                // The last group whose first key is not behind the key.
+                let (mut low, mut high) = (0, keys::groups(section.rows));
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    let mut behind = false;
+                    self.group(section, middle, |_, first| {
+                        behind = first > key;
+                        false
+                    })?;
+                    if behind {
+                        high = middle;
+                    } else {
+                        low = middle + 1;
+                    }
+                }
+                let mut found = None;
+                if let Some(group) = low.checked_sub(1) {
+                    self.group(section, group, |ordinal, candidate| {
+                        if candidate == key {
+                            found = Some(ordinal as u32);
+                        }
+                        candidate < key
+                    })?;
+                }
+                Ok(found)
+            }
+            _ => unreachable!("the kind of the key was checked above"),
+        }
+    }
+
+    /// Hands all keys to `each`, in ascending order, with their ordinals.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where keys do not ascend, among others.
+    pub fn for_each_key(&self, mut each: impl FnMut(u32, Key<'_>)) -> Result<()> {
+        match &self.keys {
+            Keys::Frame(section, frame) => {
+                let mut previous = None;
+                for ordinal in 0..section.rows {
+                    let bytes = self.read(section, frame.range(ordinal))?;
+                    let key = frame.decode(ordinal, bytes).map_err(|e| self.corrupt_at(section, e))?;
+                    if previous >= Some(key) {
+                        let at = frame.range(ordinal).start;
+                        return Err(self.corrupt_at(section, Fault::new(at, "keys in ascending order", key)));
+                    }
+                    previous = Some(key);
+                    each(ordinal as u32, Key::U64(key));
+                }
+            }
+            Keys::Front(section) => {
+                let mut last = Vec::new();
+                for group in 0..keys::groups(section.rows) {
+                    let mut ascends = true;
+                    self.group(section, group, |ordinal, key| {
+                        ascends &= last.as_slice() < key;
+                        last.clear();
+                        last.extend_from_slice(key);
+                        each(ordinal as u32, Key::Bytes(key));
+                        ascends
+                    })?;
+                    if !ascends {
+                        let at = keys::group_offsets(group).start;
+                        let found = String::from_utf8_lossy(&last).into_owned();
+                        return Err(
+                            self.corrupt_at(section, Fault::new(at, "keys in ascending order", found))
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn group(&self, section: &Section, group: u64, each: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
+        let offsets = self.read(section, keys::group_offsets(group))?;
+        let range = keys::group_range(offsets, group, section.length, section.rows)
+            .map_err(|e| self.corrupt_at(section, e))?;
+        let start = range.start;
+        let bytes = self.read(section, range)?;
+        keys::decode_group(bytes, group * GROUP, section.rows, each).map_err(|mut fault| {
+            fault.offset += start;
+            self.corrupt_at(section, fault)
+        })
+    }
+}

@@ -1,0 +1,426 @@
+//! Opening: a file to a [`Segment`].
+//!
+//! What is checked, in this order, each step resting on the one before:
+//!
+//! 1. the header: magic, checksum, version, features, role;
+//! 2. the footer, with the header's salt: magic, checksum, the file's length;
+//! 3. the table of contents: checksum, known sections, tiling the file;
+//! 4. the checksums section against the footer;
+//! 5. the parameters against the digest in the header;
+//! 6. the sections against the parameters: all that belong, no others, and each as long as its rows ask for.
+//!
+//! Pages are checked when first touched; what their numbers say is checked where they are used. Header, footer,
+//! contents and checksums are read, not mapped. Time and memory O(sections + pages), a thousandth of the file.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use zerocopy::FromBytes;
+use zerocopy::little_endian::U32;
+
+use super::pages::Pages;
+use crate::error::{Error, Result};
+use crate::format::bands::{self, Band};
+use crate::format::checksum::{PAGE, checksum};
+use crate::format::contents::{self, Kind, Section};
+use crate::format::footer::{FOOTER_BYTES, Footer};
+use crate::format::header::{HEADER_BYTES, Header, Refusal, Role};
+use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
+use crate::format::table::{self, Complete, Filter};
+use crate::format::wire::{self, Fault};
+use crate::format::{DOCUMENTS_MAX, postings, ranks, signatures};
+use crate::params::{KeyKind, Params};
+use crate::sys::Bytes;
+use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
+use crate::tables::TABLES;
+
+/// An open segment: `Send + Sync`, shared by all who ask. The bytes are mapped, not copied.
+#[derive(Debug)]
+pub struct Segment {
+    path: PathBuf,
+    bytes: Bytes,
+    pages: Pages,
+    params: Params,
+    salt: u128,
+    digest: u128,
+    documents: u64,
+    sections: Vec<Section>,
+    pub(super) keys: Keys,
+    pub(super) fingerprints: Option<Fingerprints>,
+    pub(super) bands: Vec<(Section, Band)>,
+    pub(super) signatures: Option<(Section, u64)>,
+}
+
+/// How the keys are coded.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keys {
+    Frame(Section, Frame),
+    Front(Section),
+}
+
+/// The sections that are there when fingerprints are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fingerprints {
+    pub(super) distinct: u64,
+    pub(super) ranks: Section,
+    pub(super) table: Section,
+    pub(super) complete: Complete,
+    /// Tables 2 to 4.
+    pub(super) filters: [Section; TABLES - 1],
+    pub(super) filter: Filter,
+    pub(super) postings: Section,
+}
+
+impl Segment {
+    /// Opens and maps the segment at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Unsupported`] or [`Error::Io`], each naming the file.
+    pub fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
+        Self::open_file(&*file, path)
+    }
+
+    /// Opens a segment from bytes in memory; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self> {
+        Self::open_file(&MemoryFile(bytes), path)
+    }
+
+    fn open_file(file: &dyn ReadFile, path: &Path) -> Result<Self> {
+        let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
+        let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
+        let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
+        if length < least {
+            let cut = Fault::new(length, format!("at least {least} bytes"), format!("{length}"));
+            return Err(fault("segment", 0, cut));
+        }
+        let read = |offset: u64, length: u64| -> Result<Vec<u8>> {
+            let length = usize::try_from(length).map_err(|_| Error::Limit {
+                what: "bytes in memory",
+                limit: usize::MAX as u64,
+                found: length,
+            })?;
+            let mut bytes = vec![0; length];
+            file.read_exact_at(&mut bytes, offset).map_err(|e| Error::io("read", path, e))?;
+            Ok(bytes)
+        };
+
+        let header = read(0, HEADER_BYTES as u64)?;
+        let header =
+            Header::read(&header, Role::Segment).map_err(|refusal| refused(path, "header", refusal))?;
+        let salt = header.salt.get();
+
+        let footer_offset = length - FOOTER_BYTES as u64;
+        let footer = read(footer_offset, FOOTER_BYTES as u64)?;
+        let footer = Footer::read(&footer, salt, length).map_err(|e| fault("footer", footer_offset, e))?;
+
+        // The footer's checks leave offsets within the file, so this reads no more than the file has.
+        let contents_offset = footer.contents_offset.get();
+        let contents = read(contents_offset, footer_offset - contents_offset)?;
+        let expected = checksum(salt, contents_offset, &contents);
+        if footer.contents_checksum.get() != expected {
+            let found = format!("{:08x}", footer.contents_checksum.get());
+            let sums = Fault::new(28, format!("checksum {expected:08x} of the table of contents"), found);
+            return Err(fault("footer", footer_offset, sums));
+        }
+        let sections = contents::read(&contents, contents_offset)
+            .map_err(|e| fault("table of contents", contents_offset, e))?;
+
+        let sums = *sections.last().expect("contents::read asks for checksums");
+        let page_checksums = read(sums.offset, sums.length)?;
+        let expected = checksum(salt, sums.offset, &page_checksums);
+        if footer.checksums_checksum.get() != expected {
+            let found = format!("{:08x}", footer.checksums_checksum.get());
+            let sums = Fault::new(32, format!("checksum {expected:08x} of the checksums section"), found);
+            return Err(fault("footer", footer_offset, sums));
+        }
+        let pages = sums.offset.div_ceil(PAGE);
+        let columns = <[U32]>::ref_from_bytes(&page_checksums).unwrap_or_default();
+        if columns.len() as u64 != pages || sums.rows != pages || sums.index != 0 || sums.codec != 1 {
+            let found = format!(
+                "{} bytes, {} rows, index {}, codec {}",
+                sums.length, sums.rows, sums.index, sums.codec
+            );
+            return Err(fault(
+                "checksums",
+                sums.offset,
+                Fault::new(0, format!("{pages} checksums, codec 1"), found),
+            ));
+        }
+        let map_length = usize::try_from(length).map_err(|_| Error::Limit {
+            what: "bytes of a map",
+            limit: usize::MAX as u64,
+            found: length,
+        })?;
+
+        let mut segment = Self {
+            path: path.to_owned(),
+            bytes: file.map(map_length).map_err(|e| Error::io("map", path, e))?,
+            pages: Pages::new(salt, columns, sums.offset),
+            params: Params::builder().simhash(0).build()?,
+            salt,
+            digest: super::output::digest(&header, &page_checksums, &contents, &footer),
+            documents: footer.documents.get(),
+            sections,
+            keys: Keys::Front(sums),
+            fingerprints: None,
+            bands: Vec::new(),
+            signatures: None,
+        };
+        segment.read_params(header.params_digest.get())?;
+        segment.check_sections(footer.documents.get(), footer.distinct.get(), footer_offset)?;
+        Ok(segment)
+    }
+
+    fn read_params(&mut self, digest: u128) -> Result<()> {
+        let section = self.sections[0];
+        let wrong = |expected: &str, found: String| self.corrupt_at(&section, Fault::new(0, expected, found));
+        if section.kind != Kind::Params
+            || section.index != 0
+            || section.codec != 1
+            || section.rows != section.length
+        {
+            return Err(wrong("the parameters as first section, codec 1", section.kind.name().into()));
+        }
+        if section.length > u64::from(crate::format::manifest::PARAMS_BYTES_MAX) {
+            return Err(wrong("at most 65536 bytes of parameters", section.length.to_string()));
+        }
+        let text = self.read(&section, 0..section.length)?;
+        let text = std::str::from_utf8(text).map_err(|e| wrong("ASCII text", e.to_string()))?;
+        let params = Params::decode(text).map_err(|e| wrong("parameters", e.to_string()))?;
+        if params.digest() != digest {
+            return Err(wrong("the parameters of the digest in the header", "others".into()));
+        }
+        self.params = params;
+        Ok(())
+    }
+
+    /// Step 6. Takes the sections one by one in the order the format lays down.
+    fn check_sections(&mut self, documents: u64, distinct: u64, footer_offset: u64) -> Result<()> {
+        if documents > DOCUMENTS_MAX
+            || distinct > documents
+            || (self.params.simhash.is_none() && distinct > 0)
+        {
+            let expected =
+                format!("at most {DOCUMENTS_MAX} documents and no more fingerprints than documents");
+            let lie = Fault::new(40, expected, format!("{documents} and {distinct}"));
+            return Err(corrupt(&self.path, "footer", footer_offset, lie));
+        }
+        let mut rest = self.sections[1..].iter().copied();
+        let mut next = |kind: Kind, index: u16, codec: u16, rows: Option<u64>| -> Result<Section> {
+            let section = rest.next().unwrap_or(self.sections[0]);
+            let found = (section.kind, section.index, section.codec);
+            if found != (kind, index, codec) || rows.is_some_and(|rows| rows != section.rows) {
+                let rows = rows.map_or(String::new(), |rows| format!(", {rows} rows"));
+                let expected = format!("section {} {index}, codec {codec}{rows}", kind.name());
+                let found = format!(
+                    "section {} {}, codec {}, {} rows",
+                    section.kind.name(),
+                    section.index,
+                    section.codec,
+                    section.rows
+                );
+                return Err(self.corrupt_at(&section, Fault::new(0, expected, found)));
+            }
+            Ok(section)
+        };
+        let long = |section: &Section, length: u64| {
+            if section.length == length {
+                return Ok(());
+            }
+            let found = format!("{} bytes", section.length);
+            Err(self.corrupt_at(
+                section,
+                Fault::new(0, format!("{length} bytes for {} rows", section.rows), found),
+            ))
+        };
+
+        let keys = match self.params.key {
+            KeyKind::U64 => {
+                let section = next(Kind::Keys, 0, keys::CODEC_FRAME, Some(documents))?;
+                let head = self.read(&section, 0..FRAME_HEAD_BYTES)?;
+                let frame = Frame::read(head, section.length, section.rows);
+                Keys::Frame(section, frame.map_err(|e| self.corrupt_at(&section, e))?)
+            }
+            KeyKind::Bytes => {
+                let section = next(Kind::Keys, 0, keys::CODEC_FRONT, Some(documents))?;
+                let least = keys::groups(documents) * 8 + 8;
+                if section.length < least {
+                    long(&section, least)?;
+                }
+                Keys::Front(section)
+            }
+        };
+        let mut fingerprints = None;
+        if self.params.simhash.is_some() {
+            let ranks = next(Kind::Ranks, 0, ranks::CODEC, Some(documents))?;
+            long(&ranks, documents * ranks::RANK_BYTES)?;
+            let table = next(Kind::Table, 1, table::CODEC_COMPLETE, Some(distinct))?;
+            let complete = Complete::of(distinct);
+            long(&table, complete.length)?;
+            // All three have the width of the first.
+            let first = self.sections.iter().find(|section| section.kind == Kind::FilterTable);
+            let width = first.and_then(|section| table::filter_width(section.codec)).unwrap_or(2);
+            let filter = Filter::of(distinct, width);
+            let mut filters = [table; TABLES - 1];
+            for (index, section) in (2..).zip(&mut filters) {
+                *section = next(Kind::FilterTable, index, table::filter_codec(width), Some(distinct))?;
+                long(section, filter.length)?;
+            }
+            let postings = next(Kind::Postings, 0, postings::CODEC, Some(distinct))?;
+            if postings.length < distinct * 4 || postings.length % 4 != 0 {
+                long(&postings, distinct * 4)?;
+            }
+            fingerprints = Some(Fingerprints { distinct, ranks, table, complete, filters, filter, postings });
+        }
+        let (mut band_sections, mut signature_section) = (Vec::new(), None);
+        if let Some(minhash) = self.params.minhash {
+            let mut rows = None;
+            for index in 1..=minhash.bands {
+                let section = next(Kind::Band, index, bands::CODEC, rows)?;
+                rows = Some(section.rows);
+                if section.rows > documents {
+                    let found = section.rows.to_string();
+                    let lie = Fault::new(0, format!("at most {documents} documents in a band"), found);
+                    return Err(self.corrupt_at(&section, lie));
+                }
+                let band = Band::of(section.rows, documents);
+                long(&section, band.length)?;
+                band_sections.push((section, band));
+            }
+            let width = minhash.signature_bytes() as u64;
+            if width > 0 {
+                let section = next(Kind::Signatures, 0, signatures::CODEC, Some(documents))?;
+                long(&section, documents * width)?;
+                signature_section = Some((section, width));
+            }
+        }
+        next(Kind::Checksums, 0, 1, None)?;
+        if let Some(section) = rest.next() {
+            let extra = Fault::new(0, "no further section", section.kind.name());
+            return Err(self.corrupt_at(&section, extra));
+        }
+        self.keys = keys;
+        self.fingerprints = fingerprints;
+        self.bands = band_sections;
+        self.signatures = signature_section;
+        Ok(())
+    }
+
+    /// The bytes at `range` of a section, their pages checked.
+    #[inline(always)]
+    pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
+        if range.end > section.length || range.start > range.end {
+            return Err(self.outside(section, &range));
+        }
+        let range = section.offset + range.start..section.offset + range.end;
+        match self.pages.touch(&self.bytes, &range) {
+            Ok(()) => Ok(&self.bytes[range.start as usize..range.end as usize]),
+            Err(fault) => Err(corrupt(&self.path, section.kind.name(), 0, fault)),
+        }
+    }
+
+    #[cold]
+    fn outside(&self, section: &Section, range: &Range<u64>) -> Error {
+        let expected = format!("a place within {} bytes", section.length);
+        self.corrupt_at(section, Fault::new(range.start, expected, format!("{}..{}", range.start, range.end)))
+    }
+
+    /// A fault at an offset of a section, as an error at an offset of the file.
+    #[cold]
+    pub(super) fn corrupt_at(&self, section: &Section, fault: Fault) -> Error {
+        corrupt(&self.path, section.kind.name(), section.offset, fault)
+    }
+
+    /// Sees the bytes at `range` of a section as a column of `T`.
+    #[inline(always)]
+    pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
+    where
+        T: zerocopy::FromBytes + zerocopy::Immutable + zerocopy::KnownLayout + zerocopy::Unaligned,
+    {
+        let start = range.start;
+        wire::column(self.read(section, range)?).map_err(|mut fault| {
+            fault.offset += start;
+            self.corrupt_at(section, fault)
+        })
+    }
+
+    pub(super) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    pub(super) fn file(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The parameters of its records.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The sum modulo 2^128 of the parameters' digest and its records' hashes.
+    #[must_use]
+    pub fn salt(&self) -> u128 {
+        self.salt
+    }
+
+    /// Identifies the bytes of the file: xxh3-128 of header, checksums, contents and footer.
+    #[must_use]
+    pub fn digest(&self) -> u128 {
+        self.digest
+    }
+
+    /// Documents in it.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Distinct fingerprints in it.
+    #[must_use]
+    pub fn distinct_fingerprints(&self) -> u64 {
+        self.fingerprints.map_or(0, |fingerprints| fingerprints.distinct)
+    }
+
+    /// Its sections, in the order of the file.
+    #[must_use]
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+}
+
+pub(crate) fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> Error {
+    Error::Corrupt {
+        path: path.to_owned(),
+        section,
+        offset: base.saturating_add(fault.offset),
+        expected: fault.expected,
+        found: fault.found,
+    }
+}
+
+/// A refused header as an error.
+pub(crate) fn refused(path: &Path, section: &'static str, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Damaged(fault) => corrupt(path, section, 0, fault),
+        Refusal::Unsupported(field, found, supported) => {
+            Error::Unsupported { path: path.to_owned(), field, found, supported }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A segment file being written: sections one after the other, checksums as pages fill.
+
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3Default;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U32, U64};
+
+use crate::error::{Error, Result};
+use crate::format::checksum::{PAGE, checksum};
+use crate::format::contents::{ENTRY_BYTES, Entry, Kind, Section};
+use crate::format::footer::{self, Footer};
+use crate::format::header::{Header, Role};
+use crate::format::{self, align};
+use crate::sys::vfs::{TemporaryFile, Vfs};
+
+/// Bytes collected before they go to the file; whole pages.
+const BUFFER: usize = 1 << 20;
+
+/// Writes a segment from front to back. The file has no name until [`SegmentOutput::finish`] has synced it.
+pub(super) struct SegmentOutput {
+    file: Box<dyn TemporaryFile>,
+    dir: PathBuf,
+    salt: u128,
+    header: Header,
+    buffer: Vec<u8>,
+    /// Offset in the file of the buffer's first byte; a multiple of the page.
+    flushed: u64,
+    page_checksums: Vec<u32>,
+    sections: Vec<Section>,
+}
+
+/// What the manifest needs to know of a segment.
+pub(super) struct Finished {
+    pub(super) file: Box<dyn TemporaryFile>,
+    pub(super) length: u64,
+    pub(super) digest: u128,
+}
+
+impl SegmentOutput {
+    pub(super) fn create(vfs: &dyn Vfs, dir: &Path, salt: u128, params_digest: u128) -> Result<Self> {
+        let file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
+        let header = Header::new(Role::Segment, salt, params_digest);
+        let mut output = Self {
+            file,
+            dir: dir.to_owned(),
+            salt,
+            header,
+            buffer: Vec::with_capacity(BUFFER),
+            flushed: 0,
+            page_checksums: Vec::new(),
+            sections: Vec::new(),
+        };
+        output.put(header.as_bytes())?;
+        Ok(output)
+    }
+
+    fn offset(&self) -> u64 {
+        self.flushed + self.buffer.len() as u64
+    }
+
+    /// Adds a section; `body` writes it and is told nothing of where it stands.
+    pub(super) fn section(
+        &mut self,
+        kind: Kind,
+        index: u16,
+        codec: u16,
+        rows: u64,
+        body: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.align()?;
+        let offset = self.offset();
+        self.sections.push(Section { kind, index, codec, offset, length: 0, rows });
+        body(self)?;
+        let length = self.offset() - offset;
+        self.sections.last_mut().expect("pushed above").length = length;
+        Ok(())
+    }
+
+    /// Fills with zeros up to the next multiple of 64; sections begin at one, so their parts may be aligned too.
+    pub(super) fn align(&mut self) -> Result<()> {
+        let gap = align(self.offset()) - self.offset();
+        self.put(&[0; format::ALIGNMENT as usize][..gap as usize])
+    }
+
+    pub(super) fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let room = BUFFER - self.buffer.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = later;
+            if self.buffer.len() == BUFFER {
+                self.checksum_pages();
+                self.append()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn checksum_pages(&mut self) {
+        for (page, bytes) in self.buffer.chunks(PAGE as usize).enumerate() {
+            self.page_checksums.push(checksum(self.salt, self.flushed + page as u64 * PAGE, bytes));
+        }
+    }
+
+    fn append(&mut self) -> Result<()> {
+        self.file.append(&self.buffer).map_err(|e| Error::io("write a new segment in", &self.dir, e))?;
+        self.flushed += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes checksums, contents and footer, and makes the file durable.
+    pub(super) fn finish(mut self, documents: u64, distinct: u64) -> Result<Finished> {
+        self.align()?;
+        self.checksum_pages();
+        self.append()?;
+
+        let checksums_offset = self.flushed;
+        let checksums: Vec<u8> = self.page_checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        self.sections.push(Section {
+            kind: Kind::Checksums,
+            index: 0,
+            codec: 1,
+            offset: checksums_offset,
+            length: checksums.len() as u64,
+            rows: self.page_checksums.len() as u64,
+        });
+        self.put_whole(&checksums);
+
+        let contents_offset = self.offset();
+        let entries: Vec<Entry> = self.sections.iter().map(Section::entry).collect();
+        self.buffer.extend_from_slice(entries.as_bytes());
+
+        let footer_offset = self.offset();
+        let length = footer_offset + footer::FOOTER_BYTES as u64;
+        let footer = Footer {
+            magic: footer::MAGIC,
+            file_length: U64::new(length),
+            contents_offset: U64::new(contents_offset),
+            contents_entries: U32::new(entries.len() as u32),
+            contents_checksum: U32::new(checksum(self.salt, contents_offset, entries.as_bytes())),
+            checksums_checksum: U32::new(checksum(self.salt, checksums_offset, &checksums)),
+            reserved: U32::ZERO,
+            documents: U64::new(documents),
+            distinct: U64::new(distinct),
+            reserved_too: U32::ZERO,
+            checksum: U32::ZERO,
+        }
+        .sealed(self.salt, footer_offset);
+        self.buffer.extend_from_slice(footer.as_bytes());
+        debug_assert_eq!(footer_offset - contents_offset, (entries.len() * ENTRY_BYTES) as u64);
+        let digest = digest(&self.header, &checksums, entries.as_bytes(), &footer);
+        self.append()?;
+        self.file.sync().map_err(|e| Error::io("sync a new segment in", &self.dir, e))?;
+        Ok(Finished { file: self.file, length, digest })
+    }
+
+    /// As `put` and `align`, but past the pages: what follows has checksums of its own.
+    fn put_whole(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+        let gap = align(self.offset()) - self.offset();
+        self.buffer.resize(self.buffer.len() + gap as usize, 0);
+    }
+}
+
+/// Identifies the bytes of a whole segment without reading them all: the header, the page checksums, the table of
+/// contents and the footer, which fix everything else.
+pub(super) fn digest(header: &Header, checksums: &[u8], contents: &[u8], footer: &Footer) -> u128 {
+    let mut hasher = Xxh3Default::new();
+    hasher.update(header.as_bytes());
+    hasher.update(checksums);
+    hasher.update(contents);
+    hasher.update(footer.as_bytes());
+    hasher.digest128()
+}

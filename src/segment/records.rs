@@ -1,0 +1,264 @@
+//! The records of a segment to be, column by column.
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::{Error, Result};
+use crate::format::{DOCUMENTS_MAX, bands};
+use crate::key::Key;
+use crate::params::{KeyKind, Params};
+
+/// Records in the order they were given. A key given twice counts once, with its last record.
+#[derive(Clone, Debug)]
+pub struct Records {
+    pub(super) params: Params,
+    pub(super) keys: KeyColumn,
+    /// One for each record; 0 for a record without a sketch.
+    pub(super) fingerprints: Vec<u64>,
+    /// Band keys, `bands` for each record.
+    pub(super) bands: Vec<u32>,
+    /// Packed signatures, `signature_bytes` for each record.
+    pub(super) signatures: Vec<u8>,
+    pub(super) kinds: Vec<RowKind>,
+    pub(super) filter_width: Option<u32>,
+}
+
+/// What a row says of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowKind {
+    /// A document with a sketch.
+    Sketched,
+    /// A document without tokens.
+    Empty,
+    /// No document any more; not written, but it hides older ones.
+    Deleted,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum KeyColumn {
+    U64(Vec<u64>),
+    Bytes { arena: Vec<u8>, ends: Vec<usize> },
+}
+
+impl KeyColumn {
+    pub(super) fn get(&self, row: usize) -> Key<'_> {
+        match self {
+            Self::U64(keys) => Key::U64(keys[row]),
+            Self::Bytes { arena, ends } => {
+                let start = if row == 0 { 0 } else { ends[row - 1] };
+                Key::Bytes(&arena[start..ends[row]])
+            }
+        }
+    }
+}
+
+/// The sketch of a document as a segment keeps it.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept<'a> {
+    /// The fingerprint; ignored where the index keeps none.
+    pub fingerprint: u64,
+    /// One feature for each band; empty where the index keeps none.
+    pub features: &'a [u64],
+    /// The packed signature, [`signature_bytes`](crate::params::MinhashParams::signature_bytes) long.
+    pub signature: &'a [u8],
+}
+
+impl Records {
+    /// No records yet.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        let keys = match params.key {
+            KeyKind::U64 => KeyColumn::U64(Vec::new()),
+            KeyKind::Bytes => KeyColumn::Bytes { arena: Vec::new(), ends: Vec::new() },
+        };
+        Self {
+            params: params.clone(),
+            keys,
+            fingerprints: Vec::new(),
+            bands: Vec::new(),
+            signatures: Vec::new(),
+            kinds: Vec::new(),
+            filter_width: None,
+        }
+    }
+
+    /// Builds filter tables with entries of `width` bytes, 2 to 4, instead of the width that
+    /// [`filter_bytes`](crate::tables::filter_bytes) chooses: for measuring the choice.
+    pub fn set_filter_width(&mut self, width: u32) {
+        self.filter_width = Some(width.clamp(2, 4));
+    }
+
+    /// Records given, repeated keys included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// True before the first.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// Adds a record; `None` for a document without tokens, which is found by key only.
+    ///
+    /// # Errors
+    /// A key of another kind or length, a sketch of another shape, or more than 2^30 records.
+    pub fn push(&mut self, key: Key<'_>, kept: Option<Kept<'_>>) -> Result<()> {
+        let kind = if kept.is_some() { RowKind::Sketched } else { RowKind::Empty };
+        self.push_row(key, kept, kind)
+    }
+
+    /// Says that there is no document of this key any more.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn delete(&mut self, key: Key<'_>) -> Result<()> {
+        self.push_row(key, None, RowKind::Deleted)
+    }
+
+    fn push_row(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, kind: RowKind) -> Result<()> {
+        key.check(self.params.key)?;
+        if self.len() as u64 >= DOCUMENTS_MAX {
+            let found = self.len() as u64 + 1;
+            return Err(Error::Limit { what: "documents of a segment", limit: DOCUMENTS_MAX, found });
+        }
+        let (bands, signature_bytes) = self.widths();
+        if let Some(kept) = kept
+            && (kept.features.len(), kept.signature.len()) != (bands, signature_bytes)
+        {
+            return Err(Error::Invalid(format!(
+                "a sketch of this index has {bands} features and {signature_bytes} bytes of signature, this one {} \
+                 and {}",
+                kept.features.len(),
+                kept.signature.len()
+            )));
+        }
+        match (&mut self.keys, key) {
+            (KeyColumn::U64(keys), Key::U64(key)) => keys.push(key),
+            (KeyColumn::Bytes { arena, ends }, Key::Bytes(key)) => {
+                arena.extend_from_slice(key);
+                ends.push(arena.len());
+            }
+            _ => unreachable!("the kind of the key was checked above"),
+        }
+        self.kinds.push(kind);
+        if self.params.simhash.is_some() {
+            self.fingerprints.push(kept.map_or(0, |kept| kept.fingerprint));
+        }
+        match kept {
+            Some(kept) => {
+                self.bands.extend(kept.features.iter().map(|&feature| bands::key(feature)));
+                self.signatures.extend_from_slice(kept.signature);
+            }
+            None => {
+                self.bands.resize(self.bands.len() + bands, 0);
+                self.signatures.resize(self.signatures.len() + signature_bytes, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Features and bytes of signature of a record.
+    pub(super) fn widths(&self) -> (usize, usize) {
+        self.params.minhash.map_or((0, 0), |minhash| (usize::from(minhash.bands), minhash.signature_bytes()))
+    }
+
+    /// Bytes of memory they take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let keys = match &self.keys {
+            KeyColumn::U64(keys) => keys.len() * 8,
+            KeyColumn::Bytes { arena, ends } => arena.len() + ends.len() * 8,
+        };
+        keys + self.fingerprints.len() * 8 + self.bands.len() * 4 + self.signatures.len() + self.kinds.len()
+    }
+
+    /// The rows to write, by ascending key: of equal keys the last given, if it is not a delete.
+    pub(super) fn order(&self) -> Vec<u32> {
+        let mut order = self.last_of_each_key();
+        order.retain(|&row| self.kinds[row as usize] != RowKind::Deleted);
+        order
+    }
+
+    /// The last row of each key, by ascending key.
+    fn last_of_each_key(&self) -> Vec<u32> {
+        let rows = 0..self.len() as u32;
+        if self.ascends() {
+            return rows.collect();
+        }
+        let mut order: Vec<u32> = rows.collect();
+        // Row numbers break ties, so the last of equal keys stands last among them.
+        match &self.keys {
+            KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
+            KeyColumn::Bytes { .. } => {
+                order.sort_unstable_by(|&a, &b| {
+                    self.keys.get(a as usize).cmp(&self.keys.get(b as usize)).then(a.cmp(&b))
+                });
+            }
+        }
+        let mut kept = 0;
+        for place in 0..order.len() {
+            let last_of_its_key = place + 1 == order.len()
+                || self.keys.get(order[place] as usize) != self.keys.get(order[place + 1] as usize);
+            if last_of_its_key {
+                order[kept] = order[place];
+                kept += 1;
+            }
+        }
+        order.truncate(kept);
+        order
+    }
+
+    fn ascends(&self) -> bool {
+        (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row))
+    }
+
+    /// The keys written or deleted, each once, ascending: those whose older documents are no longer live.
+    pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+        self.last_of_each_key().into_iter().map(|row| self.keys.get(row as usize))
+    }
+
+    pub(super) fn record_hash(&self, row: usize, scratch: &mut Vec<u8>) -> u128 {
+        let (bands, signature_bytes) = self.widths();
+        let sketch = (self.kinds[row] == RowKind::Sketched).then(|| RecordSketch {
+            fingerprint: self.params.simhash.map(|_| self.fingerprints[row]),
+            bands: &self.bands[row * bands..(row + 1) * bands],
+            signature: &self.signatures[row * signature_bytes..(row + 1) * signature_bytes],
+        });
+        record_hash(self.keys.get(row), sketch, scratch)
+    }
+}
+
+/// What of a record's sketch is hashed: just what a segment holds of it.
+pub(super) struct RecordSketch<'a> {
+    pub(super) fingerprint: Option<u64>,
+    pub(super) bands: &'a [u32],
+    pub(super) signature: &'a [u8],
+}
+
+/// A record's part of the salt: xxh3-128 of the length of its key (4 bytes; 8 for a number) and the key (a number
+/// as 8 bytes), 1 or 0 for with or without a sketch, and then fingerprint, band keys and signature as far as kept.
+pub(super) fn record_hash(key: Key<'_>, sketch: Option<RecordSketch<'_>>, scratch: &mut Vec<u8>) -> u128 {
+    scratch.clear();
+    match key {
+        Key::U64(key) => {
+            scratch.extend_from_slice(&8_u32.to_le_bytes());
+            scratch.extend_from_slice(&key.to_le_bytes());
+        }
+        Key::Bytes(key) => {
+            scratch.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            scratch.extend_from_slice(key);
+        }
+    }
+    scratch.push(u8::from(sketch.is_some()));
+    if let Some(sketch) = sketch {
+        if let Some(fingerprint) = sketch.fingerprint {
+            scratch.extend_from_slice(&fingerprint.to_le_bytes());
+        }
+        for band in sketch.bands {
+            scratch.extend_from_slice(&band.to_le_bytes());
+        }
+        scratch.extend_from_slice(sketch.signature);
+    }
+    xxh3_128(scratch)
+}

@@ -1,0 +1,356 @@
+//! The slow proof that a segment is what `build` would have written.
+//!
+//! Reads everything once (tables and bands more than once), in memory of about 8 bytes a document:
+//!
+//! 1. every page's checksum, and zeros in the gaps between parts;
+//! 2. keys ascend;
+//! 3. table 1 ascends strictly and its directory fits it;
+//! 4. each further table has, bucket by bucket, the entries that table 1 asks for: they ascend, and their number
+//!    and hashed sum are right;
+//! 5. postings and ranks say the same, and each document stands in one list at most;
+//! 6. each band ascends and has the same documents, each once;
+//! 7. the records' hashes sum to the salt.
+//!
+//! A problem does not end it: what can still be looked at is looked at.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::little_endian::U16;
+
+use super::build::filter_value;
+use super::open::Segment;
+use super::records::{RecordSketch, record_hash};
+use crate::error::{Error, Result};
+use crate::format::contents::{Kind, Section};
+use crate::format::wire::{self, Fault};
+use crate::format::{align, ranks};
+use crate::tables::{BLOCK_BITS, TABLES, block};
+
+/// Documents whose band keys are held at a time in step 7.
+const STRIPE: u64 = 1 << 20;
+
+impl Segment {
+    /// Checks everything; returns what is wrong, nothing for a sound segment. `progress` is told the bytes of the
+    /// file looked at by step 1, which takes most of the time on a cold file.
+    pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
+        let mut problems = Vec::new();
+        for page in 0..self.pages().count() {
+            if let Err(fault) = self.pages().check(self.file(), page) {
+                problems.push(super::open::corrupt(self.path(), "page", 0, fault));
+            }
+            progress((page + 1) * crate::format::checksum::PAGE);
+        }
+        if !problems.is_empty() {
+            // The rest would report the same pages again, in other words.
+            return problems;
+        }
+        let steps: [fn(&Self) -> Result<()>; 7] = [
+            Self::verify_gaps,
+            Self::verify_keys,
+            Self::verify_table,
+            Self::verify_filters,
+            Self::verify_postings,
+            Self::verify_bands,
+            Self::verify_salt,
+        ];
+        problems.extend(steps.iter().filter_map(|step| step(self).err()));
+        problems
+    }
+
+    fn wrong(&self, section: &Section, at: u64, expected: &str, found: impl ToString) -> Error {
+        self.corrupt_at(section, Fault::new(at, expected, found))
+    }
+
+    fn verify_gaps(&self) -> Result<()> {
+        let zeros = |range: Range<u64>, section: &Section| {
+            let bytes = &self.file()[range.start as usize..range.end as usize];
+            match bytes.iter().position(|&byte| byte != 0) {
+                None => Ok(()),
+                Some(at) => {
+                    let found = format!("{:#04x}", bytes[at]);
+                    Err(self.wrong(section, range.start + at as u64 - section.offset, "zero padding", found))
+                }
+            }
+        };
+        for section in self.sections() {
+            zeros(section.end()..align(section.end()), section)?;
+        }
+        if let Some(fingerprints) = &self.fingerprints {
+            let (section, layout) = (&fingerprints.table, &fingerprints.complete);
+            let all = 0..fingerprints.distinct;
+            let mut parts = vec![0..layout.directory.length()];
+            if layout.has_first() {
+                parts.push(layout.first(&all));
+            }
+            parts.extend([layout.middle(&all), layout.last(&all)]);
+            for pair in parts.windows(2) {
+                zeros(section.offset + pair[0].end..section.offset + pair[1].start, section)?;
+            }
+            let layout = &fingerprints.filter;
+            for section in &fingerprints.filters {
+                let pointer = layout.pointer(&all);
+                zeros(section.offset + layout.directory.length()..section.offset + pointer.start, section)?;
+                zeros(section.offset + pointer.end..section.offset + layout.filter(&all).start, section)?;
+            }
+        }
+        for (section, layout) in &self.bands {
+            let entries = layout.entries(&(0..section.rows));
+            zeros(section.offset + layout.directory.length()..section.offset + entries.start, section)?;
+        }
+        Ok(())
+    }
+
+    fn verify_keys(&self) -> Result<()> {
+        let mut keys = 0;
+        self.for_each_key(|_, _| keys += 1)?;
+        if keys == self.documents() {
+            Ok(())
+        } else {
+            let section = self.section(Kind::Keys);
+            Err(self.wrong(section, 0, &format!("{} keys", self.documents()), keys))
+        }
+    }
+
+    fn section(&self, kind: Kind) -> &Section {
+        self.sections().iter().find(|section| section.kind == kind).unwrap_or(&self.sections()[0])
+    }
+
+    fn verify_table(&self) -> Result<()> {
+        let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
+        let (section, bits) = (&fingerprints.table, fingerprints.complete.directory.bits);
+        let mut next = Some(0);
+        let mut rows = 0;
+        self.for_each_fingerprint(|rank, fingerprint| {
+            let least = next
+                .ok_or(())
+                .map_err(|()| self.wrong(section, 0, "no fingerprint behind the largest", rank))?;
+            if fingerprint < least {
+                let expected = format!("rank {rank}: a fingerprint from {least:016x} on");
+                return Err(self.wrong(section, 0, &expected, format!("{fingerprint:016x}")));
+            }
+            next = fingerprint.checked_add(1);
+            rows += 1;
+            Ok(())
+        })?;
+        if rows != fingerprints.distinct {
+            return Err(self.wrong(
+                section,
+                0,
+                &format!("{} fingerprints in buckets", fingerprints.distinct),
+                rows,
+            ));
+        }
+        // Ascending buckets of ascending fingerprints can still stand under the wrong prefix.
+        if fingerprints.complete.has_first() {
+            for prefix in 0..1_u32 << bits {
+                let rows = self.bucket(section, fingerprints.complete.directory, prefix as u16)?;
+                for first in self.column::<U16>(section, fingerprints.complete.first(&rows))? {
+                    if u32::from(first.get()) >> (BLOCK_BITS - bits) != prefix {
+                        let expected = format!("block 1 with prefix {prefix:#x}");
+                        return Err(self.wrong(
+                            section,
+                            rows.start,
+                            &expected,
+                            format!("{:#06x}", first.get()),
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_filters(&self) -> Result<()> {
+        let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
+        let layout = &fingerprints.filter;
+        let shift = BLOCK_BITS - layout.directory.bits;
+        let hash = |prefix: u16, pointer: u16, filter: u16| {
+            let mut bytes = [0; 6];
+            bytes[..2].copy_from_slice(&prefix.to_le_bytes());
+            bytes[2..4].copy_from_slice(&pointer.to_le_bytes());
+            bytes[4..].copy_from_slice(&filter.to_le_bytes());
+            xxh3_64(&bytes)
+        };
+        let mut expected = [0_u64; TABLES - 1];
+        self.for_each_fingerprint(|_, fingerprint| {
+            for (table, sum) in (1..).zip(&mut expected) {
+                let prefix = (u32::from(block(fingerprint, table)) >> shift) as u16;
+                let filter =
+                    if layout.width > 2 { filter_value(fingerprint, table, layout.width) } else { 0 };
+                *sum = sum.wrapping_add(hash(prefix, block(fingerprint, 0), filter));
+            }
+            Ok(())
+        })?;
+        for (section, expected) in fingerprints.filters.iter().zip(expected) {
+            let (mut found, mut end) = (0_u64, 0);
+            for prefix in 0..1_u32 << layout.directory.bits {
+                let rows = self.bucket(section, layout.directory, prefix as u16)?;
+                if rows.start != end {
+                    let at = layout.directory.range(prefix as u16).start;
+                    return Err(self.wrong(section, at, &format!("a bucket from row {end}"), rows.start));
+                }
+                end = rows.end;
+                let pointers: &[U16] = self.column(section, layout.pointer(&rows))?;
+                let filters = self.read(section, layout.filter(&rows))?;
+                let mut last = (0, 0);
+                for (place, pointer) in pointers.iter().enumerate() {
+                    let width = layout.width as usize - 2;
+                    let entry = (pointer.get(), wire::short(&filters[place * width..(place + 1) * width]));
+                    if entry < last {
+                        let at = layout.pointer(&rows).start + place as u64 * 2;
+                        return Err(self.wrong(
+                            section,
+                            at,
+                            &format!("an entry from {last:x?} on"),
+                            format!("{entry:x?}"),
+                        ));
+                    }
+                    last = entry;
+                    found = found.wrapping_add(hash(prefix as u16, entry.0, entry.1));
+                }
+            }
+            if end != fingerprints.distinct || found != expected {
+                let expected =
+                    format!("the {} entries of table 1, hashed sum {expected:016x}", fingerprints.distinct);
+                return Err(self.wrong(section, 0, &expected, format!("{end}, {found:016x}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_postings(&self) -> Result<()> {
+        let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
+        let mut rank_of = vec![ranks::NO_RANK; self.documents() as usize];
+        let mut listed = 0_u64;
+        for rank in 0..fingerprints.distinct as u32 {
+            let mut twice = None;
+            let mut count = 0;
+            self.postings(rank, |ordinal| {
+                count += 1;
+                if std::mem::replace(&mut rank_of[ordinal as usize], rank) != ranks::NO_RANK {
+                    twice = Some(ordinal);
+                }
+            })?;
+            if count > 1 {
+                listed += count + 1;
+            }
+            if let Some(ordinal) = twice {
+                let at = u64::from(rank) * 4;
+                return Err(self.wrong(&fingerprints.postings, at, "each document in one list", ordinal));
+            }
+        }
+        let length = (fingerprints.distinct + listed) * 4;
+        if length != fingerprints.postings.length {
+            let found = format!("{} bytes", fingerprints.postings.length);
+            return Err(self.wrong(&fingerprints.postings, 0, &format!("{length} bytes of lists"), found));
+        }
+        for (ordinal, &expected) in rank_of.iter().enumerate() {
+            let found = self.rank(ordinal as u32)?.unwrap_or(ranks::NO_RANK);
+            if found != expected {
+                let at = ordinal as u64 * ranks::RANK_BYTES;
+                return Err(self.wrong(
+                    &fingerprints.ranks,
+                    at,
+                    &format!("rank {expected} as in the postings"),
+                    found,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_bands(&self) -> Result<()> {
+        let mut sketched: Option<Vec<bool>> = None;
+        for (band, (section, _)) in self.bands.iter().enumerate() {
+            let mut seen = vec![false; self.documents() as usize];
+            let mut last = None;
+            self.for_each_band_entry(band, |key, ordinal| {
+                if last >= Some((key, ordinal)) {
+                    return Err(self.wrong(
+                        section,
+                        0,
+                        &format!("an entry behind {last:x?}"),
+                        format!("{key:x}, {ordinal}"),
+                    ));
+                }
+                last = Some((key, ordinal));
+                if std::mem::replace(&mut seen[ordinal as usize], true) {
+                    return Err(self.wrong(section, 0, "each document once", ordinal));
+                }
+                Ok(())
+            })?;
+            if sketched.get_or_insert_with(|| seen.clone()) != &seen {
+                return Err(self.wrong(section, 0, "the documents of the first band", "others"));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_salt(&self) -> Result<()> {
+        let mut salt = self.params().digest();
+        let bands = self.bands.len();
+        let mut scratch = Vec::new();
+        let mut failed = None;
+        let mut stripe: Vec<u32> = Vec::new();
+        let mut sketched: Vec<bool> = Vec::new();
+        let mut start = 0;
+        // Band keys by document: the bands are read once for each stripe of documents.
+        let fill = |start: u64, stripe: &mut Vec<u32>, sketched: &mut Vec<bool>| -> Result<()> {
+            let end = self.documents().min(start + STRIPE);
+            let count = (end - start) as usize;
+            stripe.clear();
+            stripe.resize(count * bands, 0);
+            sketched.clear();
+            sketched.resize(count, false);
+            for band in 0..bands {
+                self.for_each_band_entry(band, |key, ordinal| {
+                    if (start..end).contains(&u64::from(ordinal)) {
+                        let row = (u64::from(ordinal) - start) as usize;
+                        stripe[row * bands + band] = key;
+                        sketched[row] = true;
+                    }
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        };
+        fill(0, &mut stripe, &mut sketched)?;
+        self.for_each_key(|ordinal, key| {
+            if failed.is_some() {
+                return;
+            }
+            let hash = (|| {
+                if u64::from(ordinal) == start + STRIPE {
+                    start += STRIPE;
+                    fill(start, &mut stripe, &mut sketched)?;
+                }
+                let row = (u64::from(ordinal) - start) as usize;
+                let rank = self.rank(ordinal)?;
+                let kept = rank.is_some() || sketched[row];
+                let sketch = if kept {
+                    let fingerprint = rank.map(|rank| self.fingerprint(rank)).transpose()?;
+                    let bands = &stripe[row * bands..(row + 1) * bands];
+                    Some(RecordSketch { fingerprint, bands, signature: self.signature(ordinal)? })
+                } else {
+                    None
+                };
+                Ok(record_hash(key, sketch, &mut scratch))
+            })();
+            match hash {
+                Ok(hash) => salt = salt.wrapping_add(hash),
+                Err(error) => failed = Some(error),
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if salt == self.salt() {
+            Ok(())
+        } else {
+            let section = self.section(Kind::Params);
+            let found = format!("{:032x}", self.salt());
+            Err(self.wrong(section, 0, &format!("salt {salt:032x} of the records"), found))
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! How much two documents resemble each other: exactly, from their sets of shingles, or estimated, from minima.
+//!
+//! Resemblance (the Jaccard coefficient) and containment are those of Broder, *On the resemblance and containment
+//! of documents*, 1997, section 2. Estimates from b stored bits a minimum are those of Li and König, *b-bit minwise
+//! hashing*, 2010, for sets that are small in their universe: different minima agree by chance in 2^-b of cases.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// The sizes of the intersection and of the union of two sets, given as ascending slices without repetitions.
+///
+/// Exact; linear in the sum of the lengths.
+///
+/// ```
+/// use twindex::sketch::jaccard;
+///
+/// assert_eq!(jaccard(&[1, 2, 3], &[2, 3, 5, 7]), (2, 5));
+/// assert_eq!(jaccard(&[], &[]), (0, 0));
+/// ```
+#[must_use]
+pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
+    let (mut i, mut j, mut both) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        // Branch-free: which side goes on is as good as random.
+        let (x, y) = (a[i], b[j]);
+        both += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    (both, a.len() + b.len() - both)
+}
+
+/// How much of `a` is contained in `b`: the sizes of the intersection and of `a`, for ascending slices without
+/// repetitions.
+///
+/// ```
+/// assert_eq!(twindex::sketch::containment(&[2, 3], &[1, 2, 3, 4]), (2, 2));
+/// ```
+#[must_use]
+pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
+    (jaccard(a, b).0, a.len())
+}
+
+/// The resemblance of two documents, and how it is known.
+///
+/// ```
+/// use twindex::sketch::Resemblance;
+///
+/// let exact = Resemblance::Exact { intersection: 8, union: 10 };
+/// assert!(exact.at_least(0.8));
+/// assert_eq!(exact.to_string(), "8/10");
+///
+/// let estimate = Resemblance::from_matches(97, 120, 8);
+/// assert!(estimate.value() > 0.8 && !estimate.is_exact());
+/// assert_eq!(estimate.to_string(), "0.808±0.036");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Resemblance {
+    /// Counted on the shingles themselves.
+    Exact {
+        /// Shingles that both documents have.
+        intersection: usize,
+        /// Shingles that one of them has; 0 for two empty documents, which do not resemble each other.
+        union: usize,
+    },
+    /// Estimated from minima.
+    Estimate {
+        /// 0 to 1.
+        value: f64,
+        /// The standard deviation of the estimate, positive.
+        standard_error: f64,
+    },
+}
+
+impl Resemblance {
+    /// The exact resemblance of two sets of shingles, ascending and without repetitions.
+    #[must_use]
+    pub fn of_sets(a: &[u64], b: &[u64]) -> Self {
+        let (intersection, union) = jaccard(a, b);
+        Self::Exact { intersection, union }
+    }
+
+    /// The estimate from `matches` equal values among `minima` of which `bits` bits each were compared.
+    ///
+    /// With `b = bits` and `m/t` the fraction that matches, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped to 0
+    /// and 1. All 32 bits are not corrected for chance: 96 of 120 whole minima are 0.8, no less. The standard
+    /// error takes `(m + 1) / (t + 2)` for the probability of a match, so that it is not zero where all or none of
+    /// a few minima match. Without minima or bits nothing is known: 0, give or take 1.
+    #[must_use]
+    pub fn from_matches(matches: usize, minima: usize, bits: u8) -> Self {
+        if minima == 0 || bits == 0 {
+            return Self::Estimate { value: 0.0, standard_error: 1.0 };
+        }
+        let (m, t) = (matches.min(minima) as f64, minima as f64);
+        let by_chance = if bits < 32 { (-f64::from(bits)).exp2() } else { 0.0 };
+        let p = (m + 1.0) / (t + 2.0);
+        Self::Estimate {
+            value: ((m / t - by_chance) / (1.0 - by_chance)).clamp(0.0, 1.0),
+            standard_error: (p * (1.0 - p) / t).sqrt() / (1.0 - by_chance),
+        }
+    }
+
+    /// The estimate from two whole signatures of the same [`MinHasher`](super::MinHasher).
+    #[must_use]
+    pub fn of_signatures(a: &[u32], b: &[u32]) -> Self {
+        let matches = a.iter().zip(b).filter(|(a, b)| a == b).count();
+        Self::from_matches(matches, a.len().max(b.len()), 32)
+    }
+
+    /// The resemblance as a number, 0 to 1.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        match *self {
+            Self::Exact { union: 0, .. } => 0.0,
+            Self::Exact { intersection, union } => intersection as f64 / union as f64,
+            Self::Estimate { value, .. } => value,
+        }
+    }
+
+    /// The standard deviation of [`value`](Self::value): 0 if it is exact.
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        match *self {
+            Self::Exact { .. } => 0.0,
+            Self::Estimate { standard_error, .. } => standard_error,
+        }
+    }
+
+    /// True if the shingles themselves were compared.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        matches!(self, Self::Exact { .. })
+    }
+
+    /// Whether the value reaches `threshold`, a decimal number as people write them; two empty documents reach
+    /// none.
+    ///
+    /// An exact fraction is at the threshold when it equals the *decimal* that was written: 8 of 10 reach 0.8, 7 of
+    /// 10 reach 0.7. No tolerance is needed for that. Division rounds to the nearest double, and so did the reading
+    /// of the decimal; equal numbers round to the same double, and rounding never swaps unequal ones. A fraction
+    /// just below could only be taken for the threshold if both rounded to one double, which needs a union times
+    /// a power of ten for the threshold's decimals beyond 2^52: for thresholds of four decimals, 10^11 shingles.
+    #[must_use]
+    pub fn at_least(&self, threshold: f64) -> bool {
+        match *self {
+            Self::Exact { union: 0, .. } => false,
+            _ => self.value() >= threshold,
+        }
+    }
+
+    /// By value, ascending; how it is known does not matter. Total, for sorting.
+    #[must_use]
+    pub fn cmp_value(&self, other: &Self) -> Ordering {
+        self.value().total_cmp(&other.value())
+    }
+}
+
+impl fmt::Display for Resemblance {
+    /// A fraction if exact, otherwise the value and its standard error.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Exact { intersection, union } => write!(f, "{intersection}/{union}"),
+            Self::Estimate { value, standard_error } => write!(f, "{value:.3}±{standard_error:.3}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exact(intersection: usize, union: usize) -> Resemblance {
+        Resemblance::Exact { intersection, union }
+    }
+
+    #[test]
+    fn jaccard_counts_what_sets_share() {
+        let a: Vec<u64> = (0..100).collect();
+        let b: Vec<u64> = (50..200).step_by(2).collect();
+        assert_eq!(jaccard(&a, &b), (25, 150));
+        assert_eq!(jaccard(&b, &a), (25, 150));
+        assert_eq!(jaccard(&a, &a), (100, 100));
+        assert_eq!(jaccard(&a, &[]), (0, 100));
+        assert_eq!(containment(&a, &b), (25, 100));
+        assert_eq!(containment(&b, &a), (25, 75));
+        assert_eq!(jaccard(&[0, u64::MAX], &[u64::MAX]), (1, 2));
+    }
+
+    #[test]
+    fn a_fraction_reaches_the_decimal_it_equals_and_no_higher_one() {
+        // Every threshold of two decimals, each with every union up to 2,000 in which it is a whole number.
+        for hundredths in 1..=100_usize {
+            let threshold: f64 = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
+            for union in (1..=2000).filter(|union| hundredths * union % 100 == 0) {
+                let intersection = hundredths * union / 100;
+                assert!(exact(intersection, union).at_least(threshold), "{intersection}/{union}");
+                assert!(!exact(intersection - 1, union).at_least(threshold));
+                assert!(!exact(intersection, union + 1).at_least(threshold));
+            }
+        }
+        let large = 1_000_000_000_000;
+        assert!(exact(large * 8 / 10, large).at_least(0.8));
+        assert!(!exact(large * 8 / 10 - 1, large).at_least(0.8));
+    }
+
+    #[test]
+    fn empty_documents_resemble_nothing() {
+        assert_eq!(Resemblance::of_sets(&[], &[]), exact(0, 0));
+        assert!(!exact(0, 0).at_least(0.0));
+        assert!(exact(0, 0).value().abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn an_estimate_is_corrected_for_values_equal_by_chance() {
+        let value = |m, t, bits| Resemblance::from_matches(m, t, bits).value();
+        assert!((value(60, 120, 1) - 0.0).abs() < 1e-12);
+        assert!((value(90, 120, 1) - 0.5).abs() < 1e-12);
+        assert!((value(120, 120, 8) - 1.0).abs() < 1e-12);
+        assert!((value(0, 120, 8) - 0.0).abs() < 1e-12);
+        assert!(Resemblance::from_matches(96, 120, 32).at_least(0.8));
+    }
+
+    #[test]
+    fn the_standard_error_grows_as_bits_and_minima_get_fewer_and_is_never_zero() {
+        let error = |m, t, bits| Resemblance::from_matches(m, t, bits).standard_error();
+        assert!((error(100, 200, 32) - 0.5 / 200_f64.sqrt()).abs() < 1e-12);
+        assert!(error(100, 120, 1) > error(100, 120, 8));
+        assert!(error(25, 30, 8) > error(100, 120, 8));
+        assert!(error(120, 120, 8) > 0.0 && error(0, 120, 8) > 0.0);
+    }
+
+    #[test]
+    fn without_minima_or_bits_nothing_is_known() {
+        for (minima, bits) in [(0, 8), (120, 0)] {
+            let unknown = Resemblance::from_matches(0, minima, bits);
+            assert!(!unknown.at_least(0.1) && unknown.standard_error() >= 1.0);
+        }
+    }
+}

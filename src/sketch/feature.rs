@@ -1,0 +1,70 @@
+//! A signature to features: one 64-bit number for each group of minima.
+//!
+//! Broder, *Identifying and filtering near-duplicate documents*, 2000: t = k groups x s minima, each group reduced
+//! to one fingerprint, a *feature* (super-shingle). Documents of resemblance p share a given feature with
+//! probability p^s. Indyk and Motwani's locality-sensitive hashing calls a group a *band* of s *rows*; the bands of
+//! an index are looked up by their features.
+//!
+//! Departure: the fingerprint of a group is xxh3-64 (Broder: Rabin) of its minima as little-endian bytes, seeded
+//! with `GROUPS + the group's number`, so that equal minima in different groups do not meet.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The seed of the first group: the fourth 64 bits of the fraction of pi.
+const GROUPS: u64 = 0x082e_fa98_ec4e_6c89;
+
+/// Replaces `features` by one feature for each group of `rows` minima of `signature`; an incomplete last group gives
+/// none, and neither does `rows == 0`. `scratch` is working memory, grown to the bytes of the signature.
+///
+/// ```
+/// let mut features = Vec::new();
+/// twindex::sketch::features(&[1, 2, 3, 1, 2, 3], 3, &mut Vec::new(), &mut features);
+/// assert_eq!(features.len(), 2);
+/// assert_ne!(features[0], features[1]);
+/// ```
+pub fn features(signature: &[u32], rows: usize, scratch: &mut Vec<u8>, features: &mut Vec<u64>) {
+    features.clear();
+    let Some(bytes_in_group) = rows.checked_mul(4).filter(|&bytes| bytes > 0) else { return };
+    scratch.clear();
+    scratch.extend(signature.iter().flat_map(|minimum| minimum.to_le_bytes()));
+    let groups = scratch.chunks_exact(bytes_in_group).zip(GROUPS..);
+    features.extend(groups.map(|(group, seed)| xxh3_64_with_seed(group, seed)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(signature: &[u32], rows: usize) -> Vec<u64> {
+        let mut found = vec![1];
+        features(signature, rows, &mut vec![9; 5], &mut found);
+        found
+    }
+
+    #[test]
+    fn a_feature_depends_on_its_group_and_on_nothing_else() {
+        let signature: Vec<u32> = (0..84).collect();
+        let whole = of(&signature, 14);
+        assert_eq!(whole.len(), 6);
+        for at in 0..84 {
+            let mut other = signature.clone();
+            other[at] ^= 1 << 31;
+            let changed: Vec<bool> = of(&other, 14).iter().zip(&whole).map(|(a, b)| a != b).collect();
+            let expected: Vec<bool> = (0..6).map(|group| group == at / 14).collect();
+            assert_eq!(changed, expected, "minimum {at}");
+        }
+    }
+
+    #[test]
+    fn equal_groups_at_different_places_have_different_features() {
+        let found = of(&[7; 12], 3);
+        assert!((1..4).all(|group| found[group] != found[0]));
+    }
+
+    #[test]
+    fn no_minima_and_no_rows_give_no_features() {
+        assert_eq!(of(&[], 3), []);
+        assert_eq!(of(&[1, 2], 3), []);
+        assert_eq!(of(&[1, 2], 0), []);
+    }
+}

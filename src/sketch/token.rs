@@ -1,0 +1,261 @@
+//! Text to tokens: lower-cased runs of word characters.
+//!
+//! The convention is that of `\w` in most pattern languages: letters, marks, digits and the underscore belong to
+//! words, everything else separates them. Two rules are added:
+//!
+//! - A letter of a script that is written without spaces (Han, kana, Thai, Khmer and so on: the list of blocks
+//!   stands in `scripts/token-tables.py`) is a token by itself, together with the marks that follow it. Digits of
+//!   these scripts form runs as elsewhere, and Hangul, which has spaces, forms words.
+//! - A mark continues the token before it and never begins one: a variation selector behind an emoji is no word.
+//!
+//! `don't` and `3.14` are two tokens each, where the word boundaries of UAX #29 would keep them together.
+//!
+//! Lower case is taken character by character, without looking at the neighbours: no rule for the final sigma, none
+//! for a language. So a token depends on its own characters alone, and tokenising can be cut anywhere between
+//! tokens; the price is that a capital word of Greek that ends in sigma keeps the medial form. Text is not
+//! normalised: a letter composed with its accent and the same letter followed by a combining accent are different
+//! tokens.
+//!
+//! Both the classes and the mapping come from tables of our own, made once from the [`UNICODE_VERSION`] they name.
+//! The standard library's tables change with the compiler, and stored fingerprints must not.
+
+use super::token_tables::{BLOCK_BITS, BLOCK_OF, BLOCKS, TRAITS};
+
+pub use super::token_tables::UNICODE_VERSION;
+
+/// Calls `each` with every token of `text`, lower-cased, in order.
+///
+/// A token is never empty and is valid UTF-8. `scratch` is working memory: it grows to the longest token whose
+/// lower case differs from what stands in the text, and no other memory is allocated. Time is linear in the text,
+/// whatever it holds.
+///
+/// ```
+/// let mut found = Vec::new();
+/// twindex::sketch::tokens("Łódź: 2 boats, 東京", &mut Vec::new(), |token| {
+///     found.push(String::from_utf8(token.to_vec()).unwrap());
+/// });
+/// assert_eq!(found, ["łódź", "2", "boats", "東", "京"]);
+/// ```
+pub fn tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    while start < bytes.len() {
+        let mut end = start;
+        let mut seen = 0;
+        let stop = loop {
+            let Some(&byte) = bytes.get(end) else { break SEPARATOR };
+            let trait_ = ASCII[usize::from(byte)];
+            if trait_ & WORD == 0 {
+                break trait_;
+            }
+            seen |= trait_;
+            end += 1;
+        };
+        if stop == BEYOND {
+            start = tokens_beyond_ascii(text, start, scratch, &mut each);
+            continue;
+        }
+        let word = &bytes[start..end];
+        if seen & UPPER != 0 {
+            scratch.clear();
+            scratch.extend(word.iter().map(u8::to_ascii_lowercase));
+            each(scratch);
+        } else if !word.is_empty() {
+            each(word);
+        }
+        start = end + 1;
+    }
+}
+
+/// Does what [`tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the next
+/// ASCII separator; returns where to go on behind that.
+fn tokens_beyond_ascii(
+    text: &str,
+    start: usize,
+    scratch: &mut Vec<u8>,
+    each: &mut impl FnMut(&[u8]),
+) -> usize {
+    let bytes = text.as_bytes();
+    // The token under way: its kind, where it starts, and whether its lower case had to be written to `scratch`.
+    let mut open = None;
+    let mut token = start;
+    let mut rewritten = false;
+    let mut at = start;
+    for c in text[start..].chars() {
+        let (kind, lower) = classify(c);
+        let continues = match kind {
+            Kind::Word => open == Some(Kind::Word),
+            Kind::Mark => open.is_some(),
+            Kind::Other | Kind::Single => false,
+        };
+        if !continues {
+            if open.take().is_some() {
+                each(if rewritten { scratch.as_slice() } else { &bytes[token..at] });
+            }
+            if matches!(kind, Kind::Word | Kind::Single) {
+                open = Some(kind);
+            } else if c.is_ascii() {
+                return at + 1;
+            }
+            token = at;
+            rewritten = false;
+        }
+        let grows = c == GROWS;
+        if open.is_some() && (lower != c || grows) && !rewritten {
+            scratch.clear();
+            scratch.extend_from_slice(&bytes[token..at]);
+            rewritten = true;
+        }
+        if rewritten {
+            let mut utf8 = [0; 4];
+            let written = if grows { GROWN } else { lower.encode_utf8(&mut utf8) };
+            scratch.extend_from_slice(written.as_bytes());
+        }
+        at += c.len_utf8();
+    }
+    if open.is_some() {
+        each(if rewritten { scratch.as_slice() } else { &bytes[token..at] });
+    }
+    at
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Other,
+    Word,
+    Single,
+    Mark,
+}
+
+/// The one character whose lower case is two, `i` and a dot above; the tables leave it as it is.
+const GROWS: char = '\u{130}';
+const GROWN: &str = "i\u{307}";
+
+/// The kind of a character and its lower case, [`GROWS`] excepted.
+fn classify(c: char) -> (Kind, char) {
+    let code = c as usize;
+    let block = BLOCK_OF[(code >> BLOCK_BITS).min(BLOCK_OF.len() - 1)];
+    let within = code & ((1 << BLOCK_BITS) - 1);
+    let packed = TRAITS[usize::from(BLOCKS[(usize::from(block) << BLOCK_BITS) + within])];
+    let kind = match packed & 3 {
+        0 => Kind::Other,
+        1 => Kind::Word,
+        2 => Kind::Single,
+        _ => Kind::Mark,
+    };
+    let lower = (c as u32).checked_add_signed(packed >> 2).and_then(char::from_u32);
+    (kind, lower.unwrap_or(c)) // the tables' shifts all end on characters
+}
+
+/// Traits of bytes, to be or-ed over a run.
+const SEPARATOR: u8 = 0;
+const WORD: u8 = 1;
+const UPPER: u8 = 2;
+const BEYOND: u8 = 4;
+
+static ASCII: [u8; 256] = ascii_traits();
+
+const fn ascii_traits() -> [u8; 256] {
+    let mut table = [BEYOND; 256];
+    let mut byte = 0_u8;
+    while byte < 0x80 {
+        table[byte as usize] = match byte {
+            b'A'..=b'Z' => WORD | UPPER,
+            b'a'..=b'z' | b'0'..=b'9' | b'_' => WORD,
+            _ => SEPARATOR,
+        };
+        byte += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        tokens(text, &mut Vec::new(), |token| found.push(String::from_utf8(token.to_vec()).unwrap()));
+        found
+    }
+
+    #[test]
+    fn words_digits_and_underscores_run_together_and_lose_their_case() {
+        assert_eq!(split("A rose is A_Rose2, (is) 3.14!"), ["a", "rose", "is", "a_rose2", "is", "3", "14"]);
+        assert_eq!(split("don't"), ["don", "t"]);
+    }
+
+    #[test]
+    fn text_without_word_characters_has_no_tokens() {
+        for text in ["", " ", "\0\n\t", "?!… — «»", "😀 👍🏽", "\u{301}\u{fe0f}"] {
+            assert!(split(text).is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn case_is_lost_in_every_script_that_has_it() {
+        assert_eq!(split("ÉCOLE Straße ŁÓDŹ"), ["école", "straße", "łódź"]);
+        assert_eq!(split("ΟΔΟΣ Οδός"), ["οδοσ", "οδός"]);
+        assert_eq!(split("Москва ЁЖИК"), ["москва", "ёжик"]);
+        assert_eq!(split("ԵՐԵՎԱՆ ႠႡ 𐐀"), ["երեվան", "ⴀⴁ", "𐐨"]);
+    }
+
+    #[test]
+    fn lower_case_may_be_longer_or_shorter_than_what_it_replaces() {
+        assert_eq!(split("İSTANBUL xİx"), ["i\u{307}stanbul", "xi\u{307}x"]);
+        assert_eq!(split("\u{212a}elvin aẞ Ⱥb"), ["kelvin", "aß", "ⱥb"]);
+    }
+
+    #[test]
+    fn marks_stay_with_what_they_follow() {
+        assert_eq!(split("e\u{301}te\u{301} E\u{301}"), ["e\u{301}te\u{301}", "e\u{301}"]);
+        assert_eq!(split("हिन्दी भाषा"), ["हिन्दी", "भाषा"]);
+        assert_eq!(split("👍\u{fe0f}ok 1\u{fe0f}\u{20e3}"), ["ok", "1\u{fe0f}\u{20e3}"]);
+        assert_eq!(split("か\u{3099}x \u{ff76}\u{ff9e}"), ["か\u{3099}", "x", "\u{ff76}\u{ff9e}"]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_a_token_a_letter() {
+        assert_eq!(split("東京タワー2号"), ["東", "京", "タ", "ワ", "ー", "2", "号"]);
+        assert_eq!(split("ที่นี่ ๑๒"), ["ที่", "นี่", "๑๒"]);
+        assert_eq!(split("ພາສາ"), ["ພ", "າ", "ສ", "າ"]);
+        assert_eq!(split("abc漢字Def𠀀"), ["abc", "漢", "字", "def", "𠀀"]);
+        assert_eq!(split("한국어 문서"), ["한국어", "문서"]);
+    }
+
+    #[test]
+    fn separators_outside_ascii_separate() {
+        assert_eq!(split("a\u{a0}b\u{2003}c\u{200b}d“e”—É„F"), ["a", "b", "c", "d", "e", "é", "f"]);
+        assert_eq!(split("東、京。x"), ["東", "京", "x"]);
+    }
+
+    #[test]
+    fn ten_megabytes_without_a_space_are_one_token() {
+        let text = "Ab".repeat(5_000_000);
+        let mut lengths = Vec::new();
+        tokens(&text, &mut Vec::new(), |token| lengths.push(token.len()));
+        assert_eq!(lengths, [10_000_000]);
+    }
+
+    #[test]
+    fn the_tables_agree_with_the_byte_table_and_with_the_compiler_on_case() {
+        for c in '\0'..=char::MAX {
+            let (kind, lower) = classify(c);
+            if c.is_ascii() {
+                assert_eq!(kind == Kind::Word, ASCII[c as usize] & WORD != 0, "{c:?}");
+                assert_eq!(lower, c.to_ascii_lowercase());
+            }
+            if kind != Kind::Other && c != GROWS {
+                assert!(c.to_lowercase().eq([lower]), "{c:?}");
+            }
+        }
+        assert!(GROWS.to_lowercase().eq(GROWN.chars()));
+    }
+
+    #[test]
+    fn a_token_of_a_slow_stretch_is_the_token_of_the_fast_path() {
+        // The same words with a separator that only the slow path knows.
+        let words = "The QUICK brown_fox 7 jumps";
+        assert_eq!(split(words), split(&words.replace(' ', "\u{2003}")));
+    }
+}

@@ -1,0 +1,67 @@
+//! How a generation becomes the current one.
+//!
+//! 1. Segments are written and synced under temporary names, then renamed (before this module comes in).
+//! 2. The manifest is written and synced under a temporary name, then renamed to `MANIFEST-<generation>`.
+//! 3. The directory is synced: the names of segments and manifest are durable. Without this, a crash could keep
+//!    the new `CURRENT` and lose what it names.
+//! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one: from here on, and not
+//!    before, whoever opens the index sees the new generation.
+//! 5. The directory is synced: the commit is durable.
+//! 6. Manifests before the last two, and segments that no longer belong, are unlinked. A failure here costs space
+//!    only, and the next commit tries again.
+
+use std::path::Path;
+
+use zerocopy::IntoBytes;
+
+use super::names::{self, Name};
+use crate::error::{Error, Result};
+use crate::format::current::Current;
+use crate::format::manifest::Manifest;
+use crate::sys::Vfs;
+
+/// Steps 2 and 3. Returns what step 4 writes.
+pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
+    let bytes = manifest.encode();
+    // A manifest of this generation can stand there if a crash came between steps 2 and 4; nothing names it.
+    write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
+    sync_dir(vfs, dir)?;
+    Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
+}
+
+/// Steps 4 and 5. If this fails, the new generation may be current or not.
+pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<()> {
+    write(vfs, dir, &names::current(dir), current.as_bytes())?;
+    sync_dir(vfs, dir)
+}
+
+fn write(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
+    file.append(bytes).map_err(|e| Error::io("write", path, e))?;
+    file.sync().map_err(|e| Error::io("sync", path, e))?;
+    file.publish(path, true).map_err(|e| Error::io("publish", path, e))
+}
+
+pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
+}
+
+/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`. Only the writer calls
+/// this. Files whose names are not ours are left alone.
+pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
+    let Ok(names) = vfs.list(dir) else { return };
+    for name in names {
+        let superfluous = match names::parse(&name) {
+            // The generation before the current one stays, for those who are just opening it.
+            Some(Name::Manifest(generation)) => {
+                generation + 1 < manifest.generation || generation > manifest.generation
+            }
+            Some(Name::Segment(number)) => manifest.segments.iter().all(|segment| segment.number != number),
+            Some(Name::Temporary) => true,
+            Some(Name::Current | Name::Lock) | None => false,
+        };
+        if superfluous {
+            let _ = vfs.unlink(&dir.join(name));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Creating and opening an index.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::commit;
+use super::names;
+use super::snapshot::Snapshot;
+use super::state::State;
+use super::writer::Writer;
+use crate::error::{Error, Result};
+use crate::format::manifest::Manifest;
+use crate::params::Params;
+use crate::sketch::Sketcher;
+use crate::sys::vfs::TEMPORARY_PREFIX;
+use crate::sys::{RealVfs, Vfs};
+
+/// An open index: cheap to clone, shared by threads at will.
+///
+/// ```
+/// use twindex::{Index, Params};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("pages.twx");
+/// let index = Index::create(&path, Params::builder().words(2).simhash(3).minhash(20, 6).build()?)?;
+/// let sketcher = index.sketcher();
+/// let mut writer = index.writer()?;
+/// writer.put("a", &sketcher.sketch("the quick brown fox jumps over the lazy dog"))?;
+/// writer.commit()?;
+/// let hits = index.snapshot().near(&sketcher.sketch("The quick brown fox jumps over the lazy dog!")).run()?.hits;
+/// assert_eq!(hits[0].key.to_string(), "a");
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub(super) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) vfs: Arc<dyn Vfs>,
+    pub(super) dir: PathBuf,
+    /// What the next snapshot sees; replaced as a whole by a commit.
+    pub(super) published: RwLock<Arc<State>>,
+}
+
+impl Index {
+    /// Creates an empty index in a new directory, and opens it. All or nothing: the directory gets its name when
+    /// it is complete.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] where anything stands at the path, [`Error::Io`].
+    pub fn create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
+        Self::create_with(Arc::new(RealVfs), path.as_ref(), params)
+    }
+
+    /// As [`create`](Self::create), on another file system.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
+        if vfs.exists(path).map_err(|e| Error::io("look at", path, e))? {
+            return Err(Error::AlreadyExists { path: path.to_owned() });
+        }
+        let mut uuid = [0; 16];
+        getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;
+        let uuid = u128::from_le_bytes(uuid);
+        let manifest = Manifest { uuid, generation: 1, next_segment: 1, params, segments: Vec::new() };
+
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let temporary = parent.join(format!("{TEMPORARY_PREFIX}{uuid:032x}"));
+        vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e))?;
+        let written = commit::write_manifest(&*vfs, &temporary, &manifest)
+            .and_then(|current| commit::point(&*vfs, &temporary, &current));
+        let named = written.and_then(|()| {
+            // On some systems a rename replaces an empty directory that came there meanwhile; nothing is lost.
+            vfs.rename_dir(&temporary, path).map_err(|e| Error::io("create", path, e))
+        });
+        if let Err(error) = named {
+            for name in vfs.list(&temporary).unwrap_or_default() {
+                let _ = vfs.unlink(&temporary.join(name));
+            }
+            let _ = vfs.remove_dir(&temporary);
+            return Err(error);
+        }
+        commit::sync_dir(&*vfs, parent)?;
+        Self::open_with(vfs, path)
+    }
+
+    /// Opens an index; never creates one.
+    ///
+    /// Reads `CURRENT`, the manifest and the head, contents and checksums of each segment; maps the rest.
+    ///
+    /// # Errors
+    /// [`Error::NotAnIndex`], [`Error::Unsupported`], [`Error::Corrupt`], [`Error::Io`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(Arc::new(RealVfs), path.as_ref())
+    }
+
+    /// As [`open`](Self::open), on another file system.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Self> {
+        let state = State::load(&*vfs, path, None)?;
+        let shared = Shared { vfs, dir: path.to_owned(), published: RwLock::new(Arc::new(state)) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.dir
+    }
+
+    /// What the index keeps and how it is made; fixed at creation.
+    #[must_use]
+    pub fn params(&self) -> Params {
+        self.shared.published.read().manifest.params.clone()
+    }
+
+    /// A sketcher with the index's parameters.
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher {
+        Sketcher::new(&self.params())
+    }
+
+    /// The index as it is now. Later commits do not change it; it holds its files open as long as it lives.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(Arc::clone(&self.shared.published.read()))
+    }
+
+    /// Takes in what other processes have committed. Returns true if there was anything.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); the index stays as it was.
+    pub fn refresh(&self) -> Result<bool> {
+        let known = Arc::clone(&self.shared.published.read());
+        let state = State::load(&*self.shared.vfs, &self.shared.dir, Some(&known))?;
+        if state.manifest.uuid != known.manifest.uuid {
+            let why = "another index has taken its place; open it anew".into();
+            return Err(Error::NotAnIndex { path: self.shared.dir.clone(), why });
+        }
+        let mut published = self.shared.published.write();
+        if state.manifest.generation <= published.manifest.generation {
+            return Ok(false);
+        }
+        *published = Arc::new(state);
+        Ok(true)
+    }
+
+    /// Becomes the one writer of the index, and removes what a crashed one left behind.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] where there is a writer, in this process or another; otherwise as [`open`](Self::open).
+    pub fn writer(&self) -> Result<Writer> {
+        Writer::new(self, &names::lock(&self.shared.dir))
+    }
+}

@@ -1,0 +1,21 @@
+//! A directory as a living index.
+//!
+//! - [`names`]: the files' names, made and parsed in one place;
+//! - [`state`]: what an index consists of at one generation, read from its files;
+//! - [`commit`]: how a new generation becomes the current one, and in which order that is durable;
+//! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
+//!
+//! There is no log yet: a batch becomes a segment when it is committed.
+
+mod commit;
+pub mod index;
+mod names;
+pub mod query;
+pub mod snapshot;
+mod state;
+pub mod writer;
+
+pub use index::Index;
+pub use query::{Answers, Hit, Query};
+pub use snapshot::{Record, Snapshot};
+pub use writer::Writer;

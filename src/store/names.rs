@@ -1,0 +1,91 @@
+//! The names of an index's files.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::sys::vfs::TEMPORARY_PREFIX;
+
+/// What a name in an index directory says the file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    /// Points to the newest manifest.
+    Current,
+    /// The manifest of a generation.
+    Manifest(u64),
+    /// A segment.
+    Segment(u64),
+    /// The writer's lock.
+    Lock,
+    /// Being written, or left behind by a crash.
+    Temporary,
+}
+
+pub(super) fn current(dir: &Path) -> PathBuf {
+    dir.join("CURRENT")
+}
+
+pub(super) fn lock(dir: &Path) -> PathBuf {
+    dir.join("LOCK")
+}
+
+pub(super) fn manifest(dir: &Path, generation: u64) -> PathBuf {
+    dir.join(format!("MANIFEST-{generation:06}"))
+}
+
+pub(super) fn segment(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.seg"))
+}
+
+/// What the file is; `None` for a name that is not ours, which is left alone.
+pub(super) fn parse(name: &OsStr) -> Option<Name> {
+    let name = name.to_str()?;
+    // Only the spelling that is written: `7.seg` is not `000007.seg`.
+    let number = |digits: &str| {
+        let number = digits.parse().ok()?;
+        (format!("{number:06}") == digits).then_some(number)
+    };
+    match name {
+        "CURRENT" => Some(Name::Current),
+        "LOCK" => Some(Name::Lock),
+        _ => {
+            if name.starts_with(TEMPORARY_PREFIX) {
+                Some(Name::Temporary)
+            } else if let Some(digits) = name.strip_prefix("MANIFEST-") {
+                number(digits).map(Name::Manifest)
+            } else {
+                number(name.strip_suffix(".seg")?).map(Name::Segment)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_and_others_are_not_ours() {
+        let dir = Path::new("x");
+        for (path, name) in [
+            (current(dir), Name::Current),
+            (lock(dir), Name::Lock),
+            (manifest(dir, 7), Name::Manifest(7)),
+            (manifest(dir, 12_345_678), Name::Manifest(12_345_678)),
+            (segment(dir, 0), Name::Segment(0)),
+        ] {
+            assert_eq!(parse(path.file_name().unwrap()), Some(name), "{path:?}");
+        }
+        for other in [
+            "7.seg",
+            "+00007.seg",
+            "0000007.seg",
+            ".DS_Store",
+            "._000001.seg",
+            "MANIFEST-",
+            "manifest-000001",
+            "",
+        ] {
+            assert_eq!(parse(OsStr::new(other)), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A question to a snapshot, and its answers.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::snapshot::Snapshot;
+use crate::error::{Error, Result};
+use crate::key::KeyBuf;
+use crate::params::MinhashParams;
+use crate::segment::Segment;
+use crate::sketch::{Fingerprint, Resemblance, matches};
+
+/// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// Its key.
+    pub key: KeyBuf,
+    /// Bits in which the fingerprints differ, where both have one.
+    pub distance: Option<u32>,
+    /// An estimate from the stored signatures, where they are kept and a sketch was asked about.
+    pub resemblance: Option<Resemblance>,
+}
+
+impl Hit {
+    fn order(&self, other: &Self) -> Ordering {
+        let distance = |hit: &Self| hit.distance.unwrap_or(u32::MAX);
+        let resemblance = |hit: &Self| hit.resemblance.as_ref().map_or(-1.0, Resemblance::value);
+        distance(self)
+            .cmp(&distance(other))
+            .then_with(|| resemblance(other).total_cmp(&resemblance(self)))
+            .then_with(|| self.key.cmp(&other.key))
+    }
+}
+
+impl PartialEq for Hit {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Hit {}
+
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Hit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order(other)
+    }
+}
+
+/// What a query found.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// In the order of [`Hit`].
+    pub hits: Vec<Hit>,
+    /// How many more there are beyond the limit.
+    pub left_out: u64,
+}
+
+/// A question, made by [`Snapshot::near`], [`within`](Snapshot::within) or [`resembling`](Snapshot::resembling).
+/// Iterate it, or [`run`](Query::run) it.
+#[derive(Debug)]
+#[must_use]
+pub struct Query {
+    snapshot: Snapshot,
+    within: Option<(Fingerprint, u32)>,
+    bands: Option<Bands>,
+    /// Distances of hits are measured from here.
+    measured_from: Option<Fingerprint>,
+    limit: usize,
+    refused: Option<Error>,
+}
+
+#[derive(Debug)]
+struct Bands {
+    features: Vec<u64>,
+    signature: Vec<u8>,
+    threshold: f64,
+}
+
+/// A document found, before it has a name.
+struct Found {
+    ordinal: u32,
+    distance: Option<u32>,
+    resemblance: Option<Resemblance>,
+}
+
+impl Query {
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        Self { snapshot, within: None, bands: None, measured_from: None, limit: usize::MAX, refused: None }
+    }
+
+    pub(super) fn fingerprint(mut self, fingerprint: Fingerprint, within: u32) -> Self {
+        self.within = Some((fingerprint, within));
+        self.measure(Some(fingerprint))
+    }
+
+    pub(super) fn features(mut self, features: Vec<u64>, signature: Vec<u8>, threshold: f64) -> Self {
+        self.bands = Some(Bands { features, signature, threshold });
+        self
+    }
+
+    pub(super) fn measure(mut self, from: Option<Fingerprint>) -> Self {
+        self.measured_from = from;
+        self
+    }
+
+    pub(super) fn refused(mut self, error: Error) -> Self {
+        self.refused = Some(error);
+        self
+    }
+
+    /// Return at most this many hits, the nearest; [`Answers::left_out`] counts the others.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// All hits up to the limit, sorted.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] for a sketch of other parameters, [`Error::Invalid`] for a radius that is not
+    /// answered, [`Error::Corrupt`]: an answer that may be incomplete is an error, never a shorter answer.
+    pub fn run(mut self) -> Result<Answers> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
+        let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
+        let mut left_out = 0;
+        for place in 0..self.snapshot.entries().len() {
+            for found in self.find_in(place)? {
+                let (segment, _) = self.snapshot.segments().nth(place).expect("a segment for each entry");
+                let key = segment.key(found.ordinal)?;
+                nearest.push(Hit { key, distance: found.distance, resemblance: found.resemblance });
+                if nearest.len() > self.limit {
+                    nearest.pop(); // the farthest
+                    left_out += 1;
+                }
+            }
+        }
+        Ok(Answers { hits: nearest.into_sorted_vec(), left_out })
+    }
+
+    /// The documents of one segment, each once.
+    fn find_in(&self, place: usize) -> Result<Vec<Found>> {
+        let (segment, deleted) = self.snapshot.segments().nth(place).expect("a segment for each entry");
+        let mut found: Vec<Found> = Vec::new();
+        if let Some((fingerprint, within)) = self.within {
+            let limit = u32::from(crate::params::WITHIN_MAX);
+            if within > limit {
+                return Err(Error::Invalid(format!("within {within}: radii up to {limit} are answered")));
+            }
+            let mut near = Vec::new();
+            segment.within(fingerprint.0, within, |hit| near.push(hit))?;
+            for hit in near {
+                segment.postings(hit.rank, |ordinal| {
+                    if !deleted.contains(ordinal) {
+                        found.push(Found { ordinal, distance: Some(hit.distance), resemblance: None });
+                    }
+                })?;
+            }
+        }
+        let (Some(bands), Some(minhash)) = (&self.bands, self.snapshot.params().minhash) else {
+            return Ok(found);
+        };
+        for hit in &mut found {
+            hit.resemblance = estimate(segment, hit.ordinal, &bands.signature, minhash)?;
+        }
+        found.sort_unstable_by_key(|hit| hit.ordinal);
+        let mut candidates: Vec<u32> = Vec::new();
+        for (band, &feature) in bands.features.iter().enumerate() {
+            segment.same_feature(band, feature, |ordinal| candidates.push(ordinal))?;
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        let known = found.len();
+        for ordinal in candidates {
+            if deleted.contains(ordinal)
+                || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
+            {
+                continue;
+            }
+            let resemblance = estimate(segment, ordinal, &bands.signature, minhash)?;
+            if resemblance.as_ref().is_none_or(|resemblance| resemblance.at_least(bands.threshold)) {
+                let distance = self.distance(segment, ordinal)?;
+                found.push(Found { ordinal, distance, resemblance });
+            }
+        }
+        Ok(found)
+    }
+
+    fn distance(&self, segment: &Segment, ordinal: u32) -> Result<Option<u32>> {
+        let Some(from) = self.measured_from else { return Ok(None) };
+        let Some(rank) = segment.rank(ordinal)? else { return Ok(None) };
+        Ok(Some(from.distance(Fingerprint(segment.fingerprint(rank)?))))
+    }
+}
+
+fn estimate(
+    segment: &Segment,
+    ordinal: u32,
+    signature: &[u8],
+    minhash: MinhashParams,
+) -> Result<Option<Resemblance>> {
+    if minhash.signature_bits == 0 || signature.is_empty() {
+        return Ok(None);
+    }
+    let stored = segment.signature(ordinal)?;
+    let same = matches(signature, stored, minhash.minima(), minhash.signature_bits);
+    Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
+}
+
+impl IntoIterator for Query {
+    type Item = Result<Hit>;
+    type IntoIter = std::vec::IntoIter<Result<Hit>>;
+
+    /// Runs the query; a failure comes as the only item.
+    fn into_iter(self) -> Self::IntoIter {
+        match self.run() {
+            Ok(answers) => answers.hits.into_iter().map(Ok).collect::<Vec<_>>().into_iter(),
+            Err(error) => vec![Err(error)].into_iter(),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The operating system: one seam for files, the map, the writer's lock.
+//!
+//! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; [`mmap`] holds the only
+//! file-related `unsafe`.
+
+pub mod lock;
+pub mod mmap;
+pub mod vfs;
+
+pub use mmap::Bytes;
+pub use vfs::{RealVfs, Vfs};

@@ -1,0 +1,197 @@
+//! The seam between the index and the file system.
+//!
+//! The index needs few operations: make a directory, write a new file under a temporary name and publish it,
+//! read and map, list, unlink, sync a directory, lock. Everything that reads or writes index files goes through
+//! [`Vfs`], so that tests can record, refuse or lose each operation; `clippy.toml` bans the ways around it.
+//!
+//! There is no operation that changes a published file: files are created, published by rename, and unlinked.
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::lock::{FileLock, LockFailure};
+use super::mmap::{self, Bytes};
+
+/// Temporary files of an index begin with this; what is left of them after a crash is swept by the next writer.
+pub const TEMPORARY_PREFIX: &str = ".twindex-tmp-";
+
+/// What the index asks of a file system.
+pub trait Vfs: Debug + Send + Sync {
+    /// Makes a directory; its parent must be there, it must not.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// True where something, of any kind, stands at `path`.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+    /// A new, empty file in `dir` under a temporary name, removed when dropped unpublished.
+    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>>;
+    /// Opens a regular file for reading; anything else at the path is an error at once.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>>;
+    /// Makes the names in `dir` durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Renames a directory that was just made to a name that is free.
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// Removes a name.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+    /// The names in `dir`, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+    /// Takes the lock of this file, without waiting.
+    fn lock(&self, path: &Path) -> Result<FileLock, LockFailure>;
+}
+
+/// A file being written; nobody else knows its name yet.
+pub trait TemporaryFile: Debug + Send {
+    /// Writes all of `bytes` at the end.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes the content durable.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Gives the file its name. With `replace` a file of that name is replaced, in one step; without, it is an
+    /// error that one is there. The name is durable once the directory is synced.
+    fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()>;
+}
+
+/// A published file.
+pub trait ReadFile: Debug + Send {
+    /// Its length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// True where [`len`](Self::len) is 0.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Fills `buffer` from `offset` on; an end of file before that is an error.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// The first `len` bytes, mapped.
+    fn map(&self, len: usize) -> io::Result<Bytes>;
+}
+
+/// The operating system's file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealVfs;
+
+#[allow(clippy::disallowed_methods, reason = "the real backend of the seam")]
+impl Vfs for RealVfs {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match fs::symlink_metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(TEMPORARY_PREFIX);
+        // The default mode of a temporary file hides it from other users; an index is as readable as any other
+        // file the user makes, and nobody has a reason to write to a published file.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
+        Ok(Box::new(RealTemporaryFile(builder.tempfile_in(dir)?)))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        // Opening a FIFO would wait for a writer, so look before.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        if cfg!(unix) {
+            File::open(dir)?.sync_all()
+        } else {
+            // Elsewhere a directory cannot be opened as a file; renames are durable by the file system's journal.
+            Ok(())
+        }
+    }
+
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    fn lock(&self, path: &Path) -> Result<FileLock, LockFailure> {
+        FileLock::acquire(path)
+    }
+}
+
+#[derive(Debug)]
+struct RealTemporaryFile(tempfile::NamedTempFile);
+
+impl TemporaryFile for RealTemporaryFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.as_file_mut().write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.as_file().sync_all()
+    }
+
+    fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()> {
+        let published = if replace { self.0.persist(path) } else { self.0.persist_noclobber(path) };
+        published.map(drop).map_err(|failure| failure.error)
+    }
+}
+
+impl ReadFile for File {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(unix)]
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = self;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(buffer)
+    }
+
+    fn map(&self, len: usize) -> io::Result<Bytes> {
+        mmap::map(self, len)
+    }
+}
+
+/// A file that is only in memory, for tests and for bytes that come from elsewhere.
+#[derive(Clone, Debug)]
+pub struct MemoryFile(pub Vec<u8>);
+
+impl ReadFile for MemoryFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let range =
+            usize::try_from(offset).ok().and_then(|start| Some(start..start.checked_add(buffer.len())?));
+        let bytes = range.and_then(|range| self.0.get(range)).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn map(&self, len: usize) -> io::Result<Bytes> {
+        Ok(Bytes::Heap(self.0.get(..len).ok_or(io::ErrorKind::UnexpectedEof)?.to_vec()))
+    }
+}

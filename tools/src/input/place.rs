@@ -1,0 +1,61 @@
+//! Where a document stands, in words a person can go to.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The file, and the line of it, that a document was read from.
+///
+/// Shown as `path:line`, or as `path` alone where the whole file is one document. A clone shares the path, so
+/// that every record of a large corpus can carry its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    path: Arc<Path>,
+    /// Counted from 1; 0 stands for the whole file.
+    line: u64,
+}
+
+impl Place {
+    /// What standard input is called in messages.
+    pub(crate) const STDIN: &str = "<stdin>";
+
+    /// The place of a file that is one document, or of an error that concerns a whole file.
+    pub(crate) fn file(path: Arc<Path>) -> Self {
+        Self { path, line: 0 }
+    }
+
+    /// The place of line `line`, counted from 1.
+    pub(crate) fn line(path: Arc<Path>, line: u64) -> Self {
+        debug_assert!(line > 0, "lines count from 1");
+        Self { path, line }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.path.display()),
+            line => write!(f, "{}:{line}", self.path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_after_the_path_and_a_whole_file_by_its_path_alone() {
+        let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
+        assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
+        assert_eq!(Place::file(path).to_string(), "a/b.jsonl");
+    }
+
+    #[test]
+    fn clones_share_their_path() {
+        let place = Place::line(Arc::from(Path::new("corpus.jsonl")), 1);
+        let clone = place.clone();
+        assert!(Arc::ptr_eq(&place.path, &clone.path));
+        assert_eq!(place, clone);
+    }
+}
