@@ -4,8 +4,8 @@
     pip install xxhash
     python3 scripts/golden-sketches.py > tests/golden/sketches.tsv
 
-Written from the text of the module documentation, slow and plain. It classifies characters by the Unicode tables
-of the Python that runs it; the texts below hold no character younger than Unicode 14.
+Written from the text of the module documentation, slow and plain. It classifies characters by the Unicode
+tables of the Python that runs it; the texts below hold no character younger than Unicode 14.
 """
 
 import importlib.util
@@ -118,10 +118,10 @@ def features(minima, rows):
 
 
 ENGLISH = (
-    "It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of "
-    "a wife. However little known the feelings or views of such a man may be on his first entering a "
-    "neighbourhood, this truth is so well fixed in the minds of the surrounding families, that he is considered "
-    "as the rightful property of some one or other of their daughters."
+    "It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in "
+    "want of a wife. However little known the feelings or views of such a man may be on his first entering a "
+    "neighbourhood, this truth is so well fixed in the minds of the surrounding families, that he is "
+    "considered as the rightful property of some one or other of their daughters."
 )
 
 TEXTS = [
@@ -160,7 +160,8 @@ TEXTS = [
     ("korean", "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."),
     ("yi and bopomofo", "ꆈꌠꁱꂷ ㄅㄆㄇ ㆠ"),
     ("emoji", "I ❤\ufe0f 👩\u200d👩\u200d👧 and 1\ufe0f\u20e3 🇩🇪 👍🏽 ok"),
-    ("combining marks", "e\u0301 \u0301e a\u0323\u0302b \u20dd x\u20dd Z\u0351\u036b\u0343a\u0363\u0368l\u034dg\u0321o\u0317"),
+    ("combining marks", "e\u0301 \u0301e a\u0323\u0302b \u20dd x\u20dd "
+     "Z\u0351\u036b\u0343a\u0363\u0368l\u034dg\u0321o\u0317"),
     ("spaces of every kind", "a\u00a0b\u2003c\u3000d\u200be\u2028f\u0085g\ufeffh"),
     ("letters that shrink or grow", "\u212aelvin \u2126 \u212b ȺȾ ⱾⱿ Ɐ"),
     ("beyond the basic plane", "𐐀𐐁 𞤀𞤁 𝐀𝟏 𓀀 𑀅"),
@@ -177,10 +178,10 @@ def escape(text):
 
 
 def main():
-    print("# Sketches by scripts/golden-sketches.py, which says how to write this file again. Hashes are xxh3-64 of the")
-    print("# little-endian bytes; the document's tokens are hashed with a newline behind each.")
-    print("name\ttext\twidth\tseed\tbands\trows\ttokens\ttokens_hash\tshingles\tdistinct\toccurrences_fingerprint"
-          "\tdistinct_fingerprint\tsignature_hash\tfeatures_hash")
+    print("# Sketches by scripts/golden-sketches.py, which says how to write this file again. Hashes are xxh3-64")
+    print("# of the little-endian bytes; the document's tokens are hashed with a newline behind each.")
+    print("name\ttext\twidth\tseed\tbands\trows\ttokens\ttokens_hash\tshingles\tdistinct"
+          "\toccurrences_fingerprint\tdistinct_fingerprint\tsignature_hash\tfeatures_hash")
     for name, text in TEXTS:
         found = tokens(text)
         for width, seed, bands, rows in CHOICES:

@@ -3,9 +3,9 @@
 
     python3 scripts/token-tables.py > src/sketch/token_tables.rs
 
-Standard library only. The tables follow the Unicode version of the Python that runs this script. They are part
-of the definition of a token, hence of every fingerprint ever stored: made once, then kept, whatever versions of
-Unicode later compilers know.
+Standard library only. The tables follow the Unicode version of the Python that runs this script. They are
+part of the definition of a token, hence of every fingerprint ever stored: made once, then kept, whatever
+versions of Unicode later compilers know.
 """
 
 import sys
@@ -114,15 +114,15 @@ def main():
 
     bits = min(range(5, 10), key=size)
     numbers, traits_in_blocks = split(bits)
-    # Everything from the last block that is not as the last one on is one block: no need to store its numbers.
+    # From the last block that differs from its successor on, all are one block: no need to store its numbers.
     while numbers[-1] == numbers[-2]:
         numbers.pop()
 
     print("//! What the tokeniser knows of each character. Written by `scripts/token-tables.py`; do not edit.")
     print("//!")
-    print("//! `TRAITS[BLOCKS[BLOCK_OF[c >> BLOCK_BITS]][c & mask]]`, flattened; characters past the end of `BLOCK_OF`")
-    print("//! are as its last. A trait holds the kind in its low two bits (0 no part of a token, 1 of a word, 2 a")
-    print("//! token by itself, 3 a mark) and, above them, what to add to the character to get its lower case.")
+    print("//! `TRAITS[BLOCKS[BLOCK_OF[c >> BLOCK_BITS]][c & mask]]`, flattened; characters past the end of")
+    print("//! `BLOCK_OF` are as its last. A trait holds the kind in its low two bits (0 no part of a token, 1 of a")
+    print("//! word, 2 a token by itself, 3 a mark) and, above them, what to add to get the lower case.")
     print()
     print("/// The version of Unicode by which characters are classified and lower-cased, for ever.")
     print(f'pub const UNICODE_VERSION: &str = "{unicodedata.unidata_version}";')
@@ -130,7 +130,7 @@ def main():
     emit("TRAITS", "Kind and shift to lower case, each combination once.", "i32",
          [shift << 2 | kind for kind, shift in traits])
     emit("BLOCK_OF", "The number of the block of a character, by its upper bits.", "u8", numbers)
-    emit("BLOCKS", "The traits of the characters of each block, one block after the other.", "u8", traits_in_blocks)
+    emit("BLOCKS", "The traits of the characters of each block, block after block.", "u8", traits_in_blocks)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 //! twindex.
+pub mod bands;
 pub mod error;
 pub mod format;
+pub mod join;
 pub mod kernel;
 pub mod key;
 pub mod params;

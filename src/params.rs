@@ -108,7 +108,6 @@ pub struct Params {
 impl Params {
     /// Starts from byte keys, 5-word shingles, and nothing kept; add [`simhash`](ParamsBuilder::simhash),
     /// [`minhash`](ParamsBuilder::minhash) or both.
-    #[must_use]
     pub fn builder() -> ParamsBuilder {
         ParamsBuilder {
             params: Params {

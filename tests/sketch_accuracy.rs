@@ -1,14 +1,15 @@
-//! Sketches against theory, for random sets of known resemblance. Every family that looks plausible gives good
-//! estimates for long documents; what tells a sound one from an unsound one is the variance for short documents
-//! and the probability that a whole group of minima matches. So these are tested, by numbers.
+//! Sketches against theory, for random sets of known resemblance. Every family that looks plausible gives
+//! good estimates for long documents; what tells a sound one from an unsound one is the variance for short
+//! documents and the probability that a whole group of minima matches. So these are tested, by numbers.
 //!
-//! Seeds are fixed, so a test passes always or never. The bounds are what the theory allows plus three standard
-//! errors of the measurement itself; other seeds would pass in 99.8 % of runs each.
+//! Seeds are fixed, so a test passes always or never. The bounds are what the theory allows plus three
+//! standard errors of the measurement itself; other seeds would pass in 99.8 % of runs each.
 
 use twindex::params::Shingling;
 use twindex::sketch::{MinHasher, Resemblance, Shingler, features, jaccard, matches, pack, simhash};
 
-/// Splitmix64 (Steele, Lea and Flood 2014): independent of the hashes under test but for its shape, which serves.
+/// Splitmix64 (Steele, Lea and Flood 2014): independent of the hashes under test but for its shape, which
+/// serves.
 struct Random(u64);
 
 impl Random {
@@ -38,7 +39,8 @@ struct Case {
     trials: usize,
 }
 
-/// Unions of 5, 20, 100 and 1000 shingles at J near .5, .8 and .9 (.4, .8 and 1 - 1/5 where 5 allow no others).
+/// Unions of 5, 20, 100 and 1000 shingles at J near .5, .8 and .9 (.4, .8 and 1 - 1/5 where 5 allow no
+/// others).
 const CASES: [Case; 12] = [
     Case { union: 5, both: 2, trials: 4000 },
     Case { union: 5, both: 3, trials: 4000 },
@@ -169,7 +171,8 @@ fn minima_are_uniform_over_elements_and_bits() {
             }
         }
         let (found, p) = (of_first as f64 / f64::from(all as u32), 1.0 / n as f64);
-        // The components of one set share its first element's luck: count them by the trial, not by the minimum.
+        // The components of one set share its first element's luck: count them by the trial, not by the
+        // minimum.
         assert!((found - p).abs() < 3.0 * (p * (1.0 - p) / all as f64).sqrt() * 1.1, "{n}: {found}");
         for (bit, count) in ones.iter().enumerate() {
             let share = f64::from(*count) / all as f64;
@@ -180,8 +183,9 @@ fn minima_are_uniform_over_elements_and_bits() {
 
 #[test]
 fn the_hamming_distance_of_fingerprints_follows_the_angle() {
-    // Sets of n elements each that share c are at an angle of acos(c / n); a bit differs with angle / pi. The bits
-    // of a finite set only tend to that, so n is odd (no ties) and large, and one per cent is allowed for it.
+    // Sets of n elements each that share c are at an angle of acos(c / n); a bit differs with angle / pi. The
+    // bits of a finite set only tend to that, so n is odd (no ties) and large, and one per cent is allowed
+    // for it.
     let mut random = Random(5);
     for (n, shared) in [(401, 200), (401, 320), (401, 380), (1001, 990)] {
         let trials = 1500;

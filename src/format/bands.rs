@@ -92,8 +92,21 @@ impl Band {
         (u64::from(entry.tag) << self.ordinal_bits | u64::from(entry.ordinal)).to_le_bytes()
     }
 
+    /// The first of a run of rows with ones above its tag, where an entry has no bits. [`decode`](Self::decode)
+    /// does not look at them.
+    #[must_use]
+    pub fn overfull(&self, bytes: &[u8]) -> Option<usize> {
+        let used = KEY_BITS - self.directory.bits + self.ordinal_bits;
+        bytes.chunks_exact(self.entry_bytes as usize).position(|entry| {
+            let mut value = [0; 8];
+            value[..entry.len()].copy_from_slice(entry);
+            u64::from_le_bytes(value) >> used != 0
+        })
+    }
+
     /// Reads the entries of a run of rows. Ordinals may lie; the caller checks them against the documents.
     #[inline]
+    #[must_use]
     pub fn decode<'a>(&self, bytes: &'a [u8]) -> impl ExactSizeIterator<Item = BandEntry> + Clone + use<'a> {
         let (width, ordinal_bits) = (self.entry_bytes as usize, self.ordinal_bits);
         bytes.chunks_exact(width).map(move |entry| {

@@ -194,7 +194,7 @@ pub fn encode_front<'a>(keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8
     let mut offsets: Vec<u64> = Vec::with_capacity(keys.len().div_ceil(GROUP as usize) + 1);
     for (ordinal, key) in keys.enumerate() {
         debug_assert!(previous < key && key.len() <= KEY_BYTES_MAX);
-        let shared = if ordinal as u64 % GROUP == 0 {
+        let shared = if (ordinal as u64).is_multiple_of(GROUP) {
             offsets.push(data.len() as u64);
             0
         } else {

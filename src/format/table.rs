@@ -159,8 +159,8 @@ pub struct Filter {
     pub directory: Directory,
     /// Bytes of an entry, 2 to 4.
     pub width: u32,
-    pointer: u64,
-    filter: u64,
+    pointers: u64,
+    bytes: u64,
     /// Length of the section.
     pub length: u64,
 }
@@ -170,21 +170,17 @@ impl Filter {
     #[must_use]
     pub fn of(rows: u64, width: u32) -> Self {
         let directory = Directory::of(rows);
-        let pointer = align(directory.length());
-        let (filter, length) = if width == 2 {
-            (pointer + rows * 2, pointer + rows * 2)
-        } else {
-            let filter = align(pointer + rows * 2);
-            (filter, filter + rows * u64::from(width - 2))
-        };
-        Self { directory, width, pointer, filter, length }
+        let pointers = align(directory.length());
+        let end = pointers + rows * 2;
+        let bytes = if width == 2 { end } else { align(end) };
+        Self { directory, width, pointers, bytes, length: bytes + rows * u64::from(width - 2) }
     }
 
     /// Where block 1 of these rows stands.
     #[must_use]
     #[inline]
     pub fn pointer(&self, rows: &Range<u64>) -> Range<u64> {
-        self.pointer + rows.start * 2..self.pointer + rows.end * 2
+        self.pointers + rows.start * 2..self.pointers + rows.end * 2
     }
 
     /// Where the filter bytes of these rows stand; empty for entries of 2 bytes.
@@ -192,7 +188,7 @@ impl Filter {
     #[inline]
     pub fn filter(&self, rows: &Range<u64>) -> Range<u64> {
         let width = u64::from(self.width - 2);
-        self.filter + rows.start * width..self.filter + rows.end * width
+        self.bytes + rows.start * width..self.bytes + rows.end * width
     }
 }
 

@@ -19,6 +19,10 @@ pub struct Fault {
 
 impl Fault {
     /// A disagreement at `offset` of the part.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "callers have a number or a new String, never a thing to keep"
+    )]
     pub fn new(offset: u64, expected: impl Into<String>, found: impl ToString) -> Self {
         Self { offset, expected: expected.into(), found: found.to_string() }
     }

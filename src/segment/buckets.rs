@@ -81,8 +81,9 @@ impl Segment {
         mut each: impl FnMut(u32, u32) -> Result<()>,
     ) -> Result<()> {
         let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
+        let mut rows = 0..0;
         for prefix in 0..1_u32 << layout.directory.bits {
-            let rows = self.bucket(section, layout.directory, prefix as u16)?;
+            rows = self.next_bucket(section, layout.directory, prefix as u16, rows.end)?;
             let bytes = self.read(section, layout.entries(&rows))?;
             for entry in layout.decode(bytes) {
                 self.check_ordinal(section, layout, &rows, entry)?;

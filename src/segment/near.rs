@@ -20,6 +20,7 @@ use crate::error::Result;
 use crate::format::contents::Section;
 use crate::format::postings::{self, Posting};
 use crate::format::table::Directory;
+use crate::format::wire::Fault;
 use crate::format::{ranks, wire};
 use crate::kernel;
 use crate::tables::{BLOCK_BITS, TABLES, block, masks, radii};
@@ -91,6 +92,26 @@ impl Segment {
     pub(super) fn bucket(&self, section: &Section, directory: Directory, prefix: u16) -> Result<Range<u64>> {
         let bytes = self.read(section, directory.range(prefix))?;
         directory.decode(bytes, prefix).map_err(|e| self.corrupt_at(section, e))
+    }
+
+    /// The rows of a bucket in a scan of them all, which begins at row `end`, where the one before ended. A
+    /// directory that lies could otherwise name every row in every bucket, and make a scan take its square.
+    pub(super) fn next_bucket(
+        &self,
+        section: &Section,
+        directory: Directory,
+        prefix: u16,
+        end: u64,
+    ) -> Result<Range<u64>> {
+        let rows = self.bucket(section, directory, prefix)?;
+        let last = u32::from(prefix) + 1 == 1 << directory.bits;
+        let expected = match (rows.start == end, last && rows.end != directory.rows) {
+            (false, _) => format!("a bucket from row {end}"),
+            (true, true) => format!("a last bucket up to row {}", directory.rows),
+            (true, false) => return Ok(rows),
+        };
+        let lie = Fault::new(directory.range(prefix).start, expected, format!("{}..{}", rows.start, rows.end));
+        Err(self.corrupt_at(section, lie))
     }
 
     /// The fingerprint's rank of a document; `None` for one without a sketch, and where no fingerprints are kept.

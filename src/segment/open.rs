@@ -198,6 +198,7 @@ impl Segment {
         Ok(())
     }
 
+    #[allow(clippy::too_many_lines, reason = "one straight list of checks, in the order of the sections")]
     /// Step 6. Takes the sections one by one in the order the format lays down.
     fn check_sections(&mut self, documents: u64, distinct: u64, footer_offset: u64) -> Result<()> {
         if documents > DOCUMENTS_MAX
@@ -415,8 +416,9 @@ pub(crate) fn corrupt(path: &Path, section: &'static str, base: u64, fault: Faul
     }
 }
 
-/// A refused header as an error.
-pub(crate) fn refused(path: &Path, section: &'static str, refusal: Refusal) -> Error {
+/// A refused header as an error about a file.
+#[must_use]
+pub fn refused(path: &Path, section: &'static str, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Damaged(fault) => corrupt(path, section, 0, fault),
         Refusal::Unsupported(field, found, supported) => {

@@ -145,15 +145,12 @@ impl Records {
         if self.params.simhash.is_some() {
             self.fingerprints.push(kept.map_or(0, |kept| kept.fingerprint));
         }
-        match kept {
-            Some(kept) => {
-                self.bands.extend(kept.features.iter().map(|&feature| bands::key(feature)));
-                self.signatures.extend_from_slice(kept.signature);
-            }
-            None => {
-                self.bands.resize(self.bands.len() + bands, 0);
-                self.signatures.resize(self.signatures.len() + signature_bytes, 0);
-            }
+        if let Some(kept) = kept {
+            self.bands.extend(kept.features.iter().map(|&feature| bands::key(feature)));
+            self.signatures.extend_from_slice(kept.signature);
+        } else {
+            self.bands.resize(self.bands.len() + bands, 0);
+            self.signatures.resize(self.signatures.len() + signature_bytes, 0);
         }
         Ok(())
     }

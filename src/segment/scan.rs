@@ -1,7 +1,5 @@
 //! All of a segment, in the order of table 1.
 
-use std::ops::Range;
-
 use zerocopy::little_endian::{U16, U32};
 
 use super::open::Segment;
@@ -15,8 +13,9 @@ impl Segment {
     pub fn for_each_fingerprint(&self, mut each: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let (section, layout) = (&fingerprints.table, &fingerprints.complete);
+        let mut rows = 0..0;
         for prefix in 0..1_u32 << layout.directory.bits {
-            let rows: Range<u64> = self.bucket(section, layout.directory, prefix as u16)?;
+            rows = self.next_bucket(section, layout.directory, prefix as u16, rows.end)?;
             let middles: &[U32] = self.column(section, layout.middle(&rows))?;
             let lasts: &[U16] = self.column(section, layout.last(&rows))?;
             let firsts: &[U16] = self.column(section, layout.first(&rows))?;

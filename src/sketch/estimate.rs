@@ -1,8 +1,10 @@
-//! How much two documents resemble each other: exactly, from their sets of shingles, or estimated, from minima.
+//! How much two documents resemble each other: exactly, from their sets of shingles, or estimated, from
+//! minima.
 //!
-//! Resemblance (the Jaccard coefficient) and containment are those of Broder, *On the resemblance and containment
-//! of documents*, 1997, section 2. Estimates from b stored bits a minimum are those of Li and König, *b-bit minwise
-//! hashing*, 2010, for sets that are small in their universe: different minima agree by chance in 2^-b of cases.
+//! Resemblance (the Jaccard coefficient) and containment are those of Broder, *On the resemblance and
+//! containment of documents*, 1997, section 2. Estimates from b stored bits a minimum are those of Li and
+//! König, *b-bit minwise hashing*, 2010, for sets that are small in their universe: different minima agree by
+//! chance in 2^-b of cases.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -30,8 +32,8 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
     (both, a.len() + b.len() - both)
 }
 
-/// How much of `a` is contained in `b`: the sizes of the intersection and of `a`, for ascending slices without
-/// repetitions.
+/// How much of `a` is contained in `b`: the sizes of the intersection and of `a`, for ascending slices
+/// without repetitions.
 ///
 /// ```
 /// assert_eq!(twindex::sketch::containment(&[2, 3], &[1, 2, 3, 4]), (2, 2));
@@ -82,10 +84,10 @@ impl Resemblance {
 
     /// The estimate from `matches` equal values among `minima` of which `bits` bits each were compared.
     ///
-    /// With `b = bits` and `m/t` the fraction that matches, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped to 0
-    /// and 1. All 32 bits are not corrected for chance: 96 of 120 whole minima are 0.8, no less. The standard
-    /// error takes `(m + 1) / (t + 2)` for the probability of a match, so that it is not zero where all or none of
-    /// a few minima match. Without minima or bits nothing is known: 0, give or take 1.
+    /// With `b = bits` and `m/t` the fraction that matches, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped
+    /// to 0 and 1. All 32 bits are not corrected for chance: 96 of 120 whole minima are 0.8, no less. The
+    /// standard error takes `(m + 1) / (t + 2)` for the probability of a match, so that it is not zero where
+    /// all or none of a few minima match. Without minima or bits nothing is known: 0, give or take 1.
     #[must_use]
     pub fn from_matches(matches: usize, minima: usize, bits: u8) -> Self {
         if minima == 0 || bits == 0 {
@@ -132,14 +134,15 @@ impl Resemblance {
         matches!(self, Self::Exact { .. })
     }
 
-    /// Whether the value reaches `threshold`, a decimal number as people write them; two empty documents reach
-    /// none.
+    /// Whether the value reaches `threshold`, a decimal number as people write them; two empty documents
+    /// reach none.
     ///
-    /// An exact fraction is at the threshold when it equals the *decimal* that was written: 8 of 10 reach 0.8, 7 of
-    /// 10 reach 0.7. No tolerance is needed for that. Division rounds to the nearest double, and so did the reading
-    /// of the decimal; equal numbers round to the same double, and rounding never swaps unequal ones. A fraction
-    /// just below could only be taken for the threshold if both rounded to one double, which needs a union times
-    /// a power of ten for the threshold's decimals beyond 2^52: for thresholds of four decimals, 10^11 shingles.
+    /// An exact fraction is at the threshold when it equals the *decimal* that was written: 8 of 10 reach
+    /// 0.8, 7 of 10 reach 0.7. No tolerance is needed for that. Division rounds to the nearest double, and so
+    /// did the reading of the decimal; equal numbers round to the same double, and rounding never swaps
+    /// unequal ones. A fraction just below could only be taken for the threshold if both rounded to one
+    /// double, which needs a union times a power of ten for the threshold's decimals beyond 2^52: for
+    /// thresholds of four decimals, 10^11 shingles.
     #[must_use]
     pub fn at_least(&self, threshold: f64) -> bool {
         match *self {

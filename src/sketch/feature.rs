@@ -1,20 +1,22 @@
 //! A signature to features: one 64-bit number for each group of minima.
 //!
-//! Broder, *Identifying and filtering near-duplicate documents*, 2000: t = k groups x s minima, each group reduced
-//! to one fingerprint, a *feature* (super-shingle). Documents of resemblance p share a given feature with
-//! probability p^s. Indyk and Motwani's locality-sensitive hashing calls a group a *band* of s *rows*; the bands of
-//! an index are looked up by their features.
+//! Broder, *Identifying and filtering near-duplicate documents*, 2000: t = k groups x s minima, each group
+//! reduced to one fingerprint, a *feature* (super-shingle). Documents of resemblance p share a given feature
+//! with probability p^s. Indyk and Motwani's locality-sensitive hashing calls a group a *band* of s *rows*;
+//! the bands of an index are looked up by their features.
 //!
-//! Departure: the fingerprint of a group is xxh3-64 (Broder: Rabin) of its minima as little-endian bytes, seeded
-//! with `GROUPS + the group's number`, so that equal minima in different groups do not meet.
+//! Departure: the fingerprint of a group is xxh3-64 (Broder: Rabin) of its minima as little-endian bytes,
+//! seeded with `0x082efa98ec4e6c89 + the number of the group`, from 0, so that equal minima in different
+//! groups do not meet.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The seed of the first group: the fourth 64 bits of the fraction of pi.
 const GROUPS: u64 = 0x082e_fa98_ec4e_6c89;
 
-/// Replaces `features` by one feature for each group of `rows` minima of `signature`; an incomplete last group gives
-/// none, and neither does `rows == 0`. `scratch` is working memory, grown to the bytes of the signature.
+/// Replaces `features` by one feature for each group of `rows` minima of `signature`; an incomplete last
+/// group gives none, and neither does `rows == 0`. `scratch` is working memory, grown to the bytes of the
+/// signature.
 ///
 /// ```
 /// let mut features = Vec::new();

@@ -1,11 +1,13 @@
-//! Shingles to a signature of t minima, of which two documents share a fraction that estimates their resemblance.
+//! Shingles to a signature of t minima, of which two documents share a fraction that estimates their
+//! resemblance.
 //!
-//! Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze and Mitzenmacher,
-//! *Min-wise independent permutations*, 1998: under a random order, the least elements of two sets are the same
-//! with a probability equal to the sets' resemblance. Each of the t minima is taken under an order of its own.
+//! Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze and
+//! Mitzenmacher, *Min-wise independent permutations*, 1998: under a random order, the least elements of two
+//! sets are the same with a probability equal to the sets' resemblance. Each of the t minima is taken under
+//! an order of its own.
 //!
-//! The family is *one-permutation-filled*: one-permutation hashing (Li, Owen and Zhang, 2012), with bins that stay
-//! empty filled by minima of their own. For a shingle hash x and t bins,
+//! The family is *one-permutation-filled*: one-permutation hashing (Li, Owen and Zhang, 2012), with bins that
+//! stay empty filled by minima of their own. For a shingle hash x and t bins,
 //!
 //! ```text
 //! bin(x)     = ((x >> 32) * t) >> 32
@@ -16,17 +18,20 @@
 //! fill(x, j): on 32-bit words, wrapping,
 //!   y = (low(x) ^ key[j]) * 0x85ebca6b;   y ^= y >> 15
 //!   y = (y ^ high(x)) * 0xc2b2ae35;       y ^= y >> 16
-//!   0x80000000 | y >> 1                   with key[j] = the low 32 bits of mix(j + KEYS)
+//!   0x80000000 | y >> 1                   with key[j] = the low 32 bits of mix(0xa4093822299f31d0 + j);
+//!                                    mix is that of `shingle`
 //! ```
 //!
-//! **Why this is unbiased.** Component j is the minimum under one order of *all* shingles: first those of bin j, by
-//! value, then all others, by `fill(x, j)`. The top bit keeps the two kinds apart. The order does not depend on the
-//! set, so two sets agree in component j exactly if the least element of their union is in both, with probability
-//! J. Borrowing from neighbouring bins (rotation, "densification") makes components depend on one another instead,
-//! which multiplies the variance for short documents, and features of neighbouring minima fail to be rare.
+//! **Why this is unbiased.** Component j is the minimum under one order of *all* shingles: first those of bin
+//! j, by value, then all others, by `fill(x, j)`. The top bit keeps the two kinds apart. The order does not
+//! depend on the set, so two sets agree in component j exactly if the least element of their union is in
+//! both, with probability J. Borrowing from neighbouring bins (rotation, "densification") makes components
+//! depend on one another instead, which multiplies the variance for short documents, and features of
+//! neighbouring minima fail to be rare.
 //!
-//! Departure: 31-bit values stand for elements, so different elements may tie, with a chance of about n / 2^31 for n
-//! shingles in a bin. Shingle hashes are already mixed and seeded, so bins and values are plain bits of them.
+//! Departure: 31-bit values stand for elements, so different elements may tie, with a chance of about n /
+//! 2^31 for n shingles in a bin. Shingle hashes are already mixed and seeded, so bins and values are plain
+//! bits of them.
 //!
 //! **Packing.** The low bits of minima suffice for estimates (Li and König, *b-bit minwise hashing*, 2010).
 //!
@@ -78,8 +83,8 @@ impl MinHasher {
         self.keys.len()
     }
 
-    /// Replaces `signature` by the minima of a set of well-mixed 64-bit hashes, such as shingle hashes; no hashes,
-    /// no minima. Order and repetitions do not matter.
+    /// Replaces `signature` by the minima of a set of well-mixed 64-bit hashes, such as shingle hashes; no
+    /// hashes, no minima. Order and repetitions do not matter.
     pub fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
         if hashes.is_empty() {
@@ -127,8 +132,8 @@ impl EmptyBins {
 
     /// Fills them and forgets them.
     ///
-    /// The hashes are the outer loop and the bins the inner one, without branches and in whole vectors: of short
-    /// documents, which leave many bins empty, there are few hashes.
+    /// The hashes are the outer loop and the bins the inner one, without branches and in whole vectors: of
+    /// short documents, which leave many bins empty, there are few hashes.
     fn fill(&mut self, hashes: &[u64], signature: &mut [u32]) {
         if self.count == 0 {
             return;
@@ -148,8 +153,8 @@ impl EmptyBins {
     }
 }
 
-/// The value of a hash in a bin it does not fall in, but for the top bit. Signed, but never negative: only signed
-/// numbers can be compared by every vector unit.
+/// The value of a hash in a bin it does not fall in, but for the top bit. Signed, but never negative: only
+/// signed numbers can be compared by every vector unit.
 #[inline]
 fn fill(hash: u64, key: u32) -> i32 {
     let mut y = (hash as u32 ^ key).wrapping_mul(FILL[0]);
@@ -159,9 +164,10 @@ fn fill(hash: u64, key: u32) -> i32 {
     (y >> 1).cast_signed()
 }
 
-/// Appends the low `bits` bits of every minimum: the first minimum in the lowest bits of the first byte and so on,
-/// padded with zeros to a byte. [`MinhashParams::signature_bytes`](crate::params::MinhashParams::signature_bytes)
-/// tells the length. `bits` is one of [`SIGNATURE_BITS`](crate::params::SIGNATURE_BITS); 0 appends nothing.
+/// Appends the low `bits` bits of every minimum: the first minimum in the lowest bits of the first byte and
+/// so on, padded with zeros to a byte.
+/// [`MinhashParams::signature_bytes`](crate::params::MinhashParams::signature_bytes) tells the length. `bits`
+/// is one of [`SIGNATURE_BITS`](crate::params::SIGNATURE_BITS); 0 appends nothing.
 ///
 /// ```
 /// let mut packed = Vec::new();
@@ -189,7 +195,8 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
 
 /// The number of equal values among `minima` that were [`pack`]ed at `bits` bits each.
 ///
-/// Slices that are not of the length `pack` makes, and widths it does not have, share nothing: this never panics.
+/// Slices that are not of the length `pack` makes, and widths it does not have, share nothing: this never
+/// panics.
 #[must_use]
 pub fn matches(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     let bytes = minima.saturating_mul(usize::from(bits)).div_ceil(8);

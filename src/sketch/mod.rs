@@ -1,16 +1,17 @@
 //! Text to numbers: what two documents are compared by.
 //!
 //! ```text
-//! text --token--> lower-cased words --shingle--> 64-bit hashes of w words --+--simhash--> fingerprint
-//!                                                                           +--minhash--> signature --feature--> features
+//! text --token--> words --shingle--> hashes of w words --+--simhash--> fingerprint
+//!                                                        +--minhash--> signature --feature--> features
 //! ```
 //!
-//! [`Sketcher`] does all of it with one set of parameters, and is all that most programs need. The modules below
-//! are for those who bring their own tokens, sets or signatures; each names the paper it follows and where it
-//! departs from it, and defines its numbers completely.
+//! [`Sketcher`] does all of it with one set of parameters, and is all that most programs need. The modules
+//! below are for those who bring their own tokens, sets or signatures; each names the paper it follows and
+//! where it departs from it, and defines its numbers completely.
 //!
-//! The same text and parameters give the same sketch on every machine and with every version: what is computed
-//! here stands in files. Nothing in this module reads files, clocks or random numbers, or starts threads.
+//! The same text and parameters give the same sketch on every machine and with every version: what is
+//! computed here stands in files. Nothing in this module reads files, clocks or random numbers, or starts
+//! threads.
 
 pub mod estimate;
 pub mod feature;
@@ -84,8 +85,8 @@ impl Sketcher {
 
     /// The sketch of one document.
     ///
-    /// Time is linear in the text, plus t steps for each shingle of documents of fewer than about t shingles, for t
-    /// minima. Memory is 8 bytes a token, and the longest token. For many documents, see
+    /// Time is linear in the text, plus t steps for each shingle of documents of fewer than about t shingles,
+    /// for t minima. Memory is 8 bytes a token, and the longest token. For many documents, see
     /// [`sketch_into`](Self::sketch_into).
     #[must_use]
     pub fn sketch(&self, text: &str) -> Sketch {
@@ -132,11 +133,11 @@ impl Sketcher {
     }
 }
 
-/// What is kept of one document's text: its fingerprint, signature and features, as far as the parameters ask for
-/// them.
+/// What is kept of one document's text: its fingerprint, signature and features, as far as the parameters ask
+/// for them.
 ///
-/// A document without tokens has an empty sketch: no fingerprint, no minima, no features, so that no such document
-/// is near another by accident.
+/// A document without tokens has an empty sketch: no fingerprint, no minima, no features, so that no such
+/// document is near another by accident.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch {
     params: u128,
@@ -238,7 +239,8 @@ mod tests {
         assert_eq!(distinct.sketch(text), distinct.sketch(once));
         assert_ne!(occurrences.sketch(text).fingerprint(), occurrences.sketch(once).fingerprint());
         assert_eq!(occurrences.sketch(text).signature(), distinct.sketch(text).signature());
-        // Four of the eight votes are x's and three are y's and z's together: x decides where they are divided.
+        // Four of the eight votes are x's and three are y's and z's together: x decides where they are
+        // divided.
         assert_eq!(occurrences.sketch("x x x y z").fingerprint(), occurrences.sketch("x").fingerprint());
     }
 

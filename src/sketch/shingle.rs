@@ -1,18 +1,25 @@
 //! Tokens to shingles: one 64-bit hash for each run of w tokens.
 //!
-//! Shingling is Broder's (*On the resemblance and containment of documents*, 1997, section 2): a document is the
-//! set of its runs of w tokens. A document of fewer than w tokens, but at least one, is a single shingle of them
-//! all; one without tokens has no shingle.
+//! Shingling is Broder's (*On the resemblance and containment of documents*, 1997, section 2): a document is
+//! the set of its runs of w tokens. A document of fewer than w tokens, but at least one, is a single shingle
+//! of them all; one without tokens has no shingle.
 //!
-//! Departures: Broder fingerprints shingles with Rabin's polynomials over the bytes. Here a token is hashed once,
-//! in a few instructions, and a shingle's hash is made from the hashes of its tokens, so that its cost does not
-//! depend on the length of words. All arithmetic is on 64-bit words, wrapping.
+//! Departures: Broder fingerprints shingles with Rabin's polynomials over the bytes. Here a token is hashed
+//! once, in a few instructions, and a shingle's hash is made from the hashes of its tokens, so that its cost
+//! does not depend on the length of words. All arithmetic is on 64-bit words, wrapping.
 //!
-//! **Keys.** `key[i] = mix(seed ^ PI[i])`, with [`mix`] as below.
+//! **Keys.** `key[i] = mix(seed ^ PI[i])`, where `mix` makes every bit depend on every other:
 //!
-//! **Token.** `fold(a, b)` is the low half of the 128-bit product `a * b`, xored with its high half. A token of n
-//! bytes is cut into pieces of 16, the last of 1 to 16 bytes, padded with zeros; `lo` and `hi` are the two
-//! little-endian halves of a piece. Starting from `state = key[0]`,
+//! ```text
+//! x ^= x >> 30;  x *= 0xbf58476d1ce4e5b9;  x ^= x >> 27;  x *= 0x94d049bb133111eb;  x ^= x >> 31
+//! ```
+//!
+//! `PI` is `[0x243f6a8885a308d3, 0x13198a2e03707344]`, and `COUNT` further down is `0x9e3779b97f4a7c15`:
+//! digits of pi and of the golden ratio.
+//!
+//! **Token.** `fold(a, b)` is the low half of the 128-bit product `a * b`, xored with its high half. A token
+//! of n bytes is cut into pieces of 16, the last of 1 to 16 bytes, padded with zeros; `lo` and `hi` are the
+//! two little-endian halves of a piece. Starting from `state = key[0]`,
 //!
 //! ```text
 //! state = fold(state ^ lo, key[1] ^ hi)           for every piece but the last
@@ -21,17 +28,18 @@
 //!
 //! Most words are one piece: two loads and one multiplication.
 //!
-//! **Shingle.** The token hashes `h[0] .. h[n-1]` are joined by a cyclic polynomial (Cohen, *Recursive hashing
-//! functions for n-grams*, 1997), which can be rolled or evaluated in parallel lanes at will, and finished so that
-//! all its bits depend on all others:
+//! **Shingle.** The token hashes `h[0] .. h[n-1]` are joined by a cyclic polynomial (Cohen, *Recursive
+//! hashing functions for n-grams*, 1997), which can be rolled or evaluated in parallel lanes at will, and
+//! finished so that all its bits depend on all others:
 //!
 //! ```text
 //! shingle = mix(rotl(h[0], n-1) ^ rotl(h[1], n-2) ^ .. ^ h[n-1] ^ n * COUNT)
 //! ```
 //!
-//! The polynomial ring has zero divisors, so two shingles of the same words in another order collide with a
-//! probability of up to 2^-56 for w <= 16 instead of 2^-64: still far below what 64 bits are asked for. [`mix`]
-//! is a bijection and adds no collisions.
+//! The polynomials live modulo x^64 + 1 = (x + 1)^64; one of degree w - 1 has at most w - 1 factors x + 1.
+//! So, were token hashes random, two different shingles would collide with a probability of at most
+//! 2^-(65 - w), reached by such as `a b a b` and `b a b a`: 2^-60 for w = 5 and 2^-49 for w = 16. `mix` is a
+//! bijection and adds no collisions.
 
 use crate::params::Shingling;
 
@@ -45,12 +53,9 @@ const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Every bit of the result depends on every bit of `x`; a bijection.
 ///
-/// ```text
-/// x ^= x >> 30;  x *= 0xbf58476d1ce4e5b9;  x ^= x >> 27;  x *= 0x94d049bb133111eb;  x ^= x >> 31
-/// ```
-///
-/// Shifts and multipliers are Stafford's variant 13 of the finalizer of `MurmurHash3`, as in Steele, Lea and Flood,
-/// *Fast splittable pseudorandom number generators*, 2014: only low halves of products, which vector units have.
+/// Shifts and multipliers are Stafford's variant 13 of the finalizer of `MurmurHash3`, as in Steele, Lea and
+/// Flood, *Fast splittable pseudorandom number generators*, 2014: only low halves of products, which vector
+/// units have.
 #[inline]
 pub(super) const fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -97,8 +102,7 @@ impl Shingler {
 
     /// Replaces `shingles` by the hashes of the shingles of `text`, every occurrence, in order of the text.
     ///
-    /// Linear time; `shingles` needs room for one hash a token, and `scratch` is as for
-    /// [`tokens`](super::tokens).
+    /// Linear time; `shingles` needs room for one hash a token, and `scratch` is as for [`tokens`].
     pub fn occurrences(&self, text: &str, scratch: &mut Vec<u8>, shingles: &mut Vec<u64>) {
         shingles.clear();
         tokens(text, scratch, |token| shingles.push(self.token(token)));

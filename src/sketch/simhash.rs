@@ -1,14 +1,16 @@
 //! Shingles to a 64-bit fingerprint whose Hamming distance tells how far two documents are apart.
 //!
-//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: every shingle votes
-//! on every bit of the fingerprint, for 1 where its hash has a 1 and for 0 elsewhere, and the majority decides. Two
-//! documents at angle a differ in a bit with probability a / pi.
+//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: every shingle
+//! votes on every bit of the fingerprint, for 1 where its hash has a 1 and for 0 elsewhere, and the majority
+//! decides. Two documents at angle a differ in a bit with probability a / pi.
 //!
-//! Departures: the hyperplanes are the bits of one hash, as in Manku, Jain and Das Sarma, WWW 2007; a tie gives 0.
+//! Departures: the hyperplanes are the bits of one hash, as in Manku, Jain and Das Sarma, WWW 2007; a tie
+//! gives 0.
 //!
-//! Unweighted votes are counted bit-sliced: a *plane* holds one binary digit of all 64 counters. Adding a hash is a
-//! carry that ripples through the planes; a tree of full adders (Harley and Seal's way of counting bits, in Warren,
-//! *Hacker's Delight*) takes eight hashes at a time so that the upper planes are touched once in eight.
+//! Unweighted votes are counted bit-sliced: a *plane* holds one binary digit of all 64 counters. Adding a
+//! hash is a carry that ripples through the planes; a tree of full adders (Harley and Seal's way of counting
+//! bits, in Warren, *Hacker's Delight*) takes eight hashes at a time so that the upper planes are touched
+//! once in eight.
 
 use std::fmt;
 
@@ -39,8 +41,8 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The fingerprint of a document whose shingles have these hashes, one vote each; a hash that occurs twice votes
-/// twice. Without any hash every bit is a tie, hence 0: keep documents without shingles away.
+/// The fingerprint of a document whose shingles have these hashes, one vote each; a hash that occurs twice
+/// votes twice. Without any hash every bit is a tie, hence 0: keep documents without shingles away.
 ///
 /// Linear time, no allocation; the order of the hashes does not matter.
 #[must_use]
@@ -53,7 +55,8 @@ pub fn simhash(hashes: &[u64]) -> Fingerprint {
     for &hash in rest {
         ones.add(0, hash);
     }
-    // Votes for 1 minus votes for 0 is twice the ones minus all: positive if the ones are more than half, rounded down.
+    // Votes for 1 minus votes for 0 is twice the ones minus all: positive if the ones are more than half,
+    // rounded down.
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 

@@ -1,23 +1,24 @@
 //! Text to tokens: lower-cased runs of word characters.
 //!
-//! The convention is that of `\w` in most pattern languages: letters, marks, digits and the underscore belong to
-//! words, everything else separates them. Two rules are added:
+//! The convention is that of `\w` in most pattern languages: letters, marks, digits and the underscore belong
+//! to words, everything else separates them. Two rules are added:
 //!
-//! - A letter of a script that is written without spaces (Han, kana, Thai, Khmer and so on: the list of blocks
-//!   stands in `scripts/token-tables.py`) is a token by itself, together with the marks that follow it. Digits of
-//!   these scripts form runs as elsewhere, and Hangul, which has spaces, forms words.
-//! - A mark continues the token before it and never begins one: a variation selector behind an emoji is no word.
+//! - A letter of a script that is written without spaces (Han, kana, Thai, Khmer and so on: the list of
+//!   blocks stands in `scripts/token-tables.py`) is a token by itself, together with the marks that follow
+//!   it. Digits of these scripts form runs as elsewhere, and Hangul, which has spaces, forms words.
+//! - A mark continues the token before it and never begins one: a variation selector behind an emoji is no
+//!   word.
 //!
 //! `don't` and `3.14` are two tokens each, where the word boundaries of UAX #29 would keep them together.
 //!
-//! Lower case is taken character by character, without looking at the neighbours: no rule for the final sigma, none
-//! for a language. So a token depends on its own characters alone, and tokenising can be cut anywhere between
-//! tokens; the price is that a capital word of Greek that ends in sigma keeps the medial form. Text is not
-//! normalised: a letter composed with its accent and the same letter followed by a combining accent are different
-//! tokens.
+//! Lower case is taken character by character, without looking at the neighbours: no rule for the final
+//! sigma, none for a language. So a token depends on its own characters alone, and tokenising can be cut
+//! anywhere between tokens; the price is that a capital word of Greek that ends in sigma keeps the medial
+//! form. Text is not normalised: a letter composed with its accent and the same letter followed by a
+//! combining accent are different tokens.
 //!
-//! Both the classes and the mapping come from tables of our own, made once from the [`UNICODE_VERSION`] they name.
-//! The standard library's tables change with the compiler, and stored fingerprints must not.
+//! Both the classes and the mapping come from tables of our own, made once from the [`UNICODE_VERSION`] they
+//! name. The standard library's tables change with the compiler, and stored fingerprints must not.
 
 use super::token_tables::{BLOCK_BITS, BLOCK_OF, BLOCKS, TRAITS};
 
@@ -25,9 +26,9 @@ pub use super::token_tables::UNICODE_VERSION;
 
 /// Calls `each` with every token of `text`, lower-cased, in order.
 ///
-/// A token is never empty and is valid UTF-8. `scratch` is working memory: it grows to the longest token whose
-/// lower case differs from what stands in the text, and no other memory is allocated. Time is linear in the text,
-/// whatever it holds.
+/// A token is never empty and is valid UTF-8. `scratch` is working memory: it grows to the longest token
+/// whose lower case differs from what stands in the text, and no other memory is allocated. Time is linear in
+/// the text, whatever it holds.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -67,8 +68,8 @@ pub fn tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
     }
 }
 
-/// Does what [`tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the next
-/// ASCII separator; returns where to go on behind that.
+/// Does what [`tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the
+/// next ASCII separator; returns where to go on behind that.
 fn tokens_beyond_ascii(
     text: &str,
     start: usize,
@@ -76,7 +77,8 @@ fn tokens_beyond_ascii(
     each: &mut impl FnMut(&[u8]),
 ) -> usize {
     let bytes = text.as_bytes();
-    // The token under way: its kind, where it starts, and whether its lower case had to be written to `scratch`.
+    // The token under way: its kind, where it starts, and whether its lower case had to be written to
+    // `scratch`.
     let mut open = None;
     let mut token = start;
     let mut rewritten = false;

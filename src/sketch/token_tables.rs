@@ -1,8 +1,8 @@
 //! What the tokeniser knows of each character. Written by `scripts/token-tables.py`; do not edit.
 //!
-//! `TRAITS[BLOCKS[BLOCK_OF[c >> BLOCK_BITS]][c & mask]]`, flattened; characters past the end of `BLOCK_OF`
-//! are as its last. A trait holds the kind in its low two bits (0 no part of a token, 1 of a word, 2 a
-//! token by itself, 3 a mark) and, above them, what to add to the character to get its lower case.
+//! `TRAITS[BLOCKS[BLOCK_OF[c >> BLOCK_BITS]][c & mask]]`, flattened; characters past the end of
+//! `BLOCK_OF` are as its last. A trait holds the kind in its low two bits (0 no part of a token, 1 of a
+//! word, 2 a token by itself, 3 a mark) and, above them, what to add to get the lower case.
 
 /// The version of Unicode by which characters are classified and lower-cased, for ever.
 pub const UNICODE_VERSION: &str = "14.0.0";
@@ -303,7 +303,7 @@ pub(super) static BLOCK_OF: [u8; 7173] = [
     63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 215, 216, 63,
 ];
 
-/// The traits of the characters of each block, one block after the other.
+/// The traits of the characters of each block, block after block.
 #[rustfmt::skip]
 pub(super) static BLOCKS: [u8; 27776] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,

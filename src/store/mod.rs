@@ -5,6 +5,8 @@
 //! - [`commit`]: how a new generation becomes the current one, and in which order that is durable;
 //! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
 //!
+//! - [`verify`]: the slow proof that it is sound.
+//!
 //! There is no log yet: a batch becomes a segment when it is committed.
 
 mod commit;
@@ -13,6 +15,7 @@ mod names;
 pub mod query;
 pub mod snapshot;
 mod state;
+pub mod verify;
 pub mod writer;
 
 pub use index::Index;

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use roaring::RoaringBitmap;
+
 use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
 use crate::key::KeyBuf;
@@ -131,9 +133,8 @@ impl Query {
         }
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
         let mut left_out = 0;
-        for place in 0..self.snapshot.entries().len() {
-            for found in self.find_in(place)? {
-                let (segment, _) = self.snapshot.segments().nth(place).expect("a segment for each entry");
+        for (segment, deleted) in self.snapshot.segments() {
+            for found in self.find_in(segment, deleted)? {
                 let key = segment.key(found.ordinal)?;
                 nearest.push(Hit { key, distance: found.distance, resemblance: found.resemblance });
                 if nearest.len() > self.limit {
@@ -146,8 +147,7 @@ impl Query {
     }
 
     /// The documents of one segment, each once.
-    fn find_in(&self, place: usize) -> Result<Vec<Found>> {
-        let (segment, deleted) = self.snapshot.segments().nth(place).expect("a segment for each entry");
+    fn find_in(&self, segment: &Segment, deleted: &RoaringBitmap) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
         if let Some((fingerprint, within)) = self.within {
             let limit = u32::from(crate::params::WITHIN_MAX);

@@ -77,6 +77,7 @@ impl Snapshot {
     }
 
     /// Its segments, oldest first, and for each the ordinals that are no longer live.
+    #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = (&Segment, &RoaringBitmap)> {
         let entries = self.state.manifest.segments.iter();
         self.state.segments.iter().zip(entries).map(|(segment, entry)| (&**segment, &entry.deleted))
@@ -108,7 +109,6 @@ impl Snapshot {
     }
 
     /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
-    #[must_use]
     pub fn within(&self, fingerprint: Fingerprint, within: u32) -> Query {
         Query::new(self.clone()).fingerprint(fingerprint, within)
     }
@@ -130,7 +130,6 @@ impl Snapshot {
     /// The union of what the index keeps: documents [`within`](Self::within) the radius of its parameters, and
     /// documents [`resembling`](Self::resembling) this one at 0.8 or more. A sketch with other parameters is near
     /// nothing: the answer is then an error.
-    #[must_use]
     pub fn near(&self, sketch: &Sketch) -> Query {
         match self.resembling(sketch, 0.8) {
             Ok(query) => match (self.params().simhash, sketch.fingerprint()) {

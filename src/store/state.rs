@@ -39,7 +39,25 @@ impl State {
         }
     }
 
+    /// The manifest of the current generation.
+    pub(super) fn load_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
+        Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
+    }
+
     fn load_generation(vfs: &dyn Vfs, dir: &Path, current: &Current, known: Option<&State>) -> Result<Self> {
+        let manifest = Self::read_manifest(vfs, dir, current)?;
+        let segments = manifest
+            .segments
+            .iter()
+            .map(|entry| {
+                let open = known.and_then(|state| state.segment(entry));
+                open.map_or_else(|| open_segment(vfs, dir, &manifest, entry), Ok)
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { manifest, segments })
+    }
+
+    fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {
         let generation = current.generation.get();
         let path = names::manifest(dir, generation);
         let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
@@ -62,15 +80,7 @@ impl State {
                 format!("generation {} of {:032x}", manifest.generation, manifest.uuid),
             ));
         }
-        let segments = manifest
-            .segments
-            .iter()
-            .map(|entry| {
-                let open = known.and_then(|state| state.segment(entry));
-                open.map_or_else(|| open_segment(vfs, dir, &manifest, entry), Ok)
-            })
-            .collect::<Result<_>>()?;
-        Ok(Self { manifest, segments })
+        Ok(manifest)
     }
 
     /// The open segment that an entry of another generation names.

@@ -5,7 +5,9 @@
 
 pub mod lock;
 pub mod mmap;
+pub mod spill;
 pub mod vfs;
 
 pub use mmap::Bytes;
+pub use spill::Spill;
 pub use vfs::{RealVfs, Vfs};

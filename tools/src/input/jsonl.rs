@@ -153,7 +153,7 @@ impl Lines {
 }
 
 /// The key and the text of one record, or what is wrong with it.
-fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
+pub(super) fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
     let line = std::str::from_utf8(line).map_err(|error| {
         let offset = error.valid_up_to();
         format!("not UTF-8: byte 0x{:02x} at offset {offset} of the line", line[offset])

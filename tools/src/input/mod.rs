@@ -68,6 +68,12 @@ pub(crate) enum InputFormat {
     Text,
 }
 
+/// The text of a [`Document`], from its [`line`](Document::line).
+pub(crate) fn text_of_line(line: &[u8], options: &InputOptions) -> anyhow::Result<String> {
+    let fields = Fields { id: options.id_field.clone(), text: options.text_field.clone() };
+    jsonl::parse(line, &fields).map(|(_, text)| text).map_err(|reason| anyhow!("{reason}"))
+}
+
 /// What a command's options say about its inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct InputOptions {

@@ -1,0 +1,62 @@
+//! Clusters: connected components of pairs (union-find; Tarjan 1975).
+
+/// Disjoint sets of the numbers below a limit. The root of a set is its smallest number, so that the result does
+/// not depend on the order of the pairs.
+#[derive(Clone, Debug)]
+pub struct Forest {
+    parents: Vec<u32>,
+}
+
+impl Forest {
+    /// `count` sets of one number each.
+    #[must_use]
+    pub fn new(count: u32) -> Self {
+        Self { parents: (0..count).collect() }
+    }
+
+    /// The smallest number of the set that `number` is in. Amortised O(log n).
+    ///
+    /// # Panics
+    /// For a number that is not below the limit.
+    pub fn root(&mut self, number: u32) -> u32 {
+        let mut at = number;
+        while self.parents[at as usize] != at {
+            // Path halving: every other node points to its grandparent.
+            let grandparent = self.parents[self.parents[at as usize] as usize];
+            self.parents[at as usize] = grandparent;
+            at = grandparent;
+        }
+        at
+    }
+
+    /// Makes one set of the two that `a` and `b` are in; true if they were two.
+    ///
+    /// # Panics
+    /// As [`root`](Self::root).
+    pub fn join(&mut self, a: u32, b: u32) -> bool {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b) as usize] = a.min(b);
+        a != b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_do_not_depend_on_the_order_of_pairs() {
+        let pairs = [(1, 2), (3, 4), (2, 3), (7, 9), (9, 8), (5, 5)];
+        let roots = |pairs: &[(u32, u32)]| -> Vec<u32> {
+            let mut forest = Forest::new(10);
+            for &(a, b) in pairs {
+                forest.join(a, b);
+            }
+            (0..10).map(|number| forest.root(number)).collect()
+        };
+        let mut backwards = pairs;
+        backwards.reverse();
+        assert_eq!(roots(&pairs), [0, 1, 1, 1, 1, 5, 6, 7, 7, 7]);
+        assert_eq!(roots(&backwards), roots(&pairs));
+    }
+}

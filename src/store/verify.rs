@@ -1,0 +1,74 @@
+//! The slow proof that a whole index is sound.
+
+use std::path::Path;
+
+use super::names::{self, Name};
+use super::state::{State, open_segment};
+use crate::error::Error;
+use crate::sys::Vfs;
+
+/// What [`verify`] found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What is wrong; empty for a sound index.
+    pub problems: Vec<Error>,
+    /// What is odd but harmless: files that do not belong, leftovers of a crash.
+    pub notes: Vec<String>,
+    /// Bytes of the segments looked at.
+    pub bytes: u64,
+}
+
+/// Checks `CURRENT`, the manifest and every segment it names, to the last byte. Changes nothing, and goes on behind
+/// the first problem. `progress` is told the bytes done.
+///
+/// A commit that comes meanwhile is no problem: what is checked is the generation that was current at the start.
+pub fn verify(vfs: &dyn Vfs, dir: &Path, mut progress: impl FnMut(u64)) -> Findings {
+    let mut findings = Findings::default();
+    let manifest = match State::load(vfs, dir, None) {
+        Ok(state) => {
+            for segment in &state.segments {
+                let before = findings.bytes;
+                findings.problems.extend(segment.verify(|bytes| progress(before + bytes)));
+                findings.bytes += segment.length();
+            }
+            Some(state.manifest)
+        }
+        Err(error) => {
+            // One segment that does not open says nothing of the others.
+            let manifest = State::load_manifest(vfs, dir).ok();
+            let mut problems = Vec::new();
+            for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
+                let Some(manifest) = &manifest else { continue };
+                match open_segment(vfs, dir, manifest, entry) {
+                    Ok(segment) => {
+                        problems.extend(segment.verify(|bytes| progress(findings.bytes + bytes)));
+                        findings.bytes += segment.length();
+                    }
+                    Err(error) => problems.push(error),
+                }
+            }
+            if problems.is_empty() {
+                problems.push(error);
+            }
+            findings.problems = problems;
+            manifest
+        }
+    };
+    for name in vfs.list(dir).unwrap_or_default() {
+        let shown = name.to_string_lossy();
+        let note = match names::parse(&name) {
+            None => Some(format!("{shown}: not a file of an index, left alone")),
+            Some(Name::Temporary) => {
+                Some(format!("{shown}: being written, or left by a crash; the next writer removes it"))
+            }
+            Some(Name::Segment(number)) => manifest
+                .as_ref()
+                .filter(|manifest| manifest.segments.iter().all(|entry| entry.number != number))
+                .map(|_| format!("{shown}: named by no manifest; the next writer removes it")),
+            Some(Name::Current | Name::Lock | Name::Manifest(_)) => None,
+        };
+        findings.notes.extend(note);
+    }
+    findings.notes.sort_unstable();
+    findings
+}

@@ -1,0 +1,58 @@
+//! What fuzzing found once, on every compiler for ever: each file in `fuzz/regressions/<target>/` is given to its
+//! target again. As a target that is never run proves nothing, each also gets the inputs that fuzzing starts from,
+//! and some random ones.
+
+#![allow(clippy::disallowed_methods, reason = "reads inputs, not an index")]
+
+mod support;
+
+use std::path::Path;
+
+use support::Random;
+use support::fuzzing::{TARGETS, seeds};
+
+#[test]
+fn what_fuzzing_found_stays_mended() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
+    for (name, target) in TARGETS {
+        let Ok(files) = std::fs::read_dir(root.join(name)) else { continue };
+        for file in files {
+            let path = file.unwrap().path();
+            println!("{}", path.display());
+            target(&std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
+    for (name, target) in TARGETS {
+        let seeds = seeds(name);
+        assert!(!seeds.is_empty(), "{name}");
+        let mut random = Random(11);
+        for seed in &seeds {
+            target(seed);
+            for _ in 0..24 {
+                let mut changed = seed.clone();
+                changed.extend((0..random.below(16)).map(|_| random.next() as u8));
+                if !changed.is_empty() {
+                    let at = random.below(changed.len());
+                    changed[at] = random.next() as u8;
+                }
+                target(&changed);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_directory_of_regressions_belongs_to_a_target() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
+    for entry in std::fs::read_dir(root).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            let name = entry.file_name();
+            assert!(TARGETS.iter().any(|(target, _)| name == *target), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Files written once must be read for ever. `tests/golden/index-v1` is an index of format 1, committed; it must
+//! open, give the answers it gave, and its segments must come out byte for byte when its documents are indexed again.
+//!
+//! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
+//! is there; the batches below are its whole history. When the format changes, a new directory is added and, once a
+//! version was declared final, this one is kept.
+//!
+//! `scripts/read-segment.py` reads the same segments by the words of `format-spec.md` alone and must find the same.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Once;
+
+use twindex::segment::Segment;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Index, Key, KeyBuf, Params, Snapshot};
+
+/// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens,
+/// two are equal but for case, and `fox-2` is near `fox-1`.
+const BATCHES: [&[(&str, Option<&str>)]; 2] = [
+    &[
+        (
+            "fox-1",
+            Some("The quick brown fox jumps over the lazy dog while the farmer sleeps in the warm barn"),
+        ),
+        (
+            "fox-2",
+            Some("The quick brown fox jumps over the lazy cat while the farmer sleeps in the warm barn"),
+        ),
+        (
+            "fox-3",
+            Some("THE QUICK BROWN FOX JUMPS OVER THE LAZY DOG WHILE THE FARMER SLEEPS IN THE WARM BARN"),
+        ),
+        ("empty", Some(" -- ")),
+        ("rain", Some("Rain fell on the hills all night and the river rose to the lower meadow by dawn")),
+        ("word", Some("word")),
+        ("zug", Some("Der Zug nach Łódź fährt um 7 Uhr, 東京 ist weiter")),
+        ("old", Some("This document will be replaced by the second batch and must not be found again")),
+        ("gone", Some("This document will be deleted by the second batch and must not be found again")),
+    ],
+    &[
+        ("old", Some("The new text of the old document speaks of ships that sail to the northern islands")),
+        ("gone", None),
+        ("fox-4", Some("A quick brown fox jumps over the lazy dog while the farmer sleeps in the warm barn")),
+        ("ship", Some("The new text of the old document speaks of ships that sail to the southern islands")),
+    ],
+];
+
+fn params() -> Params {
+    Params::builder().words(2).simhash(3).minhash(8, 2).signature_bits(4).build().unwrap()
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    let file = RealVfs.open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// The names in a directory, sorted; the lock, which tells of a process, left out.
+fn names(dir: &Path) -> Vec<String> {
+    let names = RealVfs.list(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();
+    names.retain(|name| name != "LOCK");
+    names.sort();
+    names
+}
+
+fn build(path: &Path) {
+    let index = Index::create(path, params()).unwrap();
+    let sketcher = index.sketcher();
+    for batch in BATCHES {
+        let mut writer = index.writer().unwrap();
+        for &(key, text) in batch {
+            match text {
+                Some(text) => writer.put(key, &sketcher.sketch(text)).unwrap(),
+                None => writer.delete(key).unwrap(),
+            }
+        }
+        writer.commit().unwrap();
+    }
+}
+
+/// The committed index; where the environment asks for it and nothing is there yet, what `build` wrote is copied
+/// into the tree.
+fn committed() -> PathBuf {
+    static ONCE: Once = Once::new();
+    let dir = golden("index-v1");
+    ONCE.call_once(|| write_if_asked(&dir));
+    dir
+}
+
+fn write_if_asked(dir: &Path) {
+    if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_none_or(|value| value != "1")
+        || RealVfs.exists(dir).unwrap()
+    {
+        return;
+    }
+    let built = tempfile::tempdir().unwrap();
+    let built = built.path().join("index");
+    build(&built);
+    RealVfs.create_dir(dir).unwrap();
+    for name in names(&built) {
+        let mut file = RealVfs.create_temporary(dir).unwrap();
+        file.append(&read(&built.join(&name))).unwrap();
+        file.publish(&dir.join(&name), false).unwrap();
+    }
+}
+
+fn open() -> Snapshot {
+    Index::open(committed()).unwrap_or_else(|error| panic!("{error}")).snapshot()
+}
+
+fn text(key: &str) -> &'static str {
+    let all = BATCHES.iter().flat_map(|batch| batch.iter());
+    all.rev().find(|(name, _)| *name == key).and_then(|(_, text)| *text).unwrap()
+}
+
+#[test]
+fn an_index_of_format_1_opens_and_gives_the_answers_it_gave() {
+    let snapshot = open();
+    assert_eq!(snapshot.params(), &params());
+    assert_eq!((snapshot.generation(), snapshot.documents()), (3, 10));
+    let segments: Vec<(u64, u64)> =
+        snapshot.entries().iter().map(|e| (e.documents, e.deleted.len())).collect();
+    assert_eq!(segments, [(9, 2), (3, 0)]);
+    for (segment, _) in snapshot.segments() {
+        let problems = segment.verify(|_| ());
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+
+    let sketcher = twindex::Sketcher::new(&params());
+    for batch in BATCHES {
+        for (key, _) in batch {
+            let record = snapshot.get(*key).unwrap();
+            if *key == "gone" {
+                assert!(record.is_none());
+                continue;
+            }
+            let record = record.unwrap_or_else(|| panic!("{key} is missing"));
+            assert_eq!(record.fingerprint, sketcher.sketch(text(key)).fingerprint(), "{key}");
+        }
+    }
+    assert!(snapshot.get("fox-5").unwrap().is_none());
+
+    let near = |query: &str| {
+        let hits = snapshot.near(&sketcher.sketch(query)).run().unwrap().hits;
+        hits.into_iter().map(|hit| (hit.key.to_string(), hit.distance)).collect::<Vec<_>>()
+    };
+    let hit = |key: &str, distance| (key.to_owned(), Some(distance));
+    assert_eq!(near(text("rain")), [hit("rain", 0)]);
+    assert_eq!(near("word"), [hit("word", 0)]);
+    assert_eq!(near("nothing of this is there"), []);
+    assert_eq!(near(BATCHES[0][7].1.unwrap()), [], "the replaced text is found");
+    assert_eq!(near(BATCHES[0][8].1.unwrap()), [], "the deleted text is found");
+    let foxes = near(text("fox-1"));
+    assert_eq!(foxes[..2], [hit("fox-1", 0), hit("fox-3", 0)], "{foxes:?}");
+    assert_eq!(near(text("ship"))[0], hit("ship", 0));
+}
+
+#[test]
+fn segments_of_format_1_come_out_byte_for_byte_when_built_again() {
+    let committed = committed();
+    let dir = tempfile::tempdir().unwrap();
+    let built = dir.path().join("index");
+    build(&built);
+    let expected = ["000001.seg", "000002.seg", "CURRENT", "MANIFEST-000002", "MANIFEST-000003"];
+    assert_eq!(names(&committed), expected);
+    assert_eq!(names(&built), expected);
+    for name in &expected[..2] {
+        let (built, committed) = (read(&built.join(name)), read(&committed.join(name)));
+        let differs = (0..built.len().max(committed.len())).find(|&at| built.get(at) != committed.get(at));
+        assert_eq!(differs, None, "{name}: the first byte that differs");
+    }
+}
+
+/// What `scripts/read-segment.py` prints of a segment.
+fn described(path: &Path) -> twindex::Result<String> {
+    let segment = Segment::open(&RealVfs, path)?;
+    let mut out = String::new();
+    let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let mut line = |text: String| writeln!(out, "{text}").expect("writing to a String does not fail");
+    line(format!("length {}", segment.length()));
+    line(format!("salt {:032x}", segment.salt()));
+    line(format!("params-digest {:032x}", segment.params().digest()));
+    line(format!("digest {:032x}", segment.digest()));
+    line(format!("documents {}", segment.documents()));
+    line(format!("distinct {}", segment.distinct_fingerprints()));
+    for (name, value) in segment.params().fields() {
+        line(format!("param {name}={value}"));
+    }
+    for section in segment.sections() {
+        line(format!(
+            "section {} {} codec {} offset {} length {} rows {}",
+            section.kind.name(),
+            section.index,
+            section.codec,
+            section.offset,
+            section.length,
+            section.rows
+        ));
+    }
+    for ordinal in 0..segment.documents() as u32 {
+        let key = match segment.key(ordinal)? {
+            KeyBuf::U64(key) => key.to_string(),
+            KeyBuf::Bytes(key) => hex(&key),
+        };
+        assert_eq!(segment.find(segment.key(ordinal)?.as_key())?, Some(ordinal));
+        let rank = segment.rank(ordinal)?.map_or("-".to_owned(), |rank| rank.to_string());
+        let kept = segment.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
+        let signature = if kept { hex(segment.signature(ordinal)?) } else { "-".to_owned() };
+        line(format!("document {ordinal} key {key} rank {rank} signature {signature}"));
+    }
+    segment.for_each_fingerprint(|rank, fingerprint| {
+        let mut documents = String::new();
+        segment.postings(rank, |ordinal| documents += &format!(" {ordinal}"))?;
+        line(format!("fingerprint {rank} {fingerprint:016x} documents{documents}"));
+        Ok(())
+    })?;
+    for band in 0..segment.params().minhash.map_or(0, |minhash| minhash.bands) {
+        segment.for_each_band_entry(usize::from(band), |key, ordinal| {
+            line(format!("band {} key {key:08x} document {ordinal}", band + 1));
+            Ok(())
+        })?;
+    }
+    Ok(out)
+}
+
+/// Segments of other shapes than the committed ones: number keys, few and many, one method alone, nothing at all.
+fn shapes(dir: &Path) -> Vec<PathBuf> {
+    let fingerprints = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let features = Params::builder().words(1).minhash(3, 2).signature_bits(0).build().unwrap();
+    let bits =
+        Params::builder().u64_keys().words(1).simhash(0).minhash(3, 1).signature_bits(1).build().unwrap();
+    let mut paths = Vec::new();
+    for (name, params, documents) in [
+        ("none", &fingerprints, 0_u64),
+        ("one", &features, 1),
+        ("hundred", &features, 100),
+        ("thousand", &fingerprints, 1000),
+        ("odd", &bits, 17),
+    ] {
+        let mut records = twindex::segment::Records::new(params);
+        let sketcher = twindex::Sketcher::new(params);
+        for number in 0..documents {
+            // Every seventh has no tokens, every fifth is like the one before.
+            let text = if number % 7 == 6 {
+                String::new()
+            } else {
+                format!("text number {}", number - u64::from(number % 5 == 4))
+            };
+            let sketch = sketcher.sketch(&text);
+            let mut signature = Vec::new();
+            if let Some(minhash) = params.minhash {
+                twindex::sketch::pack(sketch.signature(), minhash.signature_bits, &mut signature);
+            }
+            let kept = twindex::segment::records::Kept {
+                fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
+                features: sketch.features(),
+                signature: &signature,
+            };
+            let bytes = format!("https://example.org/{}", number * number);
+            let key = match params.key {
+                twindex::params::KeyKind::U64 => {
+                    Key::U64(if documents > 100 { number } else { number * 1000 })
+                }
+                twindex::params::KeyKind::Bytes => Key::from(bytes.as_str()),
+            };
+            records.push(key, (!sketch.is_empty()).then_some(kept)).unwrap();
+        }
+        let path = dir.join(format!("{name}.seg"));
+        twindex::segment::build::build(&records, &RealVfs, dir).unwrap().publish(&path).unwrap();
+        paths.push(path);
+    }
+    paths
+}
+
+#[test]
+fn a_second_reader_written_from_the_specification_finds_the_same() {
+    let index = committed();
+    let dir = tempfile::tempdir().unwrap();
+    let mut paths = shapes(dir.path());
+    paths.extend([golden("three-records.seg"), index.join("000001.seg"), index.join("000002.seg")]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
+    for path in &paths {
+        let output = match Command::new("python3").arg(&script).arg(path).output() {
+            Ok(output) => output,
+            Err(error) => {
+                println!("skipped: python3 cannot be run ({error})");
+                return;
+            }
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let theirs = String::from_utf8(output.stdout).unwrap();
+        let ours = described(path).unwrap();
+        let differs = theirs.lines().zip(ours.lines()).find(|(a, b)| a != b);
+        assert_eq!(differs, None, "{}: the second reader's line, and ours", path.display());
+        assert_eq!(theirs, ours, "{}", path.display());
+    }
+}
+
+#[test]
+fn the_second_reader_refuses_every_flipped_bit_of_a_small_file() {
+    // The checksums and the identity leave nothing uncovered, not even gaps; a sample of bits keeps this short.
+    let bytes = read(&golden("three-records.seg"));
+    let dir = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
+    for at in (0..bytes.len()).step_by(97) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let path = dir.path().join(format!("{at}.seg"));
+        let mut file = RealVfs.create_temporary(dir.path()).unwrap();
+        file.append(&damaged).unwrap();
+        file.publish(&path, false).unwrap();
+        let Ok(output) = Command::new("python3").arg(&script).arg(&path).output() else {
+            println!("skipped: python3 cannot be run");
+            return;
+        };
+        assert_eq!(output.status.code(), Some(1), "byte {at}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("damaged"), "byte {at}");
+        assert!(
+            Segment::from_bytes(damaged, &path).is_err_and(|e| e.is_corruption()) || verify_finds(&path),
+            "byte {at}"
+        );
+    }
+}
+
+fn verify_finds(path: &Path) -> bool {
+    !Segment::open(&RealVfs, path).unwrap().verify(|_| ()).is_empty()
+}

@@ -1,0 +1,486 @@
+//! `format-spec.md` states the format once; here the code proves it. Every offset, size and number in the
+//! specification's tables is compared with the constants and structs of `src/format`, and the annotated dump at its
+//! end with a file that is built here.
+//!
+//! A table is found by its heading, and compared row by row both ways: a row that is missing, or that only the
+//! specification has, fails.
+
+use std::fmt::Write as _;
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+
+use twindex::format::bands::{self, KEY_BITS};
+use twindex::format::checksum::PAGE;
+use twindex::format::contents::{ENTRY_BYTES, Entry, Kind};
+use twindex::format::current::{CURRENT_BYTES, Current};
+use twindex::format::footer::{self, FOOTER_BYTES, Footer};
+use twindex::format::header::{self, FINGERPRINT_BITS, HEADER_BYTES, Header, Role};
+use twindex::format::keys::{self, FRAME_HEAD_BYTES, FrameHead, GROUP};
+use twindex::format::manifest::{Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry};
+use twindex::format::{ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, postings, ranks, signatures, table};
+use twindex::params::{BANDS_MAX, MINIMA_MAX, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, SimhashWeights, WITHIN_MAX};
+use twindex::segment::records::Kept;
+use twindex::segment::{Records, build};
+use twindex::sketch::{Sketcher, UNICODE_VERSION, pack};
+use twindex::sys::vfs::TEMPORARY_PREFIX;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::tables::{BLOCK_BITS, TABLES, filter_bytes, prefix_bits};
+use twindex::{Key, Params};
+
+const SPEC: &str = include_str!("../format-spec.md");
+
+/// The lines below a heading, up to the next heading.
+fn part(heading: &str) -> impl Iterator<Item = &'static str> {
+    let mut lines = SPEC.lines();
+    assert!(lines.any(|line| line == heading), "format-spec.md has no heading `{heading}`");
+    lines.take_while(|line| !line.starts_with('#'))
+}
+
+/// The rows of the first table below a heading, cells trimmed, code marks removed.
+fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
+    let cells = |line: &str| -> Vec<String> {
+        line.trim().trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    let mut lines =
+        part(heading).skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let head = lines.next().unwrap_or_else(|| panic!("no table below `{heading}`"));
+    assert_eq!(cells(head), columns, "columns of the table below `{heading}`");
+    assert!(lines.next().is_some_and(|line| line.starts_with("|-")), "a rule below the head of `{heading}`");
+    lines.map(cells).collect()
+}
+
+/// Compares the table below a heading with `expected`, without the last column, which is prose.
+fn compare(heading: &str, columns: &[&str], expected: &[Vec<String>]) {
+    let found: Vec<Vec<String>> = rows(heading, columns)
+        .into_iter()
+        .map(|mut row| {
+            assert_eq!(row.len(), columns.len(), "cells in a row below `{heading}`: {row:?}");
+            assert!(row.pop().is_some_and(|prose| !prose.is_empty()), "a meaning below `{heading}`");
+            row
+        })
+        .collect();
+    assert_eq!(found, expected, "`{heading}`: left the specification, right the code");
+}
+
+/// A table of fields: name, offset, size.
+fn fields(heading: &str, expected: &[(&str, usize, usize)]) {
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(name, offset, size)| vec![(*name).to_owned(), offset.to_string(), size.to_string()])
+        .collect();
+    compare(heading, &["field", "offset", "size", "meaning"], &expected);
+}
+
+/// A field of a struct: its name, its offset and the size of its type.
+macro_rules! field {
+    ($of:ty, $name:ident) => {{
+        fn size<T, F>(_: fn(&T) -> &F) -> usize {
+            size_of::<F>()
+        }
+        (stringify!($name), offset_of!($of, $name), size::<$of, _>(|whole| &whole.$name))
+    }};
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> T {
+    text.parse().unwrap_or_else(|_| panic!("`{text}` is no number"))
+}
+
+fn numbered(pairs: &[(u64, &str)]) -> Vec<Vec<String>> {
+    pairs.iter().map(|(number, name)| vec![number.to_string(), (*name).to_owned()]).collect()
+}
+
+/// The fields of a struct tile it: a table that lists these fields lists every byte.
+fn tile(fields: &[(&str, usize, usize)], start: usize, end: usize) {
+    let mut next = start;
+    for (name, offset, size) in fields {
+        assert_eq!(*offset, next, "{name} does not follow the field before it");
+        next += size;
+    }
+    assert_eq!(next, end, "bytes behind the last field");
+}
+
+#[test]
+fn the_header_is_the_one_specified() {
+    let expected = [
+        field!(Header, magic),
+        field!(Header, version),
+        field!(Header, role),
+        field!(Header, fingerprint_bits),
+        field!(Header, incompatible),
+        field!(Header, read_only_compatible),
+        field!(Header, compatible),
+        field!(Header, salt),
+        field!(Header, params_digest),
+        field!(Header, reserved),
+        field!(Header, checksum),
+    ];
+    tile(&expected, 0, HEADER_BYTES);
+    fields("## 3. Header", &expected);
+}
+
+#[test]
+fn an_entry_of_the_table_of_contents_is_the_one_specified() {
+    let expected = [
+        field!(Entry, kind),
+        field!(Entry, index),
+        field!(Entry, codec),
+        field!(Entry, reserved),
+        field!(Entry, offset),
+        field!(Entry, length),
+        field!(Entry, rows),
+    ];
+    tile(&expected, 0, ENTRY_BYTES);
+    fields("## 5. Table of contents", &expected);
+}
+
+#[test]
+fn the_footer_is_the_one_specified() {
+    let expected = [
+        field!(Footer, magic),
+        field!(Footer, file_length),
+        field!(Footer, contents_offset),
+        field!(Footer, contents_entries),
+        field!(Footer, contents_checksum),
+        field!(Footer, checksums_checksum),
+        field!(Footer, reserved),
+        field!(Footer, documents),
+        field!(Footer, distinct),
+        field!(Footer, reserved_too),
+        field!(Footer, checksum),
+    ];
+    tile(&expected, 0, FOOTER_BYTES);
+    fields("## 6. Footer", &expected);
+}
+
+#[test]
+fn current_is_the_one_specified() {
+    let expected = [
+        field!(Current, header),
+        field!(Current, generation),
+        field!(Current, digest),
+        field!(Current, reserved),
+        field!(Current, checksum),
+    ];
+    tile(&expected, 0, CURRENT_BYTES);
+    fields("## 8. CURRENT", &expected);
+}
+
+#[test]
+fn the_head_of_a_frame_is_the_one_specified() {
+    let expected = [field!(FrameHead, base), field!(FrameHead, width), field!(FrameHead, reserved)];
+    tile(&expected, 0, FRAME_HEAD_BYTES as usize);
+    fields("### 4.2.1 Codec 1: frame", &expected);
+}
+
+/// The manifest has no struct, so its bytes tell: each field holds a value of its own, looked for where the
+/// specification puts it.
+#[test]
+fn the_manifest_is_the_one_specified() {
+    let params = Params::builder().words(5).simhash(3).build().unwrap();
+    let deleted: roaring::RoaringBitmap = [1, 3].into_iter().collect();
+    let entry = SegmentEntry {
+        number: 0x0101,
+        length: 0x0202,
+        digest: 0x0303,
+        salt: 0x0404,
+        documents: 0x0505,
+        deleted: deleted.clone(),
+    };
+    let segments = vec![entry];
+    let manifest =
+        Manifest { uuid: 0x0606, generation: 0x0707, next_segment: 0x0808, params: params.clone(), segments };
+    let bytes = manifest.encode();
+    let text = params.encode();
+    let value = |offset: usize, size: usize| {
+        let mut wide = [0; 16];
+        wide[..size].copy_from_slice(&bytes[offset..offset + size]);
+        u128::from_le_bytes(wide)
+    };
+
+    let columns = ["field", "offset", "size", "meaning"];
+    let head: Vec<(String, u128)> = rows("### 7.1 Fixed part", &columns)
+        .iter()
+        .filter(|row| row[0] != "header")
+        .map(|row| (row[0].clone(), value(number(&row[1]), number(&row[2]))))
+        .collect();
+    let expected =
+        [("generation", 0x0707), ("next_segment", 0x0808), ("params_length", text.len()), ("segments", 1)];
+    assert_eq!(head, expected.map(|(name, value)| (name.to_owned(), value as u128)));
+    let start = HEADER_BYTES + 24;
+    tile_of("### 7.1 Fixed part", 0, start);
+    assert_eq!(&bytes[start..start + text.len()], text.as_bytes());
+
+    let segment = start + text.len();
+    let found: Vec<(String, u128)> = rows("### 7.2 Segment entry", &columns)
+        .iter()
+        .map(|row| (row[0].clone(), value(segment + number::<usize>(&row[1]), number(&row[2]))))
+        .collect();
+    let length = deleted.serialized_size();
+    let expected = [
+        ("number", 0x0101),
+        ("length", 0x0202),
+        ("digest", 0x0303),
+        ("salt", 0x0404),
+        ("documents", 0x0505),
+        ("deletes_length", length as u128),
+    ];
+    assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
+    tile_of("### 7.2 Segment entry", 0, 60);
+    assert_eq!(bytes.len(), segment + 60 + length + 4);
+}
+
+/// The rows of a table of fields follow one another without a gap.
+fn tile_of(heading: &str, start: usize, end: usize) {
+    let rows = rows(heading, &["field", "offset", "size", "meaning"]);
+    let fields: Vec<(&str, usize, usize)> =
+        rows.iter().map(|row| (row[0].as_str(), number(&row[1]), number(&row[2]))).collect();
+    tile(&fields, start, end);
+}
+
+#[test]
+fn roles_and_kinds_have_the_numbers_specified() {
+    let roles = [
+        (Role::Segment as u64, "segment"),
+        (Role::Manifest as u64, "manifest"),
+        (Role::Current as u64, "current"),
+        (4, "log (reserved)"),
+    ];
+    compare("### 3.1 Roles", &["role", "name", "file"], &numbered(&roles));
+
+    let mut kinds: Vec<(u64, &str)> = Kind::ALL.iter().map(|&kind| (kind as u64, kind.name())).collect();
+    kinds.extend([(4, "values (reserved)"), (5, "stamps (reserved)")]);
+    kinds.sort_unstable();
+    compare("### 5.1 Kinds", &["kind", "name", "meaning"], &numbered(&kinds));
+}
+
+#[test]
+fn codecs_have_the_numbers_specified() {
+    let expected = [
+        ("params", 1, "text"),
+        ("keys", keys::CODEC_FRAME, "frame"),
+        ("keys", keys::CODEC_FRONT, "front-coded"),
+        ("ranks", ranks::CODEC, "plain"),
+        ("table", table::CODEC_COMPLETE, "complete"),
+        ("filter table", table::filter_codec(2), "entries of 2 bytes"),
+        ("filter table", table::filter_codec(3), "entries of 3 bytes"),
+        ("filter table", table::filter_codec(4), "entries of 4 bytes"),
+        ("postings", postings::CODEC, "single or list"),
+        ("band", bands::CODEC, "tag and ordinal"),
+        ("signatures", signatures::CODEC, "packed"),
+        ("checksums", 1, "CRC-32 of pages"),
+    ]
+    .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
+    let found = rows("### 5.2 Codecs", &["section", "codec", "name"]);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn limits_and_constants_are_the_ones_specified() {
+    let magic = |bytes: [u8; 8]| bytes.map(|byte| format!("{byte:02X}")).join(" ");
+    let limits = [
+        ("version", VERSION.to_string()),
+        ("magic of a header", magic(header::MAGIC)),
+        ("magic of a footer", magic(footer::MAGIC)),
+        ("alignment", ALIGNMENT.to_string()),
+        ("page", PAGE.to_string()),
+        ("header", HEADER_BYTES.to_string()),
+        ("footer", FOOTER_BYTES.to_string()),
+        ("entry of the table of contents", ENTRY_BYTES.to_string()),
+        ("CURRENT", CURRENT_BYTES.to_string()),
+        ("bits of a fingerprint", FINGERPRINT_BITS.to_string()),
+        ("tables", TABLES.to_string()),
+        ("bits of a block", BLOCK_BITS.to_string()),
+        ("keys in a group", GROUP.to_string()),
+        ("bits of a band key", KEY_BITS.to_string()),
+        ("rank of no fingerprint", format!("{:#010x}", ranks::NO_RANK)),
+        ("bit that says list", format!("{:#010x}", postings::LIST)),
+        ("prefix of temporary names", TEMPORARY_PREFIX.to_owned()),
+        ("version of Unicode", UNICODE_VERSION.to_owned()),
+    ]
+    .map(|(name, value)| vec![name.to_owned(), value]);
+    compare("### 1.1 Constants", &["constant", "value", "used for"], &limits);
+
+    let limits = [
+        ("documents of a segment", DOCUMENTS_MAX),
+        ("bytes of a key", KEY_BYTES_MAX as u64),
+        ("segments of an index", SEGMENTS_MAX.into()),
+        ("bytes of parameters", PARAMS_BYTES_MAX.into()),
+        ("bytes of a manifest", manifest_bytes_max()),
+        ("width of a shingle", SHINGLE_WIDTH_MAX.into()),
+        ("within", WITHIN_MAX.into()),
+        ("bands", BANDS_MAX.into()),
+        ("minima", MINIMA_MAX.into()),
+    ]
+    .map(|(name, value)| vec![name.to_owned(), value.to_string()]);
+    compare("## 12. Limits", &["limit", "value", "what happens beyond it"], &limits);
+}
+
+/// The one limit that is private to the store, read from where it stands.
+fn manifest_bytes_max() -> u64 {
+    let source = include_str!("../src/store/state.rs");
+    assert!(source.contains("const MANIFEST_BYTES_MAX: u64 = 1 << 32;"), "the limit moved: look for it");
+    1 << 32
+}
+
+#[test]
+fn parameters_have_the_names_order_and_values_specified() {
+    let columns = ["name", "values", "meaning"];
+    let specified: Vec<String> =
+        rows("## 4.1 Params", &columns).into_iter().map(|mut row| row.swap_remove(0)).collect();
+    let both = Params::builder().simhash(3).minhash(20, 6).build().unwrap();
+    let names: Vec<&str> = both.fields().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(specified, names);
+
+    let values = rows("## 4.1 Params", &columns);
+    let values = |name: &str| {
+        let row = values.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no row {name}"));
+        row[1].clone()
+    };
+    let distinct =
+        Params::builder().u64_keys().simhash_weighted(0, SimhashWeights::Distinct).build().unwrap();
+    let features = Params::builder().minhash(1, 1).build().unwrap();
+    for params in [&both, &distinct, &features] {
+        for (name, value) in params.fields() {
+            if value.parse::<u64>().is_err() {
+                let listed = values(name);
+                assert!(listed.split(", ").any(|one| one == value), "{name}={value} is not in `{listed}`");
+            }
+        }
+    }
+    assert_eq!(values("width"), format!("1 to {SHINGLE_WIDTH_MAX}"));
+    assert_eq!(values("seed"), format!("0 to {}", u64::MAX));
+    assert_eq!(values("within"), format!("0 to {WITHIN_MAX}"));
+    assert_eq!(values("bands"), format!("1 to {BANDS_MAX}"));
+    assert_eq!(values("rows"), format!("1 to {MINIMA_MAX}"));
+    assert_eq!(values("signature-bits"), SIGNATURE_BITS.map(|bits| bits.to_string()).join(", "));
+}
+
+#[test]
+fn widths_that_depend_on_counts_change_where_specified() {
+    let table = rows("### 4.4.1 Directory", &["rows", "bits"]);
+    assert!(table.len() >= 4);
+    for row in &table {
+        assert_eq!(prefix_bits(number(&row[0])), number::<u32>(&row[1]), "{row:?}");
+    }
+    let table = rows("### 4.5.1 Width", &["distinct fingerprints", "bytes of an entry"]);
+    let changes: Vec<(u64, u32)> = table.iter().map(|row| (number(&row[0]), number(&row[1]))).collect();
+    assert_eq!(changes.len(), 3);
+    assert_eq!(changes[0].0, 0);
+    for pair in changes.windows(2) {
+        assert_ne!(pair[0].1, pair[1].1);
+        assert_eq!(filter_bytes(pair[1].0 - 1), pair[0].1, "below {}", pair[1].0);
+        assert_eq!(filter_bytes(pair[1].0), pair[1].1, "from {}", pair[1].0);
+    }
+}
+
+/// Sketching's constants are private, and `golden_sketches.rs` tests what they do; here only that the specification
+/// has the numbers that stand in the source.
+#[test]
+fn the_constants_of_sketching_are_those_of_the_source() {
+    let sources = [
+        ("shingle", include_str!("../src/sketch/shingle.rs")),
+        ("minhash", include_str!("../src/sketch/minhash.rs")),
+        ("feature", include_str!("../src/sketch/feature.rs")),
+    ];
+    let table = rows("### 10.1 Constants", &["constant", "value", "source"]);
+    let names: Vec<&str> = table.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(
+        names,
+        ["PI[0]", "PI[1]", "KEYS", "GROUPS", "COUNT", "MIX[0]", "MIX[1]", "FILL[0]", "FILL[1]", "FILLED"]
+    );
+    for row in &table {
+        let (_, source) = sources.iter().find(|(name, _)| *name == row[2]).expect("a source that is known");
+        let code: String = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let value = if row[0] == "FILLED" { "1 << 31".to_owned() } else { row[1].clone() };
+        assert!(code.replace('_', "").contains(&value), "{} is not {} in the source", row[0], row[1]);
+    }
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    let file = RealVfs.open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// The records of the specification's last section, in no particular order.
+const RECORDS: [(&str, &str); 3] =
+    [("tulip", "Ten tulips; nine tulips"), ("rose-2", "A ROSE is a rose."), ("rose-1", "a rose is a rose")];
+
+fn three_records() -> Vec<u8> {
+    let params = Params::builder().words(2).simhash(3).minhash(2, 2).build().unwrap();
+    let sketcher = Sketcher::new(&params);
+    let mut records = Records::new(&params);
+    for (key, text) in RECORDS {
+        let sketch = sketcher.sketch(text);
+        let mut signature = Vec::new();
+        pack(sketch.signature(), 8, &mut signature);
+        let fingerprint = sketch.fingerprint().unwrap().0;
+        let kept = Kept { fingerprint, features: sketch.features(), signature: &signature };
+        records.push(Key::from(key), Some(kept)).unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("000001.seg");
+    build::build(&records, &RealVfs, dir.path()).unwrap().publish(&path).unwrap();
+    read(&path)
+}
+
+/// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after a change of the format that is meant; the dump in the
+/// specification is then to be replaced by what `scripts/read-segment.py --dump` prints.
+#[test]
+fn the_three_record_file_is_the_committed_one() {
+    let path = golden("three-records.seg");
+    let bytes = three_records();
+    if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1") {
+        let mut file = RealVfs.create_temporary(path.parent().unwrap()).unwrap();
+        file.append(&bytes).unwrap();
+        file.publish(&path, true).unwrap();
+    }
+    let committed = read(&path);
+    if let Some(at) = (0..bytes.len().max(committed.len())).find(|&at| bytes.get(at) != committed.get(at)) {
+        panic!(
+            "byte {at}: built {:02x?}, committed {:02x?} ({} and {} bytes)",
+            bytes.get(at),
+            committed.get(at),
+            bytes.len(),
+            committed.len()
+        );
+    }
+}
+
+#[test]
+fn the_annotated_dump_shows_exactly_the_three_record_file() {
+    for (key, text) in RECORDS {
+        let row = format!("| `{key}` | `{text}` |");
+        assert!(part("## 17. A file of three records").any(|line| line == row), "no row {row}");
+    }
+    let mut shown = Vec::new();
+    let lines = part("### 17.1 Dump").skip_while(|line| *line != "```text").skip(1);
+    for line in lines.take_while(|line| *line != "```").filter(|line| !line.is_empty()) {
+        let (offset, rest) = line.split_once("  ").unwrap_or_else(|| panic!("no offset: {line}"));
+        let (hex, meaning) = rest.split_once("  ").unwrap_or((rest, ""));
+        assert!(!meaning.trim().is_empty(), "a line without a meaning: {line}");
+        assert_eq!(number::<usize>(offset.trim()), shown.len(), "offset of `{line}`");
+        if let Some((zero, count)) = hex.split_once(" x ") {
+            assert_eq!(zero.trim(), "00", "{line}");
+            shown.resize(shown.len() + number::<usize>(count.trim()), 0);
+        } else {
+            shown.extend(hex.split_whitespace().map(|byte| {
+                assert_eq!(byte.len(), 2, "{line}");
+                u8::from_str_radix(byte, 16).unwrap_or_else(|_| panic!("no hexadecimal: {line}"))
+            }));
+        }
+    }
+    let expected = read(&golden("three-records.seg"));
+    let hex = |bytes: &[u8]| {
+        bytes.chunks(16).fold(String::new(), |mut text, row| {
+            let _ = writeln!(text, "{row:02x?}");
+            text
+        })
+    };
+    assert_eq!(hex(&shown), hex(&expected), "left the specification, right the file");
+}

@@ -1,0 +1,307 @@
+//! The bodies of the fuzz targets. They stand here so that `tests/fuzz_regressions.rs` can replay on a stable
+//! compiler what a fuzzer found on a nightly one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use twindex::format::checksum::checksum;
+use twindex::format::current::Current;
+use twindex::format::header::{HEADER_BYTES, Header, Role};
+use twindex::format::manifest::{Manifest, SegmentEntry};
+use twindex::params::SimhashWeights;
+use twindex::segment::records::Kept;
+use twindex::segment::{Records, Segment, build};
+use twindex::sketch::{
+    MinHasher, Scratch, Shingler, Sketch, features, matches, pack, simhash, tokens, weighted,
+};
+use twindex::sketch::{Sketcher, jaccard};
+use twindex::{Fingerprint, Index, Key, Params};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::memory::MemoryVfs;
+use super::{Compared, Questions, Sample, Seals, compare, place, samples};
+
+/// A fuzz target: panics where something is wrong with the library.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: [(&str, Target); 5] = [
+    ("segment", segment),
+    ("segment_resealed", segment_resealed),
+    ("manifest", manifest),
+    ("answers", answers),
+    ("sketch", sketch),
+];
+
+type Answered = Vec<twindex::Result<Vec<u64>>>;
+static SAMPLES: LazyLock<Vec<(Sample, Seals, Questions, Answered)>> = LazyLock::new(|| {
+    let samples = samples().into_iter().map(|sample| {
+        let sound = Segment::from_bytes(sample.bytes.clone(), place()).unwrap();
+        let questions = Questions::of(&sound, &[0, 3, 10]);
+        let answered = questions.ask(&sound);
+        (Seals::of(&sample.bytes), questions, answered, sample)
+    });
+    samples.map(|(seals, questions, answered, sample)| (sample, seals, questions, answered)).collect()
+});
+
+/// Raw bytes: open, and ask everything of what opens.
+pub fn segment(data: &[u8]) {
+    if let Ok(segment) = Segment::from_bytes(data.to_vec(), place()) {
+        for (_, _, questions, _) in &*SAMPLES {
+            questions.ask(&segment);
+        }
+        segment.verify(|_| ());
+    }
+}
+
+/// Applies patches of four bytes to `file`: a place (2 bytes), a way (2 bits) and a value, of which the last may be
+/// repeated over the 8 bytes that follow, so that a whole field can be filled.
+fn patch(file: &mut [u8], patches: &[u8]) {
+    for patch in patches.chunks_exact(4) {
+        let at = usize::from(u16::from_le_bytes([patch[0], patch[1]])) % file.len();
+        let value = patch[3];
+        match patch[2] & 3 {
+            0 => file[at] = value,
+            1 => file[at] ^= 1 << (value % 8),
+            2 => file[at] = file[at].wrapping_add(value),
+            _ => {
+                let end = file.len().min(at + 8);
+                file[at..end].fill(value);
+            }
+        }
+    }
+}
+
+/// A sound segment with patches, and checksums that fit them: opened and asked everything. What `verify` finds
+/// nothing wrong with must answer as the sound file does.
+pub fn segment_resealed(data: &[u8]) {
+    let Some((&which, patches)) = data.split_first() else { return };
+    let (sample, seals, questions, answered) = &SAMPLES[usize::from(which) % SAMPLES.len()];
+    let mut file = sample.bytes.clone();
+    patch(&mut file, patches);
+    seals.reseal(&mut file, true);
+    let Ok(segment) = Segment::from_bytes(file, place()) else { return };
+    let found = questions.ask(&segment);
+    if segment.verify(|_| ()).is_empty() {
+        let compared = compare(&found, answered);
+        assert_eq!(compared, Compared::Same, "{}: verify found nothing", sample.name);
+    }
+}
+
+/// A manifest, raw and with fitting checksums; and an index of which it is the newest.
+pub fn manifest(data: &[u8]) {
+    let _ = Manifest::decode(data);
+    let _ = Current::read(data);
+
+    let sample = &SAMPLES[0];
+    let segment = Segment::from_bytes(sample.0.bytes.clone(), place()).unwrap();
+    let entry = |number, deleted: &[u32]| SegmentEntry {
+        number,
+        length: segment.length(),
+        digest: segment.digest(),
+        salt: segment.salt(),
+        documents: segment.documents(),
+        deleted: deleted.iter().collect(),
+    };
+    let sound = Manifest {
+        uuid: 7,
+        generation: 3,
+        next_segment: 4,
+        params: segment.params().clone(),
+        segments: vec![entry(1, &[0, 2]), entry(2, &[])],
+    };
+    let mut bytes = sound.encode();
+    // The first byte says how much to cut off the end, and to add there instead.
+    let Some((&cut, patches)) = data.split_first() else { return };
+    let body = bytes.len() - 4;
+    bytes.truncate(body - usize::from(cut % 64).min(body - HEADER_BYTES));
+    if cut >= 128 {
+        let tail = patches.len().min(128);
+        bytes.extend_from_slice(&patches[..tail]);
+        patch(&mut bytes, &patches[tail..]);
+    } else {
+        patch(&mut bytes, patches);
+    }
+    let (mut header, _) = Header::read_from_prefix(&bytes).unwrap();
+    let salt = header.salt.get();
+    header.checksum = U32::new(checksum(salt, 0, &header.as_bytes()[..HEADER_BYTES - 4]));
+    bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
+    let sealed = checksum(salt, 0, &bytes);
+    bytes.extend_from_slice(&sealed.to_le_bytes());
+
+    let decoded = Manifest::decode(&bytes);
+    if let Ok(manifest) = &decoded {
+        assert_eq!(Manifest::decode(&manifest.encode()).as_ref(), Ok(manifest));
+    }
+    let dir = Path::new("index");
+    let vfs = MemoryVfs::default();
+    let generation = bytes.get(64..72).map_or(3, |field| u64::from_le_bytes(field.try_into().unwrap()));
+    let current = Current::new(salt, header.params_digest.get(), generation, Manifest::digest(&bytes));
+    vfs.set(&dir.join("CURRENT"), current.as_bytes().to_vec());
+    vfs.set(&dir.join(format!("MANIFEST-{generation:06}")), bytes);
+    for number in 1..3 {
+        vfs.set(&dir.join(format!("{number:06}.seg")), sample.0.bytes.clone());
+    }
+    if let Ok(index) = Index::open_with(Arc::new(vfs), dir) {
+        let snapshot = index.snapshot();
+        assert!(decoded.is_ok());
+        assert!(snapshot.documents() <= segment.documents() * 2);
+        let _ = snapshot.get(5);
+        let _ = snapshot.within(Fingerprint(0), 10).run();
+        let _ = index.refresh();
+    }
+}
+
+/// Arbitrary fingerprints and queries: the tables answer as brute force does.
+pub fn answers(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else { return };
+    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let mut fingerprints: Vec<u64> = Vec::new();
+    for bytes in rest.chunks_exact(5).take(400) {
+        let mask = u64::from(u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]));
+        let last = fingerprints.last().copied().unwrap_or(0);
+        let turned = mask.rotate_left(u32::from(bytes[0]) / 4);
+        fingerprints.push(match bytes[0] % 4 {
+            0 => last,
+            1 => last ^ turned,
+            2 => mask.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            _ => fingerprints[usize::from(bytes[1]) % fingerprints.len().max(1)..]
+                .first()
+                .map_or(turned, |old| {
+                    old ^ 1 << (bytes[2] % 64) ^ 1 << (bytes[3] % 64) ^ 1 << (bytes[4] % 64)
+                }),
+        });
+    }
+    let (queries, stored) = fingerprints.split_at(fingerprints.len() / 8);
+    let mut records = Records::new(&params);
+    if first % 4 > 0 {
+        records.set_filter_width(u32::from(first % 4) + 1);
+    }
+    for (key, &fingerprint) in (0..).zip(stored) {
+        // Keys in another order than fingerprints are given in.
+        let kept = Kept { fingerprint, features: &[], signature: &[] };
+        records.push(Key::U64(key ^ u64::from(first / 4)), Some(kept)).unwrap();
+    }
+    let vfs = MemoryVfs::default();
+    build::build(&records, &vfs, Path::new("")).unwrap().publish(place()).unwrap();
+    let segment = Segment::open(&vfs, place()).unwrap();
+    assert!(segment.verify(|_| ()).is_empty());
+    let mut of_key: BTreeMap<u64, u64> = BTreeMap::new();
+    of_key.extend((0..).zip(stored).map(|(key, &fingerprint)| (key ^ u64::from(first / 4), fingerprint)));
+    for &query in queries {
+        for within in 0..=10 {
+            let mut found = Vec::new();
+            let mut near = Vec::new();
+            segment.within(query, within, |hit| near.push(hit)).unwrap();
+            for hit in near {
+                segment
+                    .postings(hit.rank, |ordinal| {
+                        found.push((segment.key(ordinal).unwrap().to_string(), hit.distance));
+                    })
+                    .unwrap();
+            }
+            found.sort_unstable();
+            let distances = of_key.iter().map(|(key, fingerprint)| (key, (fingerprint ^ query).count_ones()));
+            let mut expected: Vec<(String, u32)> = distances
+                .filter(|&(_, distance)| distance <= within)
+                .map(|(key, distance)| (key.to_string(), distance))
+                .collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{query:016x} within {within}");
+        }
+    }
+}
+
+fn tokens_of(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    tokens(text, &mut Vec::new(), |token| {
+        found.push(std::str::from_utf8(token).expect("a token is text").to_owned());
+    });
+    found
+}
+
+/// Arbitrary text: what the documentation of `sketch` says of every text.
+pub fn sketch(data: &[u8]) {
+    let Some((&first, rest)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(rest);
+    let found = tokens_of(&text);
+    assert!(found.iter().all(|token| !token.is_empty()));
+    let middle = (0..=text.len() / 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let (head, tail) = text.split_at(middle);
+    let in_parts: Vec<String> = [tokens_of(head), tokens_of(tail)].concat();
+    assert_eq!(tokens_of(&format!("{head} {tail}")), in_parts, "cut at a separator");
+
+    let width = first % 5 + 1;
+    let builder = Params::builder().words(width).seed(u64::from(first)).minhash(7, 3).signature_bits(2);
+    let occurrences = builder.clone().simhash(3).build().unwrap();
+    let distinct = builder.simhash_weighted(3, SimhashWeights::Distinct).build().unwrap();
+    let shingler = Shingler::new(&occurrences.shingling);
+    let (mut shingles, mut set) = (Vec::new(), Vec::new());
+    shingler.occurrences(&text, &mut Vec::new(), &mut shingles);
+    shingler.distinct(&text, &mut Vec::new(), &mut set);
+    let expected =
+        if found.is_empty() { 0 } else { found.len().saturating_sub(usize::from(width) - 1).max(1) };
+    assert_eq!(shingles.len(), expected, "{} tokens", found.len());
+    assert_eq!(jaccard(&set, &set), (set.len(), set.len()));
+
+    let (a, b) = (Sketcher::new(&occurrences).sketch(&text), Sketcher::new(&distinct).sketch(&text));
+    let (mut scratch, mut again) = (Scratch::default(), Sketch::default());
+    Sketcher::new(&occurrences).sketch_into("something else that is longer", &mut scratch, &mut again);
+    Sketcher::new(&occurrences).sketch_into(&text, &mut scratch, &mut again);
+    assert_eq!(a, again, "what a sketch held before does not matter");
+    assert_eq!(a.is_empty(), found.is_empty());
+    assert_eq!((a.signature(), a.features()), (b.signature(), b.features()));
+    if a.is_empty() {
+        assert!(a.signature().is_empty() && a.fingerprint().is_none());
+        return;
+    }
+    for (sketch, votes) in [(&a, &shingles), (&b, &set)] {
+        let by_weight = weighted(votes.iter().map(|&hash| (hash, 1)));
+        assert_eq!(sketch.fingerprint(), Some(by_weight));
+        let mut naive = 0;
+        for bit in 0..64 {
+            let ones = votes.iter().filter(|&hash| hash >> bit & 1 == 1).count();
+            naive |= u64::from(ones * 2 > votes.len()) << bit;
+        }
+        assert_eq!(simhash(votes), Fingerprint(naive));
+    }
+    let mut signature = Vec::new();
+    set.reverse();
+    MinHasher::new(21).signature(&set, &mut signature);
+    assert_eq!(a.signature(), signature, "order and repetitions do not matter");
+    let mut groups = Vec::new();
+    features(&signature, 3, &mut Vec::new(), &mut groups);
+    assert_eq!(a.features(), groups);
+    let other: Vec<u32> = signature.iter().map(|minimum| minimum ^ u32::from(first)).collect();
+    for bits in [1, 2, 4, 8, 16, 32] {
+        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+        pack(&signature, bits, &mut mine);
+        pack(&other, bits, &mut theirs);
+        let low = |minimum: u32| u64::from(minimum) & ((1_u64 << bits) - 1);
+        let equal = signature.iter().zip(&other).filter(|(a, b)| low(**a) == low(**b)).count();
+        assert_eq!(matches(&mine, &theirs, signature.len(), bits), equal, "{bits} bits");
+    }
+}
+
+/// Inputs to begin with: what the format really looks like.
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
+    match target {
+        "segment" => samples().into_iter().map(|sample| sample.bytes).collect(),
+        "segment_resealed" => (0..9).map(|which| vec![which, 70, 1, 0, 1, 200, 2, 3, 255]).collect(),
+        "manifest" => {
+            let header = Header::new(Role::Manifest, 7, 9);
+            vec![header.as_bytes().to_vec(), vec![0, 64, 0, 0, 5], vec![130, 1, 2, 3, 4, 5, 6, 7, 8]]
+        }
+        "answers" => {
+            let mut random = super::Random(1);
+            let sizes = [0, 6, 60, 300, 2001];
+            sizes.iter().map(|&size| (0..size).map(|_| random.next() as u8).collect()).collect()
+        }
+        _ => ["", "\u{1}the quick brown fox", "\0Łódź: 2 BOATS, 東京 नमस्ते 한국어 e\u{301}\u{301} İSTANBUL"]
+            .iter()
+            .map(|text| text.as_bytes().to_vec())
+            .collect(),
+    }
+}

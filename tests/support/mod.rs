@@ -1,0 +1,336 @@
+//! What the tests of damage, of the store and of fuzzing share: small segments of every kind, all questions that can
+//! be put to one, and a way to damage a file and then make its checksums fit the damage.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
+pub mod fuzzing;
+pub mod memory;
+
+use std::ops::Range;
+use std::path::Path;
+
+use twindex::format::checksum::{PAGE, checksum};
+use twindex::format::contents::{ENTRY_BYTES, Kind};
+use twindex::format::footer::{FOOTER_BYTES, Footer};
+use twindex::format::header::{HEADER_BYTES, Header};
+use twindex::segment::records::Kept;
+use twindex::segment::{Records, Segment, build};
+use twindex::{Key, KeyBuf, Params, Result};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+use memory::MemoryVfs;
+
+/// Splitmix64, so that everything is the same on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// What errors call a segment that is only in memory.
+pub fn place() -> &'static Path {
+    Path::new("000001.seg")
+}
+
+/// The bytes of a segment file of these records.
+pub fn bytes_of(records: &Records) -> Vec<u8> {
+    let vfs = MemoryVfs::default();
+    build::build(records, &vfs, Path::new("")).unwrap().publish(place()).unwrap();
+    vfs.get(place())
+}
+
+/// A sound file and what it is for.
+pub struct Sample {
+    pub name: &'static str,
+    pub bytes: Vec<u8>,
+}
+
+/// One small segment of every kind: together they have every section, every codec, lists of postings, documents
+/// without tokens, directories of none and of some bits, and padding bits wherever the format has them.
+pub fn samples() -> Vec<Sample> {
+    let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let both = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
+    let only_minhash = Params::builder().u64_keys().minhash(2, 3).signature_bits(1).build().unwrap();
+    let features_only = Params::builder().minhash(1, 1).signature_bits(0).build().unwrap();
+    let sample = |name, params: &Params, count, filter_width| Sample {
+        name,
+        bytes: bytes_of(&records(params, count, filter_width)),
+    };
+    let mut empty_texts = Records::new(&both);
+    for key in ["a", "b"] {
+        empty_texts.push(Key::from(key), None).unwrap();
+    }
+    vec![
+        sample("three fingerprints", &only_simhash, 3, None),
+        sample("forty of everything", &both, 40, None),
+        sample("twenty with minhash", &only_minhash, 20, None),
+        sample("three with features", &features_only, 3, None),
+        sample("filters of 3 bytes", &only_simhash, 24, Some(3)),
+        sample("filters of 4 bytes", &only_simhash, 24, Some(4)),
+        sample("nothing, by number", &only_simhash, 0, None),
+        sample("nothing, by name", &both, 0, None),
+        Sample { name: "texts without a token", bytes: bytes_of(&empty_texts) },
+    ]
+}
+
+/// Records of which some have the fingerprint of the one before, some lie near it, and some have no sketch.
+pub fn records(params: &Params, count: u64, filter_width: Option<u32>) -> Records {
+    let mut records = Records::new(params);
+    if let Some(width) = filter_width {
+        records.set_filter_width(width);
+    }
+    let mut random = Random(count);
+    let (bands, signature_bytes) =
+        params.minhash.map_or((0, 0), |m| (usize::from(m.bands), m.signature_bytes()));
+    // Bits of the last byte of a signature that no minimum has.
+    let spare =
+        params.minhash.map_or(0, |m| signature_bytes * 8 - m.minima() * usize::from(m.signature_bits));
+    let mut last: Option<(u64, Vec<u64>)> = None;
+    for i in 0..count {
+        let (mut fingerprint, mut features) = (random.next(), Vec::new());
+        features.resize_with(bands, || random.next());
+        if let Some((last_fingerprint, last_features)) = &last
+            && i % 4 != 0
+        {
+            fingerprint =
+                if i % 4 == 1 { *last_fingerprint } else { last_fingerprint ^ 1 << random.below(64) };
+            if let (Some(mine), Some(theirs)) = (features.first_mut(), last_features.first()) {
+                *mine = *theirs;
+            }
+        }
+        let mut signature: Vec<u8> = (0..signature_bytes).map(|_| random.next() as u8).collect();
+        if let Some(byte) = signature.last_mut() {
+            *byte &= 0xFF >> spare;
+        }
+        let kept = Kept { fingerprint, features: &features, signature: &signature };
+        let kept = (i % 10 != 7).then_some(kept);
+        match params.key {
+            twindex::params::KeyKind::U64 => records.push(Key::U64(5 + 300 * i + i % 3), kept),
+            twindex::params::KeyKind::Bytes => {
+                records.push(Key::from(format!("https://example.org/{i:03}").as_str()), kept)
+            }
+        }
+        .unwrap();
+        last = Some((fingerprint, features));
+    }
+    records
+}
+
+/// What to ask a segment, taken from the sound one.
+pub struct Questions {
+    documents: u32,
+    keys: Vec<KeyBuf>,
+    fingerprints: Vec<u64>,
+    queries: Vec<u64>,
+    /// A feature with the key of each band entry.
+    features: Vec<(usize, u64)>,
+    radii: &'static [u32],
+}
+
+impl Questions {
+    /// All that a sound segment can be asked.
+    pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
+        let mut keys = Vec::new();
+        segment.for_each_key(|_, key| keys.push(key.to_owned())).unwrap();
+        let mut fingerprints = Vec::new();
+        segment
+            .for_each_fingerprint(|_, fingerprint| {
+                fingerprints.push(fingerprint);
+                Ok(())
+            })
+            .unwrap();
+        let mut features = Vec::new();
+        for band in 0..segment.band_count() {
+            segment
+                .for_each_band_entry(band, |key, _| {
+                    features.push((band, u64::from(key) << 32));
+                    Ok(())
+                })
+                .unwrap();
+            features.push((band, 0x1234_5678_9ABC_DEF0));
+        }
+        features.dedup();
+        let mut queries: Vec<u64> = vec![0, u64::MAX];
+        queries.extend(fingerprints.iter().enumerate().map(|(i, f)| f ^ (i as u64 % 2) << (i % 64)));
+        Self { documents: segment.documents() as u32, keys, fingerprints, queries, features, radii }
+    }
+
+    /// The answers of `segment`, each or why there is none; always as many as for the sound segment.
+    pub fn ask(&self, segment: &Segment) -> Vec<Result<Vec<u64>>> {
+        let mut all: Vec<Result<Vec<u64>>> = vec![Ok(vec![
+            segment.documents(),
+            segment.distinct_fingerprints(),
+            segment.band_count() as u64,
+            segment.banded_documents(),
+            segment.params().digest() as u64,
+            segment.sections().len() as u64,
+        ])];
+        for ordinal in 0..=self.documents {
+            all.push(segment.key(ordinal).map(|key| words(key.as_key())));
+            all.push(segment.rank(ordinal).map(|rank| rank.map(u64::from).into_iter().collect()));
+            all.push(segment.signature(ordinal).map(|bytes| bytes.iter().map(|&byte| byte.into()).collect()));
+        }
+        let absent = match segment.params().key {
+            twindex::params::KeyKind::U64 => [KeyBuf::U64(0), KeyBuf::U64(300), KeyBuf::U64(u64::MAX)],
+            twindex::params::KeyKind::Bytes => {
+                [&b"\0"[..], b"https://example.org/010x", b"\xFF"].map(|key| KeyBuf::Bytes(key.into()))
+            }
+        };
+        for key in self.keys.iter().chain(&absent) {
+            // A file that lies may be of the other kind; then the question is refused.
+            all.push(segment.find(key.as_key()).map(|found| found.map(u64::from).into_iter().collect()));
+        }
+        for rank in 0..=self.fingerprints.len() as u32 {
+            all.push(segment.fingerprint(rank).map(|fingerprint| vec![fingerprint]));
+            all.push(collected(|out| segment.postings(rank, |ordinal| out.push(ordinal.into()))));
+        }
+        for &query in &self.queries {
+            for &radius in self.radii {
+                let mut near = Vec::new();
+                let asked = segment.within(query, radius, |hit| near.push(hit));
+                near.sort_unstable_by_key(|hit| hit.rank);
+                all.push(asked.map(|()| {
+                    near.iter()
+                        .flat_map(|hit| [hit.rank.into(), hit.fingerprint, hit.distance.into()])
+                        .collect()
+                }));
+            }
+        }
+        for &(band, feature) in &self.features {
+            all.push(collected(|out| {
+                segment.same_feature(band, feature, |ordinal| out.push(ordinal.into()))
+            }));
+        }
+        all.push(collected(|out| {
+            segment.for_each_fingerprint(|rank, fingerprint| {
+                out.extend([rank.into(), fingerprint]);
+                Ok(())
+            })
+        }));
+        all.push(collected(|out| {
+            segment.for_each_key(|ordinal, key| {
+                out.push(ordinal.into());
+                out.extend(words(key));
+            })
+        }));
+        for band in 0..segment.band_count().min(4) {
+            all.push(collected(|out| {
+                segment.for_each_band_entry(band, |key, ordinal| {
+                    out.extend([u64::from(key), ordinal.into()]);
+                    Ok(())
+                })
+            }));
+            all.push(collected(|out| {
+                segment.for_each_bucket(band, |key, ordinals| {
+                    out.push(key.into());
+                    out.extend(ordinals.iter().map(|&ordinal| u64::from(ordinal)));
+                    Ok(())
+                })
+            }));
+        }
+        all
+    }
+}
+
+fn collected(ask: impl FnOnce(&mut Vec<u64>) -> Result<()>) -> Result<Vec<u64>> {
+    let mut out = Vec::new();
+    ask(&mut out).map(|()| out)
+}
+
+fn words(key: Key<'_>) -> Vec<u64> {
+    match key {
+        Key::U64(key) => vec![key],
+        Key::Bytes(bytes) => bytes.iter().map(|&byte| byte.into()).collect(),
+    }
+}
+
+/// How the answers of a damaged file compare with the sound file's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// All are the same.
+    Same,
+    /// Some are errors, the others are the same.
+    Refused,
+    /// At least one is different: the failure that all this is about. Its place in the list.
+    Different(usize),
+}
+
+pub fn compare(found: &[Result<Vec<u64>>], sound: &[Result<Vec<u64>>]) -> Compared {
+    let mut compared =
+        if found.len() == sound.len() { Compared::Same } else { Compared::Different(found.len()) };
+    for (place, (found, sound)) in found.iter().zip(sound).enumerate() {
+        match (found, sound) {
+            (Ok(found), Ok(sound)) if found == sound => {}
+            (Ok(_), _) => return Compared::Different(place),
+            (Err(_), Ok(_)) if compared == Compared::Same => compared = Compared::Refused,
+            (Err(_), _) => {}
+        }
+    }
+    compared
+}
+
+/// Where the parts of a sound segment file stand that its checksums depend on.
+#[derive(Clone, Copy)]
+pub struct Seals {
+    salt: u128,
+    checksums: (usize, usize),
+    contents: usize,
+    footer: usize,
+}
+
+impl Seals {
+    pub fn of(sound: &[u8]) -> Self {
+        let segment = Segment::from_bytes(sound.to_vec(), place()).unwrap();
+        let checksums = segment.sections().iter().find(|section| section.kind == Kind::Checksums).unwrap();
+        let footer = sound.len() - FOOTER_BYTES;
+        Self {
+            salt: segment.salt(),
+            checksums: (checksums.offset as usize, checksums.end() as usize),
+            contents: footer - segment.sections().len() * ENTRY_BYTES,
+            footer,
+        }
+    }
+
+    /// The bytes that are sealed by a checksum of their own or are none themselves, in the order of the file.
+    pub fn contents(&self) -> Range<usize> {
+        self.contents..self.footer
+    }
+
+    /// Makes every checksum of a changed file fit what it covers, so that the change is looked at and not only
+    /// noticed. With `keep_salt`, the salt is set back: it ties the records' content, and nothing else does.
+    pub fn reseal(&self, file: &mut [u8], keep_salt: bool) {
+        let (mut header, _) = Header::read_from_prefix(file).unwrap();
+        if keep_salt {
+            header.salt.set(self.salt);
+        }
+        let salt = header.salt.get();
+        let sealed = checksum(salt, 0, &header.as_bytes()[..HEADER_BYTES - 4]);
+        header.checksum = U32::new(sealed);
+        file[..HEADER_BYTES].copy_from_slice(header.as_bytes());
+
+        let (start, end) = self.checksums;
+        let pages: Vec<u8> = (0..)
+            .zip(file[..start].chunks(PAGE as usize))
+            .flat_map(|(page, bytes)| checksum(salt, page * PAGE, bytes).to_le_bytes())
+            .collect();
+        file[start..end].copy_from_slice(&pages);
+
+        let mut footer = Footer::read_from_bytes(&file[self.footer..]).unwrap();
+        footer.checksums_checksum = U32::new(checksum(salt, start as u64, &pages));
+        let contents = checksum(salt, self.contents as u64, &file[self.contents..self.footer]);
+        footer.contents_checksum = U32::new(contents);
+        let footer = footer.sealed(salt, self.footer as u64);
+        file[self.footer..].copy_from_slice(footer.as_bytes());
+    }
+}

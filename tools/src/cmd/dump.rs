@@ -1,0 +1,271 @@
+//! `twindex dump`: the bytes of an index file, with their meaning.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use twindex::format::contents::{ENTRY_BYTES, Kind};
+use twindex::format::current::Current;
+use twindex::format::footer::FOOTER_BYTES;
+use twindex::format::header::{HEADER_BYTES, Role};
+use twindex::format::manifest::Manifest;
+use twindex::segment::Segment;
+
+/// Options of `dump`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex dump pages.twx/CURRENT\n  \
+    twindex dump pages.twx/000001.seg | less\n  \
+    twindex dump pages.twx/000001.seg --rows 0\n\n\
+    Prints offset, bytes and meaning as format-spec.md names them. What is damaged is refused with its place; \
+    `verify` looks at all of it.")]
+pub(crate) struct Dump {
+    /// A segment, a manifest or CURRENT
+    file: PathBuf,
+    /// Entries to print of each section
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    rows: u64,
+}
+
+/// Prints lines of offset, bytes and meaning.
+struct Printer<'a, W> {
+    out: W,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// Bytes shown on a line.
+const SHOWN: usize = 16;
+
+impl<W: Write> Printer<'_, W> {
+    /// The next `length` bytes and what they mean.
+    fn field(&mut self, length: usize, meaning: impl std::fmt::Display) -> io::Result<()> {
+        let field = self.bytes.get(self.at..self.at + length).unwrap_or_default();
+        let shown: Vec<String> = field.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        let more = if length > SHOWN { ".." } else { "" };
+        writeln!(self.out, "{:>10}  {:<50}  {meaning}", self.at, shown.join(" ") + more)?;
+        self.at += length;
+        Ok(())
+    }
+
+    fn title(&mut self, title: impl std::fmt::Display) -> io::Result<()> {
+        writeln!(self.out, "-- {title}")
+    }
+
+    fn u32(&self) -> u32 {
+        self.bytes.get(self.at..self.at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+    }
+
+    fn u64(&self) -> u64 {
+        let mut number = [0; 8];
+        number.copy_from_slice(self.bytes.get(self.at..self.at + 8).unwrap_or(&[0; 8]));
+        u64::from_le_bytes(number)
+    }
+
+    fn header(&mut self, role: &str, salt: &str) -> io::Result<()> {
+        self.title("header")?;
+        self.field(8, "magic")?;
+        self.field(2, format_args!("version {}", self.u32() & 0xFFFF))?;
+        self.field(1, format_args!("role: {role}"))?;
+        self.field(1, "fingerprint bits")?;
+        self.field(4, "incompatible features")?;
+        self.field(4, "read-only-compatible features")?;
+        self.field(4, "compatible features")?;
+        self.field(16, salt)?;
+        self.field(16, "digest of the parameters")?;
+        self.field(4, "reserved")?;
+        self.field(4, "checksum of the header")
+    }
+}
+
+impl Dump {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let path = &self.file;
+        if !path.is_file() {
+            bail!("{}: not a file; name a segment, a manifest or CURRENT", path.display());
+        }
+        let bytes = fs::read(path).with_context(|| format!("{}: cannot read", path.display()))?;
+        let out = BufWriter::new(io::stdout().lock());
+        match bytes.get(10).copied() {
+            Some(role) if role == Role::Segment as u8 => self.segment(&bytes, out),
+            Some(role) if role == Role::Manifest as u8 => manifest(path, &bytes, out),
+            Some(role) if role == Role::Current as u8 => current(path, &bytes, out),
+            _ => bail!("{}: not a file of an index", path.display()),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn segment(&self, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
+        let segment = Segment::from_bytes(bytes.to_vec(), &self.file)?;
+        let mut printer = Printer { out, bytes, at: 0 };
+        let write = || "cannot write to standard output";
+        printer.header("segment", "salt").with_context(write)?;
+        for section in segment.sections() {
+            let gap = section.offset as usize - printer.at;
+            if gap > 0 {
+                printer.field(gap, "padding").with_context(write)?;
+            }
+            let name = section.kind.name();
+            let index = if section.index > 0 { format!(" {}", section.index) } else { String::new() };
+            printer
+                .title(format_args!(
+                    "{name}{index}: codec {}, {} rows, {} bytes",
+                    section.codec, section.rows, section.length
+                ))
+                .with_context(write)?;
+            self.entries(&segment, section.kind, section.index, &mut printer)?;
+            let rest = section.end() as usize - printer.at;
+            if rest > 0 {
+                printer.field(rest, format_args!("{rest} bytes of {name}{index}")).with_context(write)?;
+            }
+        }
+        let contents = bytes.len() - FOOTER_BYTES - segment.sections().len() * ENTRY_BYTES;
+        if contents > printer.at {
+            printer.field(contents - printer.at, "padding").with_context(write)?;
+        }
+        (|| {
+            printer.title("table of contents")?;
+            for section in segment.sections() {
+                printer.field(2, format_args!("section {}", section.kind.name()))?;
+                printer.field(2, format_args!("index {}", section.index))?;
+                printer.field(2, format_args!("codec {}", section.codec))?;
+                printer.field(2, "reserved")?;
+                printer.field(8, format_args!("offset {}", section.offset))?;
+                printer.field(8, format_args!("length {}", section.length))?;
+                printer.field(8, format_args!("rows {}", section.rows))?;
+            }
+            printer.title("footer")?;
+            printer.field(8, "magic")?;
+            printer.field(8, format_args!("file length {}", printer.u64()))?;
+            printer.field(8, format_args!("table of contents at {}", printer.u64()))?;
+            printer.field(4, format_args!("{} entries", printer.u32()))?;
+            printer.field(4, "checksum of the table of contents")?;
+            printer.field(4, "checksum of the checksums")?;
+            printer.field(4, "reserved")?;
+            printer.field(8, format_args!("{} documents", printer.u64()))?;
+            printer.field(8, format_args!("{} distinct fingerprints", printer.u64()))?;
+            printer.field(4, "reserved")?;
+            printer.field(4, "checksum of the footer")?;
+            printer.out.flush()
+        })()
+        .with_context(write)
+    }
+
+    /// The first entries of a section, decoded; the printer shows the raw bytes behind them.
+    fn entries(
+        &self,
+        segment: &Segment,
+        kind: Kind,
+        index: u16,
+        printer: &mut Printer<'_, impl Write>,
+    ) -> anyhow::Result<()> {
+        let mut lines: Vec<String> = Vec::new();
+        let documents = segment.documents().min(self.rows) as u32;
+        let ranks = segment.distinct_fingerprints().min(self.rows) as u32;
+        match kind {
+            Kind::Params => {
+                lines.extend(segment.params().fields().iter().map(|(name, value)| format!("{name}={value}")));
+            }
+            Kind::Keys => {
+                for ordinal in 0..documents {
+                    lines.push(format!(
+                        "ordinal {ordinal}: {}",
+                        segment.key(ordinal)?.to_string().escape_debug()
+                    ));
+                }
+            }
+            Kind::Ranks => {
+                for ordinal in 0..documents {
+                    let rank = segment.rank(ordinal)?.map_or("none".into(), |rank| rank.to_string());
+                    lines.push(format!("ordinal {ordinal}: rank {rank}"));
+                }
+            }
+            Kind::Table => {
+                for rank in 0..ranks {
+                    lines.push(format!("rank {rank}: {:016x}", segment.fingerprint(rank)?));
+                }
+            }
+            Kind::Postings => {
+                for rank in 0..ranks {
+                    let mut ordinals = Vec::new();
+                    segment.postings(rank, |ordinal| ordinals.push(ordinal.to_string()))?;
+                    lines.push(format!("rank {rank}: ordinals {}", ordinals.join(" ")));
+                }
+            }
+            Kind::Band => {
+                let mut left = self.rows;
+                segment.for_each_band_entry(usize::from(index) - 1, |key, ordinal| {
+                    if left > 0 {
+                        left -= 1;
+                        lines.push(format!("key {key:08x}: ordinal {ordinal}"));
+                    }
+                    Ok(())
+                })?;
+            }
+            Kind::Signatures => {
+                for ordinal in 0..documents {
+                    let hex: String =
+                        segment.signature(ordinal)?.iter().take(16).map(|b| format!("{b:02x}")).collect();
+                    lines.push(format!("ordinal {ordinal}: {hex}.."));
+                }
+            }
+            Kind::FilterTable | Kind::Checksums => {}
+        }
+        for line in lines {
+            writeln!(printer.out, "{:>10}  {line}", "").context("cannot write to standard output")?;
+        }
+        Ok(())
+    }
+}
+
+fn manifest(path: &Path, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
+    let manifest = Manifest::decode(bytes)
+        .map_err(|refusal| twindex::segment::open::refused(path, "manifest", refusal))?;
+    let mut printer = Printer { out, bytes, at: 0 };
+    let mut print = || {
+        printer.header("manifest", "UUID of the index")?;
+        printer.title("manifest")?;
+        printer.field(8, format_args!("generation {}", manifest.generation))?;
+        printer.field(8, format_args!("next segment {}", manifest.next_segment))?;
+        let params = printer.u32() as usize;
+        printer.field(4, format_args!("{params} bytes of parameters"))?;
+        printer.field(4, format_args!("{} segments", manifest.segments.len()))?;
+        printer.field(params, manifest.params.encode().trim_end().replace('\n', " "))?;
+        for segment in &manifest.segments {
+            printer.title(format_args!("segment {}", segment.number))?;
+            printer.field(8, format_args!("number {}", segment.number))?;
+            printer.field(8, format_args!("length {}", segment.length))?;
+            printer.field(16, "digest")?;
+            printer.field(16, "salt")?;
+            printer.field(8, format_args!("{} documents", segment.documents))?;
+            let deletes = printer.u32() as usize;
+            printer.field(4, format_args!("{deletes} bytes of deletes"))?;
+            if deletes > 0 {
+                printer.field(deletes, format_args!("{} ordinals no longer live", segment.deleted.len()))?;
+            }
+        }
+        printer.field(4, "checksum of the manifest")?;
+        printer.out.flush()
+    };
+    print().context("cannot write to standard output")
+}
+
+fn current(path: &Path, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
+    let current =
+        Current::read(bytes).map_err(|refusal| twindex::segment::open::refused(path, "CURRENT", refusal))?;
+    let mut printer = Printer { out, bytes, at: 0 };
+    let mut print = || {
+        printer.header("CURRENT", "UUID of the index")?;
+        debug_assert_eq!(printer.at, HEADER_BYTES);
+        printer.title("CURRENT")?;
+        printer.field(8, format_args!("generation {}", current.generation))?;
+        printer.field(16, "digest of the manifest")?;
+        printer.field(4, "reserved")?;
+        printer.field(4, "checksum of CURRENT")?;
+        printer.out.flush()
+    };
+    print().context("cannot write to standard output")
+}

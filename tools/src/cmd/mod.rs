@@ -1,0 +1,47 @@
+//! The verbs.
+
+mod build;
+mod dedup;
+mod dump;
+mod pairs;
+mod query;
+mod stats;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Find near-duplicate documents; write pairs, clusters, the documents to keep, and the index
+    Dedup(dedup::Dedup),
+    /// Make an index, or add to one
+    Build(build::Build),
+    /// Find the documents near each input
+    Query(query::Query),
+    /// List all near pairs inside an index
+    Pairs(pairs::Pairs),
+    /// Say what is in an index
+    Stats(stats::Stats),
+    /// Check that an index is sound, down to the last byte
+    Verify(verify::Verify),
+    /// Print the bytes of an index file with their meaning
+    Dump(dump::Dump),
+}
+
+impl Verb {
+    /// Runs the verb to its exit code.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Dedup(dedup) => dedup.run(),
+            Self::Build(build) => build.run(),
+            Self::Query(query) => query.run(),
+            Self::Pairs(pairs) => pairs.run(),
+            Self::Stats(stats) => stats.run(),
+            Self::Verify(verify) => verify.run(),
+            Self::Dump(dump) => dump.run(),
+        }
+    }
+}

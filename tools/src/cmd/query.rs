@@ -1,0 +1,272 @@
+//! `twindex query`: the documents near each input.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use rayon::prelude::*;
+use serde::Serialize;
+use twindex::{Fingerprint, Hit, Index, KeyBuf, Sketch, Snapshot};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::build::RawColumn;
+use crate::input::Documents;
+use crate::options::{Common, InputArgs, parse_resemblance};
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, mix};
+use crate::sketching::for_each_sketched;
+use crate::tsv;
+
+/// Queries handed to the cores together.
+const BATCH: usize = 4096;
+
+/// Options of `query`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex query pages.twx new.jsonl\n  \
+    twindex query pages.twx new.jsonl --within 3\n  \
+    twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
+    twindex query hashes.twx --fingerprints queries.u64 --count\n\n\
+    Prints a line for each hit: query, key, distance, resemblance (an estimate from stored signatures; - where \
+    unknown), nearest first. Without --within and --resembling, everything near by what the index keeps.")]
+pub(crate) struct Query {
+    /// Directory of the index
+    index: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Raw fingerprints instead of documents: little-endian 64-bit numbers, queries are named by position
+    #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
+    fingerprints: Option<PathBuf>,
+    /// Only documents within this Hamming radius, 0 to 10, exactly [default with --fingerprints: the index's]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
+    within: Option<u32>,
+    /// Only documents whose resemblance is estimated at J or more
+    #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
+    resembling: Option<f64>,
+    /// Print the number of hits only
+    #[arg(long)]
+    count: bool,
+    /// At most this many hits a query, the nearest
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Fields of `--json`.
+#[derive(Default, Serialize)]
+struct Report {
+    queries: u64,
+    hits: u64,
+    left_out: u64,
+    cpu_seconds: f64,
+    ns_per_query: f64,
+    checksum: String,
+    seconds: f64,
+}
+
+/// The sum over answers.
+#[derive(Default)]
+struct Totals {
+    queries: u64,
+    hits: u64,
+    left_out: u64,
+    checksum: u64,
+}
+
+impl Totals {
+    fn add(self, other: &Self) -> Self {
+        Self {
+            queries: self.queries + other.queries,
+            hits: self.hits + other.hits,
+            left_out: self.left_out + other.left_out,
+            checksum: self.checksum.wrapping_add(other.checksum),
+        }
+    }
+}
+
+/// A key as a number, for checksums.
+pub(crate) fn key_number(key: &KeyBuf) -> u64 {
+    match key {
+        KeyBuf::U64(key) => *key,
+        KeyBuf::Bytes(key) => xxh3_64(key),
+    }
+}
+
+impl Query {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.common.apply()?;
+        let index = Index::open(&self.index)?;
+        let snapshot = index.snapshot();
+        if self.within.is_some() && snapshot.params().simhash.is_none() {
+            bail!(
+                "{}: this index keeps no simhash fingerprints, so --within cannot be answered",
+                self.index.display()
+            );
+        }
+        if self.resembling.is_some() && snapshot.params().minhash.is_none() {
+            bail!(
+                "{}: this index keeps no MinHash, so --resembling cannot be answered",
+                self.index.display()
+            );
+        }
+        let (totals, cpu_seconds, seconds) = if let Some(path) = &self.fingerprints {
+            let Some(simhash) = snapshot.params().simhash else {
+                bail!("{}: this index keeps no simhash fingerprints", self.index.display());
+            };
+            let queries = RawColumn::open(path)?.read_all()?;
+            let watch = Stopwatch::start();
+            let totals = self.raw(&snapshot, &queries, self.within.unwrap_or(simhash.within.into()))?;
+            (totals, watch.cpu_seconds(), watch.seconds())
+        } else {
+            if self.input.inputs.is_empty() {
+                bail!("nothing to ask: name INPUT files, or --fingerprints FILE");
+            }
+            let watch = Stopwatch::start();
+            let totals = self.documents(&index, &snapshot)?;
+            (totals, watch.cpu_seconds(), watch.seconds())
+        };
+        if self.common.json {
+            report::print_json(&Report {
+                queries: totals.queries,
+                hits: totals.hits,
+                left_out: totals.left_out,
+                cpu_seconds,
+                ns_per_query: cpu_seconds * 1e9 / (totals.queries.max(1)) as f64,
+                checksum: format!("{:016x}", totals.checksum),
+                seconds,
+            })?;
+        } else if self.count {
+            println!("{}", totals.hits);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn prints(&self) -> bool {
+        !self.count && !self.common.json
+    }
+
+    fn raw(&self, snapshot: &Snapshot, queries: &[u64], within: u32) -> anyhow::Result<Totals> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut totals = Totals::default();
+        // A few batches for each core at a time, so that what waits to be printed stays small.
+        let wave = BATCH * rayon::current_num_threads() * 4;
+        for (start, wave) in (0_u64..).step_by(wave).zip(queries.chunks(wave)) {
+            let done: Vec<(Totals, Vec<u8>)> = wave
+                .par_chunks(BATCH)
+                .enumerate()
+                .map(|(batch, queries)| {
+                    self.raw_batch(snapshot, start + (batch * BATCH) as u64, queries, within)
+                })
+                .collect::<anyhow::Result<_>>()?;
+            for (part, lines) in done {
+                totals = totals.add(&part);
+                out.write_all(&lines).context("cannot write to standard output")?;
+            }
+        }
+        out.flush().context("cannot write to standard output")?;
+        Ok(totals)
+    }
+
+    fn raw_batch(
+        &self,
+        snapshot: &Snapshot,
+        first: u64,
+        queries: &[u64],
+        within: u32,
+    ) -> anyhow::Result<(Totals, Vec<u8>)> {
+        let mut totals = Totals { queries: queries.len() as u64, ..Totals::default() };
+        let mut lines = Vec::new();
+        for (number, &query) in (first..).zip(queries) {
+            let query = Fingerprint(query);
+            if self.prints() || self.limit.is_some() {
+                let answers = snapshot.within(query, within).limit(self.limit.unwrap_or(usize::MAX)).run()?;
+                totals.left_out += answers.left_out;
+                for hit in &answers.hits {
+                    totals.hits += 1;
+                    totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
+                    if self.prints() {
+                        write_hit(&mut lines, number.to_string().as_bytes(), hit)?;
+                    }
+                }
+                continue;
+            }
+            let mut failed = None;
+            snapshot.for_each_within(query, within, |place, _| match place.key() {
+                Ok(key) => {
+                    totals.hits += 1;
+                    totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&key)));
+                }
+                Err(error) => failed = Some(error),
+            })?;
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+        }
+        Ok((totals, lines))
+    }
+
+    fn documents(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<Totals> {
+        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let progress =
+            Progress::bytes(documents.total_bytes(), "querying", self.common.quiet || self.prints());
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut totals = Totals::default();
+        let mut number = 0;
+        for_each_sketched(&mut documents, &index.sketcher(), false, &progress, |one| {
+            let query = self.ask(snapshot, &one.sketch)?;
+            let answers = query.map(twindex::Query::run).transpose()?.unwrap_or_default();
+            totals.queries += 1;
+            totals.left_out += answers.left_out;
+            for hit in &answers.hits {
+                totals.hits += 1;
+                totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
+                if self.prints() {
+                    write_hit(&mut out, &one.document.key, hit)?;
+                }
+            }
+            number += 1;
+            Ok(())
+        })?;
+        out.flush().context("cannot write to standard output")?;
+        Ok(totals)
+    }
+
+    /// The question about one document; `None` for an empty document, which is near nothing.
+    fn ask(&self, snapshot: &Snapshot, sketch: &Sketch) -> anyhow::Result<Option<twindex::Query>> {
+        let query = match (self.within, self.resembling) {
+            _ if sketch.is_empty() => return Ok(None),
+            (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
+            (None, Some(threshold)) => Some(snapshot.resembling(sketch, threshold)?),
+            (None, None) => Some(snapshot.near(sketch)),
+        };
+        Ok(query.map(|query| query.limit(self.limit.unwrap_or(usize::MAX))))
+    }
+}
+
+fn write_hit(out: &mut impl Write, query: &[u8], hit: &Hit) -> anyhow::Result<()> {
+    let mut line = || -> io::Result<()> {
+        tsv::write_field(out, query)?;
+        out.write_all(b"\t")?;
+        write_key(out, &hit.key)?;
+        match hit.distance {
+            Some(distance) => write!(out, "\t{distance}")?,
+            None => out.write_all(b"\t-")?,
+        }
+        match &hit.resemblance {
+            Some(resemblance) => writeln!(out, "\t{:.4}", resemblance.value()),
+            None => out.write_all(b"\t-\n"),
+        }
+    };
+    line().context("cannot write to standard output")
+}
+
+/// Writes a key as a field of a TSV line.
+pub(crate) fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
+    match key {
+        KeyBuf::U64(key) => write!(out, "{key}"),
+        KeyBuf::Bytes(key) => tsv::write_field(out, key),
+    }
+}

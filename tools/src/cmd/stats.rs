@@ -1,0 +1,116 @@
+//! `twindex stats`: what is in an index.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::format::contents::Kind;
+use twindex::{Index, Snapshot};
+
+use crate::options::Common;
+use crate::report::{self, count};
+
+/// Options of `stats`.
+#[derive(Args)]
+pub(crate) struct Stats {
+    /// Directory of the index
+    index: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Where the bytes of an index go.
+pub(crate) struct Space {
+    /// Bytes by kind of section; `other` is headers, contents, checksums, gaps and manifests.
+    pub(crate) sections: BTreeMap<&'static str, u64>,
+    /// Of all files.
+    pub(crate) on_disk: u64,
+    /// Distinct fingerprints, counted by segment.
+    pub(crate) distinct: u64,
+}
+
+impl Space {
+    pub(crate) fn of(snapshot: &Snapshot, dir: &Path) -> Self {
+        let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut distinct = 0;
+        for (segment, _) in snapshot.segments() {
+            distinct += segment.distinct_fingerprints();
+            for section in segment.sections() {
+                *sections.entry(section.kind.name()).or_default() += section.length;
+            }
+        }
+        let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let on_disk = files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
+        let named: u64 = sections.values().sum();
+        sections.insert("other", u64::saturating_sub(on_disk, named));
+        Self { sections, on_disk, distinct }
+    }
+
+    /// Bytes of all that grows with fingerprints: everything but keys, and the ranks and postings that tie
+    /// documents to fingerprints.
+    pub(crate) fn per_fingerprint(&self) -> f64 {
+        let of_documents: u64 = [Kind::Keys, Kind::Ranks, Kind::Postings]
+            .iter()
+            .filter_map(|kind| self.sections.get(kind.name()))
+            .sum();
+        if self.distinct == 0 { 0.0 } else { (self.on_disk - of_documents) as f64 / self.distinct as f64 }
+    }
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    documents: u64,
+    deleted: u64,
+    distinct_fingerprints: u64,
+    segments: usize,
+    generation: u64,
+    uuid: String,
+    design: &'static str,
+    params: BTreeMap<&'static str, String>,
+    bytes: BTreeMap<&'static str, u64>,
+    bytes_on_disk: u64,
+    bytes_per_fingerprint: f64,
+}
+
+impl Stats {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let index = Index::open(&self.index)?;
+        let snapshot = index.snapshot();
+        let space = Space::of(&snapshot, &self.index);
+        let report = Report {
+            documents: snapshot.documents(),
+            deleted: snapshot.entries().iter().map(|entry| entry.deleted.len()).sum(),
+            distinct_fingerprints: space.distinct,
+            segments: snapshot.entries().len(),
+            generation: snapshot.generation(),
+            uuid: format!("{:032x}", snapshot.uuid()),
+            design: if snapshot.params().simhash.is_some() { "blocks-4" } else { "none" },
+            params: snapshot.params().fields().into_iter().collect(),
+            bytes_on_disk: space.on_disk,
+            bytes_per_fingerprint: space.per_fingerprint(),
+            bytes: space.sections,
+        };
+        if self.common.json {
+            report::print_json(&report)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        println!("{}", self.index.display());
+        println!("  documents              {:>15}", count(report.documents));
+        println!("  deleted or replaced    {:>15}", count(report.deleted));
+        println!("  distinct fingerprints  {:>15}", count(report.distinct_fingerprints));
+        println!("  segments               {:>15}", report.segments);
+        println!("  generation             {:>15}", report.generation);
+        println!("  bytes on disk          {:>15}", count(report.bytes_on_disk));
+        for (section, bytes) in report.bytes.iter().filter(|(_, bytes)| **bytes > 0) {
+            println!("    {section:<20} {:>15}", count(*bytes));
+        }
+        println!("  parameters");
+        for (name, value) in snapshot.params().fields() {
+            println!("    {name:<20} {value:>15}");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

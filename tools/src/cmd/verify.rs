@@ -1,0 +1,90 @@
+//! `twindex verify`: is it sound?
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::segment::Segment;
+use twindex::store::verify;
+use twindex::sys::RealVfs;
+
+use crate::options::Common;
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, counted};
+
+/// Options of `verify`.
+#[derive(Args)]
+#[command(
+    after_help = "Reads everything, changes nothing. Exit code 0: sound; 1: problems, each printed with file, \
+    section and offset."
+)]
+pub(crate) struct Verify {
+    /// Directory of an index, or one segment file
+    index: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    sound: bool,
+    problems: Vec<String>,
+    notes: Vec<String>,
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Verify {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let watch = Stopwatch::start();
+        let found = self.look(&self.index);
+        let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+        let sound = problems.is_empty();
+        if self.common.json {
+            report::print_json(&Report {
+                sound,
+                problems,
+                notes: found.notes,
+                bytes: found.bytes,
+                seconds: watch.seconds(),
+            })?;
+        } else {
+            for problem in &problems {
+                println!("{problem}");
+            }
+            for note in &found.notes {
+                println!("note: {note}");
+            }
+            if !self.common.quiet {
+                let verdict =
+                    if sound { "sound".to_string() } else { counted(problems.len() as u64, "problem") };
+                println!(
+                    "{}: {verdict}, {} read in {:.1} s",
+                    self.index.display(),
+                    report::bytes(found.bytes),
+                    watch.seconds()
+                );
+            }
+        }
+        Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn look(&self, path: &Path) -> verify::Findings {
+        if !path.is_file() {
+            let progress = Progress::bytes(None, "verifying", self.common.quiet);
+            return verify::verify(&RealVfs, path, |bytes| progress.set(bytes));
+        }
+        let mut findings = verify::Findings::default();
+        match Segment::open(&RealVfs, path) {
+            Ok(segment) => {
+                let progress = Progress::bytes(Some(segment.length()), "verifying", self.common.quiet);
+                findings.bytes = segment.length();
+                findings.problems = segment.verify(|bytes| progress.set(bytes));
+            }
+            Err(error) => findings.problems.push(error),
+        }
+        findings
+    }
+}

@@ -1,0 +1,120 @@
+//! Options that several verbs share.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+
+use crate::input::{InputFormat, InputOptions};
+
+/// Options of every verb.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// Print one JSON document on standard output instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Threads to use; results do not depend on it [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Memory for work that can go to disk instead, for example 512M or 4G
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
+    pub(crate) memory: usize,
+    /// No progress bars, no summary
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl Common {
+    /// Sets the number of threads of the whole process; call once.
+    pub(crate) fn apply(&self) -> anyhow::Result<()> {
+        if self.threads == Some(0) {
+            bail!("--threads 0: at least one thread is needed");
+        }
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(self.threads.unwrap_or(0))
+            .build_global()
+            .context("cannot start threads")
+    }
+}
+
+fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
+        "" => 1_usize,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1 << 40,
+        _ => return Err("expected a number and K, M, G or T, for example 512M".into()),
+    };
+    let number: usize = digits.parse().map_err(|_| "expected a number, for example 512M".to_string())?;
+    number.checked_mul(unit).ok_or_else(|| "too large".into())
+}
+
+/// Options of verbs that read documents.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InputArgs {
+    /// JSONL files (.gz, .zst too), folders of text files, text files, or - for JSONL on standard input
+    #[arg(value_name = "INPUT")]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Field of a JSONL object that holds the text
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    text_field: String,
+    /// Field of a JSONL object that holds the document's key
+    #[arg(long, value_name = "NAME", default_value = "id")]
+    id_field: String,
+    /// How inputs are told apart: by name, or all taken as JSONL or as text
+    #[arg(long, value_enum, default_value = "auto")]
+    format: Format,
+    /// Skip and count up to N bad records instead of stopping at the first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_bad: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Auto,
+    Jsonl,
+    Text,
+}
+
+impl InputArgs {
+    pub(crate) fn options(&self) -> InputOptions {
+        InputOptions {
+            text_field: self.text_field.clone(),
+            id_field: self.id_field.clone(),
+            format: match self.format {
+                Format::Auto => InputFormat::Auto,
+                Format::Jsonl => InputFormat::Jsonl,
+                Format::Text => InputFormat::Text,
+            },
+            skip_bad: self.skip_bad,
+            ..InputOptions::default()
+        }
+    }
+}
+
+/// A threshold of resemblance: above 0, at most 1.
+pub(crate) fn parse_resemblance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= 1.0 => Ok(value),
+        _ => Err("expected a resemblance above 0 and up to 1, for example 0.8".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        for (text, size) in
+            [("1", 1), ("12k", 12 << 10), ("512M", 512 << 20), ("4GiB", 4 << 30), ("1GB", 1 << 30)]
+        {
+            assert_eq!(parse_size(text), Ok(size), "{text}");
+        }
+        for bad in ["", "M", "1X", "-1", "1.5G", "99999999999T", "ü"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}
