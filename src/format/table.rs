@@ -82,19 +82,19 @@ impl Directory {
     ///
     /// # Errors
     /// A [`Fault`] where the two are not in order or beyond the rows.
-    #[inline]
+    #[inline(always)]
     pub fn decode(&self, bytes: &[u8], prefix: u16) -> Result<Range<u64>, Fault> {
-        let pair: &[U32] = wire::column(bytes)?;
-        let (start, end) = match pair {
-            [start, end] => (u64::from(start.get()), u64::from(end.get())),
+        let (start, end) = match wire::column::<U32>(bytes) {
+            Ok([start, end]) => (u64::from(start.get()), u64::from(end.get())),
             _ => (1, 0),
         };
-        if start <= end && end <= self.rows {
-            Ok(start..end)
-        } else {
-            let expected = format!("ascending rows up to {}", self.rows);
-            Err(Fault::new(self.range(prefix).start, expected, format!("{start} and {end}")))
-        }
+        if start <= end && end <= self.rows { Ok(start..end) } else { Err(self.fault(prefix, start, end)) }
+    }
+
+    #[cold]
+    fn fault(&self, prefix: u16, start: u64, end: u64) -> Fault {
+        let expected = format!("ascending rows up to {}", self.rows);
+        Fault::new(self.range(prefix).start, expected, format!("{start} and {end}"))
     }
 }
 

@@ -32,6 +32,7 @@ impl Fault {
 ///
 /// # Errors
 /// A [`Fault`] where the length is no multiple of `T`'s size.
+#[inline(always)]
 pub fn column<T>(bytes: &[u8]) -> Result<&[T], Fault>
 where
     T: FromBytes + Immutable + KnownLayout + Unaligned,

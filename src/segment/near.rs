@@ -110,7 +110,8 @@ impl Segment {
             (true, true) => format!("a last bucket up to row {}", directory.rows),
             (true, false) => return Ok(rows),
         };
-        let lie = Fault::new(directory.range(prefix).start, expected, format!("{}..{}", rows.start, rows.end));
+        let lie =
+            Fault::new(directory.range(prefix).start, expected, format!("{}..{}", rows.start, rows.end));
         Err(self.corrupt_at(section, lie))
     }
 

@@ -16,15 +16,15 @@
 use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::little_endian::U16;
+use zerocopy::little_endian::{U16, U64};
 
 use super::build::filter_value;
-use super::open::Segment;
+use super::open::{Keys, Segment};
 use super::records::{RecordSketch, record_hash};
 use crate::error::{Error, Result};
 use crate::format::contents::{Kind, Section};
 use crate::format::wire::{self, Fault};
-use crate::format::{align, ranks};
+use crate::format::{align, keys, ranks, signatures};
 use crate::tables::{BLOCK_BITS, TABLES, block};
 
 /// Documents whose band keys are held at a time in step 7.
@@ -79,11 +79,7 @@ impl Segment {
         if let Some(fingerprints) = &self.fingerprints {
             let (section, layout) = (&fingerprints.table, &fingerprints.complete);
             let all = 0..fingerprints.distinct;
-            let mut parts = Vec::from([0..layout.directory.length()]);
-            if layout.has_first() {
-                parts.push(layout.first(&all));
-            }
-            parts.extend([layout.middle(&all), layout.last(&all)]);
+            let parts = [0..layout.directory.length(), layout.first(&all), layout.middle(&all), layout.last(&all)];
             for pair in parts.windows(2) {
                 zeros(section.offset + pair[0].end..section.offset + pair[1].start, section)?;
             }
@@ -102,13 +98,27 @@ impl Segment {
     }
 
     fn verify_keys(&self) -> Result<()> {
-        let mut keys = 0;
-        self.for_each_key(|_, _| keys += 1)?;
-        if keys == self.documents() {
-            Ok(())
-        } else {
-            let section = self.section(Kind::Keys);
-            Err(self.wrong(section, 0, &format!("{} keys", self.documents()), keys))
+        let mut count = 0;
+        self.for_each_key(|_, _| count += 1)?;
+        if count != self.documents() {
+            let expected = format!("{} keys", self.documents());
+            return Err(self.wrong(self.section(Kind::Keys), 0, &expected, count));
+        }
+        match self.keys {
+            Keys::Frame(section, frame) if section.rows == 0 && (frame.base, frame.width) != (0, 0) => {
+                Err(self.wrong(&section, 0, "zeros for no keys", format!("{}, {}", frame.base, frame.width)))
+            }
+            Keys::Frame(..) => Ok(()),
+            Keys::Front(section) => {
+                // Each group ends where the next begins; the last ends with the section.
+                let at = keys::groups(section.rows) * 8;
+                let end: &[U64] = self.column(&section, at..at + 8)?;
+                let data = section.length - at - 8;
+                if end[0].get() == data {
+                    return Ok(());
+                }
+                Err(self.wrong(&section, at, &format!("the data's length, {data}"), end[0]))
+            }
         }
     }
 
@@ -286,6 +296,17 @@ impl Segment {
         Ok(())
     }
 
+    /// A document without a sketch has a signature of zeros, which no hash covers.
+    fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
+        if let Some((section, width)) = &self.signatures
+            && self.signature(ordinal)?.iter().any(|&byte| byte != 0)
+        {
+            let at = signatures::range(ordinal.into(), *width).start;
+            return Err(self.wrong(section, at, "zeros for a document without a sketch", "others"));
+        }
+        Ok(())
+    }
+
     fn verify_salt(&self) -> Result<()> {
         let mut salt = self.params().digest();
         let bands = self.bands.len();
@@ -332,6 +353,7 @@ impl Segment {
                     let bands = &stripe[row * bands..(row + 1) * bands];
                     Some(RecordSketch { fingerprint, bands, signature: self.signature(ordinal)? })
                 } else {
+                    self.verify_no_signature(ordinal)?;
                     None
                 };
                 Ok(record_hash(key, sketch, &mut scratch))

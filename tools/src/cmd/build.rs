@@ -163,8 +163,8 @@ impl Build {
             Some(_) => None,
             None => Some(Documents::open(&self.input.inputs, &self.input.options())?),
         };
-        let raw = self.fingerprints.as_deref().map(|path| RawColumn::open(path)).transpose()?;
-        let ids = self.ids.as_deref().map(|path| RawColumn::open(path)).transpose()?;
+        let raw = self.fingerprints.as_deref().map(RawColumn::open).transpose()?;
+        let ids = self.ids.as_deref().map(RawColumn::open).transpose()?;
         if let (Some(raw), Some(ids)) = (&raw, &ids) {
             ensure!(
                 raw.rows == ids.rows,

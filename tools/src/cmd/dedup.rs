@@ -478,7 +478,7 @@ impl Dedup {
         println!("  identical  {:>11}  copies of another document, byte for byte", count(report.identical));
         match self.method {
             Method::Minhash => println!(
-                "  near       {:>11}  pairs that resemble each other by {} or more, counted exactly",
+                "  near       {:>11}  pairs with a resemblance of {} or more, counted exactly, copies included",
                 count(report.pairs),
                 self.threshold()
             ),

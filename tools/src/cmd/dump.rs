@@ -207,9 +207,10 @@ impl Dump {
             }
             Kind::Signatures => {
                 for ordinal in 0..documents {
-                    let hex: String =
-                        segment.signature(ordinal)?.iter().take(16).map(|b| format!("{b:02x}")).collect();
-                    lines.push(format!("ordinal {ordinal}: {hex}.."));
+                    let signature = segment.signature(ordinal)?;
+                    let hex: Vec<String> =
+                        signature.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+                    lines.push(format!("ordinal {ordinal}: {}..", hex.join(" ")));
                 }
             }
             Kind::FilterTable | Kind::Checksums => {}
