@@ -153,11 +153,12 @@ class Segment:
         self.check_identity()
 
     def take(self, offset, layout, *names):
-        """Unpacks numbers that follow one another, and notes what each of them is."""
+        """Unpacks numbers that follow one another, and notes what each is; a name with a colon asks for hexadecimal."""
         values, at = struct.unpack_from("<" + layout, self.data, offset), offset
         for kind, name, value in zip(layout.replace("16s", "S").replace("8s", "M").replace("7s", "Z"), names, values):
             size = {"S": 16, "M": 8, "Z": 7}.get(kind) or struct.calcsize("<" + kind)
-            self.note(at, size, name if isinstance(value, bytes) else f"{name} {value}")
+            shown = f"{value:#0{2 * size + 2}x}" if name.endswith(":") and size < 7 else value
+            self.note(at, size, name if isinstance(value, bytes) else f"{name} {shown}")
             at += size
         return values
 
@@ -188,7 +189,7 @@ class Segment:
         (magic, length, self.contents, self.entries, contents_crc, self.sums_crc, reserved, self.documents,
          self.distinct, reserved_too, crc) = self.take(
             at, "8sQQIIIIQQII", "footer: magic", "length of the file", "offset of the table of contents",
-            "entries in it", "its checksum", "checksum of the checksums", "reserved", "documents",
+            "entries in it", "its checksum:", "checksum of the checksums:", "reserved", "documents",
             "distinct fingerprints", "reserved", "checksum of the footer's first 60 bytes:")
         need(magic == FOOTER_MAGIC, "the magic of a footer")
         need(crc == checksum(self.salt, at, data[at : at + 60]), "the checksum of the footer")
@@ -339,7 +340,7 @@ class Segment:
     def read_table(self):
         _, offset, length, rows = self.section("ranks", 0, [1], self.documents)
         need(length == 4 * rows, "4 bytes a rank")
-        self.ranks = self.take(offset, "I" * rows, *[f"ranks: of document {o}:" for o in range(rows)])
+        self.ranks = self.take(offset, "I" * rows, *[f"ranks: of document {o}" for o in range(rows)])
         _, offset, length, rows = self.section("table", 1, [1], self.distinct)
         bits, starts, at = self.directory(offset, rows, "table")
         prefixes = [prefix for prefix in range(1 << bits) for _ in range(starts[prefix], starts[prefix + 1])]
@@ -406,8 +407,9 @@ class Segment:
             for row in range(starts[prefix], starts[prefix + 1]):
                 place = offset + at + row * size
                 value = int.from_bytes(self.data[place : place + size], "little")
-                key, ordinal = prefix << (32 - bits) | value >> ordinal_bits, value & ((1 << ordinal_bits) - 1)
-                need(key <= M32 and ordinal < self.documents, "an entry of a document")
+                tag, ordinal = value >> ordinal_bits, value & ((1 << ordinal_bits) - 1)
+                need(tag >> (32 - bits) == 0 and ordinal < self.documents, "an entry of a document")
+                key = prefix << (32 - bits) | tag
                 entries.append((key, ordinal))
                 self.note(place, size, f"band {index}: key {key:#010x}, document {ordinal}")
         need(all(a < b for a, b in zip(entries, entries[1:])), "entries that ascend")

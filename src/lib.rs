@@ -1,4 +1,25 @@
-//! twindex.
+#![doc = include_str!("../README.md")]
+//!
+//! # A map of the modules
+//!
+//! Most programs need [`Index`], [`Params`], [`Snapshot`] and [`Writer`], and can skip the rest.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`params`] | every choice that changes bytes |
+//! | [`sketch`] | text to numbers: tokens, shingles, simhash, `MinHash`, features, estimates |
+//! | [`store`] | a directory as an index: create, open, write, commit, snapshot, query, verify |
+//! | [`join`] | many against many: candidates, exact verification, pairs, clusters |
+//! | [`segment`] | one immutable file: build, open, probe, scan, verify |
+//! | [`mod@format`] | every byte on disk, part by part as in `format-spec.md` |
+//! | [`tables`], [`bands`] | the mathematics: permutation tables and radii; bands and recall |
+//! | [`kernel`] | inner loops, compiled for the processor at hand |
+//! | [`sys`] | the seam to the operating system: files, maps, the lock |
+//! | [`error`] | what can go wrong, by what the caller can do about it |
+//!
+//! Data flows one way: `join` uses snapshots of the `store`, the store uses segments, segments use `format`; `sketch`
+//! knows none of them.
+
 pub mod bands;
 pub mod error;
 pub mod format;
@@ -11,6 +32,7 @@ pub mod sketch;
 pub mod store;
 pub mod sys;
 pub mod tables;
+
 pub use error::{Error, Result};
 pub use key::{Key, KeyBuf};
 pub use params::Params;

@@ -58,7 +58,7 @@ fn clustered(n: usize) -> Vec<u64> {
 fn adversarial(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 2);
     let few = [0, u64::MAX, 0x0000_FFFF_0000_FFFF, 0x0001_0001_0001_0001];
-    (0..n).map(|_| few[random.below(4)] ^ (1 << random.below(64)) * u64::from(random.below(3) == 0)).collect()
+    (0..n).map(|_| few[random.below(4)] ^ (u64::from(random.below(3) == 0) << random.below(64))).collect()
 }
 
 fn segment_of(fingerprints: &[u64], filter_width: Option<u32>) -> (tempfile::TempDir, Segment) {

@@ -138,9 +138,12 @@ fn add(total: &mut Counts, counts: Counts) {
     }
 }
 
+/// Up to this length every bit is flipped in every run.
+const SMALL: usize = 1500;
+
 /// Every bit, or of a larger file one in each byte, unless the long run is asked for.
 fn bits(bytes: &[u8]) -> Vec<usize> {
-    let all = bytes.len() <= 2048 || std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all");
+    let all = bytes.len() <= SMALL || std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all");
     if all {
         (0..bytes.len() * 8).collect()
     } else {
@@ -320,8 +323,8 @@ fn a_lie_in_one_of_several_pages_is_reported_too() {
     assert!(counts[&Outcome::LieReported] > 100, "{counts:?}");
 }
 
-/// Features that a reader may ignore: the one field of a segment that can change without meaning anything.
-const COMPATIBLE_FEATURES: Range<usize> = 20..24;
+/// Features that a reader may ignore: the only fields of a segment that can change without a change of meaning.
+const COMPATIBLE_FEATURES: Range<usize> = 16..24;
 
 /// Flips a bit and makes all checksums fit.
 fn lie(sound: &Sound, seals: Seals, bit: usize) -> std::result::Result<Outcome, String> {
@@ -402,8 +405,8 @@ impl SoundIndex {
             snapshot.params(),
             snapshot.uuid()
         ))];
-        for key in ["", "a", "b", "c", "d", "e", "f"].iter().skip(1) {
-            all.push(snapshot.get(*key).map(|record| format!("{record:?}")));
+        for key in ["a", "b", "c", "d", "e", "f"] {
+            all.push(snapshot.get(key).map(|record| format!("{record:?}")));
         }
         for sketch in &self.sketches {
             all.push(snapshot.near(sketch).run().map(|answers| format!("{answers:?}")));
@@ -459,10 +462,7 @@ fn every_flipped_bit_of_every_file_of_an_index_is_an_error_or_changes_no_answer(
             "LOCK" | "MANIFEST-000002" => Outcome::Same,
             _ => Outcome::RefusedAtOpen,
         };
-        // The gap behind the checksums of a segment is nothing's, and left to `verify`.
-        let gap = counts.get(&Outcome::Same).filter(|_| expected != Outcome::Same).map_or(0, |&same| same);
-        assert_eq!(counts.get(&expected), Some(&(bits.len() - gap)), "{name}: {counts:?}");
-        assert!(gap <= 64 * 8, "{name}: {counts:?}");
+        assert_eq!(counts.get(&expected), Some(&bits.len()), "{name}: {counts:?}");
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Once;
 
 use twindex::segment::Segment;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Index, Key, KeyBuf, Params, Snapshot};
+use twindex::{Error, Index, Key, KeyBuf, Params, Snapshot};
 
 /// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens,
 /// two are equal but for case, and `fox-2` is near `fox-1`.
@@ -218,7 +218,9 @@ fn described(path: &Path) -> twindex::Result<String> {
     }
     segment.for_each_fingerprint(|rank, fingerprint| {
         let mut documents = String::new();
-        segment.postings(rank, |ordinal| documents += &format!(" {ordinal}"))?;
+        segment.postings(rank, |ordinal| {
+            write!(documents, " {ordinal}").expect("writing to a String does not fail");
+        })?;
         line(format!("fingerprint {rank} {fingerprint:016x} documents{documents}"));
         Ok(())
     })?;
@@ -234,7 +236,7 @@ fn described(path: &Path) -> twindex::Result<String> {
 /// Segments of other shapes than the committed ones: number keys, few and many, one method alone, nothing at all.
 fn shapes(dir: &Path) -> Vec<PathBuf> {
     let fingerprints = Params::builder().u64_keys().simhash(3).build().unwrap();
-    let features = Params::builder().words(1).minhash(3, 2).signature_bits(0).build().unwrap();
+    let features = Params::builder().words(1).minhash(40, 2).signature_bits(0).build().unwrap();
     let bits =
         Params::builder().u64_keys().words(1).simhash(0).minhash(3, 1).signature_bits(1).build().unwrap();
     let mut paths = Vec::new();
@@ -332,4 +334,142 @@ fn the_second_reader_refuses_every_flipped_bit_of_a_small_file() {
 
 fn verify_finds(path: &Path) -> bool {
     !Segment::open(&RealVfs, path).unwrap().verify(|_| ()).is_empty()
+}
+
+/// What the row of the damage table of `format-spec.md` with this part and damage says of the error.
+fn specified_error(part: &str, damage: &str) -> String {
+    let spec = include_str!("../format-spec.md");
+    let (_, table) = spec.split_once("## 16. Damage").expect("a section on damage");
+    let start = format!("| {part} | {damage} | ");
+    let row = table.lines().find_map(|line| line.strip_prefix(&start));
+    let row = row.unwrap_or_else(|| panic!("no row `{start}` in the damage table"));
+    row.split(" | ").next().expect("a cell").to_owned()
+}
+
+/// Replaces a file of an index by what `change` makes of it.
+fn damage(dir: &Path, name: &str, change: &dyn Fn(&mut Vec<u8>)) {
+    let mut bytes = read(&dir.join(name));
+    change(&mut bytes);
+    let mut file = RealVfs.create_temporary(dir).unwrap();
+    file.append(&bytes).unwrap();
+    file.publish(&dir.join(name), true).unwrap();
+}
+
+fn flip(at: usize) -> impl Fn(&mut Vec<u8>) {
+    move |bytes| bytes[at] ^= 0x10
+}
+
+/// Changes a field of a header and makes its checksum hold again.
+fn renew(at: usize) -> impl Fn(&mut Vec<u8>) {
+    move |bytes| {
+        bytes[at] += 1;
+        let salt = u128::from_le_bytes(bytes[24..40].try_into().unwrap());
+        let sum = twindex::format::checksum::checksum(salt, 0, &bytes[..60]);
+        bytes[60..64].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// A case of damage: the part and the damage as the specification has them, the file, what is done to it.
+type Case<'a> = (&'a str, &'a str, &'a str, Box<dyn Fn(&mut Vec<u8>) + 'a>);
+
+#[test]
+fn damage_has_the_errors_that_the_specification_says() {
+    let other = tempfile::tempdir().unwrap();
+    let other = other.path().join("other");
+    build(&other);
+    let put = |dir: &Path, name: &str| {
+        let bytes = read(&dir.join(name));
+        move |out: &mut Vec<u8>| out.clone_from(&bytes)
+    };
+    let (current, manifest, segment) = ("CURRENT", "MANIFEST-000003", "000001.seg");
+    let length = read(&committed().join(segment)).len();
+    let footer = length - 64;
+    let contents = read(&committed().join(segment))[footer + 16..footer + 24].try_into().unwrap();
+    let contents = u64::from_le_bytes(contents) as usize;
+    let all = "`CURRENT`, manifest, segment";
+    let newer = "newer version, unknown feature";
+    let cases: Vec<Case<'_>> = vec![
+        ("`CURRENT`", "cut, extra bytes", current, Box::new(|bytes| bytes.truncate(95))),
+        ("`CURRENT`", "cut, extra bytes", current, Box::new(|bytes| bytes.truncate(0))),
+        ("`CURRENT`", "cut, extra bytes", current, Box::new(|bytes| bytes.push(0))),
+        ("`CURRENT`", "flipped", current, Box::new(flip(2))),
+        ("`CURRENT`", "flipped", current, Box::new(flip(70))),
+        ("`CURRENT`", "swapped with another index's", current, Box::new(put(&other, current))),
+        (all, newer, current, Box::new(renew(8))),
+        (all, newer, manifest, Box::new(renew(12))),
+        (all, newer, segment, Box::new(renew(8))),
+        (all, newer, segment, Box::new(renew(12))),
+        ("manifest", "cut, extra bytes, flipped", manifest, Box::new(|bytes| bytes.truncate(100))),
+        ("manifest", "cut, extra bytes, flipped", manifest, Box::new(|bytes| bytes.push(0))),
+        ("manifest", "cut, extra bytes, flipped", manifest, Box::new(flip(90))),
+        (
+            "manifest",
+            "swapped with another generation's or index's",
+            manifest,
+            Box::new(put(&committed(), "MANIFEST-000002")),
+        ),
+        (
+            "manifest",
+            "swapped with another generation's or index's",
+            manifest,
+            Box::new(put(&other, manifest)),
+        ),
+        ("segment", "cut", segment, Box::new(|bytes| bytes.truncate(100))),
+        ("segment", "cut", segment, Box::new(|bytes| bytes.truncate(1000))),
+        ("segment", "extra bytes", segment, Box::new(|bytes| bytes.push(0))),
+        ("segment", "swapped with another sound segment", segment, Box::new(put(&committed(), "000002.seg"))),
+        ("header", "flipped", segment, Box::new(flip(0))),
+        ("header", "flipped", segment, Box::new(flip(30))),
+        ("footer", "flipped", segment, Box::new(move |bytes| bytes[footer] ^= 1)),
+        ("footer", "flipped", segment, Box::new(move |bytes| bytes[footer + 40] ^= 1)),
+        ("table of contents", "flipped, entries swapped", segment, Box::new(flip(contents + 8))),
+        ("checksums", "flipped, entries swapped", segment, Box::new(flip(contents - 64))),
+        ("params", "flipped", segment, Box::new(flip(70))),
+    ];
+    for (part, what, name, change) in &cases {
+        let dir = tempfile::tempdir().unwrap();
+        for file in names(&committed()) {
+            let mut copy = RealVfs.create_temporary(dir.path()).unwrap();
+            copy.append(&read(&committed().join(&file))).unwrap();
+            copy.publish(&dir.path().join(&file), false).unwrap();
+        }
+        damage(dir.path(), name, change);
+        check_error(dir.path(), part, what);
+    }
+
+    for (part, what, gone) in [
+        ("`CURRENT`", "missing, manifests or segments there", &[current][..]),
+        (
+            "`CURRENT`",
+            "missing, nothing else there",
+            &[current, manifest, "MANIFEST-000002", segment, "000002.seg"],
+        ),
+        ("manifest", "missing", &[manifest]),
+        ("segment", "missing", &[segment]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index");
+        build(&index);
+        for name in gone {
+            RealVfs.unlink(&index.join(name)).unwrap();
+        }
+        check_error(&index, part, what);
+    }
+    check_error(Path::new("/no/such/directory"), "directory", "missing");
+}
+
+fn check_error(dir: &Path, part: &str, what: &str) {
+    let specified = specified_error(part, what);
+    let error = Index::open(dir).expect_err(&format!("{part}, {what}: opened"));
+    // `Corrupt`, this or that: what is wrong
+    let named = |name: &str| {
+        specified.split([',', ':']).flat_map(|words| words.split(" or ")).any(|word| word.trim() == name)
+    };
+    let said = match &error {
+        Error::Corrupt { section, .. } => named("`Corrupt`") && named(section),
+        Error::NotAnIndex { .. } => named("`NotAnIndex`"),
+        Error::Unsupported { .. } => named("`Unsupported`"),
+        _ => false,
+    };
+    assert!(said, "{part}, {what}: specified {specified}, got {error}");
 }

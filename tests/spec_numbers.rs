@@ -169,7 +169,7 @@ fn current_is_the_one_specified() {
 fn the_head_of_a_frame_is_the_one_specified() {
     let expected = [field!(FrameHead, base), field!(FrameHead, width), field!(FrameHead, reserved)];
     tile(&expected, 0, FRAME_HEAD_BYTES as usize);
-    fields("### 4.2.1 Codec 1: frame", &expected);
+    fields("#### 4.2.1 Codec 1: frame", &expected);
 }
 
 /// The manifest has no struct, so its bytes tell: each field holds a value of its own, looked for where the
@@ -187,8 +187,14 @@ fn the_manifest_is_the_one_specified() {
         deleted: deleted.clone(),
     };
     let segments = vec![entry];
-    let manifest =
-        Manifest { uuid: 0x0606, generation: 0x0707, next_segment: 0x0808, params: params.clone(), segments };
+    let manifest = Manifest {
+        uuid: 0x0606,
+        read_only_compatible: 0,
+        generation: 0x0707,
+        next_segment: 0x0808,
+        params: params.clone(),
+        segments,
+    };
     let bytes = manifest.encode();
     let text = params.encode();
     let value = |offset: usize, size: usize| {
@@ -326,12 +332,12 @@ fn manifest_bytes_max() -> u64 {
 fn parameters_have_the_names_order_and_values_specified() {
     let columns = ["name", "values", "meaning"];
     let specified: Vec<String> =
-        rows("## 4.1 Params", &columns).into_iter().map(|mut row| row.swap_remove(0)).collect();
+        rows("### 4.1 Params", &columns).into_iter().map(|mut row| row.swap_remove(0)).collect();
     let both = Params::builder().simhash(3).minhash(20, 6).build().unwrap();
     let names: Vec<&str> = both.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified, names);
 
-    let values = rows("## 4.1 Params", &columns);
+    let values = rows("### 4.1 Params", &columns);
     let values = |name: &str| {
         let row = values.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no row {name}"));
         row[1].clone()
@@ -357,12 +363,12 @@ fn parameters_have_the_names_order_and_values_specified() {
 
 #[test]
 fn widths_that_depend_on_counts_change_where_specified() {
-    let table = rows("### 4.4.1 Directory", &["rows", "bits"]);
+    let table = rows("#### 4.4.1 Directory", &["rows", "bits"]);
     assert!(table.len() >= 4);
     for row in &table {
         assert_eq!(prefix_bits(number(&row[0])), number::<u32>(&row[1]), "{row:?}");
     }
-    let table = rows("### 4.5.1 Width", &["distinct fingerprints", "bytes of an entry"]);
+    let table = rows("#### 4.5.1 Width", &["distinct fingerprints", "bytes of an entry"]);
     let changes: Vec<(u64, u32)> = table.iter().map(|row| (number(&row[0]), number(&row[1]))).collect();
     assert_eq!(changes.len(), 3);
     assert_eq!(changes[0].0, 0);
@@ -461,10 +467,11 @@ fn the_annotated_dump_shows_exactly_the_three_record_file() {
     let mut shown = Vec::new();
     let lines = part("### 17.1 Dump").skip_while(|line| *line != "```text").skip(1);
     for line in lines.take_while(|line| *line != "```").filter(|line| !line.is_empty()) {
-        let (offset, rest) = line.split_once("  ").unwrap_or_else(|| panic!("no offset: {line}"));
+        let (offset, rest) =
+            line.trim_start().split_once("  ").unwrap_or_else(|| panic!("no offset: {line}"));
         let (hex, meaning) = rest.split_once("  ").unwrap_or((rest, ""));
         assert!(!meaning.trim().is_empty(), "a line without a meaning: {line}");
-        assert_eq!(number::<usize>(offset.trim()), shown.len(), "offset of `{line}`");
+        assert_eq!(number::<usize>(offset), shown.len(), "offset of `{line}`");
         if let Some((zero, count)) = hex.split_once(" x ") {
             assert_eq!(zero.trim(), "00", "{line}");
             shown.resize(shown.len() + number::<usize>(count.trim()), 0);

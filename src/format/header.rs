@@ -93,6 +93,14 @@ impl Header {
         header
     }
 
+    /// The same header with these feature bits.
+    #[must_use]
+    pub fn with_read_only_compatible(mut self, bits: u32) -> Self {
+        self.read_only_compatible = U32::new(bits);
+        self.checksum = U32::new(self.expected_checksum());
+        self
+    }
+
     fn expected_checksum(&self) -> u32 {
         checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
     }
@@ -127,13 +135,9 @@ impl Header {
         if header.version.get() != super::VERSION {
             return unsupported("format version", header.version.to_string(), super::VERSION.to_string());
         }
-        for (field, bits) in [
-            ("incompatible feature set", header.incompatible),
-            ("read-only-compatible feature set", header.read_only_compatible),
-        ] {
-            if bits.get() != 0 {
-                return unsupported(field, format!("{:#x}", bits.get()), "none".into());
-            }
+        if header.incompatible.get() != 0 {
+            let found = format!("{:#x}", header.incompatible.get());
+            return unsupported("incompatible feature set", found, "none".into());
         }
         if header.fingerprint_bits != FINGERPRINT_BITS {
             return unsupported(

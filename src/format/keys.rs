@@ -55,9 +55,14 @@ impl Frame {
         let (Some(&base), Some(&last)) = (keys.first(), keys.last()) else {
             return Self { base: 0, width: 0 };
         };
-        let span = last - base;
-        let width =
-            if span == keys.len() as u64 - 1 { 0 } else { u64::from(64 - span.leading_zeros()).div_ceil(8) };
+        Self::spanning(base, last, keys.len() as u64)
+    }
+
+    /// The frame for `rows` ascending keys, at least one, from `base` to `last`.
+    #[must_use]
+    pub fn spanning(base: u64, last: u64, rows: u64) -> Self {
+        let span = last.saturating_sub(base);
+        let width = if span == rows - 1 { 0 } else { u64::from(64 - span.leading_zeros()).div_ceil(8) };
         Self { base, width }
     }
 
@@ -164,6 +169,9 @@ pub fn decode_group(
         let prefix = previous
             .get(..shared)
             .ok_or_else(|| Fault::new(start, format!("at most {} shared bytes", previous.len()), shared))?;
+        if ordinal > first && previous.get(shared) == rest.first() && !rest.is_empty() {
+            return Err(Fault::new(start, format!("more than {shared} shared bytes, as there are"), shared));
+        }
         key.clear();
         key.extend_from_slice(prefix);
         key.extend_from_slice(rest);
@@ -266,6 +274,7 @@ mod tests {
             (&[1, b'a', 2, 1, b'b'][..], "shared"),
             (&[1, b'b', 0, 1, b'a'], "ascending"),
             (&[1, b'a', 1, 0], "ascending"),
+            (&[2, b'a', b'b', 0, 2, b'a', b'c'], "more than 0"),
             (&[0], "1 to 65535"),
             (&[9, b'a'], "9 bytes"),
             (&[1, b'a', 1, 1, b'b', 0], "end of the group"),

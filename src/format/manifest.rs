@@ -21,6 +21,8 @@ use super::wire::{self, Fault};
 use super::{DOCUMENTS_MAX, VERSION};
 use crate::params::Params;
 
+/// The longest file.
+pub const MANIFEST_BYTES_MAX: u64 = (1 << 32) - 1;
 /// The most segments an index has.
 pub const SEGMENTS_MAX: u32 = 1 << 16;
 /// The longest parameters' text.
@@ -31,6 +33,8 @@ pub const PARAMS_BYTES_MAX: u32 = 1 << 16;
 pub struct Manifest {
     /// Chosen at random when the index was created.
     pub uuid: u128,
+    /// Features without which the index can be read but not written; 0 for this version.
+    pub read_only_compatible: u32,
     /// 1 for the first, one more with each commit.
     pub generation: u64,
     /// The number the next segment will have; numbers are never used twice.
@@ -70,7 +74,8 @@ impl Manifest {
 
     fn try_encode(&self) -> std::io::Result<Vec<u8>> {
         let params = self.params.encode();
-        let mut out = Header::new(Role::Manifest, self.uuid, self.params.digest()).as_bytes().to_vec();
+        let header = Header::new(Role::Manifest, self.uuid, self.params.digest());
+        let mut out = header.with_read_only_compatible(self.read_only_compatible).as_bytes().to_vec();
         out.write_u64::<LittleEndian>(self.generation)?;
         out.write_u64::<LittleEndian>(self.next_segment)?;
         out.write_u32::<LittleEndian>(params.len() as u32)?;
@@ -149,7 +154,8 @@ impl Manifest {
         if reader.at != body.len() {
             return Err(reader.fault("the end", &format!("{} more bytes", body.len() - reader.at)));
         }
-        Ok(Self { uuid, generation, next_segment, params, segments })
+        let read_only_compatible = header.read_only_compatible.get();
+        Ok(Self { uuid, read_only_compatible, generation, next_segment, params, segments })
     }
 }
 
@@ -224,6 +230,7 @@ mod tests {
         };
         Manifest {
             uuid: 0x1234,
+            read_only_compatible: 0,
             generation: 5,
             next_segment: 9,
             params,

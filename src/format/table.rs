@@ -22,7 +22,7 @@
 //! filter     rows x (0, 1 or 2): the first byte, or both, of the next block
 //! ```
 //!
-//! `d` is [`prefix_bits`](crate::tables::prefix_bits) of the rows; parts begin at multiples of 64 in the section.
+//! `d` is [`prefix_bits`] of the rows; parts begin at multiples of 64 in the section.
 
 use std::ops::Range;
 

@@ -4,9 +4,9 @@
 //! directory it stands in.
 //!
 //! - [`records`]: what goes in, column by column;
-//! - [`build`]: records to a file, through [`output`];
+//! - [`build`]: records to a file, front to back;
 //! - [`open`]: a file to a [`Segment`], checked as far as its head, contents and extents;
-//! - [`pages`]: each page's checksum, looked at when the page is first touched;
+//!   a page's checksum is looked at when the page is first touched;
 //! - [`keys`], [`near`], [`buckets`], [`scan`]: the questions;
 //! - [`verify`]: the slow proof that all of it is sound.
 

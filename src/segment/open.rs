@@ -137,6 +137,12 @@ impl Segment {
             let sums = Fault::new(32, format!("checksum {expected:08x} of the checksums section"), found);
             return Err(fault("footer", footer_offset, sums));
         }
+        // What is between the checksums and the contents is the one place that no checksum covers.
+        let gap = read(sums.end(), contents_offset - sums.end())?;
+        if let Some(at) = gap.iter().position(|&byte| byte != 0) {
+            let padding = Fault::new(at as u64, "zero padding", format!("{:#04x}", gap[at]));
+            return Err(fault("checksums", sums.end(), padding));
+        }
         let pages = sums.offset.div_ceil(PAGE);
         let columns = <[U32]>::ref_from_bytes(&page_checksums).unwrap_or_default();
         if columns.len() as u64 != pages || sums.rows != pages || sums.index != 0 || sums.codec != 1 {

@@ -23,8 +23,11 @@ use super::open::{Keys, Segment};
 use super::records::{RecordSketch, record_hash};
 use crate::error::{Error, Result};
 use crate::format::contents::{Kind, Section};
+use crate::format::keys::Frame;
+use crate::format::postings::{self, Posting};
 use crate::format::wire::{self, Fault};
 use crate::format::{align, keys, ranks, signatures};
+use crate::key::KeyBuf;
 use crate::tables::{BLOCK_BITS, TABLES, block};
 
 /// Documents whose band keys are held at a time in step 7.
@@ -79,7 +82,8 @@ impl Segment {
         if let Some(fingerprints) = &self.fingerprints {
             let (section, layout) = (&fingerprints.table, &fingerprints.complete);
             let all = 0..fingerprints.distinct;
-            let parts = [0..layout.directory.length(), layout.first(&all), layout.middle(&all), layout.last(&all)];
+            let parts =
+                [0..layout.directory.length(), layout.first(&all), layout.middle(&all), layout.last(&all)];
             for pair in parts.windows(2) {
                 zeros(section.offset + pair[0].end..section.offset + pair[1].start, section)?;
             }
@@ -107,6 +111,18 @@ impl Segment {
         match self.keys {
             Keys::Frame(section, frame) if section.rows == 0 && (frame.base, frame.width) != (0, 0) => {
                 Err(self.wrong(&section, 0, "zeros for no keys", format!("{}, {}", frame.base, frame.width)))
+            }
+            Keys::Frame(_, frame) if count > 0 => {
+                let ends = [self.key(0)?, self.key(count as u32 - 1)?].map(|key| match key {
+                    KeyBuf::U64(key) => key,
+                    KeyBuf::Bytes(_) => 0,
+                });
+                let least = Frame::spanning(ends[0], ends[1], self.documents());
+                if frame == least {
+                    return Ok(());
+                }
+                let section = self.section(Kind::Keys);
+                Err(self.wrong(section, 0, &format!("the least frame, {least:?}"), format!("{frame:?}")))
             }
             Keys::Frame(..) => Ok(()),
             Keys::Front(section) => {
@@ -228,6 +244,14 @@ impl Segment {
         let mut rank_of = vec![ranks::NO_RANK; self.documents() as usize];
         let mut listed = 0_u64;
         for rank in 0..fingerprints.distinct as u32 {
+            let at = postings::range(rank.into());
+            let entry = self.read(&fingerprints.postings, at.clone())?;
+            if let Ok(Posting::List(place)) = postings::decode(entry, rank.into(), self.documents())
+                && u64::from(place) != listed
+            {
+                let expected = format!("a list at {listed}, behind the last");
+                return Err(self.wrong(&fingerprints.postings, at.start, &expected, place));
+            }
             let mut twice = None;
             let mut count = 0;
             self.postings(rank, |ordinal| {

@@ -17,12 +17,16 @@ use zerocopy::IntoBytes;
 use super::names::{self, Name};
 use crate::error::{Error, Result};
 use crate::format::current::Current;
-use crate::format::manifest::Manifest;
+use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::sys::Vfs;
 
 /// Steps 2 and 3. Returns what step 4 writes.
 pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
     let bytes = manifest.encode();
+    if bytes.len() as u64 > MANIFEST_BYTES_MAX {
+        let found = bytes.len() as u64;
+        return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
+    }
     // A manifest of this generation can stand there if a crash came between steps 2 and 4; nothing names it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     sync_dir(vfs, dir)?;
@@ -54,7 +58,8 @@ pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
         let superfluous = match names::parse(&name) {
             // The generation before the current one stays, for those who are just opening it.
             Some(Name::Manifest(generation)) => {
-                generation + 1 < manifest.generation || generation > manifest.generation
+                // A file can have any number in its name, the largest too.
+                generation.saturating_add(1) < manifest.generation || generation > manifest.generation
             }
             Some(Name::Segment(number)) => manifest.segments.iter().all(|segment| segment.number != number),
             Some(Name::Temporary) => true,

@@ -67,15 +67,23 @@ impl Index {
         let mut uuid = [0; 16];
         getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;
         let uuid = u128::from_le_bytes(uuid);
-        let manifest = Manifest { uuid, generation: 1, next_segment: 1, params, segments: Vec::new() };
+        let manifest = Manifest {
+            uuid,
+            read_only_compatible: 0,
+            generation: 1,
+            next_segment: 1,
+            params,
+            segments: Vec::new(),
+        };
 
         let parent = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
         let temporary = parent.join(format!("{TEMPORARY_PREFIX}{uuid:032x}"));
-        vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e))?;
-        let written = commit::write_manifest(&*vfs, &temporary, &manifest)
+        let made = vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e));
+        let written = made
+            .and_then(|()| commit::write_manifest(&*vfs, &temporary, &manifest))
             .and_then(|current| commit::point(&*vfs, &temporary, &current));
         let named = written.and_then(|()| {
             // On some systems a rename replaces an empty directory that came there meanwhile; nothing is lost.

@@ -1,11 +1,11 @@
 //! A directory as a living index.
 //!
-//! - [`names`]: the files' names, made and parsed in one place;
-//! - [`state`]: what an index consists of at one generation, read from its files;
-//! - [`commit`]: how a new generation becomes the current one, and in which order that is durable;
 //! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
 //!
 //! - [`verify`]: the slow proof that it is sound.
+//!
+//! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one generation, read
+//! from its files; `commit`, how a generation becomes the current one, and in which order that is durable.
 //!
 //! There is no log yet: a batch becomes a segment when it is committed.
 

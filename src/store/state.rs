@@ -6,15 +6,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::current::{CURRENT_BYTES, Current};
-use crate::format::manifest::{Manifest, SegmentEntry};
+use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry};
 use crate::format::wire::Fault;
 use crate::segment::Segment;
 use crate::segment::open::{corrupt, refused};
 use crate::store::names::{self, Name};
 use crate::sys::Vfs;
-
-/// A manifest larger than this is refused before it is read.
-const MANIFEST_BYTES_MAX: u64 = 1 << 32;
 
 /// A generation: its manifest and its open segments, in the manifest's order.
 #[derive(Debug)]
@@ -164,7 +161,12 @@ fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u8>> {
     if length > limit {
         return Err(corrupt(path, "file", 0, Fault::new(limit, format!("at most {limit} bytes"), length)));
     }
-    let mut bytes = vec![0; length as usize];
+    let size = usize::try_from(length).map_err(|_| Error::Limit {
+        what: "bytes in memory",
+        limit: usize::MAX as u64,
+        found: length,
+    })?;
+    let mut bytes = vec![0; size];
     file.read_exact_at(&mut bytes, 0).map_err(|e| Error::io("read", path, e))?;
     Ok(bytes)
 }

@@ -50,6 +50,17 @@ impl Writer {
         // What another writer committed since the index was opened is what this one goes on from.
         index.refresh()?;
         let state = Arc::clone(&shared.published.read());
+        if state.manifest.read_only_compatible != 0 {
+            return Err(Error::Unsupported {
+                path: shared.dir.clone(),
+                field: "read-only-compatible feature set",
+                found: format!("{:#x}", state.manifest.read_only_compatible),
+                supported: "writing without".into(),
+            });
+        }
+        // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
+        // current but not durable. Make it so before anything that the one before names is removed.
+        commit::sync_dir(&*shared.vfs, &shared.dir)?;
         commit::sweep(&*shared.vfs, &shared.dir, &state.manifest);
         let params = state.manifest.params.clone();
         Ok(Self {
@@ -134,6 +145,14 @@ impl Writer {
         if self.poisoned { Err(Error::Poisoned { path: self.shared.dir.clone() }) } else { Ok(()) }
     }
 
+    fn check_lock(&self) -> Result<()> {
+        if self.lock.is_current() {
+            return Ok(());
+        }
+        let path = names::lock(&self.shared.dir);
+        Err(Error::Locked { path, holder: " (the lock file was replaced)".into() })
+    }
+
     fn flush_if_full(&mut self) -> Result<()> {
         if self.records.memory() < self.memory {
             return Ok(());
@@ -155,8 +174,9 @@ impl Writer {
             return Ok(());
         }
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
+        let keys: Vec<Key<'_>> = if self.segments.is_empty() { Vec::new() } else { records.keys().collect() };
         for (entry, segment) in self.next.segments.iter_mut().zip(&self.segments) {
-            for key in records.keys() {
+            for &key in &keys {
                 if let Some(ordinal) = segment.find(key)? {
                     entry.deleted.insert(ordinal);
                 }
@@ -164,6 +184,7 @@ impl Writer {
         }
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let built = build::build(&records, vfs, dir)?;
+        drop(keys);
         drop(records);
         if built.documents == 0 {
             return Ok(()); // nothing but deletes
@@ -180,7 +201,9 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
-        self.next.next_segment += 1;
+        self.next.next_segment = next_number("number of a segment", entry.number)?;
+        // A writer that lost its lock must not take a name from the one that has it.
+        self.check_lock()?;
         built.publish(&names::segment(dir, entry.number))?;
         self.segments.push(open_segment(vfs, dir, &self.next, &entry)?);
         self.next.segments.push(entry);
@@ -201,10 +224,7 @@ impl Writer {
             if unchanged {
                 return Ok(generation);
             }
-            if !writer.lock.is_current() {
-                let path = names::lock(&writer.shared.dir);
-                return Err(Error::Locked { path, holder: " (the lock file was replaced)".into() });
-            }
+            writer.check_lock()?;
             // A segment without a live document only costs probes.
             let live: Vec<bool> =
                 writer.next.segments.iter().map(|entry| entry.deleted.len() < entry.documents).collect();
@@ -212,7 +232,7 @@ impl Writer {
             writer.next.segments.retain(|_| *keep.next().unwrap_or(&true));
             let mut keep = live.iter();
             writer.segments.retain(|_| *keep.next().unwrap_or(&true));
-            writer.next.generation = generation + 1;
+            writer.next.generation = next_number("generation of an index", generation)?;
 
             let (vfs, dir) = (&*writer.shared.vfs, &writer.shared.dir);
             let current = commit::write_manifest(vfs, dir, &writer.next)?;
@@ -225,6 +245,11 @@ impl Writer {
             Ok(writer.next.generation)
         })
     }
+}
+
+/// The number after this one. A manifest can hold the largest only if somebody made it so.
+fn next_number(what: &'static str, number: u64) -> Result<u64> {
+    number.checked_add(1).ok_or(Error::Limit { what, limit: u64::MAX, found: number })
 }
 
 impl Drop for Writer {

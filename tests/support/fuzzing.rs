@@ -107,6 +107,7 @@ pub fn manifest(data: &[u8]) {
     };
     let sound = Manifest {
         uuid: 7,
+        read_only_compatible: 0,
         generation: 3,
         next_segment: 4,
         params: segment.params().clone(),

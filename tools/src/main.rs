@@ -27,10 +27,23 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS, // `| head` has seen enough
         Err(error) => {
-            eprintln!("twindex: {error:#}");
-            ExitCode::FAILURE
+            eprintln!("twindex: {}", told(&error));
+            if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// The error and its causes; a cause that the message before it has told already is not repeated.
+fn told(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.ends_with(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,11 +1,24 @@
 //! Options that several verbs share.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use crate::input::{InputFormat, InputOptions};
+
+/// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) &'static str);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// Options of every verb.
 #[derive(Args, Clone, Debug)]
@@ -14,8 +27,8 @@ pub(crate) struct Common {
     #[arg(long)]
     pub(crate) json: bool,
     /// Threads to use; results do not depend on it [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Memory for work that can go to disk instead, for example 512M or 4G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     pub(crate) memory: usize,
@@ -27,11 +40,8 @@ pub(crate) struct Common {
 impl Common {
     /// Sets the number of threads of the whole process; call once.
     pub(crate) fn apply(&self) -> anyhow::Result<()> {
-        if self.threads == Some(0) {
-            bail!("--threads 0: at least one thread is needed");
-        }
         rayon::ThreadPoolBuilder::new()
-            .num_threads(self.threads.unwrap_or(0))
+            .num_threads(self.threads.unwrap_or(0).into())
             .build_global()
             .context("cannot start threads")
     }

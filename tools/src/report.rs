@@ -50,9 +50,13 @@ pub(crate) fn peak_rss_bytes() -> u64 {
 
 /// Prints a JSON document on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print_lines(&[serde_json::to_string(value)?])
+}
+
+/// Prints lines on standard output. Where `println!` would panic, because nobody reads any more, this is an error.
+pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, value).context("cannot write to standard output")?;
-    writeln!(out).context("cannot write to standard output")
+    lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("cannot write to standard output")
 }
 
 /// A part of an order-independent checksum over answers, as the peers' drivers compute it, so that answers can be

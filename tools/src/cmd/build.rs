@@ -5,14 +5,14 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use twindex::{Error, Fingerprint, Index, Params, Writer};
 
 use super::stats::Space;
-use crate::input::Documents;
-use crate::options::{Common, InputArgs};
+use crate::input::{Counts, Documents};
+use crate::options::{Common, InputArgs, Usage};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
 use crate::sketching::for_each_sketched;
@@ -49,10 +49,10 @@ struct ParamArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
     method: Vec<Method>,
     /// Hamming radius that the tables are tuned for, 0 to 10 [default: 3]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
     /// Words in a shingle, 1 to 16 [default: 5]
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u8).range(1..=16))]
     words: Option<u8>,
     /// MinHash bands [default: 20]
     #[arg(long, value_name = "B")]
@@ -99,38 +99,38 @@ impl ParamArgs {
     }
 
     /// Refuses options that contradict an index that is there.
-    fn check(&self, index: &Params) -> twindex::Result<()> {
+    fn check(&self, path: &Path, index: &Params) -> anyhow::Result<()> {
         let fields = index.fields();
-        let mut given = vec![
-            ("within", self.within.map(u64::from)),
-            ("width", self.words.map(u64::from)),
-            ("bands", self.bands.map(u64::from)),
-            ("rows", self.rows.map(u64::from)),
-            ("signature-bits", self.signature_bits.map(u64::from)),
-            ("seed", self.seed),
-        ];
-        if !self.method.is_empty() {
-            given.push(("simhash", None));
-        }
-        let mismatch = |field: &str, index: &str, given: String| {
-            Err(Error::ParamsMismatch { field: field.to_string(), index: index.to_string(), given })
-        };
-        for (name, value) in given {
-            let kept = fields.iter().find(|(field, _)| *field == name).map_or("none", |(_, kept)| kept);
-            if let Some(value) = value
-                && kept != value.to_string()
-            {
-                return mismatch(name, kept, value.to_string());
+        for (option, field, given) in [
+            ("within", "within", self.within.map(u64::from)),
+            ("words", "width", self.words.map(u64::from)),
+            ("bands", "bands", self.bands.map(u64::from)),
+            ("rows", "rows", self.rows.map(u64::from)),
+            ("signature-bits", "signature-bits", self.signature_bits.map(u64::from)),
+            ("seed", "seed", self.seed),
+        ] {
+            let kept = fields.iter().find(|(name, _)| *name == field).map_or("none", |(_, kept)| kept);
+            if let Some(given) = given {
+                ensure!(
+                    kept == given.to_string(),
+                    "{}: {option} is {kept} in this index, --{option} {given} was given; leave it out, or make \
+                     another index",
+                    path.display()
+                );
             }
         }
         for (method, name, kept) in [
             (Method::Simhash, "simhash", index.simhash.is_some()),
             (Method::Minhash, "minhash", index.minhash.is_some()),
         ] {
-            if !self.method.is_empty() && self.method.contains(&method) != kept {
-                let says = |kept| if kept { "kept" } else { "not kept" };
-                return mismatch(name, says(kept), says(!kept).to_string());
-            }
+            let says = |kept| if kept { "kept" } else { "not kept" };
+            ensure!(
+                self.method.is_empty() || self.method.contains(&method) == kept,
+                "{}: {name} is {} in this index, and {} by the --method given; leave it out, or make another index",
+                path.display(),
+                says(kept),
+                says(!kept)
+            );
         }
         Ok(())
     }
@@ -139,7 +139,10 @@ impl ParamArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct Report {
-    documents: u64,
+    /// What was read, but for `documents`, which are those of the index.
+    #[serde(flatten)]
+    counts: Counts,
+    /// Documents or fingerprints read; of those with the same key the last one is in the index.
     added: u64,
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
@@ -147,8 +150,6 @@ struct Report {
     cpu_seconds: f64,
     seconds: f64,
     peak_rss_bytes: u64,
-    #[serde(flatten)]
-    input: Option<crate::input::Counts>,
 }
 
 impl Build {
@@ -156,7 +157,7 @@ impl Build {
         self.common.apply()?;
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
-            bail!("nothing to index: name INPUT files, or --fingerprints FILE");
+            return Err(Usage("nothing to index: name INPUT files, or --fingerprints FILE").into());
         }
         // What cannot be read is refused before anything is written.
         let mut documents = match self.fingerprints {
@@ -177,60 +178,72 @@ impl Build {
         }
 
         let (index, created) = match Index::open(&self.index) {
-            Ok(index) => (index, false),
+            Ok(index) => {
+                self.params.check(&self.index, &index.params())?;
+                (index, false)
+            }
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
-                (Index::create(&self.index, self.params.params(raw.is_some())?)?, true)
+                let params = self.params.params(raw.is_some())?;
+                self.params.check(&self.index, &params)?;
+                (Index::create(&self.index, params)?, true)
             }
             Err(error) => return Err(error.into()),
         };
-        let mut added = 0;
-        let filled = (|| {
-            self.params.check(&index.params())?;
-            let mut writer = index.writer()?;
-            writer.set_memory(self.common.memory / 2);
-            match (&mut documents, raw) {
-                (Some(documents), _) => add_documents(&mut writer, &index, documents, self.common.quiet)?,
-                (None, Some(raw)) => add_raw(&mut writer, raw, ids, self.common.quiet)?,
-                (None, None) => {}
+        let mut writer = match index.writer() {
+            Ok(writer) => writer,
+            Err(error) => {
+                // Whoever locks an index that was made a moment ago has found it, and uses it.
+                if created && !matches!(error, Error::Locked { .. }) {
+                    let _ = std::fs::remove_dir_all(&self.index);
+                }
+                return Err(error.into());
             }
-            writer.commit()?;
-            added = documents.as_ref().map_or(0, |documents| documents.counts().documents);
-            anyhow::Ok(())
-        })();
-        if let Err(error) = filled {
+        };
+        writer.set_memory(self.common.memory / 2);
+        let raw_rows = raw.as_ref().map_or(0, |raw| raw.rows);
+        let filled = match (&mut documents, raw) {
+            (Some(documents), _) => add_documents(&mut writer, &index, documents, self.common.quiet),
+            (None, Some(raw)) => add_raw(&mut writer, raw, ids, self.common.quiet),
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
             if created {
-                // The directory came into being with this run, and is as it was: not there.
+                // The directory came into being with this run, and is as it was: not there. The writer still holds
+                // the lock, so that it is nobody else's.
                 let _ = std::fs::remove_dir_all(&self.index);
             }
             return Err(error);
         }
+        drop(writer);
 
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, index.path());
-        if documents.is_none() {
-            added = snapshot.documents();
-        }
+        let counts = documents.map_or_else(Counts::default, |documents| documents.counts().clone());
+        let remarks = counts.remarks();
         let report = Report {
-            documents: snapshot.documents(),
-            added,
+            added: if raw_rows > 0 { raw_rows } else { counts.documents },
+            counts: Counts { documents: snapshot.documents(), ..counts },
             distinct_fingerprints: space.distinct,
             bytes_on_disk: space.on_disk,
             bytes_per_fingerprint: space.per_fingerprint(),
             cpu_seconds: watch.cpu_seconds(),
             seconds: watch.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),
-            input: documents.map(|documents| documents.counts().clone()),
         };
         if self.common.json {
             report::print_json(&report)?;
         } else if !self.common.quiet {
-            println!(
+            let mut lines = vec![format!(
                 "{}: {}, {} on disk, {:.1} s",
                 self.index.display(),
-                counted(report.documents, "document"),
+                counted(report.counts.documents, "document"),
                 report::bytes(report.bytes_on_disk),
                 report.seconds
-            );
+            )];
+            for remark in remarks {
+                lines.push(format!("  note: {remark}"));
+            }
+            report::print_lines(&lines)?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -29,7 +29,7 @@ use twindex::sys::Spill;
 use twindex::{Index, Key, Params, Resemblance, Sketcher, Snapshot};
 
 use crate::input::{Counts, Documents, InputOptions, Place, text_of_line};
-use crate::options::{Common, InputArgs, parse_resemblance};
+use crate::options::{Common, InputArgs, Usage, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
 use crate::sketching::{Sketched, for_each_sketched};
@@ -65,7 +65,7 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
     /// Words in a shingle, 1 to 16
-    #[arg(long, value_name = "W", default_value_t = 5)]
+    #[arg(long, value_name = "W", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=16))]
     words: u8,
     /// Which document of a cluster to keep: the first of the input, the one with the longest text (of equal ones
     /// the first), or the one with the smallest key
@@ -170,6 +170,18 @@ impl fmt::Display for Score {
     }
 }
 
+/// All that stands in OUT.
+const OUTPUTS: [&str; 4] = ["pairs.tsv", "clusters.tsv", "kept.jsonl", "index"];
+
+/// A folder that goes when it is dropped, on the file system of the results.
+fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".twindex-dedup-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    builder.tempdir_in(parent).with_context(|| format!("{}: cannot create a folder in it", parent.display()))
+}
+
 /// A verified pair of groups, the smaller number first.
 type Pair = (u32, u32, Score);
 
@@ -177,13 +189,16 @@ impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.common.apply()?;
         if self.input.inputs.is_empty() {
-            bail!("nothing to deduplicate: name INPUT files or folders, or - for standard input");
+            return Err(Usage(
+                "nothing to deduplicate: name INPUT files or folders, or - for standard input",
+            )
+            .into());
         }
         if self.within.is_some() && self.method != Method::Simhash {
-            bail!("--within goes with --method simhash");
+            return Err(Usage("--within goes with --method simhash").into());
         }
         if self.threshold.is_some() && self.method != Method::Minhash {
-            bail!("--threshold goes with --method minhash");
+            return Err(Usage("--threshold goes with --method minhash").into());
         }
         self.check_out()?;
         let documents = Documents::open(&self.input.inputs, &self.input.options())?;
@@ -192,20 +207,14 @@ impl Dedup {
             _ => Path::new("."),
         };
         fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".twindex-dedup-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        let folder = builder
-            .tempdir_in(parent)
-            .with_context(|| format!("{}: cannot create a folder in it", parent.display()))?;
+        let folder = temporary_folder(parent)?;
 
         let report = self.work(documents, folder.path())?;
-        self.put_in_place(folder)?;
+        self.put_in_place(folder, parent)?;
         if self.common.json {
             report::print_json(&report)?;
         } else if !self.common.quiet {
-            self.print(&report);
+            report::print_lines(&self.summary(&report))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -217,23 +226,36 @@ impl Dedup {
             return Ok(());
         }
         ensure!(self.force, "{out}: already exists; choose another folder, or --force to replace it");
-        let ours = self.out.join("clusters.tsv").is_file() && self.out.join("kept.jsonl").is_file();
-        let empty = fs::read_dir(&self.out).is_ok_and(|mut entries| entries.next().is_none());
-        ensure!(
-            ours || empty,
-            "{out}: not made by `twindex dedup`, so --force does not replace it; choose another folder"
-        );
+        let refuse = |why: &str| {
+            bail!("{out}: {why}, so --force does not replace it; choose another folder");
+        };
+        let Ok(entries) = fs::read_dir(&self.out) else { return refuse("not made by `twindex dedup`") };
+        let names: Vec<_> =
+            entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;
+        if let Some(other) = names.iter().find(|name| OUTPUTS.iter().all(|ours| *name != ours)) {
+            return refuse(&format!("`{}` in it was not made by `twindex dedup`", other.display()));
+        }
         Ok(())
     }
 
-    fn put_in_place(&self, folder: tempfile::TempDir) -> anyhow::Result<()> {
+    /// Gives the results their name. Earlier ones step aside first and come back if that fails.
+    fn put_in_place(&self, folder: tempfile::TempDir, parent: &Path) -> anyhow::Result<()> {
         let out = self.out.display();
-        if self.out.symlink_metadata().is_ok() {
-            fs::remove_dir_all(&self.out)
-                .with_context(|| format!("{out}: cannot remove the earlier results"))?;
+        self.check_out()?; // something may have come there meanwhile
+        let aside = temporary_folder(parent)?;
+        let earlier = aside.path().join("earlier");
+        let was_there = self.out.symlink_metadata().is_ok();
+        if was_there {
+            fs::rename(&self.out, &earlier)
+                .with_context(|| format!("{out}: cannot move the earlier results aside"))?;
         }
-        fs::rename(folder.path(), &self.out)
-            .with_context(|| format!("{out}: cannot give the results their name"))?;
+        if let Err(error) = fs::rename(folder.path(), &self.out) {
+            if was_there && fs::rename(&earlier, &self.out).is_err() {
+                let kept = aside.keep().join("earlier");
+                bail!("{out}: cannot be replaced: {error}; the earlier results are at {}", kept.display());
+            }
+            return Err(error).with_context(|| format!("{out}: cannot give the results their name"));
+        }
         let _ = folder.keep(); // it is no longer at its temporary name
         Ok(())
     }
@@ -466,39 +488,44 @@ impl Dedup {
         Ok(written)
     }
 
-    fn print(&self, report: &Report) {
+    fn summary(&self, report: &Report) -> Vec<String> {
         let input = &report.input;
         let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
-        println!(
-            "{}, {} of text, in {:.1} s",
-            counted(input.documents, "document"),
-            report::bytes(input.text_bytes),
-            report.seconds
-        );
-        println!("  identical  {:>11}  copies of another document, byte for byte", count(report.identical));
-        match self.method {
-            Method::Minhash => println!(
+        let mut lines = vec![
+            format!(
+                "{}, {} of text, in {:.1} s",
+                counted(input.documents, "document"),
+                report::bytes(input.text_bytes),
+                report.seconds
+            ),
+            format!(
+                "  identical  {:>11}  copies of another document, byte for byte",
+                count(report.identical)
+            ),
+        ];
+        lines.push(match self.method {
+            Method::Minhash => format!(
                 "  near       {:>11}  pairs with a resemblance of {} or more, counted exactly, copies included",
                 count(report.pairs),
                 self.threshold()
             ),
-            Method::Simhash => println!(
+            Method::Simhash => format!(
                 "  near       {:>11}  pairs whose fingerprints differ in {} bits or fewer",
                 count(report.pairs),
                 self.within.unwrap_or(3)
             ),
-            Method::Exact => println!("  pairs      {:>11}  of identical documents", count(report.pairs)),
-        }
-        println!(
+            Method::Exact => format!("  pairs      {:>11}  of identical documents", count(report.pairs)),
+        });
+        lines.push(format!(
             "  clusters   {:>11}  of two documents or more; the largest has {}",
             count(report.clusters),
             count(report.largest_cluster)
-        );
-        println!(
+        ));
+        lines.push(format!(
             "  removed    {:>11}  documents, {share:.1} %; {} kept",
             count(report.removed),
             count(report.kept)
-        );
+        ));
         let mut remarks = Vec::new();
         if report.chained > 0 {
             remarks.push(format!(
@@ -516,27 +543,11 @@ impl Dedup {
                 self.max_bucket
             ));
         }
-        let skipped = input.skipped_binary + input.skipped_not_utf8;
-        if skipped > 0 {
-            remarks.push(format!(
-                "{} passed over: {} binary, {} not UTF-8",
-                counted(skipped, "file"),
-                count(input.skipped_binary),
-                count(input.skipped_not_utf8)
-            ));
-        }
-        if input.skipped_bad > 0 {
-            remarks.push(format!(
-                "{} skipped, the first: {}",
-                counted(input.skipped_bad, "bad record"),
-                input.first_bad.join("; ")
-            ));
-        }
-        for remark in remarks {
-            println!("  note: {remark}");
-        }
+        remarks.extend(input.remarks());
+        lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
         let index = if self.method == Method::Exact { "" } else { ", index" };
-        println!("{}: pairs.tsv, clusters.tsv, kept.jsonl{index}", self.out.display());
+        lines.push(format!("{}: pairs.tsv, clusters.tsv, kept.jsonl{index}", self.out.display()));
+        lines
     }
 }
 

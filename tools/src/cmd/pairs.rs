@@ -78,7 +78,7 @@ impl Pairs {
                 peak_rss_bytes: report::peak_rss_bytes(),
             })?;
         } else if self.count {
-            println!("{count}");
+            report::print_lines(&[count.to_string()])?;
         } else {
             pairs.sort_unstable();
             print(&pairs).context("cannot write to standard output")?;

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::RawColumn;
 use crate::input::Documents;
-use crate::options::{Common, InputArgs, parse_resemblance};
+use crate::options::{Common, InputArgs, Usage, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
 use crate::sketching::for_each_sketched;
@@ -98,6 +98,9 @@ pub(crate) fn key_number(key: &KeyBuf) -> u64 {
 impl Query {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.common.apply()?;
+        if self.input.inputs.is_empty() && self.fingerprints.is_none() {
+            return Err(Usage("nothing to ask: name INPUT files, or --fingerprints FILE").into());
+        }
         let index = Index::open(&self.index)?;
         let snapshot = index.snapshot();
         if self.within.is_some() && snapshot.params().simhash.is_none() {
@@ -121,9 +124,6 @@ impl Query {
             let totals = self.raw(&snapshot, &queries, self.within.unwrap_or(simhash.within.into()))?;
             (totals, watch.cpu_seconds(), watch.seconds())
         } else {
-            if self.input.inputs.is_empty() {
-                bail!("nothing to ask: name INPUT files, or --fingerprints FILE");
-            }
             let watch = Stopwatch::start();
             let totals = self.documents(&index, &snapshot)?;
             (totals, watch.cpu_seconds(), watch.seconds())
@@ -139,7 +139,7 @@ impl Query {
                 seconds,
             })?;
         } else if self.count {
-            println!("{}", totals.hits);
+            report::print_lines(&[totals.hits.to_string()])?;
         }
         Ok(ExitCode::SUCCESS)
     }

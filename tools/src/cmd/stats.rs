@@ -97,20 +97,25 @@ impl Stats {
             report::print_json(&report)?;
             return Ok(ExitCode::SUCCESS);
         }
-        println!("{}", self.index.display());
-        println!("  documents              {:>15}", count(report.documents));
-        println!("  deleted or replaced    {:>15}", count(report.deleted));
-        println!("  distinct fingerprints  {:>15}", count(report.distinct_fingerprints));
-        println!("  segments               {:>15}", report.segments);
-        println!("  generation             {:>15}", report.generation);
-        println!("  bytes on disk          {:>15}", count(report.bytes_on_disk));
+        let mut lines = vec![format!("{}", self.index.display())];
+        for (what, number) in [
+            ("documents", report.documents),
+            ("deleted or replaced", report.deleted),
+            ("distinct fingerprints", report.distinct_fingerprints),
+            ("segments", report.segments as u64),
+            ("generation", report.generation),
+            ("bytes on disk", report.bytes_on_disk),
+        ] {
+            lines.push(format!("  {what:<22} {:>15}", count(number)));
+        }
         for (section, bytes) in report.bytes.iter().filter(|(_, bytes)| **bytes > 0) {
-            println!("    {section:<20} {:>15}", count(*bytes));
+            lines.push(format!("    {section:<20} {:>15}", count(*bytes)));
         }
-        println!("  parameters");
+        lines.push("  parameters".to_string());
         for (name, value) in snapshot.params().fields() {
-            println!("    {name:<20} {value:>15}");
+            lines.push(format!("    {name:<20} {value:>15}"));
         }
+        report::print_lines(&lines)?;
         Ok(ExitCode::SUCCESS)
     }
 }

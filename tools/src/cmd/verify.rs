@@ -42,33 +42,36 @@ impl Verify {
         let found = self.look(&self.index);
         let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
         let sound = problems.is_empty();
-        if self.common.json {
+        let printed = if self.common.json {
             report::print_json(&Report {
                 sound,
                 problems,
                 notes: found.notes,
                 bytes: found.bytes,
                 seconds: watch.seconds(),
-            })?;
+            })
         } else {
+            let mut lines = Vec::new();
             for problem in &problems {
-                println!("{problem}");
+                lines.push(format!("{problem}"));
             }
             for note in &found.notes {
-                println!("note: {note}");
+                lines.push(format!("note: {note}"));
             }
             if !self.common.quiet {
                 let verdict =
                     if sound { "sound".to_string() } else { counted(problems.len() as u64, "problem") };
-                println!(
+                lines.push(format!(
                     "{}: {verdict}, {} read in {:.1} s",
                     self.index.display(),
                     report::bytes(found.bytes),
                     watch.seconds()
-                );
+                ));
             }
-        }
-        Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            report::print_lines(&lines)
+        };
+        // The verdict counts even if nobody reads the problems to their end.
+        if sound { printed.map(|()| ExitCode::SUCCESS) } else { Ok(ExitCode::FAILURE) }
     }
 
     fn look(&self, path: &Path) -> verify::Findings {

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{anyhow, bail};
 use serde::Serialize;
 
+use crate::report::{count, counted};
 use folder::Contents;
 use jsonl::{Fields, JsonLines};
 use open::{Origin, Reader};
@@ -120,6 +121,26 @@ pub(crate) struct Counts {
     pub(crate) ignored: u64,
     /// The first few bad records, each as `place: reason`.
     pub(crate) first_bad: Vec<String>,
+}
+
+impl Counts {
+    /// What a person should know who reads nothing but the summary.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let passed_over = self.skipped_binary + self.skipped_not_utf8;
+        if passed_over > 0 {
+            remarks.push(format!(
+                "{} passed over: {} binary, {} not UTF-8",
+                counted(passed_over, "file"),
+                count(self.skipped_binary),
+                count(self.skipped_not_utf8)
+            ));
+        }
+        if let Some(first) = self.first_bad.first() {
+            remarks.push(format!("{} skipped, the first: {first}", counted(self.skipped_bad, "bad record")));
+        }
+        remarks
+    }
 }
 
 /// What is wrong with a record, or with a whole input.

@@ -1,0 +1,8 @@
+//! Arbitrary fingerprints and queries: the tables answer as brute force does.
+
+#![no_main]
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| support::fuzzing::answers(data));

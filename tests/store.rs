@@ -1,0 +1,883 @@
+//! What an index promises its users, in sentences: when it is created, who sees what when, who may write, what is
+//! left on disk. And that a failing disk changes none of it: each operation in turn is made to fail, and what is
+//! found afterwards must be the last commit, or the new one if its name was already in place.
+//!
+//! Engines we looked at opened as empty when the file that points to their data was gone, believed a second sync
+//! after a failed first, and left files behind that filled a disk that was full already.
+
+#![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tempfile::TempDir;
+use twindex::sys::lock::{FileLock, LockFailure};
+use twindex::sys::vfs::{ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
+use twindex::sys::{Bytes, RealVfs};
+use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot, Writer};
+
+fn raw() -> Params {
+    Params::builder().u64_keys().simhash(3).build().unwrap()
+}
+
+fn texts() -> Params {
+    Params::builder().words(1).simhash(3).minhash(4, 2).build().unwrap()
+}
+
+fn created(params: Params) -> (TempDir, PathBuf, Index) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let index = Index::create(&path, params).unwrap();
+    (dir, path, index)
+}
+
+fn put(writer: &mut Writer, key: u64, fingerprint: u64) {
+    writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+}
+
+/// All documents of a snapshot, through every way to find them; panics where these disagree.
+fn contents(snapshot: &Snapshot) -> BTreeMap<u64, u64> {
+    let mut found = BTreeMap::new();
+    for (segment, deleted) in snapshot.segments() {
+        assert_eq!(segment.verify(|_| ()).len(), 0);
+        for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
+            let key: u64 = segment.key(ordinal).unwrap().to_string().parse().unwrap();
+            let fingerprint = segment.fingerprint(segment.rank(ordinal).unwrap().unwrap()).unwrap();
+            assert_eq!(found.insert(key, fingerprint), None, "{key} is live twice");
+            let record = snapshot.get(key).unwrap().unwrap();
+            assert_eq!(record.fingerprint, Some(Fingerprint(fingerprint)));
+        }
+    }
+    for (key, fingerprint) in &found {
+        let hits = snapshot.within(Fingerprint(*fingerprint), 0).run().unwrap().hits;
+        assert!(hits.iter().any(|hit| hit.key.to_string() == key.to_string()), "{key} is near itself");
+    }
+    assert_eq!(snapshot.documents(), found.len() as u64);
+    found
+}
+
+fn map<const N: usize>(documents: [(u64, u64); N]) -> BTreeMap<u64, u64> {
+    documents.into()
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn is_segment(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "seg")
+}
+
+#[test]
+fn open_never_creates_an_index() {
+    let dir = tempfile::tempdir().unwrap();
+    for path in [dir.path().join("absent"), dir.path().to_owned()] {
+        assert!(matches!(Index::open(&path), Err(Error::NotAnIndex { .. })), "{path:?}");
+    }
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+fn create_refuses_whatever_is_there() {
+    let (dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 10);
+    writer.commit().unwrap();
+    std::fs::write(dir.path().join("file"), "x").unwrap();
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    for there in [path.clone(), dir.path().join("file"), dir.path().join("empty")] {
+        let refused = Index::create(&there, raw()).unwrap_err();
+        assert!(matches!(refused, Error::AlreadyExists { .. }), "{there:?}: {refused:?}");
+    }
+    #[cfg(unix)]
+    {
+        let dangling = dir.path().join("dangling");
+        std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+        assert!(matches!(Index::create(&dangling, raw()), Err(Error::AlreadyExists { .. })));
+    }
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 10)]));
+    assert!(names(dir.path()).iter().all(|name| !name.starts_with(TEMPORARY_PREFIX)));
+}
+
+#[test]
+fn create_in_a_missing_directory_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = Index::create(dir.path().join("a/b"), raw()).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error:?}");
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+fn the_last_put_of_a_key_counts_within_a_batch_and_across_commits() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 2, 20);
+    put(&mut writer, 1, 10);
+    put(&mut writer, 2, 21);
+    assert_eq!(index.snapshot().documents(), 0, "nothing is visible before the commit");
+    assert_eq!(writer.commit().unwrap(), 2);
+    assert_eq!(contents(&index.snapshot()), map([(1, 10), (2, 21)]));
+    put(&mut writer, 2, 22);
+    put(&mut writer, 3, 30);
+    assert_eq!(writer.commit().unwrap(), 3);
+    assert_eq!(contents(&index.snapshot()), map([(1, 10), (2, 22), (3, 30)]));
+    assert!(index.snapshot().within(Fingerprint(20), 0).run().unwrap().hits.is_empty());
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), contents(&index.snapshot()));
+}
+
+#[test]
+fn a_deleted_key_is_gone_until_it_is_put_again() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    for key in 0..4 {
+        put(&mut writer, key, 100 + key);
+    }
+    writer.commit().unwrap();
+    writer.delete(1).unwrap();
+    writer.delete(1).unwrap();
+    writer.delete(77).unwrap();
+    put(&mut writer, 2, 5);
+    writer.delete(2).unwrap(); // the delete is the last word
+    writer.delete(3).unwrap();
+    put(&mut writer, 3, 6); // the put is
+    writer.commit().unwrap();
+    assert_eq!(contents(&index.snapshot()), map([(0, 100), (3, 6)]));
+    assert_eq!(index.snapshot().get(1).unwrap(), None);
+    put(&mut writer, 1, 9);
+    writer.commit().unwrap();
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(0, 100), (1, 9), (3, 6)]));
+}
+
+#[test]
+fn a_segment_without_a_live_document_is_removed_at_the_commit() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    writer.commit().unwrap();
+    put(&mut writer, 1, 2);
+    writer.commit().unwrap();
+    assert_eq!(index.snapshot().segments().len(), 1);
+    assert!(!names(&path).contains(&"000001.seg".to_owned()), "{:?}", names(&path));
+    writer.delete(1).unwrap();
+    writer.commit().unwrap();
+    assert_eq!((index.snapshot().segments().len(), index.snapshot().documents()), (0, 0));
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]));
+}
+
+#[test]
+fn a_snapshot_does_not_change_and_outlives_the_files_it_reads() {
+    let (dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    put(&mut writer, 2, 2);
+    writer.commit().unwrap();
+    let snapshot = index.snapshot();
+    for round in 0..20 {
+        put(&mut writer, 1, 50 + round);
+        put(&mut writer, 2, 90 + round);
+        writer.commit().unwrap();
+    }
+    assert!(!names(&path).contains(&"000001.seg".to_owned()));
+    assert_eq!(contents(&snapshot), map([(1, 1), (2, 2)]));
+    assert_eq!((snapshot.generation(), index.snapshot().generation()), (2, 22));
+    drop((writer, index));
+    std::fs::remove_dir_all(&path).unwrap();
+    assert_eq!(contents(&snapshot), map([(1, 1), (2, 2)]));
+    drop(dir);
+}
+
+#[test]
+fn a_second_handle_sees_commits_when_it_refreshes() {
+    let (_dir, path, index) = created(raw());
+    let other = Index::open(&path).unwrap();
+    assert!(!other.refresh().unwrap());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    writer.commit().unwrap();
+    assert_eq!(contents(&other.snapshot()), map([]));
+    assert!(other.refresh().unwrap());
+    assert_eq!(contents(&other.snapshot()), map([(1, 1)]));
+    assert!(!other.refresh().unwrap());
+    // A writer goes on from what others have committed, seen or not.
+    put(&mut writer, 2, 2);
+    writer.commit().unwrap();
+    drop(writer);
+    let mut writer = other.writer().unwrap();
+    put(&mut writer, 3, 3);
+    writer.commit().unwrap();
+    assert_eq!(contents(&other.snapshot()), map([(1, 1), (2, 2), (3, 3)]));
+}
+
+#[test]
+fn another_index_in_the_same_place_is_not_taken_for_the_old_one() {
+    let (_dir, path, index) = created(raw());
+    std::fs::remove_dir_all(&path).unwrap();
+    Index::create(&path, raw()).unwrap();
+    assert!(matches!(index.refresh(), Err(Error::NotAnIndex { .. })));
+    assert!(matches!(index.writer(), Err(Error::NotAnIndex { .. })));
+}
+
+#[test]
+fn there_is_one_writer_at_a_time_and_the_lock_goes_with_it() {
+    let (_dir, path, index) = created(raw());
+    let writer = index.writer().unwrap();
+    let error = index.writer().unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error:?}");
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    assert!(matches!(Index::open(&path).unwrap().writer(), Err(Error::Locked { .. })));
+    drop(writer);
+    drop(index.writer().unwrap());
+    Index::open(&path).unwrap().writer().unwrap();
+}
+
+/// Set for the process that [`a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock`] starts.
+const CHILD: &str = "TWINDEX_TEST_CHILD";
+
+#[test]
+fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let index = Index::open(path).unwrap();
+        match index.writer() {
+            Err(Error::Locked { .. }) => println!("child: locked"),
+            Ok(mut writer) => {
+                writer.set_memory(1);
+                put(&mut writer, 9, 9);
+                println!("child: writing");
+                std::process::abort(); // no destructor runs
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        return;
+    }
+    let (_dir, path, index) = created(raw());
+    let child = || {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture"])
+            .arg("a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock")
+            .env(CHILD, &path)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let writer = index.writer().unwrap();
+    let said = child();
+    assert!(said.contains("child: locked"), "{said}");
+    drop(writer);
+    let said = child();
+    assert!(said.contains("child: writing"), "{said}");
+    assert!(names(&path).contains(&"000001.seg".to_owned()), "the child left a segment behind");
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]));
+    let mut writer = index.writer().unwrap();
+    assert!(!names(&path).contains(&"000001.seg".to_owned()), "the next writer sweeps it");
+    put(&mut writer, 1, 1);
+    writer.commit().unwrap();
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
+}
+
+#[test]
+fn a_writer_whose_lock_file_was_taken_away_cannot_commit() {
+    let (_dir, path, index) = created(raw());
+    let mut first = index.writer().unwrap();
+    put(&mut first, 1, 1);
+    std::fs::remove_file(path.join("LOCK")).unwrap();
+    let mut second = index.writer().unwrap();
+    assert!(matches!(first.commit(), Err(Error::Locked { .. })));
+    assert!(matches!(first.commit(), Err(Error::Poisoned { .. })));
+    put(&mut second, 2, 2);
+    second.commit().unwrap();
+    drop(first);
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(2, 2)]));
+}
+
+#[test]
+fn a_dropped_batch_leaves_no_files() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    writer.commit().unwrap();
+    let before = names(&path);
+    writer.set_memory(64);
+    for key in 0..100 {
+        put(&mut writer, key, key);
+    }
+    writer.delete(1).unwrap();
+    assert!(names(&path).len() > before.len() + 5, "flushed to several segments");
+    drop(writer);
+    assert_eq!(names(&path), before);
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
+    assert_eq!(contents(&index.snapshot()), map([(1, 1)]));
+}
+
+#[test]
+fn a_batch_over_the_memory_becomes_several_segments_and_one_commit() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_memory(400);
+    let mut expected = BTreeMap::new();
+    for i in 0..300_u64 {
+        let key = i * 7 % 90; // each key comes three or four times, mostly in different segments
+        if i % 11 == 5 {
+            writer.delete(key).unwrap();
+            expected.remove(&key);
+        } else {
+            put(&mut writer, key, i);
+            expected.insert(key, i);
+        }
+        assert_eq!(index.snapshot().documents(), 0);
+    }
+    assert_eq!(writer.commit().unwrap(), 2);
+    assert!(index.snapshot().segments().len() > 1);
+    assert_eq!(contents(&index.snapshot()), expected);
+    drop(writer);
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), expected);
+}
+
+#[test]
+fn many_segments_answer_as_one() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    for key in 0..120 {
+        put(&mut writer, key, key << 3);
+        writer.commit().unwrap();
+    }
+    let snapshot = Index::open(&path).unwrap().snapshot();
+    assert_eq!(snapshot.segments().len(), 120);
+    assert_eq!(contents(&snapshot), (0..120).map(|key| (key, key << 3)).collect());
+    let hits = snapshot.within(Fingerprint(0), 1).run().unwrap();
+    assert_eq!(hits.hits.len(), 8, "0, 1, 2, 4, 8, 16, 32 and 64");
+    let limited = snapshot.within(Fingerprint(0), 1).limit(3).run().unwrap();
+    assert_eq!((limited.hits.len(), limited.left_out), (3, 5));
+    assert_eq!(limited.hits, hits.hits[..3]);
+}
+
+#[test]
+fn keys_of_the_other_kind_are_refused_and_the_batch_goes_on() {
+    let (_dir, _path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    assert!(matches!(writer.put_fingerprint("seven", Fingerprint(1)), Err(Error::Invalid(_))));
+    assert!(matches!(writer.delete("seven"), Err(Error::Invalid(_))));
+    assert!(matches!(index.snapshot().get("seven"), Err(Error::Invalid(_))));
+    put(&mut writer, 7, 7);
+    writer.commit().unwrap();
+    assert_eq!(contents(&index.snapshot()), map([(7, 7)]));
+
+    let (_dir, _path, index) = created(texts());
+    let sketch = index.sketcher().sketch("a b c");
+    let mut writer = index.writer().unwrap();
+    assert!(matches!(writer.put(7, &sketch), Err(Error::Invalid(_))));
+    assert!(matches!(writer.put("", &sketch), Err(Error::Invalid(_))));
+    assert!(matches!(writer.put("x".repeat(65_536).as_str(), &sketch), Err(Error::Limit { .. })));
+    assert!(matches!(writer.put_fingerprint("x", Fingerprint(1)), Err(Error::Invalid(_))));
+    writer.put("x".repeat(65_535).as_str(), &sketch).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(index.snapshot().documents(), 1);
+}
+
+#[test]
+fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
+    let (_dir, _path, index) = created(texts());
+    let other = Params::builder().words(2).simhash(3).minhash(4, 2).build().unwrap();
+    let sketch = twindex::Sketcher::new(&other).sketch("a b c");
+    let mut writer = index.writer().unwrap();
+    assert!(matches!(writer.put("a", &sketch), Err(Error::ParamsMismatch { .. })));
+    let snapshot = index.snapshot();
+    assert!(matches!(snapshot.near(&sketch).run(), Err(Error::ParamsMismatch { .. })));
+    assert!(matches!(snapshot.resembling(&sketch, 0.5), Err(Error::ParamsMismatch { .. })));
+    writer.put("a", &index.sketcher().sketch("a b c")).unwrap();
+    writer.commit().unwrap();
+    assert!(matches!(index.snapshot().within(Fingerprint(0), 11).run(), Err(Error::Invalid(_))));
+}
+
+#[test]
+fn an_empty_text_is_kept_under_its_key_and_near_nothing() {
+    let (_dir, path, index) = created(texts());
+    let (empty, other) = (index.sketcher().sketch(" -- "), index.sketcher().sketch(""));
+    let mut writer = index.writer().unwrap();
+    writer.put("empty", &empty).unwrap();
+    writer.put("also", &other).unwrap();
+    writer.put("full", &index.sketcher().sketch("one two three")).unwrap();
+    writer.commit().unwrap();
+    let snapshot = Index::open(&path).unwrap().snapshot();
+    assert_eq!(snapshot.documents(), 3);
+    assert!(snapshot.get("empty").unwrap().unwrap().fingerprint.is_none());
+    assert!(snapshot.near(&empty).run().unwrap().hits.is_empty());
+    assert!(snapshot.within(Fingerprint(0), 10).run().unwrap().hits.is_empty());
+}
+
+#[test]
+fn a_commit_without_changes_writes_nothing() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    assert_eq!(writer.commit().unwrap(), 1);
+    put(&mut writer, 1, 1);
+    assert_eq!(writer.commit().unwrap(), 2);
+    let modified = || -> Vec<_> {
+        let files = names(&path).into_iter();
+        files.map(|name| (std::fs::metadata(path.join(&name)).unwrap().modified().unwrap(), name)).collect()
+    };
+    let before = modified();
+    assert_eq!(writer.commit().unwrap(), 2);
+    writer.delete(99).unwrap();
+    assert_eq!(writer.commit().unwrap(), 2);
+    assert_eq!(modified(), before);
+}
+
+#[test]
+fn the_same_commits_give_the_same_segments_to_the_byte() {
+    let files = || {
+        let (dir, path, index) = created(raw());
+        let mut writer = index.writer().unwrap();
+        for batch in 0..3 {
+            for key in 0..50 {
+                put(&mut writer, key + batch * 20, key * key);
+            }
+            writer.commit().unwrap();
+        }
+        let segments = names(&path).into_iter().filter(|name| is_segment(name));
+        let files: Vec<_> = segments.map(|name| std::fs::read(path.join(&name)).unwrap()).collect();
+        drop(dir);
+        files
+    };
+    let first = files();
+    assert_eq!(first.len(), 3);
+    assert_eq!(first, files());
+}
+
+#[test]
+fn old_manifests_are_swept_and_files_of_others_are_left_alone() {
+    let (_dir, path, index) = created(raw());
+    let others = [
+        ".DS_Store",
+        "._000001.seg",
+        "notes.txt",
+        "7.seg",
+        "MANIFEST-1",
+        "MANIFEST-000001.bak",
+        "000009.seg.part",
+    ];
+    for name in others {
+        std::fs::write(path.join(name), "not ours").unwrap();
+    }
+    let left_behind =
+        ["MANIFEST-000077", "MANIFEST-18446744073709551615", "000099.seg", &format!("{TEMPORARY_PREFIX}x")];
+    for name in left_behind {
+        std::fs::write(path.join(name), "of a writer that crashed").unwrap();
+    }
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]));
+    let mut writer = index.writer().unwrap();
+    for key in 0..5 {
+        put(&mut writer, key, key);
+        writer.commit().unwrap();
+    }
+    let names = names(&path);
+    for name in others {
+        assert_eq!(std::fs::read(path.join(name)).unwrap(), b"not ours", "{name}");
+    }
+    for name in left_behind {
+        assert!(!names.iter().any(|found| found == name), "{name}");
+    }
+    let manifests: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| name.starts_with("MANIFEST-00000")).collect();
+    assert_eq!(manifests, ["MANIFEST-000001.bak", "MANIFEST-000005", "MANIFEST-000006"]);
+    assert_eq!(Index::open(&path).unwrap().snapshot().documents(), 5);
+}
+
+#[cfg(unix)]
+#[test]
+fn something_else_in_place_of_a_file_is_an_error_at_once() {
+    use std::os::unix::fs::symlink;
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    writer.commit().unwrap();
+    drop(writer);
+    for name in ["000001.seg", "MANIFEST-000002", "CURRENT"] {
+        let (file, aside) = (path.join(name), path.join("aside"));
+        std::fs::rename(&file, &aside).unwrap();
+        let refused = |what: &str| {
+            let error = Index::open(&path).unwrap_err();
+            assert!(
+                matches!(error, Error::Io { .. } | Error::Corrupt { .. }),
+                "{what} for {name}: {error:?}"
+            );
+            assert!(error.to_string().contains(name), "{what} for {name}: {error}");
+        };
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        refused("a FIFO");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        refused("a directory");
+        std::fs::remove_dir(&file).unwrap();
+        symlink(&file, &file).unwrap();
+        refused("a loop of links");
+        std::fs::remove_file(&file).unwrap();
+        symlink("/dev/zero", &file).unwrap();
+        refused("a device");
+        std::fs::remove_file(&file).unwrap();
+        let sparse = std::fs::File::create(&file).unwrap();
+        if sparse.set_len(1 << 42).is_ok() {
+            refused("a hole of 4 TiB");
+        }
+        std::fs::remove_file(&file).unwrap();
+        std::fs::rename(&aside, &file).unwrap();
+    }
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_index_that_cannot_be_written_can_be_opened_and_queried() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    writer.commit().unwrap();
+    drop((writer, index));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o555)).unwrap();
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    // Permissions do not stop every user, so also with a file system on which all that changes it fails.
+    let faults = Faults::default();
+    faults.read_only.store(true, Ordering::Relaxed);
+    let index = Index::open_with(Arc::new(FaultyVfs(Arc::new(faults))), &path).unwrap();
+    assert!(!index.refresh().unwrap());
+    assert_eq!(contents(&index.snapshot()), map([(1, 1)]));
+    assert!(matches!(index.writer(), Err(Error::Io { .. })));
+}
+
+// A disk that fails.
+
+/// Which operation fails, and what has been done.
+#[derive(Debug, Default)]
+struct Faults {
+    /// Operations so far.
+    count: AtomicUsize,
+    /// The operation that fails, from 1; none if 0.
+    fails_at: usize,
+    /// All from that one on fail.
+    for_ever: bool,
+    /// It is done all the same, and only reported as failed.
+    done_anyway: bool,
+    full: bool,
+    /// Everything that would change something fails.
+    read_only: AtomicBool,
+    /// The operation that failed first.
+    failed: Mutex<Option<String>>,
+    /// Set when `CURRENT` has been replaced.
+    current_replaced: AtomicBool,
+}
+
+impl Faults {
+    /// Does `operation`, unless it is its turn to fail.
+    fn attempt<T>(
+        &self,
+        name: &str,
+        writes: bool,
+        operation: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let turn = self.fails_at > 0 && (number == self.fails_at || self.for_ever && number > self.fails_at);
+        if writes && self.read_only.load(Ordering::Relaxed) {
+            return Err(io::Error::from_raw_os_error(30)); // EROFS
+        }
+        if !turn {
+            return operation();
+        }
+        self.failed.lock().unwrap().get_or_insert_with(|| format!("{number}: {name}"));
+        if self.done_anyway {
+            operation()?;
+        }
+        Err(io::Error::from_raw_os_error(if self.full { 28 } else { 5 })) // ENOSPC, EIO
+    }
+}
+
+#[derive(Clone, Debug)]
+struct FaultyVfs(Arc<Faults>);
+
+impl Vfs for FaultyVfs {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.attempt("create_dir", true, || RealVfs.create_dir(path))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.0.attempt("exists", false, || RealVfs.exists(path))
+    }
+
+    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
+        let file = self.0.attempt("create_temporary", true, || RealVfs.create_temporary(dir))?;
+        Ok(Box::new(FaultyTemporary { file, faults: Arc::clone(&self.0) }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        let file = self.0.attempt("open", false, || RealVfs.open(path))?;
+        Ok(Box::new(FaultyFile { file, faults: Arc::clone(&self.0) }))
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        self.0.attempt("sync_dir", true, || Ok(())) // what is synced cannot be seen here, and costs time
+    }
+
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.attempt("rename_dir", true, || RealVfs.rename_dir(from, to))
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.attempt("remove_dir", true, || RealVfs.remove_dir(path))
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.0.attempt("unlink", true, || RealVfs.unlink(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.0.attempt("list", false, || RealVfs.list(dir))
+    }
+
+    fn lock(&self, path: &Path) -> std::result::Result<FileLock, LockFailure> {
+        self.0.attempt("lock", true, || Ok(())).map_err(LockFailure::Io)?;
+        RealVfs.lock(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyTemporary {
+    file: Box<dyn TemporaryFile>,
+    faults: Arc<Faults>,
+}
+
+impl TemporaryFile for FaultyTemporary {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let file = &mut self.file;
+        // A full disk takes a part.
+        let some = if self.faults.done_anyway { &bytes[..bytes.len() / 2] } else { bytes };
+        let number = self.faults.count.load(Ordering::Relaxed) + 1;
+        let bytes = if number == self.faults.fails_at { some } else { bytes };
+        self.faults.attempt("append", true, || file.append(bytes))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.faults.attempt("sync", true, || Ok(()))
+    }
+
+    fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()> {
+        let Self { file, faults } = *self;
+        let name = format!("publish {}", path.file_name().unwrap().display());
+        faults.clone().attempt(&name, true, || {
+            file.publish(path, replace)?;
+            if path.ends_with("CURRENT") {
+                faults.current_replaced.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    file: Box<dyn ReadFile>,
+    faults: Arc<Faults>,
+}
+
+impl ReadFile for FaultyFile {
+    fn len(&self) -> io::Result<u64> {
+        self.faults.attempt("len", false, || self.file.len())
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.faults.attempt("read", false, || self.file.read_exact_at(buffer, offset))
+    }
+
+    fn map(&self, len: usize) -> io::Result<Bytes> {
+        self.faults.attempt("map", false, || self.file.map(len))
+    }
+}
+
+/// The ways in which an operation fails.
+fn ways() -> impl Iterator<Item = Faults> {
+    [(false, false, false), (true, false, false), (false, true, false), (true, false, true)]
+        .into_iter()
+        .map(|(full, done_anyway, for_ever)| Faults { for_ever, done_anyway, full, ..Faults::default() })
+}
+
+/// Two committed segments, so that a batch can replace, delete and drop.
+fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {
+    let (dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    put(&mut writer, 2, 2);
+    writer.commit().unwrap();
+    put(&mut writer, 3, 3);
+    writer.commit().unwrap();
+    drop(writer);
+    (dir, path, map([(1, 1), (2, 2), (3, 3)]))
+}
+
+/// Opens, becomes the writer, and commits a batch that is flushed several times.
+fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) -> Result<()> {
+    let index = Index::open_with(Arc::new(vfs), path)?;
+    let writer = index.writer()?;
+    let (_, writer) = writer_out.insert((index, writer));
+    writer.set_memory(40);
+    writer.put_fingerprint(3, Fingerprint(33))?;
+    for key in 10..15 {
+        writer.put_fingerprint(key, Fingerprint(key))?;
+    }
+    writer.delete(2)?;
+    writer.put_fingerprint(10, Fingerprint(99))?;
+    writer.commit()?;
+    Ok(())
+}
+
+#[test]
+fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
+    let after = map([(1, 1), (3, 33), (10, 99), (11, 11), (12, 12), (13, 13), (14, 14)]);
+    let (mut points, mut kinds, mut new) = (0, BTreeMap::new(), 0);
+    for way in 0..ways().count() {
+        for fails_at in 1.. {
+            let (_dir, path, before) = before();
+            let faults = Arc::new(Faults { fails_at, ..ways().nth(way).unwrap() });
+            let mut writer = None;
+            let done = batch(FaultyVfs(Arc::clone(&faults)), &path, &mut writer);
+            let Some(failed) = faults.failed.lock().unwrap().clone() else {
+                done.unwrap();
+                assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), after);
+                break; // there is no operation of this number
+            };
+            points += 1;
+            let kind = failed.split(' ').nth(1).unwrap().to_owned();
+            *kinds.entry(kind).or_insert(0) += 1;
+            let case = format!("{failed}, way {way}: {done:?}");
+
+            let found = contents(&Index::open(&path).unwrap().snapshot());
+            if done.is_ok() {
+                assert_eq!(found, after, "{case}"); // only cleaning up failed
+            } else if faults.current_replaced.load(Ordering::Relaxed) {
+                assert_eq!(found, after, "{case}");
+                new += 1;
+            } else {
+                assert_eq!(found, before, "{case}");
+            }
+            if let Some((index, mut writer)) = writer
+                && done.is_err()
+            {
+                assert!(matches!(writer.commit(), Err(Error::Poisoned { .. })), "{case}");
+                let put = writer.put_fingerprint(1, Fingerprint(0));
+                assert!(matches!(put, Err(Error::Poisoned { .. })), "{case}");
+                assert!(matches!(writer.delete(1), Err(Error::Poisoned { .. })), "{case}");
+                assert_eq!(contents(&index.snapshot()), before, "{case}: readers go on");
+            }
+            assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), found, "{case}: after the drop");
+
+            // The next writer cleans up and the same batch goes through.
+            let mut writer = None;
+            batch(FaultyVfs(Arc::new(Faults::default())), &path, &mut writer).unwrap();
+            drop(writer);
+            let index = Index::open(&path).unwrap();
+            assert_eq!(contents(&index.snapshot()), after, "{case}: again");
+            let ours: Vec<String> = names(&path);
+            let segments = ours.iter().filter(|name| is_segment(name)).count();
+            assert!(!ours.iter().any(|name| name.starts_with(TEMPORARY_PREFIX)), "{case}: {ours:?}");
+            assert_eq!(segments, index.snapshot().segments().len(), "{case}: {ours:?}");
+            assert_eq!(ours.len(), segments + 4, "CURRENT, LOCK, two manifests: {case}: {ours:?}");
+        }
+    }
+    println!("{points} fault points: {kinds:?}; the new state stood after {new}");
+    assert!(points > 200 && new > 0, "{points} {new}");
+    for kind in
+        ["create_temporary", "append", "sync", "publish", "sync_dir", "unlink", "open", "map", "read", "list"]
+    {
+        assert!(kinds.contains_key(kind), "{kind}: {kinds:?}");
+    }
+}
+
+#[test]
+fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
+    let mut points = 0;
+    for way in 0..ways().count() {
+        for fails_at in 1.. {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("index");
+            let faults = Arc::new(Faults { fails_at, ..ways().nth(way).unwrap() });
+            let done = Index::create_with(Arc::new(FaultyVfs(Arc::clone(&faults))), &path, raw());
+            let Some(failed) = faults.failed.lock().unwrap().clone() else {
+                done.unwrap();
+                break;
+            };
+            points += 1;
+            let case = format!("{failed}, way {way}: {done:?}");
+            if path.exists() {
+                assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]), "{case}");
+                assert!(names(&path).contains(&"CURRENT".to_owned()), "{case}");
+            } else {
+                assert!(done.is_err(), "{case}");
+                Index::create(&path, raw()).unwrap();
+            }
+            // A temporary directory can only stay where removing it failed too.
+            if !faults.for_ever {
+                assert_eq!(names(dir.path()), ["index"], "{case}");
+            }
+        }
+    }
+    println!("{points} fault points");
+    assert!(points > 40, "{points}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_really_full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
+    struct Mounted(PathBuf);
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(&self.0).output();
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+        .arg(dir.path())
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mount {
+        println!("skipped: no small file system can be mounted here");
+        return;
+    }
+    let mounted = Mounted(dir.path().to_owned());
+    let path = mounted.0.join("index");
+    let index = Index::create(&path, raw()).unwrap();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    writer.commit().unwrap();
+    let before = names(&path);
+    let mut failures = 0;
+    for round in 0..3 {
+        // Far more than fits, in one segment or in several.
+        writer.set_memory(if round == 1 { 1 << 16 } else { usize::MAX });
+        let put_all = (2..40_000).try_for_each(|key| writer.put_fingerprint(key, Fingerprint(key * key)));
+        let error = put_all.and_then(|()| writer.commit().map(drop)).unwrap_err();
+        assert!(matches!(&error, Error::Io { source, .. } if source.raw_os_error() == Some(28)), "{error:?}");
+        assert!(matches!(writer.commit(), Err(Error::Poisoned { .. })));
+        failures += 1;
+        drop(writer);
+        assert_eq!(names(&path), before, "round {round}");
+        assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
+        writer = index.writer().unwrap();
+    }
+    put(&mut writer, 2, 2);
+    writer.commit().unwrap();
+    drop(writer);
+    assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1), (2, 2)]));
+    println!("{failures} batches found the disk full");
+    drop(index);
+}
