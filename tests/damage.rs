@@ -1,15 +1,16 @@
 //! Bytes that are not what was written must never pass for what was.
 //!
-//! Of the engines we looked at, most answered differently, without a word, from some copy of their files with a
-//! flipped bit or a cut end, and some crashed. Here the same is done to ours, exhaustively on small files: every
-//! bit flipped, every length cut to, pages and files swapped. What opens is asked everything, and must give the
-//! answers of the sound file or a typed error.
+//! Of the engines we looked at, most answered differently, without a word, from some copy of their files with
+//! a flipped bit or a cut end, and some crashed. Here the same is done to ours, exhaustively on small files:
+//! every bit flipped, every length cut to, pages and files swapped. What opens is asked everything, and must
+//! give the answers of the sound file or a typed error.
 //!
-//! The second half does the same *above* the checksums: after each flip all checksums are made to fit again. Then
-//! nothing is promised of the answers, but nothing may panic, reach outside, or take memory or time out of
-//! proportion, and `verify` must report each flip.
+//! The second half does the same *above* the checksums: after each flip all checksums are made to fit again.
+//! Then nothing is promised of the answers, but nothing may panic, reach outside, or take memory or time out
+//! of proportion, and `verify` must report each flip.
 //!
-//! By default larger files have one bit in each byte flipped; `scripts/damage` runs with `TWINDEX_DAMAGE=all`.
+//! By default larger files have one bit in each byte flipped; `scripts/damage` runs with
+//! `TWINDEX_DAMAGE=all`.
 
 #![allow(clippy::disallowed_methods, reason = "damages files behind the index's back")]
 
@@ -26,14 +27,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use twindex::format::checksum::PAGE;
+use twindex::format::contents::Kind;
 use twindex::format::header::HEADER_BYTES;
-use twindex::segment::Segment;
-use twindex::{Error, Fingerprint, Index, Params, Result, Sketch};
+use twindex::segment::records::Kept;
+use twindex::segment::{Records, Segment};
+use twindex::{Error, Fingerprint, Index, Key, Params, Result, Sketch};
 
 use support::memory::MemoryVfs;
-use support::{Compared, Questions, Sample, Seals, bytes_of, compare, place, records, samples};
+use support::{Compared, Questions, Random, Sample, Seals, bytes_of, compare, place, records, samples};
 
-/// Remembers the largest allocation of each thread, so that a lying length is seen even where memory is plenty.
+/// Remembers the largest allocation of each thread, so that a lying length is seen even where memory is
+/// plenty.
 struct Watching;
 
 thread_local! {
@@ -41,8 +45,8 @@ thread_local! {
 }
 
 #[allow(unsafe_code, reason = "an allocator is unsafe by its signature; this one hands everything on")]
-// SAFETY: every call goes to `System` unchanged, so its contract is kept; the thread-local is a constant-initialized
-// `Cell` without a destructor, so touching it allocates nothing.
+// SAFETY: every call goes to `System` unchanged, so its contract is kept; the thread-local is a
+// constant-initialized `Cell` without a destructor, so touching it allocates nothing.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
@@ -82,8 +86,8 @@ enum Outcome {
 
 type Counts = BTreeMap<Outcome, usize>;
 
-/// Runs all cases on all processors, each under watch, and counts outcomes; panics with the first few that are not
-/// allowed.
+/// Runs all cases on all processors, each under watch, and counts outcomes; panics with the first few that
+/// are not allowed.
 fn run(
     name: &str,
     cases: usize,
@@ -323,7 +327,8 @@ fn a_lie_in_one_of_several_pages_is_reported_too() {
     assert!(counts[&Outcome::LieReported] > 100, "{counts:?}");
 }
 
-/// Features that a reader may ignore: the only fields of a segment that can change without a change of meaning.
+/// Features that a reader may ignore: the only fields of a segment that can change without a change of
+/// meaning.
 const COMPATIBLE_FEATURES: Range<usize> = 16..24;
 
 /// Flips a bit and makes all checksums fit.
@@ -517,7 +522,8 @@ fn a_missing_file_is_an_error_that_names_it_and_never_an_empty_index() {
 fn files_of_another_index_or_another_generation_are_refused() {
     let (mine, theirs) = (SoundIndex::new(), SoundIndex::new());
     let paths = mine.files.paths();
-    // Segments are canonical, so those of two indexes with the same records are the same file; manifests are not.
+    // Segments are canonical, so those of two indexes with the same records are the same file; manifests are
+    // not.
     assert_eq!(
         mine.files.get(&mine.path().join("000001.seg")),
         theirs.files.get(&theirs.path().join("000001.seg"))
@@ -557,4 +563,36 @@ fn an_index_moved_or_copied_is_the_same_index() {
     let index = Index::open(Path::new(&moved)).unwrap();
     let found: Vec<String> = sound.ask(&index).into_iter().map(Result::unwrap).collect();
     assert_eq!(found, sound.answers);
+}
+
+#[test]
+fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
+    // Every other bucket of table 1 claims all rows. Each claim is in range, so only their sum gives them away;
+    // the fingerprints are chosen so that probes meet no bucket between, whose start lies behind its end.
+    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let mut records = Records::new(&params);
+    let buckets = twindex::tables::prefix_bits(3000);
+    let mut random = Random(5);
+    let mut next = || random.next() & !(1 << (64 - buckets)) & !(0xFFFF << 32);
+    for key in 0..3000 {
+        let kept = Kept { fingerprint: next(), features: &[], signature: &[] };
+        records.push(Key::U64(key), Some(kept)).unwrap();
+    }
+    let sound = bytes_of(&records);
+    let segment = Segment::from_bytes(sound.clone(), place()).unwrap();
+    let table = segment.sections().iter().find(|section| section.kind == Kind::Table).unwrap();
+    assert_eq!(table.rows, 3000);
+    let mut lying = sound.clone();
+    for entry in 0..=1_usize << buckets {
+        let row = if entry % 2 == 0 { 0 } else { table.rows as u32 };
+        let at = table.offset as usize + entry * 4;
+        lying[at..at + 4].copy_from_slice(&row.to_le_bytes());
+    }
+    Seals::of(&sound).reseal(&mut lying, true);
+    let lying = Segment::from_bytes(lying, place()).unwrap();
+    assert!(!lying.verify(|_| ()).is_empty());
+    for _ in 0..20 {
+        let error = lying.within(next(), 3, |_| ()).unwrap_err();
+        assert!(error.to_string().contains("buckets that overlap"), "{error}");
+    }
 }

@@ -1,6 +1,6 @@
-//! What fuzzing found once, on every compiler for ever: each file in `fuzz/regressions/<target>/` is given to its
-//! target again. As a target that is never run proves nothing, each also gets the inputs that fuzzing starts from,
-//! and some random ones.
+//! What fuzzing found once, on every compiler for ever: each file in `fuzz/regressions/<target>/` is given to
+//! its target again. As a target that is never run proves nothing, each also gets the inputs that fuzzing
+//! starts from, and some random ones.
 
 #![allow(clippy::disallowed_methods, reason = "reads inputs, not an index")]
 

@@ -1,9 +1,9 @@
-//! What an index promises its users, in sentences: when it is created, who sees what when, who may write, what is
-//! left on disk. And that a failing disk changes none of it: each operation in turn is made to fail, and what is
-//! found afterwards must be the last commit, or the new one if its name was already in place.
+//! What an index promises its users, in sentences: when it is created, who sees what when, who may write,
+//! what is left on disk. And that a failing disk changes none of it: each operation in turn is made to fail,
+//! and what is found afterwards must be the last commit, or the new one if its name was already in place.
 //!
-//! Engines we looked at opened as empty when the file that points to their data was gone, believed a second sync
-//! after a failed first, and left files behind that filled a disk that was full already.
+//! Engines we looked at opened as empty when the file that points to their data was gone, believed a second
+//! sync after a failed first, and left files behind that filled a disk that was full already.
 
 #![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
 
@@ -242,7 +242,8 @@ fn there_is_one_writer_at_a_time_and_the_lock_goes_with_it() {
     Index::open(&path).unwrap().writer().unwrap();
 }
 
-/// Set for the process that [`a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock`] starts.
+/// Set for the process that [`a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock`]
+/// starts.
 const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 #[test]

@@ -16,12 +16,12 @@ use zerocopy::little_endian::{U16, U32};
 
 use super::build::filter_value;
 use super::open::{Fingerprints, Segment};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::contents::Section;
 use crate::format::postings::{self, Posting};
+use crate::format::ranks;
 use crate::format::table::Directory;
-use crate::format::wire::Fault;
-use crate::format::{ranks, wire};
+use crate::format::wire::{self, Fault};
 use crate::kernel;
 use crate::tables::{BLOCK_BITS, TABLES, block, masks, radii};
 
@@ -188,7 +188,7 @@ impl<'a> Probe<'a> {
     #[inline(always)]
     fn probe(&self, table: usize, prefix: u16, distance: u32, hit: &mut impl FnMut(Near)) -> Result<()> {
         if table == 0 {
-            return self.scan_complete(prefix, 0, prefix, hit);
+            return self.scan_complete(prefix, 0, prefix, hit).map(drop);
         }
         let section = &self.fingerprints.filters[table - 1];
         let layout = &self.fingerprints.filter;
@@ -197,7 +197,7 @@ impl<'a> Probe<'a> {
         let query = block(self.query, 0);
         // A prefix further away than the radius allows leaves nothing to spend; that happens only to short ones.
         let Some(left) = self.within.checked_sub(distance) else { return Ok(()) };
-        let (mut from, mut scanned) = (0, None);
+        let (mut from, mut scanned, mut rows_scanned) = (0, None, 0);
         while let Some(place) = kernel::find(pointers, from, query.into(), left) {
             from = place + 1;
             let pointer = pointers[place].get();
@@ -215,13 +215,17 @@ impl<'a> Probe<'a> {
                 }
             }
             scanned = Some(bucket);
-            self.scan_complete(bucket, table, prefix, hit)?;
+            rows_scanned += self.scan_complete(bucket, table, prefix, hit)?;
+            if rows_scanned > self.fingerprints.distinct {
+                // Buckets that overlap would make a probe take time in the square of the file's size.
+                return Err(self.overlap(bucket));
+            }
         }
         Ok(())
     }
 
     /// Reports what is near in the bucket `bucket` of table 1, as far as table `table` with prefix `prefix` is the
-    /// first to find it.
+    /// first to find it. Returns the rows of the bucket.
     #[inline(always)]
     fn scan_complete(
         &self,
@@ -229,11 +233,11 @@ impl<'a> Probe<'a> {
         table: usize,
         prefix: u16,
         hit: &mut impl FnMut(Near),
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let (section, layout) = (&self.fingerprints.table, &self.fingerprints.complete);
         let rows = self.segment.bucket(section, layout.directory, bucket)?;
         let spent = if layout.has_first() { 0 } else { (bucket ^ block(self.query, 0)).count_ones() };
-        let Some(left) = self.within.checked_sub(spent) else { return Ok(()) };
+        let Some(left) = self.within.checked_sub(spent) else { return Ok(0) };
         let middles: &[U32] = self.segment.column(section, layout.middle(&rows))?;
         let mut from = 0;
         while let Some(place) = kernel::find(middles, from, (self.query >> 16) as u32, left) {
@@ -256,7 +260,15 @@ impl<'a> Probe<'a> {
                 hit(Near { rank: at.start as u32, fingerprint, distance });
             }
         }
-        Ok(())
+        Ok(rows.end - rows.start)
+    }
+
+    #[cold]
+    fn overlap(&self, bucket: u16) -> Error {
+        let layout = &self.fingerprints.complete;
+        let expected = format!("buckets of {} rows in all", self.fingerprints.distinct);
+        let fault = Fault::new(layout.directory.range(bucket).start, expected, "buckets that overlap");
+        self.segment.corrupt_at(&self.fingerprints.table, fault)
     }
 
     /// True where table `table` finds a fingerprint that differs from the query in these bits.

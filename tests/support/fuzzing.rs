@@ -56,8 +56,8 @@ pub fn segment(data: &[u8]) {
     }
 }
 
-/// Applies patches of four bytes to `file`: a place (2 bytes), a way (2 bits) and a value, of which the last may be
-/// repeated over the 8 bytes that follow, so that a whole field can be filled.
+/// Applies patches of four bytes to `file`: a place (2 bytes), a way (2 bits) and a value, of which the last
+/// may be repeated over the 8 bytes that follow, so that a whole field can be filled.
 fn patch(file: &mut [u8], patches: &[u8]) {
     for patch in patches.chunks_exact(4) {
         let at = usize::from(u16::from_le_bytes([patch[0], patch[1]])) % file.len();
@@ -74,8 +74,8 @@ fn patch(file: &mut [u8], patches: &[u8]) {
     }
 }
 
-/// A sound segment with patches, and checksums that fit them: opened and asked everything. What `verify` finds
-/// nothing wrong with must answer as the sound file does.
+/// A sound segment with patches, and checksums that fit them: opened and asked everything. What `verify`
+/// finds nothing wrong with must answer as the sound file does.
 pub fn segment_resealed(data: &[u8]) {
     let Some((&which, patches)) = data.split_first() else { return };
     let (sample, seals, questions, answered) = &SAMPLES[usize::from(which) % SAMPLES.len()];

@@ -1,5 +1,5 @@
-//! What the tests of damage, of the store and of fuzzing share: small segments of every kind, all questions that can
-//! be put to one, and a way to damage a file and then make its checksums fit the damage.
+//! What the tests of damage, of the store and of fuzzing share: small segments of every kind, all questions
+//! that can be put to one, and a way to damage a file and then make its checksums fit the damage.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -56,8 +56,9 @@ pub struct Sample {
     pub bytes: Vec<u8>,
 }
 
-/// One small segment of every kind: together they have every section, every codec, lists of postings, documents
-/// without tokens, directories of none and of some bits, and padding bits wherever the format has them.
+/// One small segment of every kind: together they have every section, every codec, lists of postings,
+/// documents without tokens, directories of none and of some bits, and padding bits wherever the format has
+/// them.
 pub fn samples() -> Vec<Sample> {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
@@ -307,8 +308,9 @@ impl Seals {
         self.contents..self.footer
     }
 
-    /// Makes every checksum of a changed file fit what it covers, so that the change is looked at and not only
-    /// noticed. With `keep_salt`, the salt is set back: it ties the records' content, and nothing else does.
+    /// Makes every checksum of a changed file fit what it covers, so that the change is looked at and not
+    /// only noticed. With `keep_salt`, the salt is set back: it ties the records' content, and nothing else
+    /// does.
     pub fn reseal(&self, file: &mut [u8], keep_salt: bool) {
         let (mut header, _) = Header::read_from_prefix(file).unwrap();
         if keep_salt {
