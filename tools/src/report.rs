@@ -53,14 +53,15 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_lines(&[serde_json::to_string(value)?])
 }
 
-/// Prints lines on standard output. Where `println!` would panic, because nobody reads any more, this is an error.
+/// Prints lines on standard output. Where `println!` would panic, because nobody reads any more, this is an
+/// error.
 pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("cannot write to standard output")
 }
 
-/// A part of an order-independent checksum over answers, as the peers' drivers compute it, so that answers can be
-/// compared.
+/// A part of an order-independent checksum over answers, as the peers' drivers compute it, so that answers
+/// can be compared.
 pub(crate) fn mix(query: u64, id: u64) -> u64 {
     let mut hash =
         query.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(id.wrapping_mul(0xC2B2_AE3D_27D4_EB4F));

@@ -34,7 +34,7 @@ pub(crate) struct Build {
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     fingerprints: Option<PathBuf>,
     /// Keys of the raw fingerprints: little-endian 64-bit numbers
-    #[arg(long, value_name = "FILE", requires = "fingerprints")]
+    #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "inputs")]
     ids: Option<PathBuf>,
     #[command(flatten)]
     params: ParamArgs,
@@ -208,8 +208,8 @@ impl Build {
         };
         if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
             if created {
-                // The directory came into being with this run, and is as it was: not there. The writer still holds
-                // the lock, so that it is nobody else's.
+                // The directory came into being with this run, and is as it was: not there. The writer still
+                // holds the lock, so that it is nobody else's.
                 let _ = std::fs::remove_dir_all(&self.index);
             }
             return Err(error);

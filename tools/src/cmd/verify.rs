@@ -53,7 +53,7 @@ impl Verify {
         } else {
             let mut lines = Vec::new();
             for problem in &problems {
-                lines.push(format!("{problem}"));
+                lines.push(problem.clone());
             }
             for note in &found.notes {
                 lines.push(format!("note: {note}"));

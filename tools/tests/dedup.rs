@@ -1,0 +1,426 @@
+//! `dedup` is what most people come for. Its files are compared with a second implementation, written here
+//! from the documentation alone: every document with every other, shingle by shingle.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use support::{
+    Bench, Document, Random, corpus, documents, has_fields, jsonl, pair_line, resemblance, resemblances,
+    says, words,
+};
+use twindex::{Params, Sketcher};
+
+const PAIRS: &str = "a\tb\tresemblance\tintersection\tunion";
+const CLUSTERS: &str = "key\tcluster\tkept\tscore";
+
+/// The component of each document: the smallest number of its members.
+fn components(count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
+    let mut of: Vec<usize> = (0..count).collect();
+    for (a, b) in edges {
+        let (from, to) = (of[a].max(of[b]), of[a].min(of[b]));
+        of.iter_mut().filter(|component| **component == from).for_each(|component| *component = to);
+    }
+    of
+}
+
+/// Lines of `clusters.tsv`, given the components and the document to keep of each.
+fn cluster_lines(
+    documents: &[Document],
+    components: &[usize],
+    keep: impl Fn(&[usize]) -> usize,
+    score: impl Fn(usize, usize) -> String,
+) -> Vec<String> {
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (document, &component) in components.iter().enumerate() {
+        members.entry(component).or_default().push(document);
+    }
+    let mut order: Vec<usize> = (0..documents.len()).collect();
+    order.sort_by_key(|&document| &documents[document].0);
+    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+    let line = |document: usize| {
+        let component = components[document];
+        let next = numbers.len() + 1;
+        let number = *numbers.entry(component).or_insert(next);
+        let kept = keep(&members[&component]);
+        format!("{}\t{number}\t{}\t{}", documents[document].0, documents[kept].0, score(document, kept))
+    };
+    order.into_iter().map(line).collect()
+}
+
+fn check_against_all_pairs(percent: usize, keep: &str) {
+    let bench = Bench::new();
+    let mut documents = corpus(percent as u64, 400);
+    // Four shingles of five: exactly at .8, which a comparison of rounded numbers would miss.
+    documents.push(("edge-a".into(), "e1 e2 e3 e4 e5 e6 e7 e8 e9".into()));
+    documents.push(("edge-b".into(), "e1 e2 e3 e4 e5 e6 e7 e8".into()));
+    bench.write("in.jsonl", jsonl(&documents));
+    let threshold = format!("0.{percent:02}");
+    let report = bench.json(&format!("dedup in.jsonl -o out --threshold {threshold} --keep {keep}"));
+
+    let all = resemblances(&documents);
+    let near: Vec<_> = all.iter().copied().filter(|&(_, _, both, all)| 100 * both >= percent * all).collect();
+    let lines: BTreeMap<String, _> = near.iter().map(|&pair| (pair_line(&documents, pair), pair)).collect();
+    let found = bench.rows("out/pairs.tsv", PAIRS);
+    let key = |line: &String| line.split('\t').take(2).map(str::to_owned).collect::<Vec<_>>();
+    assert!(found.is_sorted_by_key(key), "sorted, each pair once");
+    for line in &found {
+        assert!(lines.contains_key(line), "no such pair: {line}");
+    }
+    let missed = lines.len() - found.len();
+    assert!(missed * 200 <= lines.len(), "{missed} of {} pairs missed", lines.len());
+    assert!(lines.len() > 300, "a test of something: {}", lines.len());
+    assert_eq!(found.iter().any(|line| line.starts_with("edge-a\tedge-b\t0.800000\t4\t5")), percent <= 80);
+
+    let components = components(documents.len(), found.iter().map(|line| (lines[line].0, lines[line].1)));
+    let sizes: BTreeMap<(usize, usize), (usize, usize)> =
+        all.iter().map(|&(a, b, i, u)| ((a, b), (i, u))).collect();
+    let itself = |document: usize| support::shingles(&documents[document].1).len();
+    let score = |document: usize, kept: usize| {
+        let (a, b) = (document.min(kept), document.max(kept));
+        let (both, all) = match sizes.get(&(a, b)) {
+            _ if a == b => (itself(a), itself(a)),
+            Some(&sizes) => sizes,
+            None => (0, itself(a) + itself(b)),
+        };
+        resemblance(both, all)
+    };
+    let kept = |members: &[usize]| match keep {
+        "first" => members[0],
+        "longest" => {
+            let longest = members.iter().map(|&member| documents[member].1.len()).max().unwrap();
+            *members.iter().find(|&&member| documents[member].1.len() == longest).unwrap()
+        }
+        _ => *members.iter().min_by_key(|&&member| &documents[member].0).unwrap(),
+    };
+    let wanted = cluster_lines(&documents, &components, kept, score);
+    assert_eq!(bench.rows("out/clusters.tsv", CLUSTERS), wanted);
+
+    let names: BTreeSet<&str> = wanted.iter().map(|line| line.split('\t').nth(2).unwrap()).collect();
+    let rest: Vec<Document> =
+        documents.iter().filter(|(key, _)| names.contains(key.as_str())).cloned().collect();
+    assert_eq!(bench.read("out/kept.jsonl"), jsonl(&rest), "verbatim, in the order of the input");
+    assert_eq!(report["documents"], documents.len());
+    assert_eq!(report["pairs"], found.len());
+    assert_eq!(report["removed"], documents.len() - rest.len());
+    let distinct: BTreeSet<&str> = documents.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(report["identical"], documents.len() - distinct.len());
+    let component_sizes = components.iter().fold(BTreeMap::<usize, u64>::new(), |mut sizes, &component| {
+        *sizes.entry(component).or_default() += 1;
+        sizes
+    });
+    assert_eq!(report["clusters"], component_sizes.values().filter(|&&size| size > 1).count());
+    assert_eq!(report["largest_cluster"], *component_sizes.values().max().unwrap());
+    assert_eq!(bench.json("verify out/index")["sound"], true);
+}
+
+#[test]
+fn at_half_the_files_are_those_of_comparing_everything() {
+    check_against_all_pairs(50, "first");
+}
+
+#[test]
+fn at_four_fifths_the_files_are_those_of_comparing_everything_and_the_longest_is_kept() {
+    check_against_all_pairs(80, "longest");
+}
+
+#[test]
+fn at_95_percent_the_files_are_those_of_comparing_everything_and_the_smallest_key_is_kept() {
+    check_against_all_pairs(95, "smallest-key");
+}
+
+#[test]
+fn the_files_of_a_small_input_are_these() {
+    let bench = Bench::new();
+    bench.write(
+        "in.jsonl",
+        jsonl(&documents([
+            ("b", "the quick brown fox jumps over the lazy dog"),
+            ("a", "The quick brown fox -- jumps over the lazy DOG!"),
+            ("d", "something else altogether, which resembles none of the others"),
+            ("c", "the quick brown fox jumps over the lazy"),
+            ("g", ""),
+            ("e", "too short"),
+            ("f", "Too short?"),
+            ("h", ""),
+            ("i", "!"),
+        ])),
+    );
+    let out = bench.ok("dedup in.jsonl -o out");
+    assert_eq!(
+        bench.read("out/pairs.tsv"),
+        format!(
+            "{PAIRS}\n\
+             a\tb\t1.000000\t5\t5\na\tc\t0.800000\t4\t5\nb\tc\t0.800000\t4\t5\ne\tf\t1.000000\t1\t1\n\
+             g\th\t1.000000\t0\t0\n"
+        )
+    );
+    assert_eq!(
+        bench.read("out/clusters.tsv"),
+        format!(
+            "{CLUSTERS}\na\t1\tb\t1.000000\nb\t1\tb\t1.000000\nc\t1\tb\t0.800000\nd\t2\td\t1.000000\n\
+             e\t3\te\t1.000000\nf\t3\te\t1.000000\ng\t4\tg\t1.000000\nh\t4\tg\t1.000000\ni\t5\ti\t1.000000\n"
+        )
+    );
+    let kept = bench.read("out/kept.jsonl");
+    let ids: Vec<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
+    assert_eq!(ids, ["b", "d", "g", "e", "i"]);
+    assert_eq!(bench.names("out"), ["clusters.tsv", "index", "kept.jsonl", "pairs.tsv"]);
+    says(
+        &out,
+        &["9 documents", "3  of two documents or more; the largest has 3", "5 kept", "out: pairs.tsv"],
+    );
+    assert_eq!(bench.ok("dedup in.jsonl -o quiet -q"), "");
+}
+
+#[test]
+fn the_fields_of_json_are_there() {
+    let bench = Bench::new();
+    bench.write(
+        "in.jsonl",
+        jsonl(&documents([("a", "one two three four five six"), ("b", "one two three four five six")])),
+    );
+    let report = bench.json("dedup in.jsonl -o out");
+    for field in ["documents", "text_bytes", "candidates", "pairs", "clusters", "removed", "peak_rss_bytes"] {
+        has_fields(&report, &[(field, "count")]);
+    }
+    has_fields(&report, &[("cpu_seconds", "number"), ("seconds", "number"), ("stages", "list")]);
+    for stage in report["stages"].as_array().unwrap() {
+        has_fields(stage, &[("name", "text"), ("cpu_seconds", "number")]);
+    }
+    assert_eq!(
+        (&report["text_bytes"], &report["pairs"], &report["identical"]),
+        (&54.into(), &1.into(), &1.into())
+    );
+}
+
+#[test]
+fn exact_finds_equal_texts_and_nothing_else_and_makes_no_index() {
+    let bench = Bench::new();
+    let documents = corpus(7, 300);
+    bench.write("in.jsonl", jsonl(&documents));
+    let report = bench.json("dedup in.jsonl -o out --method exact");
+    let mut wanted = Vec::new();
+    for (place, (b, text)) in documents.iter().enumerate() {
+        for (a, _) in documents[..place].iter().filter(|(_, other)| other == text) {
+            wanted.push((a.min(b).clone(), a.max(b).clone()));
+        }
+    }
+    wanted.sort();
+    let found = bench.rows("out/pairs.tsv", PAIRS);
+    let key = |line: &String| {
+        let (a, rest) = line.split_once('\t').unwrap();
+        let (b, rest) = rest.split_once('\t').unwrap();
+        assert!(rest.starts_with("1.000000\t"), "{line}");
+        (a.to_owned(), b.to_owned())
+    };
+    assert_eq!(found.iter().map(key).collect::<Vec<_>>(), wanted);
+    assert_eq!(report["pairs"], wanted.len());
+    let distinct: BTreeSet<&str> = documents.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(report["kept"], distinct.len());
+    assert_eq!(bench.read("out/kept.jsonl").lines().count(), distinct.len());
+    assert_eq!(bench.names("out"), ["clusters.tsv", "kept.jsonl", "pairs.tsv"]);
+}
+
+#[test]
+fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
+    let bench = Bench::new();
+    let mut documents = corpus(9, 250);
+    let mut random = Random(10);
+    // Long texts with one word changed are a few bits apart.
+    let long = words(&mut random, 600);
+    for copy in 0..30 {
+        let mut text = long.clone();
+        text[copy * 20] = format!("changed{copy}");
+        documents.push((format!("long{copy}"), text.join(" ")));
+    }
+    bench.write("in.jsonl", jsonl(&documents));
+    for within in [0, 3, 7] {
+        let out = format!("out{within}");
+        let report = bench.json(&format!("dedup in.jsonl -o {out} --method simhash --within {within}"));
+        let sketcher = Sketcher::new(&Params::builder().simhash(within as u8).build().unwrap());
+        let fingerprints: Vec<_> =
+            documents.iter().map(|(_, text)| sketcher.sketch(text).fingerprint()).collect();
+        let mut near = Vec::new();
+        for b in 0..documents.len() {
+            for a in 0..b {
+                let distance = match (fingerprints[a], fingerprints[b]) {
+                    (Some(x), Some(y)) => (x.0 ^ y.0).count_ones(),
+                    // Texts without words have no fingerprint; equal they are all the same.
+                    _ if documents[a].1 == documents[b].1 => 0,
+                    _ => 64,
+                };
+                if distance <= within {
+                    let (x, y) = (&documents[a].0, &documents[b].0);
+                    near.push((x.min(y), x.max(y), distance, a, b));
+                }
+            }
+        }
+        near.sort();
+        assert!(near.iter().filter(|pair| pair.2 == within).count() > 2, "a test: {within}");
+        let wanted: Vec<String> =
+            near.iter().map(|(a, b, distance, ..)| format!("{a}\t{b}\t{distance}")).collect();
+        assert_eq!(bench.rows(&format!("{out}/pairs.tsv"), "a\tb\tdistance"), wanted, "within {within}");
+        assert_eq!(report["pairs"], wanted.len());
+
+        let components = components(documents.len(), near.iter().map(|pair| (pair.3, pair.4)));
+        let score = |document: usize, kept: usize| {
+            let pair = near.iter().find(|pair| (pair.3, pair.4) == (kept.min(document), kept.max(document)));
+            match pair {
+                _ if document == kept => "0".to_owned(),
+                Some(pair) => pair.2.to_string(),
+                None => "-".to_owned(),
+            }
+        };
+        let wanted = cluster_lines(&documents, &components, |members| members[0], score);
+        assert_eq!(bench.rows(&format!("{out}/clusters.tsv"), CLUSTERS), wanted, "within {within}");
+    }
+}
+
+#[test]
+fn a_group_over_max_bucket_is_written_as_a_star_and_said_so() {
+    let bench = Bench::new();
+    let text = "the same words in each of these many documents";
+    let mut documents: Vec<Document> =
+        (0..6).map(|copy| (format!("c{}", (copy + 3) % 6), text.into())).collect();
+    documents.push(("n".into(), "The same words in each of these many documents!".into()));
+    documents.push(("o".into(), "a text that resembles nothing else in this file".into()));
+    bench.write("in.jsonl", jsonl(&documents));
+    let out = bench.ok("dedup in.jsonl -o out --max-bucket 2");
+    says(&out, &["1 group over --max-bucket 2", "first member"]);
+    let wanted = ["c0\tc3", "c1\tc3", "c2\tc3", "c3\tc4", "c3\tc5", "c3\tn"]
+        .map(|pair| format!("{pair}\t1.000000\t5\t5"));
+    assert_eq!(bench.rows("out/pairs.tsv", PAIRS), wanted);
+    // The clusters and what is kept are as without a cap.
+    let report = bench.json("dedup in.jsonl -o full");
+    for file in ["clusters.tsv", "kept.jsonl"] {
+        assert_eq!(bench.read(&format!("out/{file}")), bench.read(&format!("full/{file}")));
+    }
+    assert_eq!((&report["pairs"], &report["starred_groups"]), (&21.into(), &0.into()));
+    let report = bench.json("dedup in.jsonl -o out --max-bucket 2 --force");
+    assert_eq!(
+        (&report["pairs"], &report["starred_groups"], &report["removed"]),
+        (&6.into(), &1.into(), &6.into())
+    );
+}
+
+#[test]
+fn a_bucket_over_max_bucket_keeps_its_chain_together_and_is_counted() {
+    let bench = Bench::new();
+    let spellings = ["", "!", "?", ".", ",", ";"];
+    let documents: Vec<Document> = spellings
+        .iter()
+        .enumerate()
+        .map(|(place, mark)| (format!("k{place}"), format!("six words are two shingles here{mark}")))
+        .collect();
+    bench.write("in.jsonl", jsonl(&documents));
+    let report = bench.json("dedup in.jsonl -o out --max-bucket 2");
+    assert!(report["capped_buckets"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(
+        (&report["clusters"], &report["kept"], &report["starred_groups"]),
+        (&1.into(), &1.into(), &0.into())
+    );
+    says(&bench.ok("dedup in.jsonl -o out --max-bucket 2 --force"), &["over --max-bucket 2", "0 groups"]);
+}
+
+#[test]
+fn threads_and_memory_change_no_byte() {
+    let bench = Bench::new();
+    let documents = corpus(11, 2500);
+    bench.write("in.jsonl", jsonl(&documents));
+    for (out, options) in [
+        ("t1", "--threads 1 --memory 1G"),
+        ("t4", "--threads 4 --memory 1G"),
+        ("m1", "--threads 4 --memory 1M"),
+    ] {
+        bench.ok(&format!("dedup in.jsonl -o {out} {options} -q"));
+    }
+    for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
+        let first = bench.read(&format!("t1/{file}"));
+        for other in ["t4", "m1"] {
+            assert!(bench.read(&format!("{other}/{file}")) == first, "{other}/{file} differs");
+        }
+    }
+    let segment = |out: &str| fs::read(bench.path(&format!("{out}/index/000001.seg"))).unwrap();
+    assert!(segment("t1") == segment("t4"), "the segments differ");
+    let segments = bench.json("stats m1/index")["segments"].as_u64().unwrap();
+    assert!(segments > 1, "the small memory was felt");
+    assert_eq!(bench.json("stats m1/index")["documents"], documents.len());
+}
+
+#[test]
+fn a_shuffled_input_gives_the_same_pairs() {
+    let bench = Bench::new();
+    let mut documents = corpus(12, 600);
+    bench.write("in.jsonl", jsonl(&documents));
+    let mut random = Random(13);
+    for place in (1..documents.len()).rev() {
+        documents.swap(place, random.below(place + 1));
+    }
+    bench.write("shuffled.jsonl", jsonl(&documents));
+    bench.ok("dedup in.jsonl -o out -q");
+    bench.ok("dedup shuffled.jsonl -o shuffled -q");
+    assert!(bench.read("out/pairs.tsv").lines().count() > 300, "a test of something");
+    assert_eq!(bench.read("out/pairs.tsv"), bench.read("shuffled/pairs.tsv"));
+    let smallest = |out: &str, input: &str| {
+        bench.ok(&format!("dedup {input} -o {out} --keep smallest-key -q"));
+        bench.read(&format!("{out}/clusters.tsv"))
+    };
+    assert_eq!(smallest("a", "in.jsonl"), smallest("b", "shuffled.jsonl"));
+}
+
+#[test]
+fn kept_lines_are_verbatim_and_keys_are_escaped_in_tables_only() {
+    let bench = Bench::new();
+    let lines = [
+        r#"{"text" : "one two three four five six", "id":"tab\there", "more": [1, {"x": null}]}"#,
+        r#"  {"id":"line\nbreak","text":"one two three four five six"}"#,
+        r#"{"id":"back\\slash","text":"seven eight nine ten eleven twelve \u00e9"}"#,
+        r#"{"id":"carriage\rreturn","text":"seven eight nine ten eleven twelve é"}"#,
+        r#"{"id":17,"text":"alone"}"#,
+    ];
+    bench.write("in.jsonl", lines.join("\n"));
+    bench.ok("dedup in.jsonl -o out -q");
+    assert_eq!(
+        bench.rows("out/pairs.tsv", PAIRS),
+        [r"back\\slash	carriage\rreturn	1.000000	3	3", r"line\nbreak	tab\there	1.000000	2	2"]
+    );
+    assert_eq!(
+        bench.rows("out/clusters.tsv", CLUSTERS),
+        [
+            r"17	1	17	1.000000",
+            r"back\\slash	2	back\\slash	1.000000",
+            r"carriage\rreturn	2	back\\slash	1.000000",
+            r"line\nbreak	3	tab\there	1.000000",
+            r"tab\there	3	tab\there	1.000000",
+        ]
+    );
+    assert_eq!(bench.read("out/kept.jsonl"), [lines[0], lines[2], lines[4]].join("\n") + "\n");
+}
+
+#[test]
+fn no_documents_at_all_are_no_error() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", "\n\n");
+    let report = bench.json("dedup in.jsonl -o out");
+    assert_eq!(
+        (&report["documents"], &report["pairs"], &report["clusters"]),
+        (&0.into(), &0.into(), &0.into())
+    );
+    assert_eq!(bench.read("out/pairs.tsv"), format!("{PAIRS}\n"));
+    assert_eq!(bench.read("out/clusters.tsv"), format!("{CLUSTERS}\n"));
+    assert_eq!(bench.read("out/kept.jsonl"), "");
+    assert_eq!(bench.json("verify out/index")["sound"], true);
+}
+
+#[test]
+fn the_index_that_is_left_answers_queries_with_the_same_words_in_a_shingle() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven";
+    bench.write("in.jsonl", jsonl(&documents([("a", text)])));
+    bench.ok("dedup in.jsonl -o out --words 3 -q");
+    assert_eq!(bench.json("stats out/index")["params"]["width"], "3");
+    bench.write("q.jsonl", jsonl(&documents([("q", text)])));
+    assert_eq!(bench.ok("query out/index q.jsonl"), "q\ta\t-\t1.0000\n");
+}

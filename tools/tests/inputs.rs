@@ -1,0 +1,112 @@
+//! Documents come from files of many kinds: that each kind gives the same documents, that what is passed over
+//! is counted, and that nothing on the way in is changed, is what the whole tool rests on.
+
+mod support;
+
+use support::{Bench, corpus, documents, gzip, jsonl, refused, says, succeeded};
+
+#[test]
+fn plain_compressed_and_piped_lines_give_the_same_files() {
+    let bench = Bench::new();
+    let lines = jsonl(&corpus(1, 150));
+    bench.write("in.jsonl", &lines);
+    bench.write("in2.jsonl.gz", gzip(lines.as_bytes()));
+    bench.write("in3.jsonl.zst", zstd::encode_all(lines.as_bytes(), 3).unwrap());
+    bench.ok("dedup in.jsonl -o plain -q");
+    bench.ok("dedup in2.jsonl.gz -o gz -q");
+    bench.ok("dedup in3.jsonl.zst -o zst -q");
+    succeeded("stdin", bench.command("dedup - -o stdin -q").write_stdin(lines.clone()));
+    succeeded("stdin, packed", bench.command("dedup - -o stdin-gz -q").write_stdin(gzip(lines.as_bytes())));
+    // The same documents, spread over files of two kinds.
+    let (first, second) = lines.split_at(lines[..lines.len() / 2].rfind('\n').unwrap() + 1);
+    bench.write("first.jsonl", first);
+    bench.write("second.jsonl.gz", gzip(second.as_bytes()));
+    bench.ok("dedup first.jsonl second.jsonl.gz -o halves -q");
+    for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
+        let plain = bench.read(&format!("plain/{file}"));
+        assert!(plain.lines().count() > 50, "a test of something");
+        for other in ["gz", "zst", "stdin", "stdin-gz", "halves"] {
+            assert!(bench.read(&format!("{other}/{file}")) == plain, "{other}/{file}");
+        }
+    }
+}
+
+#[test]
+fn every_verb_that_reads_documents_reads_standard_input() {
+    let bench = Bench::new();
+    let lines = jsonl(&documents([("a", "one two three four five six")]));
+    succeeded("build", bench.command("build i.twx - -q").write_stdin(lines.clone()));
+    let out = succeeded("query", bench.command("query i.twx -").write_stdin(lines));
+    assert_eq!(out, "a\ta\t0\t1.0000\n");
+    let message = refused("build", bench.command("build i.twx -").write_stdin("{\"id\":1}\n"));
+    says(&message, &["<stdin>:1: no field \"text\""]);
+}
+
+#[test]
+fn a_folder_gives_a_document_a_file_and_counts_what_is_no_text() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven";
+    bench.write("in/a.txt", text);
+    bench.write("in/deep/er/b", text);
+    bench.write("in/c.md", "One two three; four five six seven.");
+    bench.write("in/empty", "");
+    bench.write("in/deep/void", "");
+    bench.write("in/picture.png", b"\x89PNG\0\0\0");
+    bench.write("in/latin.txt", b"f\xfcr");
+    bench.write("in/packed.txt.gz", gzip(text.as_bytes()));
+    let report = bench.json("dedup in -o out");
+    assert_eq!(report["documents"], 5);
+    let (binary, not_utf8) = (&report["skipped_binary"], &report["skipped_not_utf8"]);
+    assert_eq!(binary.as_u64().unwrap() + not_utf8.as_u64().unwrap(), 3, "{report}");
+    assert_eq!(
+        bench.read("out/pairs.tsv"),
+        "a\tb\tresemblance\tintersection\tunion\n\
+         a.txt\tc.md\t1.000000\t3\t3\na.txt\tdeep/er/b\t1.000000\t3\t3\n\
+         c.md\tdeep/er/b\t1.000000\t3\t3\ndeep/void\tempty\t1.000000\t0\t0\n"
+    );
+    assert_eq!(
+        bench.read("out/kept.jsonl"),
+        format!("{{\"id\":\"a.txt\",\"text\":\"{text}\"}}\n{{\"id\":\"deep/void\",\"text\":\"\"}}\n")
+    );
+    let kept = bench.json("dedup out/kept.jsonl -o again");
+    assert_eq!((&kept["documents"], &kept["removed"]), (&2.into(), &0.into()), "the output is an input");
+    says(&bench.ok("dedup in -o out --force"), &["3 files passed over", "not UTF-8"]);
+    says(&bench.ok("build i.twx in"), &["i.twx: 5 documents", "3 files passed over"]);
+}
+
+#[test]
+fn fields_can_be_named_and_their_names_are_in_the_refusal() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", "{\"url\":\"u\",\"body\":\"one two three four five six\"}\n");
+    says(
+        &bench.refused("dedup in.jsonl -o out"),
+        &["in.jsonl:1", "no field \"id\"", "\"url\", \"body\"", "--id-field"],
+    );
+    bench.ok("dedup in.jsonl -o out --id-field url --text-field body -q");
+    bench.ok("build i.twx in.jsonl --id-field url --text-field body -q");
+    assert_eq!(bench.ok("query i.twx in.jsonl --id-field url --text-field body"), "u\tu\t0\t1.0000\n");
+}
+
+#[test]
+fn bad_records_are_skipped_up_to_the_number_given_and_counted() {
+    let bench = Bench::new();
+    let mut lines = jsonl(&documents([("a", "one two three"), ("b", "four five six")])).into_bytes();
+    lines.extend(b"not json\n{\"id\":\"c\",\"text\":\"f\xfcr\"}\n");
+    bench.write("in.jsonl", lines);
+    for verb in ["dedup in.jsonl -o out", "build i.twx in.jsonl", "query i0.twx in.jsonl"] {
+        if verb.starts_with("query") {
+            bench.write("fine.jsonl", jsonl(&documents([("z", "seven eight nine")])));
+            bench.ok("build i0.twx fine.jsonl -q");
+        }
+        let message = bench.refused(&format!("{verb} --skip-bad 1"));
+        says(&message, &["in.jsonl:4: not UTF-8", "--skip-bad 1"]);
+        let report = bench.json(&format!("{verb} --skip-bad 2"));
+        if !verb.starts_with("query") {
+            assert_eq!((&report["documents"], &report["skipped_bad"]), (&2.into(), &2.into()), "{verb}");
+        }
+    }
+    let out = bench.ok("dedup in.jsonl -o out2 --skip-bad 2");
+    says(&out, &["2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
+    let out = bench.ok("build i2.twx in.jsonl --skip-bad 2");
+    says(&out, &["2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
+}
