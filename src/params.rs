@@ -116,6 +116,7 @@ impl Params {
                 simhash: None,
                 minhash: None,
             },
+            signature_bits: None,
         }
     }
 
@@ -308,6 +309,7 @@ impl fmt::Display for KeyKind {
 #[must_use]
 pub struct ParamsBuilder {
     params: Params,
+    signature_bits: Option<u8>,
 }
 
 impl ParamsBuilder {
@@ -346,11 +348,9 @@ impl ParamsBuilder {
         self
     }
 
-    /// Bits kept of each minimum, one of [`SIGNATURE_BITS`]; call after [`minhash`](Self::minhash).
+    /// Bits kept of each minimum, one of [`SIGNATURE_BITS`], instead of 8; goes with [`minhash`](Self::minhash).
     pub fn signature_bits(mut self, bits: u8) -> Self {
-        if let Some(minhash) = &mut self.params.minhash {
-            minhash.signature_bits = bits;
-        }
+        self.signature_bits = Some(bits);
         self
     }
 
@@ -358,7 +358,14 @@ impl ParamsBuilder {
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
-    pub fn build(self) -> Result<Params> {
+    pub fn build(mut self) -> Result<Params> {
+        match (&mut self.params.minhash, self.signature_bits) {
+            (Some(minhash), Some(bits)) => minhash.signature_bits = bits,
+            (None, Some(_)) => {
+                return Err(Error::Invalid("parameters: signature-bits without minhash".into()));
+            }
+            (_, None) => {}
+        }
         self.params.check()?;
         Ok(self.params)
     }
@@ -403,6 +410,13 @@ mod tests {
             let error = Params::decode(&changed).unwrap_err().to_string();
             assert!(error.contains(named), "{from} -> {to}: {error}");
         }
+    }
+
+    #[test]
+    fn bits_of_a_signature_need_a_signature() {
+        assert!(Params::builder().simhash(3).signature_bits(8).build().is_err());
+        let params = Params::builder().signature_bits(2).minhash(20, 6).build().unwrap();
+        assert_eq!(params.minhash.unwrap().signature_bits, 2);
     }
 
     #[test]

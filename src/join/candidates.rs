@@ -26,25 +26,22 @@ pub struct Candidates {
 /// Memory: 12 bytes a document, and 8 a pair.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt).
+/// [`Error::Corrupt`](crate::Error::Corrupt), or what `number` returns.
 pub fn candidates(
     snapshot: &Snapshot,
     max_bucket: usize,
-    mut number: impl FnMut(Place<'_>) -> Option<u32>,
+    mut number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
     let bands = snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
     let numbers: Vec<Vec<Option<u32>>> = snapshot
         .segments()
         .map(|(segment, deleted)| {
+            let mut number = |ordinal| number(Place { segment, ordinal });
             (0..segment.documents() as u32)
-                .map(
-                    |ordinal| {
-                        if deleted.contains(ordinal) { None } else { number(Place { segment, ordinal }) }
-                    },
-                )
+                .map(|ordinal| if deleted.contains(ordinal) { Ok(None) } else { number(ordinal) })
                 .collect()
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let mut found = Candidates::default();
     let mut pairs: Vec<(u32, u32)> = Vec::new();
     let mut weed_at = WEED;

@@ -175,7 +175,7 @@ fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
-fn missing_is_damage(error: Error, generation: u64) -> Error {
+pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
     match error {
         Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => Error::Corrupt {
             path,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::names::{self, Name};
-use super::state::{State, open_segment};
+use super::state::{State, missing_is_damage, open_segment};
 use crate::error::Error;
 use crate::sys::Vfs;
 
@@ -44,7 +44,7 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path, mut progress: impl FnMut(u64)) -> Findi
                         problems.extend(segment.verify(|bytes| progress(findings.bytes + bytes)));
                         findings.bytes += segment.length();
                     }
-                    Err(error) => problems.push(error),
+                    Err(error) => problems.push(missing_is_damage(error, manifest.generation)),
                 }
             }
             if problems.is_empty() {

@@ -47,6 +47,9 @@ impl Common {
     }
 }
 
+/// Less would make a file of every few documents.
+const MEMORY_MIN: usize = 1 << 16;
+
 fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
@@ -58,7 +61,11 @@ fn parse_size(text: &str) -> Result<usize, String> {
         _ => return Err("expected a number and K, M, G or T, for example 512M".into()),
     };
     let number: usize = digits.parse().map_err(|_| "expected a number, for example 512M".to_string())?;
-    number.checked_mul(unit).ok_or_else(|| "too large".into())
+    match number.checked_mul(unit) {
+        Some(size) if size >= MEMORY_MIN => Ok(size),
+        Some(_) => Err("at least 64K".into()),
+        None => Err("too large".into()),
+    }
 }
 
 /// Options of verbs that read documents.
@@ -118,12 +125,16 @@ mod tests {
 
     #[test]
     fn sizes_are_read_with_their_units() {
-        for (text, size) in
-            [("1", 1), ("12k", 12 << 10), ("512M", 512 << 20), ("4GiB", 4 << 30), ("1GB", 1 << 30)]
-        {
+        for (text, size) in [
+            ("1048576", 1 << 20),
+            ("2048k", 2 << 20),
+            ("512M", 512 << 20),
+            ("4GiB", 4 << 30),
+            ("1GB", 1 << 30),
+        ] {
             assert_eq!(parse_size(text), Ok(size), "{text}");
         }
-        for bad in ["", "M", "1X", "-1", "1.5G", "99999999999T", "ü"] {
+        for bad in ["", "M", "1", "63k", "1X", "-1", "1.5G", "99999999999T", "ü"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
     }

@@ -76,7 +76,7 @@ enum Method {
 
 impl ParamArgs {
     /// Parameters of a new index.
-    fn params(&self, raw: bool) -> twindex::Result<Params> {
+    fn params(&self, raw: bool) -> anyhow::Result<Params> {
         let wanted = |method| {
             if self.method.is_empty() {
                 !raw || method == Method::Simhash
@@ -84,6 +84,14 @@ impl ParamArgs {
                 self.method.contains(&method)
             }
         };
+        if self.within.is_some() && !wanted(Method::Simhash) {
+            return Err(Usage("--within goes with --method simhash").into());
+        }
+        if (self.bands.is_some() || self.rows.is_some() || self.signature_bits.is_some())
+            && !wanted(Method::Minhash)
+        {
+            return Err(Usage("--bands, --rows and --signature-bits go with --method minhash").into());
+        }
         let mut builder = Params::builder().words(self.words.unwrap_or(5)).seed(self.seed.unwrap_or(0));
         if raw {
             builder = builder.u64_keys();
@@ -95,7 +103,7 @@ impl ParamArgs {
             builder = builder.minhash(self.bands.unwrap_or(20), self.rows.unwrap_or(6));
             builder = builder.signature_bits(self.signature_bits.unwrap_or(8));
         }
-        builder.build()
+        Ok(builder.build()?)
     }
 
     /// Refuses options that contradict an index that is there.

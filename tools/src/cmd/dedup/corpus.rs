@@ -1,0 +1,166 @@
+//! What is remembered of the documents: their keys and places, and the groups that equal texts make.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, bail};
+use twindex::Key;
+use twindex::join::ShingleSets;
+use twindex::sys::Spill;
+
+use super::clusters::Score;
+use crate::input::{InputOptions, Place, text_of_line};
+use crate::sketching::Sketched;
+
+/// A group of documents with the same text.
+pub(super) struct Group {
+    /// Its documents, in the order of the input.
+    pub(super) members: Vec<u32>,
+    /// Bytes of the text.
+    pub(super) text_bytes: u64,
+    /// Distinct shingles; none for a text without words.
+    pub(super) shingles: u64,
+    /// The group of another text with the same hash, if that ever happens.
+    pub(super) same_hash: Option<u32>,
+}
+
+/// All that is remembered of the documents.
+pub(super) struct Corpus {
+    pub(super) keys: Vec<Arc<[u8]>>,
+    pub(super) places: Vec<Place>,
+    pub(super) group_of: Vec<u32>,
+    /// Where each document's line for `kept.jsonl` stands in `lines`.
+    pub(super) line_at: Vec<(u64, u32)>,
+    pub(super) lines: Spill,
+    pub(super) by_key: HashMap<Arc<[u8]>, u32>,
+    pub(super) by_content: HashMap<u128, u32>,
+    pub(super) groups: Vec<Group>,
+    /// A set for each group, with its number.
+    pub(super) sets: ShingleSets,
+    pub(super) options: InputOptions,
+    /// False where no set is ever compared, so that none need be held.
+    holds_sets: bool,
+}
+
+impl Group {
+    /// True for a group that stands in pairs with its first document only.
+    pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
+        self.members.len() > max_bucket
+    }
+}
+
+impl Corpus {
+    pub(super) fn new(
+        folder: &Path,
+        memory: usize,
+        options: InputOptions,
+        holds_sets: bool,
+    ) -> anyhow::Result<Self> {
+        let lines = Spill::create(folder)
+            .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
+        Ok(Self {
+            keys: Vec::new(),
+            places: Vec::new(),
+            group_of: Vec::new(),
+            line_at: Vec::new(),
+            lines,
+            by_key: HashMap::new(),
+            by_content: HashMap::new(),
+            groups: Vec::new(),
+            sets: ShingleSets::new(folder, memory),
+            options,
+            holds_sets,
+        })
+    }
+
+    pub(super) fn add(&mut self, one: Sketched) -> anyhow::Result<()> {
+        let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
+        let key: Arc<[u8]> = one.document.key.into();
+        match self.by_key.entry(Arc::clone(&key)) {
+            Entry::Occupied(occupied) => bail!(
+                "{}: the key `{}` stands already at {}; give each document a key of its own",
+                one.document.place,
+                String::from_utf8_lossy(&key).escape_debug(),
+                self.places[*occupied.get() as usize]
+            ),
+            Entry::Vacant(vacant) => {
+                vacant.insert(document);
+            }
+        }
+        let group = self.group_for(one.content, &one.document.text, &one.shingles)?;
+        self.groups[group as usize].members.push(document);
+        let length = u32::try_from(one.document.line.len())
+            .map_err(|_| anyhow!("{}: too long", one.document.place))?;
+        let offset = self.lines.append(&one.document.line).context("cannot write a scratch file")?;
+        self.line_at.push((offset, length));
+        self.keys.push(key);
+        self.places.push(one.document.place);
+        self.group_of.push(group);
+        Ok(())
+    }
+
+    /// The group of a text, a new one if the text is new.
+    pub(super) fn group_for(&mut self, content: u128, text: &str, shingles: &[u64]) -> anyhow::Result<u32> {
+        let new = self.groups.len() as u32;
+        match self.by_content.entry(content) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(new);
+            }
+            Entry::Occupied(occupied) => {
+                // Equal hashes are almost certainly equal texts; make it certain.
+                let mut group = *occupied.get();
+                loop {
+                    let first = self.groups[group as usize].members[0];
+                    if text_of_line(&self.line(first)?, &self.options)? == text {
+                        return Ok(group);
+                    }
+                    match self.groups[group as usize].same_hash {
+                        Some(next) => group = next,
+                        None => break,
+                    }
+                }
+                self.groups[group as usize].same_hash = Some(new);
+            }
+        }
+        let set = self.sets.push(if self.holds_sets { shingles } else { &[] })?;
+        debug_assert_eq!(set, new);
+        self.groups.push(Group {
+            members: Vec::new(),
+            text_bytes: text.len() as u64,
+            shingles: shingles.len() as u64,
+            same_hash: None,
+        });
+        Ok(new)
+    }
+
+    pub(super) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
+        let (offset, length) = self.line_at[document as usize];
+        let mut line = vec![0; length as usize];
+        self.lines.read_exact_at(&mut line, offset).context("cannot read a scratch file")?;
+        Ok(line)
+    }
+
+    pub(super) fn group(&self, document: u32) -> &Group {
+        &self.groups[self.group_of[document as usize] as usize]
+    }
+
+    /// The group of the document with this key.
+    pub(super) fn group_at(&self, key: Key<'_>) -> Option<u32> {
+        let Key::Bytes(key) = key else { return None };
+        self.by_key.get(key).map(|&document| self.group_of[document as usize])
+    }
+
+    /// The score of a text with itself.
+    pub(super) fn itself(&self, group: u32) -> Score {
+        let shingles = self.groups[group as usize].shingles as usize;
+        Score::Resemblance { intersection: shingles, union: shingles }
+    }
+
+    pub(super) fn documents_by_key(&self) -> Vec<u32> {
+        let mut documents: Vec<u32> = (0..self.keys.len() as u32).collect();
+        documents.sort_unstable_by(|&a, &b| self.keys[a as usize].cmp(&self.keys[b as usize]));
+        documents
+    }
+}

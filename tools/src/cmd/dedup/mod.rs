@@ -1,0 +1,313 @@
+//! `twindex dedup`: the main job. Documents in; pairs, clusters, the documents to keep and the index out.
+//!
+//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that were
+//!    seen before, byte for byte, join the group of the first; the hash is confirmed by comparing the texts.
+//! 2. *index*: all documents go into an index, `OUT/index`.
+//! 3. *candidates*: groups that share a band of minima.
+//! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle.
+//! 5. *cluster*: connected components of the verified pairs, and one document of each to keep.
+//! 6. *write*.
+//!
+//! All output is made in a temporary folder beside OUT, which gets its name at the end.
+
+mod clusters;
+mod corpus;
+mod out;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use twindex::bands::Banding;
+use twindex::join::{Candidates, candidates};
+use twindex::{Index, Params, Sketcher};
+
+use self::clusters::{Clusters, Keep, near_groups, verified};
+use self::corpus::Corpus;
+use crate::input::{Counts, Documents};
+use crate::options::{Common, InputArgs, Usage, parse_resemblance};
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, count, counted};
+use crate::sketching::for_each_sketched;
+
+/// Options of `dedup`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex dedup pages.jsonl -o deduped\n  \
+    twindex dedup a.jsonl.gz b.jsonl.zst --threshold 0.9 --keep longest -o deduped\n  \
+    twindex dedup folder/of/texts -o deduped\n  \
+    zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
+    OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
+    OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
+    OUT/kept.jsonl    the documents to keep, in the order of the input\n\
+    OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)")]
+pub(crate) struct Dedup {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Folder to make for the results
+    #[arg(long, short, value_name = "OUT")]
+    out: PathBuf,
+    /// Replace OUT if an earlier run made it
+    #[arg(long)]
+    force: bool,
+    /// Resemblance from which on documents are near-duplicates, above 0 up to 1 [default: 0.8]
+    #[arg(long, value_name = "J", value_parser = parse_resemblance)]
+    threshold: Option<f64>,
+    /// What makes documents near: MinHash candidates confirmed exactly, simhash distance, or equal texts only
+    #[arg(long, value_enum, default_value = "minhash")]
+    method: Method,
+    /// Hamming radius for --method simhash, 0 to 10 [default: 3]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
+    within: Option<u8>,
+    /// Words in a shingle, 1 to 16
+    #[arg(long, value_name = "W", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=16))]
+    words: u8,
+    /// Which document of a cluster to keep: the first of the input, the one with the longest text (of equal ones
+    /// the first), or the one with the smallest key
+    #[arg(long, value_enum, default_value = "first")]
+    keep: Keep,
+    /// Buckets and groups of identical documents larger than this are not paired all with all, but with their
+    /// first member and their neighbours
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
+    max_bucket: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    Minhash,
+    Simhash,
+    Exact,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    input: Counts,
+    identical: u64,
+    candidates: u64,
+    pairs: u64,
+    clusters: u64,
+    largest_cluster: u64,
+    removed: u64,
+    kept: u64,
+    chained: u64,
+    capped_buckets: u64,
+    starred_groups: u64,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+    /// CPU seconds by name.
+    stages: BTreeMap<&'static str, f64>,
+}
+
+impl Dedup {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.common.apply()?;
+        if self.input.inputs.is_empty() {
+            return Err(Usage(
+                "nothing to deduplicate: name INPUT files or folders, or - for standard input",
+            )
+            .into());
+        }
+        if self.within.is_some() && self.method != Method::Simhash {
+            return Err(Usage("--within goes with --method simhash").into());
+        }
+        if self.threshold.is_some() && self.method != Method::Minhash {
+            return Err(Usage("--threshold goes with --method minhash").into());
+        }
+        out::check(&self.out, self.force)?;
+        let documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let parent = match self.out.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
+        let folder = out::temporary_folder(parent)?;
+
+        let report = self.work(documents, folder.path())?;
+        out::put_in_place(folder, &self.out, parent, self.force)?;
+        if self.common.json {
+            report::print_json(&report)?;
+        } else if !self.common.quiet {
+            report::print_lines(&self.summary(&report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn threshold(&self) -> f64 {
+        self.threshold.unwrap_or(0.8)
+    }
+
+    /// The parameters of `OUT/index`.
+    fn params(&self) -> twindex::Result<Params> {
+        let builder = Params::builder().words(self.words);
+        match self.method {
+            Method::Minhash | Method::Exact => {
+                let banding = Banding::for_threshold(self.threshold());
+                builder.minhash(banding.bands, banding.rows).build()
+            }
+            Method::Simhash => builder.simhash(self.within.unwrap_or(3)).build(),
+        }
+    }
+
+    fn work(&self, mut documents: Documents, folder: &Path) -> anyhow::Result<Report> {
+        let whole = Stopwatch::start();
+        let max_bucket = self.max_bucket as usize;
+        let mut stages = BTreeMap::new();
+        let mut stage = |name, watch: Stopwatch| {
+            stages.insert(name, watch.cpu_seconds());
+        };
+
+        let watch = Stopwatch::start();
+        let params = self.params()?;
+        let sketcher = Sketcher::new(&params);
+        let index = match self.method {
+            Method::Exact => None,
+            Method::Minhash | Method::Simhash => Some(Index::create(folder.join("index"), params)?),
+        };
+        let mut writer = index.as_ref().map(Index::writer).transpose()?;
+        if let Some(writer) = &mut writer {
+            writer.set_memory(self.common.memory / 2);
+        }
+        let mut corpus = Corpus::new(
+            folder,
+            self.common.memory / 4,
+            self.input.options(),
+            self.method == Method::Minhash,
+        )?;
+        let progress = Progress::bytes(documents.total_bytes(), "reading", self.common.quiet);
+        for_each_sketched(&mut documents, &sketcher, self.method != Method::Simhash, &progress, |one| {
+            if let Some(writer) = &mut writer {
+                let put = writer.put(one.document.key.as_slice(), &one.sketch);
+                put.with_context(|| format!("{}: cannot index the document", one.document.place))?;
+            }
+            corpus.add(one)
+        })?;
+        progress.finish();
+        stage("read", watch);
+
+        let watch = Stopwatch::start();
+        if let Some(mut writer) = writer {
+            writer.commit()?;
+        }
+        stage("index", watch);
+
+        let (mut found, mut pairs) = (Candidates::default(), Vec::new());
+        if let Some(index) = &index {
+            let snapshot = index.snapshot();
+            if self.method == Method::Minhash {
+                let watch = Stopwatch::start();
+                found =
+                    candidates(&snapshot, max_bucket, |place| Ok(corpus.group_at(place.key()?.as_key())))?;
+                stage("candidates", watch);
+                let watch = Stopwatch::start();
+                pairs = verified(&corpus, &found.pairs, self.threshold())?;
+                stage("verify", watch);
+            } else {
+                let watch = Stopwatch::start();
+                pairs = near_groups(&corpus, &snapshot, self.within.unwrap_or(3).into())?;
+                stage("verify", watch);
+            }
+        }
+
+        let watch = Stopwatch::start();
+        let clusters = Clusters::of(&corpus, &pairs, self.method, self.keep, self.threshold())?;
+        stage("cluster", watch);
+
+        let watch = Stopwatch::start();
+        let by_key = corpus.documents_by_key();
+        let pair_count =
+            out::write_pairs(&corpus, &by_key, &pairs, max_bucket, self.method, &folder.join("pairs.tsv"))?;
+        out::write_clusters(&corpus, &by_key, &clusters, &folder.join("clusters.tsv"))?;
+        out::write_kept(&corpus, &clusters, &folder.join("kept.jsonl"))?;
+        stage("write", watch);
+
+        let input = documents.counts().clone();
+        Ok(Report {
+            identical: input.documents - corpus.groups.len() as u64,
+            candidates: found.pairs.len() as u64,
+            pairs: pair_count,
+            clusters: clusters.sizes.iter().filter(|&&size| size > 1).count() as u64,
+            largest_cluster: u64::from(clusters.sizes.iter().copied().max().unwrap_or(0)),
+            removed: input.documents - clusters.sizes.len() as u64,
+            kept: clusters.sizes.len() as u64,
+            chained: clusters.chained,
+            capped_buckets: found.capped_buckets,
+            starred_groups: corpus.groups.iter().filter(|group| group.is_starred(max_bucket)).count() as u64,
+            input,
+            cpu_seconds: whole.cpu_seconds(),
+            seconds: whole.seconds(),
+            peak_rss_bytes: report::peak_rss_bytes(),
+            stages,
+        })
+    }
+
+    fn summary(&self, report: &Report) -> Vec<String> {
+        let input = &report.input;
+        let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
+        let mut lines = vec![
+            format!(
+                "{}, {} of text, in {:.1} s",
+                counted(input.documents, "document"),
+                report::bytes(input.text_bytes),
+                report.seconds
+            ),
+            format!(
+                "  identical  {:>11}  copies of another document, byte for byte",
+                count(report.identical)
+            ),
+        ];
+        lines.push(match self.method {
+            Method::Minhash => format!(
+                "  near       {:>11}  pairs with a resemblance of {} or more, counted exactly, copies included",
+                count(report.pairs),
+                self.threshold()
+            ),
+            Method::Simhash => format!(
+                "  near       {:>11}  pairs whose fingerprints differ in {} bits or fewer",
+                count(report.pairs),
+                self.within.unwrap_or(3)
+            ),
+            Method::Exact => format!("  pairs      {:>11}  of identical documents", count(report.pairs)),
+        });
+        lines.push(format!(
+            "  clusters   {:>11}  of two documents or more; the largest has {}",
+            count(report.clusters),
+            count(report.largest_cluster)
+        ));
+        lines.push(format!(
+            "  removed    {:>11}  documents, {share:.1} %; {} kept",
+            count(report.removed),
+            count(report.kept)
+        ));
+        let mut remarks = Vec::new();
+        if report.chained > 0 {
+            remarks.push(format!(
+                "{} joined a cluster through others and {} less near to the kept one than asked for (see the score in \
+                 clusters.tsv)",
+                counted(report.chained, "document"),
+                if report.chained == 1 { "is" } else { "are" }
+            ));
+        }
+        if report.capped_buckets > 0 || report.starred_groups > 0 {
+            remarks.push(format!(
+                "{} and {} over --max-bucket {}: paired with their first member and neighbours only",
+                counted(report.capped_buckets, "bucket"),
+                counted(report.starred_groups, "group"),
+                self.max_bucket
+            ));
+        }
+        remarks.extend(input.remarks());
+        lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
+        let index = if self.method == Method::Exact { "" } else { ", index" };
+        lines.push(format!("{}: pairs.tsv, clusters.tsv, kept.jsonl{index}", self.out.display()));
+        lines
+    }
+}
