@@ -67,6 +67,15 @@ pub struct Scratch {
     shingles: Vec<u64>,
 }
 
+impl Scratch {
+    /// The shingle hashes of the document sketched last, as they went into its sketch: occurrences in the order of
+    /// the text, or the sorted distinct ones where [`SimhashWeights::Distinct`] asked for those.
+    #[must_use]
+    pub fn shingles(&self) -> &[u64] {
+        &self.shingles
+    }
+}
+
 impl Sketcher {
     /// A sketcher for these parameters.
     #[must_use]

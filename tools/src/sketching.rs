@@ -49,7 +49,9 @@ pub(crate) fn for_each_sketched(
                 sketcher.sketch_into(&document.text, scratch, &mut sketch);
                 let mut shingles = Vec::new();
                 if with_shingles {
-                    sketcher.shingler().distinct(&document.text, &mut Vec::new(), &mut shingles);
+                    shingles.extend_from_slice(scratch.shingles());
+                    shingles.sort_unstable();
+                    shingles.dedup();
                 }
                 let content = xxh3_128(document.text.as_bytes());
                 Sketched { document, sketch, shingles, content }
