@@ -98,9 +98,12 @@ pub enum Error {
         /// What was asked for.
         found: u64,
     },
-    /// An earlier write or sync of this writer failed. Its uncommitted batch is lost, what was committed stands;
-    /// drop the writer and take a new one.
-    #[error("{path}: the writer stopped after an earlier failure; reopen to go on from the last commit")]
+    /// An earlier write or sync of this writer failed. What was committed stands. The batch is lost as a whole, or,
+    /// where the very last steps of a commit failed, may have become current as a whole: refresh, and compare the
+    /// generation. Drop the writer and take a new one.
+    #[error(
+        "{path}: the writer stopped after an earlier failure; take a new one to go on from the last commit"
+    )]
     Poisoned {
         /// The index.
         path: PathBuf,

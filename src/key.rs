@@ -44,7 +44,7 @@ impl Key<'_> {
 
     /// The same key, owned.
     #[must_use]
-    pub fn to_owned(&self) -> KeyBuf {
+    pub fn to_buf(&self) -> KeyBuf {
         match self {
             Self::U64(key) => KeyBuf::U64(*key),
             Self::Bytes(key) => KeyBuf::Bytes((*key).into()),
@@ -66,6 +66,24 @@ impl<'a> From<&'a str> for Key<'a> {
 
 impl<'a> From<&'a [u8]> for Key<'a> {
     fn from(key: &'a [u8]) -> Self {
+        Self::Bytes(key)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Key<'a> {
+    fn from(key: &'a [u8; N]) -> Self {
+        Self::Bytes(key)
+    }
+}
+
+impl<'a> From<&'a String> for Key<'a> {
+    fn from(key: &'a String) -> Self {
+        Self::Bytes(key.as_bytes())
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Key<'a> {
+    fn from(key: &'a Vec<u8>) -> Self {
         Self::Bytes(key)
     }
 }
@@ -93,6 +111,30 @@ impl KeyBuf {
             Self::U64(key) => Key::U64(*key),
             Self::Bytes(key) => Key::Bytes(key),
         }
+    }
+
+    /// The number, of an index of `u64` keys.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        match self {
+            Self::U64(key) => Some(*key),
+            Self::Bytes(_) => None,
+        }
+    }
+
+    /// The bytes, of an index of byte keys.
+    #[must_use]
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::U64(_) => None,
+            Self::Bytes(key) => Some(key),
+        }
+    }
+
+    /// The text, of an index of byte keys, where it is UTF-8.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(self.as_bytes()?).ok()
     }
 }
 

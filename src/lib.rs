@@ -38,3 +38,17 @@ pub use key::{Key, KeyBuf};
 pub use params::Params;
 pub use sketch::{Fingerprint, Resemblance, Sketch, Sketcher};
 pub use store::{Answers, Hit, Index, Query, Snapshot, Writer};
+
+/// What the documentation promises of sharing between threads.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    const fn sent<T: Send>() {}
+    shared::<Index>();
+    shared::<Snapshot>();
+    shared::<segment::Segment>();
+    shared::<Query>();
+    shared::<Sketcher>();
+    shared::<Sketch>();
+    shared::<Error>();
+    sent::<Writer>();
+};

@@ -41,6 +41,7 @@ pub enum KeyKind {
 
 /// How text becomes a set of shingles (Broder 1997: w-shingling).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Shingling {
     /// Tokens in a shingle: 1 to [`SHINGLE_WIDTH_MAX`].
     pub width: u8,
@@ -50,6 +51,7 @@ pub struct Shingling {
 
 /// How often a shingle of a document counts in its simhash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SimhashWeights {
     /// Every occurrence votes: weight = term frequency.
     Occurrences,
@@ -59,6 +61,7 @@ pub enum SimhashWeights {
 
 /// The 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SimhashParams {
     /// The Hamming radius the tables are tuned for, 0 to [`WITHIN_MAX`]; other radii are answered too, exactly.
     pub within: u8,
@@ -68,6 +71,7 @@ pub struct SimhashParams {
 
 /// The `MinHash` signature, its bands (features) and the column kept to estimate resemblance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct MinhashParams {
     /// Groups of minima, each one LSH band and one feature: 1 to [`BANDS_MAX`].
     pub bands: u16,
@@ -94,6 +98,7 @@ impl MinhashParams {
 
 /// What an index keeps and how it is made from text. Made by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Params {
     /// The kind of its keys.
     pub key: KeyKind,
@@ -239,7 +244,11 @@ impl Params {
         fields
     }
 
-    fn check(&self) -> Result<()> {
+    /// Checks the ranges of all choices, for parameters that were changed after [`ParamsBuilder::build`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the parameter and its range.
+    pub fn check(&self) -> Result<()> {
         let in_range = |name: &str, value: u64, lo: u64, hi: u64| {
             if (lo..=hi).contains(&value) {
                 Ok(())

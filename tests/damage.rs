@@ -596,3 +596,31 @@ fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
         assert!(error.to_string().contains("buckets that overlap"), "{error}");
     }
 }
+
+#[test]
+fn lists_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
+    // Every fingerprint points to the one long list there is.
+    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let mut records = Records::new(&params);
+    for key in 0..2000_u64 {
+        // Half of the documents share a fingerprint, the others have one each, all of them near it.
+        let fingerprint = if key < 1000 { 0 } else { 1 << (key % 32) | 1 << (32 + key / 32 % 32) };
+        let kept = Kept { fingerprint, features: &[], signature: &[] };
+        records.push(Key::U64(key), Some(kept)).unwrap();
+    }
+    let sound = bytes_of(&records);
+    let segment = Segment::from_bytes(sound.clone(), place()).unwrap();
+    let section = segment.sections().iter().find(|section| section.kind == Kind::Postings).unwrap();
+    let mut lying = sound.clone();
+    for rank in 0..section.rows as usize {
+        let at = section.offset as usize + rank * 4;
+        lying[at..at + 4].copy_from_slice(&(1_u32 << 31).to_le_bytes());
+    }
+    Seals::of(&sound).reseal(&mut lying, true);
+    let lying = Segment::from_bytes(lying, place()).unwrap();
+    let mut handed = 0;
+    let error = lying.documents_within(0, 3, |_, _| handed += 1).unwrap_err().to_string();
+    assert!(error.contains("lists that overlap"), "{error}");
+    assert!(handed <= 2 * lying.documents(), "{handed} documents of {}", lying.documents());
+    assert!(!lying.verify(|_| ()).is_empty());
+}

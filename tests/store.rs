@@ -882,3 +882,92 @@ fn a_really_full_disk_keeps_the_last_commit_and_works_again_once_there_is_space(
     println!("{failures} batches found the disk full");
     drop(index);
 }
+
+#[test]
+fn a_failed_batch_leaves_no_segment_even_of_those_it_replaced_itself() {
+    let mut failures = 0;
+    for fails_at in 1.. {
+        let (_dir, path, _) = before();
+        let faults = Arc::new(Faults { fails_at, full: true, ..Faults::default() });
+        let done = (|| {
+            let index = Index::open_with(Arc::new(FaultyVfs(Arc::clone(&faults))), &path)?;
+            let mut writer = index.writer()?;
+            writer.set_memory(1);
+            for fingerprint in 100..104 {
+                writer.put_fingerprint(7, Fingerprint(fingerprint))?; // each a segment, all but the last dead
+            }
+            writer.commit()
+        })();
+        let Some(failed) = faults.failed.lock().unwrap().clone() else { break };
+        let index = Index::open(&path).unwrap();
+        // A rename of CURRENT that is said to have failed may have happened: then nothing it names may go.
+        let pointed = failed.contains("publish CURRENT") || faults.current_replaced.load(Ordering::Relaxed);
+        if done.is_err() && !failed.contains("unlink") && !pointed {
+            failures += 1;
+            let segments = names(&path).iter().filter(|name| is_segment(name)).count();
+            assert_eq!(segments, index.snapshot().segments().len(), "{failed}: {:?}", names(&path));
+        }
+    }
+    assert!(failures > 20, "{failures}");
+}
+
+#[test]
+fn questions_that_the_index_does_not_answer_are_refused_even_when_it_is_empty() {
+    let (_dir, _path, index) = created(raw());
+    let snapshot = index.snapshot();
+    assert!(matches!(snapshot.within(Fingerprint(0), 99).run(), Err(Error::Invalid(_))));
+    let sketch = index.sketcher().sketch("a b c");
+    assert!(matches!(snapshot.resembling(&sketch, 0.5), Err(Error::Invalid(_))), "no MinHash is kept");
+    assert!(snapshot.near(&sketch).run().unwrap().hits.is_empty(), "near asks what is kept");
+
+    let minhash = Params::builder().minhash(4, 2).build().unwrap();
+    let (_dir, _path, index) = created(minhash);
+    let snapshot = index.snapshot();
+    let sketch = index.sketcher().sketch("a b c");
+    assert!(matches!(snapshot.within(Fingerprint(0), 3).run(), Err(Error::Invalid(_))), "no simhash is kept");
+    for threshold in [f64::NAN, -0.1, 1.1] {
+        assert!(matches!(snapshot.resembling(&sketch, threshold), Err(Error::Invalid(_))), "{threshold}");
+    }
+}
+
+#[test]
+fn a_sketch_of_other_parameters_is_refused_by_the_name_of_the_first() {
+    let (_dir, _path, index) = created(texts());
+    let mut params = index.params();
+    params.shingling.width += 1;
+    let sketch = twindex::Sketcher::new(&params).sketch("a b c");
+    let error = index.writer().unwrap().put("a", &sketch).unwrap_err().to_string();
+    assert!(error.contains("width is"), "{error}");
+}
+
+#[test]
+fn parameters_out_of_range_make_no_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut params = raw();
+    params.simhash.as_mut().unwrap().within = 200;
+    let path = dir.path().join("index");
+    assert!(matches!(Index::create(&path, params), Err(Error::Invalid(_))));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_limit_keeps_the_nearest_and_counts_the_others() {
+    let (_dir, _path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    for key in 0..200 {
+        // Distances 0 to 3, in an order that is not that of the keys.
+        put(&mut writer, key, (1 << (key * 7 % 4)) - 1);
+        if key % 60 == 59 {
+            writer.commit().unwrap();
+        }
+    }
+    writer.commit().unwrap();
+    let all = index.snapshot().within(Fingerprint(0), 3).run().unwrap();
+    assert_eq!((all.hits.len(), all.left_out), (200, 0));
+    assert!(all.hits.is_sorted());
+    for limit in [0, 1, 49, 50, 51, 199, 200, 201] {
+        let some = index.snapshot().within(Fingerprint(0), 3).limit(limit).run().unwrap();
+        assert_eq!(some.hits, all.hits[..limit.min(200)], "limit {limit}");
+        assert_eq!(some.left_out, 200 - some.hits.len() as u64, "limit {limit}");
+    }
+}

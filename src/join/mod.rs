@@ -14,5 +14,25 @@ pub mod sets;
 
 pub use candidates::{Candidates, candidates};
 pub use forest::Forest;
-pub use pairs::pairs_within;
+pub use pairs::{numbered_pairs_within, pairs_within};
 pub use sets::ShingleSets;
+
+use crate::error::Result;
+use crate::store::Snapshot;
+use crate::store::snapshot::Place;
+
+/// The number of each live document, by segment and ordinal.
+fn numbers(
+    snapshot: &Snapshot,
+    mut number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<Vec<Vec<Option<u32>>>> {
+    snapshot
+        .segments()
+        .map(|(segment, deleted)| {
+            let mut number = |ordinal| number(Place { segment, ordinal });
+            (0..segment.documents() as u32)
+                .map(|ordinal| if deleted.contains(ordinal) { Ok(None) } else { number(ordinal) })
+                .collect()
+        })
+        .collect()
+}

@@ -23,7 +23,19 @@ use crate::format::ranks;
 use crate::format::table::Directory;
 use crate::format::wire::{self, Fault};
 use crate::kernel;
+use crate::params::WITHIN_MAX;
 use crate::tables::{BLOCK_BITS, TABLES, block, masks, radii};
+
+/// Refuses a radius that the tables do not answer.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn check_radius(within: u32) -> Result<()> {
+    if within <= WITHIN_MAX.into() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("within {within}: radii up to {WITHIN_MAX} are answered")))
+}
 
 /// A fingerprint within the radius.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +56,9 @@ impl Segment {
     /// Cost: [`probes`](crate::tables::probes) look-ups, each followed by a scan of n / 65,536 entries.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt); what was handed out before it stands.
+    /// [`Error::Corrupt`], what was handed out before it stands; [`Error::Invalid`] for a larger radius.
     pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(Near)) -> Result<()> {
+        check_radius(within)?;
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         kernel::vectorized(
             #[inline(always)]
@@ -53,12 +66,50 @@ impl Segment {
         )
     }
 
+    /// Hands each document within `within` bits of `query` to `hit`, with its distance, in no particular order.
+    ///
+    /// # Errors
+    /// As [`within`](Self::within); also where lists of documents overlap, before that costs more than the segment
+    /// has documents.
+    #[inline]
+    pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
+        let mut failed = None;
+        let mut handed = 0;
+        self.within(query, within, |near| {
+            if failed.is_some() {
+                return;
+            }
+            let listed = self.postings(near.rank, |ordinal| {
+                handed += 1;
+                hit(ordinal, near.distance);
+            });
+            failed = listed.err();
+            if handed > self.documents() {
+                failed = Some(self.lists_overlap(near.rank));
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    #[cold]
+    fn lists_overlap(&self, rank: u32) -> Error {
+        let Some(fingerprints) = &self.fingerprints else { return Self::keeps_no_fingerprints() };
+        let expected = format!("each of {} documents in one list", self.documents());
+        let fault = Fault::new(postings::range(rank.into()).start, expected, "lists that overlap");
+        self.corrupt_at(&fingerprints.postings, fault)
+    }
+
+    #[cold]
+    fn keeps_no_fingerprints() -> Error {
+        Error::Invalid("this segment keeps no fingerprints".into())
+    }
+
     /// The fingerprint of a rank.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for a rank that no fingerprint has.
+    /// [`Error::Corrupt`], also for a rank that no fingerprint has; [`Error::Invalid`] where none are kept.
     pub fn fingerprint(&self, rank: u32) -> Result<u64> {
-        let Some(fingerprints) = &self.fingerprints else { return Ok(0) };
+        let Some(fingerprints) = &self.fingerprints else { return Err(Self::keeps_no_fingerprints()) };
         let row = u64::from(rank)..u64::from(rank) + 1;
         let (complete, table) = (&fingerprints.complete, &fingerprints.table);
         let first = if complete.has_first() {

@@ -21,6 +21,9 @@ pub mod simhash;
 pub mod token;
 mod token_tables;
 
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
 use crate::params::{Params, SimhashWeights};
 
 pub use estimate::{Resemblance, containment, jaccard};
@@ -47,7 +50,8 @@ pub use token::{UNICODE_VERSION, tokens};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sketcher {
-    params: u128,
+    params: Arc<Params>,
+    digest: u128,
     shingler: Shingler,
     weights: Option<SimhashWeights>,
     minhash: Option<Minhash>,
@@ -81,7 +85,8 @@ impl Sketcher {
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self {
-            params: params.digest(),
+            params: Arc::new(params.clone()),
+            digest: params.digest(),
             shingler: Shingler::new(&params.shingling),
             weights: params.simhash.map(|simhash| simhash.weights),
             minhash: params.minhash.map(|minhash| Minhash {
@@ -108,7 +113,11 @@ impl Sketcher {
     /// `sketch` have grown to the longest document.
     pub fn sketch_into(&self, text: &str, scratch: &mut Scratch, sketch: &mut Sketch) {
         let Scratch { bytes, shingles } = scratch;
-        *sketch = Sketch { params: self.params, fingerprint: None, ..std::mem::take(sketch) };
+        if sketch.digest != self.digest {
+            sketch.params = Some(Arc::clone(&self.params));
+            sketch.digest = self.digest;
+        }
+        sketch.fingerprint = None;
         if self.weights == Some(SimhashWeights::Distinct) {
             self.shingler.distinct(text, bytes, shingles);
         } else {
@@ -138,7 +147,7 @@ impl Sketcher {
     /// The digest of the parameters, [`Params::digest`]; it stands in every sketch.
     #[must_use]
     pub fn params_digest(&self) -> u128 {
-        self.params
+        self.digest
     }
 }
 
@@ -149,7 +158,8 @@ impl Sketcher {
 /// document is near another by accident.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch {
-    params: u128,
+    params: Option<Arc<Params>>,
+    digest: u128,
     fingerprint: Option<Fingerprint>,
     signature: Vec<u32>,
     features: Vec<u64>,
@@ -184,7 +194,21 @@ impl Sketch {
     /// The digest of the parameters it was made with, [`Params::digest`].
     #[must_use]
     pub fn params_digest(&self) -> u128 {
-        self.params
+        self.digest
+    }
+
+    /// Refuses a sketch that an index with these parameters, whose digest is `digest`, cannot compare with its own.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
+    pub fn check_comparable(&self, params: &Params, digest: u128) -> Result<()> {
+        if self.digest == digest {
+            return Ok(());
+        }
+        let Some(mine) = &self.params else {
+            return Err(Error::Invalid("an empty sketch that no sketcher has made".into()));
+        };
+        params.check_same_sketch(mine)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::format::current::Current;
 use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::sys::Vfs;
+use crate::sys::vfs::TemporaryFile;
 
 /// Steps 2 and 3. Returns what step 4 writes.
 pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
@@ -33,17 +34,27 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 
-/// Steps 4 and 5. If this fails, the new generation may be current or not.
-pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<()> {
-    write(vfs, dir, &names::current(dir), current.as_bytes())?;
+/// Steps 4 and 5. From when on the new generation may be current, `pointed` is true: if this fails after that, it is
+/// or it is not.
+pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
+    let path = names::current(dir);
+    let file = write_temporary(vfs, dir, &path, current.as_bytes())?;
+    *pointed = true;
+    file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))?;
     sync_dir(vfs, dir)
 }
 
 fn write(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
+    let file = write_temporary(vfs, dir, path, bytes)?;
+    file.publish(path, true).map_err(|e| Error::io("publish", path, e))
+}
+
+/// A synced file with the content that `path` will have.
+fn write_temporary(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<Box<dyn TemporaryFile>> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(bytes).map_err(|e| Error::io("write", path, e))?;
     file.sync().map_err(|e| Error::io("sync", path, e))?;
-    file.publish(path, true).map_err(|e| Error::io("publish", path, e))
+    Ok(file)
 }
 
 pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {

@@ -61,6 +61,7 @@ impl Index {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
+        params.check()?;
         if vfs.exists(path).map_err(|e| Error::io("look at", path, e))? {
             return Err(Error::AlreadyExists { path: path.to_owned() });
         }
@@ -84,7 +85,7 @@ impl Index {
         let made = vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e));
         let written = made
             .and_then(|()| commit::write_manifest(&*vfs, &temporary, &manifest))
-            .and_then(|current| commit::point(&*vfs, &temporary, &current));
+            .and_then(|current| commit::point(&*vfs, &temporary, &current, &mut false));
         let named = written.and_then(|()| {
             // On some systems a rename replaces an empty directory that came there meanwhile; nothing is lost.
             vfs.rename_dir(&temporary, path).map_err(|e| Error::io("create", path, e))

@@ -14,6 +14,7 @@ use crate::sketch::{Fingerprint, Resemblance, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Hit {
     /// Its key.
     pub key: KeyBuf,
@@ -23,15 +24,18 @@ pub struct Hit {
     pub resemblance: Option<Resemblance>,
 }
 
-impl Hit {
-    fn order(&self, other: &Self) -> Ordering {
-        let distance = |hit: &Self| hit.distance.unwrap_or(u32::MAX);
-        let resemblance = |hit: &Self| hit.resemblance.as_ref().map_or(-1.0, Resemblance::value);
-        distance(self)
-            .cmp(&distance(other))
-            .then_with(|| resemblance(other).total_cmp(&resemblance(self)))
-            .then_with(|| self.key.cmp(&other.key))
-    }
+/// Nearer first: by distance, unknown last, then by resemblance, highest first, unknown last.
+fn by_nearness(
+    a_distance: Option<u32>,
+    a_resemblance: Option<Resemblance>,
+    b_distance: Option<u32>,
+    b_resemblance: Option<Resemblance>,
+) -> Ordering {
+    let distance = |distance: Option<u32>| distance.unwrap_or(u32::MAX);
+    let resemblance = |resemblance: Option<Resemblance>| resemblance.map_or(-1.0, |r| r.value());
+    distance(a_distance)
+        .cmp(&distance(b_distance))
+        .then_with(|| resemblance(b_resemblance).total_cmp(&resemblance(a_resemblance)))
 }
 
 impl PartialEq for Hit {
@@ -50,12 +54,14 @@ impl PartialOrd for Hit {
 
 impl Ord for Hit {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.order(other)
+        by_nearness(self.distance, self.resemblance, other.distance, other.resemblance)
+            .then_with(|| self.key.cmp(&other.key))
     }
 }
 
 /// What a query found.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Answers {
     /// In the order of [`Hit`].
     pub hits: Vec<Hit>,
@@ -131,10 +137,21 @@ impl Query {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
+        if let Some((_, within)) = self.within {
+            self.snapshot.check_within(within)?;
+        }
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
         let mut left_out = 0;
         for (segment, deleted) in self.snapshot.segments() {
             for found in self.find_in(segment, deleted)? {
+                // Keys cost more than distances: one that cannot be among the nearest is not read.
+                let farther = |worst: &Hit| {
+                    by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
+                };
+                if nearest.len() == self.limit && nearest.peek().is_none_or(farther) {
+                    left_out += 1;
+                    continue;
+                }
                 let key = segment.key(found.ordinal)?;
                 nearest.push(Hit { key, distance: found.distance, resemblance: found.resemblance });
                 if nearest.len() > self.limit {
@@ -150,19 +167,11 @@ impl Query {
     fn find_in(&self, segment: &Segment, deleted: &RoaringBitmap) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
         if let Some((fingerprint, within)) = self.within {
-            let limit = u32::from(crate::params::WITHIN_MAX);
-            if within > limit {
-                return Err(Error::Invalid(format!("within {within}: radii up to {limit} are answered")));
-            }
-            let mut near = Vec::new();
-            segment.within(fingerprint.0, within, |hit| near.push(hit))?;
-            for hit in near {
-                segment.postings(hit.rank, |ordinal| {
-                    if !deleted.contains(ordinal) {
-                        found.push(Found { ordinal, distance: Some(hit.distance), resemblance: None });
-                    }
-                })?;
-            }
+            segment.documents_within(fingerprint.0, within, |ordinal, distance| {
+                if !deleted.contains(ordinal) {
+                    found.push(Found { ordinal, distance: Some(distance), resemblance: None });
+                }
+            })?;
         }
         let (Some(bands), Some(minhash)) = (&self.bands, self.snapshot.params().minhash) else {
             return Ok(found);

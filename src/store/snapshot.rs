@@ -11,6 +11,7 @@ use crate::format::manifest::SegmentEntry;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::Segment;
+use crate::segment::near::check_radius;
 use crate::sketch::{Fingerprint, Sketch, pack};
 
 /// A view of the index that never changes. Cheap to clone, `Send + Sync`; it keeps its files open.
@@ -21,6 +22,7 @@ pub struct Snapshot {
 
 /// What is kept of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record {
     /// Its fingerprint; `None` for a document without tokens or an index without simhash.
     pub fingerprint: Option<Fingerprint>,
@@ -108,6 +110,21 @@ impl Snapshot {
         Ok(None)
     }
 
+    /// True if there is a live document with this key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains<'k>(&self, key: impl Into<Key<'k>>) -> Result<bool> {
+        let key = key.into();
+        key.check(self.params().key)?;
+        for (segment, deleted) in self.segments() {
+            if segment.find(key)?.is_some_and(|ordinal| !deleted.contains(ordinal)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
     pub fn within(&self, fingerprint: Fingerprint, within: u32) -> Query {
         Query::new(self.clone()).fingerprint(fingerprint, within)
@@ -116,47 +133,62 @@ impl Snapshot {
     /// The documents that share a band with this one and whose resemblance, estimated from the stored signatures,
     /// is at least `threshold`. Where no signatures are kept, all that share a band.
     ///
+    /// Of the documents that resemble this one by J, the share that has a band in common is
+    /// [`Banding::recall`](crate::bands::Banding::recall) of J: choose bands for the lowest threshold to be asked.
+    ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for a sketch made with other parameters.
+    /// [`Error::ParamsMismatch`] for a sketch made with other parameters, [`Error::Invalid`] for an index without
+    /// `MinHash` or a threshold outside 0 to 1.
     pub fn resembling(&self, sketch: &Sketch, threshold: f64) -> Result<Query> {
-        self.check_sketch(sketch)?;
-        let bits = self.params().minhash.map_or(0, |minhash| minhash.signature_bits);
+        sketch.check_comparable(self.params(), self.params().digest())?;
+        let Some(minhash) = self.params().minhash else {
+            return Err(Error::Invalid("this index keeps no MinHash: resemblance is not answered".into()));
+        };
+        if !(0.0..=1.0).contains(&threshold) {
+            return Err(Error::Invalid(format!("resemblance {threshold}: 0 to 1 are answered")));
+        }
         let mut packed = Vec::new();
-        pack(sketch.signature(), bits, &mut packed);
+        pack(sketch.signature(), minhash.signature_bits, &mut packed);
         let query = Query::new(self.clone()).features(sketch.features().to_vec(), packed, threshold);
         Ok(query.measure(sketch.fingerprint()))
     }
 
     /// The union of what the index keeps: documents [`within`](Self::within) the radius of its parameters, and
-    /// documents [`resembling`](Self::resembling) this one at 0.8 or more. A sketch with other parameters is near
-    /// nothing: the answer is then an error.
+    /// documents [`resembling`](Self::resembling) this one at 0.8 or more. An empty sketch is near nothing; one of
+    /// other parameters makes the answer an error.
     pub fn near(&self, sketch: &Sketch) -> Query {
-        match self.resembling(sketch, 0.8) {
-            Ok(query) => match (self.params().simhash, sketch.fingerprint()) {
-                (Some(simhash), Some(fingerprint)) => query.fingerprint(fingerprint, simhash.within.into()),
-                _ => query,
-            },
-            Err(error) => Query::new(self.clone()).refused(error),
+        let empty = Query::new(self.clone());
+        if let Err(error) = sketch.check_comparable(self.params(), self.params().digest()) {
+            return empty.refused(error);
+        }
+        let query = if self.params().minhash.is_none() {
+            empty
+        } else {
+            match self.resembling(sketch, 0.8) {
+                Ok(query) => query,
+                Err(error) => return empty.refused(error),
+            }
+        };
+        match (self.params().simhash, sketch.fingerprint()) {
+            (Some(simhash), Some(fingerprint)) => query.fingerprint(fingerprint, simhash.within.into()),
+            _ => query,
         }
     }
 
-    fn check_sketch(&self, sketch: &Sketch) -> Result<()> {
-        let digest = self.params().digest();
-        if sketch.params_digest() == digest {
-            return Ok(());
+    /// Refuses a question about fingerprints that this index does not answer.
+    pub(crate) fn check_within(&self, within: u32) -> Result<()> {
+        if self.params().simhash.is_none() {
+            return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
         }
-        Err(Error::ParamsMismatch {
-            field: "digest".into(),
-            index: format!("{digest:032x}"),
-            given: format!("{:032x}", sketch.params_digest()),
-        })
+        check_radius(within)
     }
 
     /// Hands each live document within `within` bits of `fingerprint` and its distance to `each`, in no particular
     /// order: what [`within`](Self::within) sorts and names.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::params::WITHIN_MAX), [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::params::WITHIN_MAX) or an index without
+    /// fingerprints, [`Error::Corrupt`].
     #[inline]
     pub fn for_each_within(
         &self,
@@ -164,23 +196,13 @@ impl Snapshot {
         within: u32,
         mut each: impl FnMut(Place<'_>, u32),
     ) -> Result<()> {
-        let limit = u32::from(crate::params::WITHIN_MAX);
-        if within > limit {
-            return Err(Error::Invalid(format!("within {within}: radii up to {limit} are answered")));
-        }
+        self.check_within(within)?;
         for (segment, deleted) in self.segments() {
-            let mut failed = None;
-            segment.within(fingerprint.0, within, |near| {
-                let listed = segment.postings(near.rank, |ordinal| {
-                    if deleted.is_empty() || !deleted.contains(ordinal) {
-                        each(Place { segment, ordinal }, near.distance);
-                    }
-                });
-                failed = failed.take().or(listed.err());
+            segment.documents_within(fingerprint.0, within, |ordinal, distance| {
+                if deleted.is_empty() || !deleted.contains(ordinal) {
+                    each(Place { segment, ordinal }, distance);
+                }
             })?;
-            if let Some(error) = failed {
-                return Err(error);
-            }
         }
         Ok(())
     }

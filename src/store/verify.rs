@@ -9,6 +9,7 @@ use crate::sys::Vfs;
 
 /// What [`verify`] found.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Findings {
     /// What is wrong; empty for a sound index.
     pub problems: Vec<Error>,
@@ -54,17 +55,24 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path, mut progress: impl FnMut(u64)) -> Findi
             manifest
         }
     };
-    for name in vfs.list(dir).unwrap_or_default() {
+    let names = vfs.list(dir).unwrap_or_default();
+    // A commit may have come since: what it names is no leftover.
+    let newer = State::load_manifest(vfs, dir).ok();
+    let named = |number| {
+        [&manifest, &newer]
+            .into_iter()
+            .flatten()
+            .any(|m| m.segments.iter().any(|entry| entry.number == number))
+    };
+    for name in names {
         let shown = name.to_string_lossy();
         let note = match names::parse(&name) {
             None => Some(format!("{shown}: not a file of an index, left alone")),
             Some(Name::Temporary) => {
                 Some(format!("{shown}: being written, or left by a crash; the next writer removes it"))
             }
-            Some(Name::Segment(number)) => manifest
-                .as_ref()
-                .filter(|manifest| manifest.segments.iter().all(|entry| entry.number != number))
-                .map(|_| format!("{shown}: named by no manifest; the next writer removes it")),
+            Some(Name::Segment(number)) => (newer.is_some() && !named(number))
+                .then(|| format!("{shown}: named by no manifest; the next writer removes it")),
             Some(Name::Current | Name::Lock | Name::Manifest(_)) => None,
         };
         findings.notes.extend(note);

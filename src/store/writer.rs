@@ -31,6 +31,8 @@ pub struct Writer {
     /// The generation to come: the published one, and segments already written for this batch.
     next: Manifest,
     segments: Vec<Arc<Segment>>,
+    /// Numbers of the segments written since the last commit.
+    written: Vec<u64>,
     poisoned: bool,
     /// True once `CURRENT` may name the generation to come, so that nothing it names may be removed.
     pointed: bool,
@@ -71,6 +73,7 @@ impl Writer {
             params,
             next: state.manifest.clone(),
             segments: state.segments.clone(),
+            written: Vec::new(),
             poisoned: false,
             pointed: false,
             packed: Vec::new(),
@@ -90,13 +93,7 @@ impl Writer {
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`]
     /// for a key the index cannot hold; [`Error::Io`], after which the writer is poisoned.
     pub fn put<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<()> {
-        if sketch.params_digest() != self.params_digest {
-            return Err(Error::ParamsMismatch {
-                field: "digest".into(),
-                index: format!("{:032x}", self.params_digest),
-                given: format!("{:032x}", sketch.params_digest()),
-            });
-        }
+        sketch.check_comparable(&self.params, self.params_digest)?;
         let mut packed = std::mem::take(&mut self.packed);
         packed.clear();
         if let Some(minhash) = self.params.minhash {
@@ -204,6 +201,7 @@ impl Writer {
         self.next.next_segment = next_number("number of a segment", entry.number)?;
         // A writer that lost its lock must not take a name from the one that has it.
         self.check_lock()?;
+        self.written.push(entry.number);
         built.publish(&names::segment(dir, entry.number))?;
         self.segments.push(open_segment(vfs, dir, &self.next, &entry)?);
         self.next.segments.push(entry);
@@ -214,8 +212,10 @@ impl Writer {
     /// nothing is written.
     ///
     /// # Errors
-    /// [`Error::Io`], for one when the disk is full: what was committed before stands, this batch is lost, and the
-    /// writer is poisoned. [`Error::Locked`] if the lock file was taken away.
+    /// [`Error::Io`], for one when the disk is full: what was committed before stands, and the writer is poisoned.
+    /// Almost always the batch is lost as a whole; if the very last steps failed, it may have become current as a
+    /// whole all the same: [`Index::refresh`] and [`Snapshot::generation`](super::Snapshot::generation) tell.
+    /// [`Error::Locked`] if the lock file was taken away.
     pub fn commit(&mut self) -> Result<u64> {
         self.guarded(|writer| {
             writer.flush()?;
@@ -236,9 +236,9 @@ impl Writer {
 
             let (vfs, dir) = (&*writer.shared.vfs, &writer.shared.dir);
             let current = commit::write_manifest(vfs, dir, &writer.next)?;
-            writer.pointed = true;
-            commit::point(vfs, dir, &current)?;
+            commit::point(vfs, dir, &current, &mut writer.pointed)?;
             writer.pointed = false;
+            writer.written.clear();
             let state = State { manifest: writer.next.clone(), segments: writer.segments.clone() };
             *writer.shared.published.write() = Arc::new(state);
             commit::sweep(vfs, dir, &writer.next);
@@ -261,10 +261,13 @@ impl Drop for Writer {
         }
         let published = Arc::clone(&self.shared.published.read());
         self.segments.clear();
-        for entry in &self.next.segments {
-            if published.manifest.segments.iter().all(|known| known.number != entry.number) {
-                let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, entry.number));
+        for &number in &self.written {
+            if published.manifest.segments.iter().all(|known| known.number != number) {
+                let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
             }
+        }
+        if self.next.generation > published.manifest.generation {
+            let _ = self.shared.vfs.unlink(&names::manifest(&self.shared.dir, self.next.generation));
         }
     }
 }

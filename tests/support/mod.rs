@@ -143,7 +143,7 @@ impl Questions {
     /// All that a sound segment can be asked.
     pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
         let mut keys = Vec::new();
-        segment.for_each_key(|_, key| keys.push(key.to_owned())).unwrap();
+        segment.for_each_key(|_, key| keys.push(key.to_buf())).unwrap();
         let mut fingerprints = Vec::new();
         segment
             .for_each_fingerprint(|_, fingerprint| {
