@@ -50,7 +50,7 @@ pub struct Near {
 
 impl Segment {
     /// Hands each distinct fingerprint within `within` bits of `query` to `hit`, once, in no particular order.
-    /// Exact for every radius up to [`WITHIN_MAX`](crate::params::WITHIN_MAX); nothing where no fingerprints are
+    /// Exact for every radius up to [`WITHIN_MAX`]; nothing where no fingerprints are
     /// kept.
     ///
     /// Cost: [`probes`](crate::tables::probes) look-ups, each followed by a scan of n / 65,536 entries.
@@ -169,7 +169,7 @@ impl Segment {
     /// The fingerprint's rank of a document; `None` for one without a sketch, and where no fingerprints are kept.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     pub fn rank(&self, ordinal: u32) -> Result<Option<u32>> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(None) };
         let ordinal = u64::from(ordinal);
@@ -181,7 +181,7 @@ impl Segment {
     /// Hands the ordinals of the documents that have the fingerprint of `rank` to `each`, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     #[inline]
     pub fn postings(&self, rank: u32, mut each: impl FnMut(u32)) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
