@@ -1,5 +1,6 @@
 //! Options that several verbs share.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -10,34 +11,45 @@ use crate::input::{InputFormat, InputOptions};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 #[derive(Debug)]
-pub(crate) struct Usage(pub(crate) &'static str);
+pub(crate) struct Usage(Cow<'static, str>);
+
+impl Usage {
+    pub(crate) fn new(why: impl Into<Cow<'static, str>>) -> Self {
+        Self(why.into())
+    }
+}
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str(&self.0)
     }
 }
 
 impl std::error::Error for Usage {}
 
-/// Options of every verb.
+/// What a verb prints.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Common {
+pub(crate) struct Output {
     /// Print one JSON document on standard output instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// No progress bars, no summary, no notes
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// What a verb may use for its work; options of those whose work it changes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Work {
     /// Threads to use; results do not depend on it [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Memory for work that can go to disk instead, for example 512M or 4G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     pub(crate) memory: usize,
-    /// No progress bars, no summary
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
 }
 
-impl Common {
+impl Work {
     /// Sets the number of threads of the whole process; call once.
     pub(crate) fn apply(&self) -> anyhow::Result<()> {
         rayon::ThreadPoolBuilder::new()
@@ -48,22 +60,22 @@ impl Common {
 }
 
 /// Less would make a file of every few documents.
-const MEMORY_MIN: usize = 1 << 16;
+const MEMORY_MIN: u64 = 1 << 16;
 
 fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
-        "" => 1_usize,
+        "" => 1_u64,
         "K" => 1 << 10,
         "M" => 1 << 20,
         "G" => 1 << 30,
         "T" => 1 << 40,
         _ => return Err("expected a number and K, M, G or T, for example 512M".into()),
     };
-    let number: usize = digits.parse().map_err(|_| "expected a number, for example 512M".to_string())?;
+    let number: u64 = digits.parse().map_err(|_| "expected a number, for example 512M".to_string())?;
     match number.checked_mul(unit) {
-        Some(size) if size >= MEMORY_MIN => Ok(size),
-        Some(_) => Err("at least 64K".into()),
+        Some(size) if size < MEMORY_MIN => Err("at least 64K".into()),
+        Some(size) => usize::try_from(size).map_err(|_| "more than this machine can address".into()),
         None => Err("too large".into()),
     }
 }

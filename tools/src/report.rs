@@ -60,6 +60,12 @@ pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
     lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("cannot write to standard output")
 }
 
+/// Says something on standard error that a person should know, but that is no result.
+pub(crate) fn note(note: &str) {
+    // Where `eprintln!` would panic, because nobody listens, the results still count.
+    let _ = writeln!(io::stderr(), "twindex: note: {note}");
+}
+
 /// A part of an order-independent checksum over answers, as the peers' drivers compute it, so that answers
 /// can be compared.
 pub(crate) fn mix(query: u64, id: u64) -> u64 {

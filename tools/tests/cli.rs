@@ -49,12 +49,13 @@ fn build_says_what_it_made_in_one_line_or_nothing_or_json() {
     for field in ["bytes_per_fingerprint", "cpu_seconds", "seconds"] {
         has_fields(&report, &[(field, "number")]);
     }
-    let on_disk: usize = bench.contents("json.twx").values().map(Vec::len).sum();
-    assert_eq!(report["bytes_on_disk"].as_u64().unwrap() as usize - on_disk, lock_length(&bench, "json.twx"));
+    assert_eq!(report["bytes_on_disk"], current_bytes(&bench, "json.twx", 2));
 }
 
-fn lock_length(bench: &Bench, index: &str) -> usize {
-    std::fs::metadata(bench.path(index).join("LOCK")).map_or(0, |metadata| metadata.len() as usize)
+/// The lengths of the files that make up an index of one segment at this generation.
+fn current_bytes(bench: &Bench, index: &str, generation: u64) -> u64 {
+    let names = ["CURRENT".to_owned(), format!("MANIFEST-{generation:06}"), "000001.seg".to_owned()];
+    names.iter().map(|name| std::fs::metadata(bench.path(index).join(name)).unwrap().len()).sum()
 }
 
 #[test]
@@ -200,6 +201,81 @@ fn stats_says_what_is_in_it() {
     assert_eq!(report["distinct_fingerprints"], 3);
     let sum: u64 = report["bytes"].as_object().unwrap().values().map(|bytes| bytes.as_u64().unwrap()).sum();
     assert_eq!(report["bytes_on_disk"], sum, "every byte is some section's");
+    assert_eq!(report["bytes_on_disk"], current_bytes(&bench, "i.twx", 2));
+}
+
+#[test]
+fn files_of_others_and_of_earlier_generations_are_no_bytes_of_the_index() {
+    let bench = small();
+    let before = bench.json("stats i.twx");
+    bench.write("i.twx/notes.txt", "mine ".repeat(1000));
+    bench.write("i.twx/photos/a.txt", "mine");
+    let after = bench.json("stats i.twx");
+    for field in ["bytes_on_disk", "bytes", "bytes_per_fingerprint"] {
+        assert_eq!(before[field], after[field], "{field}");
+    }
+}
+
+#[test]
+fn a_resemblance_below_that_of_the_bands_is_answered_with_a_note_of_what_is_missed() {
+    let bench = small();
+    let run = |line: &str| {
+        let output = bench.command(line).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}: {stderr}");
+        (String::from_utf8(output.stdout).unwrap(), stderr)
+    };
+    // 20 bands of 6: 1 - (1 - .5^6)^20.
+    let (out, note) = run("query i.twx q.jsonl --resembling .5");
+    assert_eq!(out.lines().count(), 3, "the note is no answer: {out}");
+    assert_eq!(note.lines().count(), 1, "{note}");
+    says(&note, &["note: ", "i.twx", "--resembling 0.5", "27.0 %", "--bands 40 --rows 3", "99.5 %"]);
+    assert_eq!(run("query i.twx q.jsonl --resembling .5 -q").1, "");
+    let (out, note) = run("query i.twx q.jsonl --resembling .5 --json");
+    assert_eq!(note.lines().count(), 1, "{note}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!((report["expected_recall"].as_f64().unwrap() - 0.2702).abs() < 1e-4, "{out}");
+    // What the bands are made for needs no note.
+    let report = bench.json("query i.twx q.jsonl --resembling .8");
+    assert!((report["expected_recall"].as_f64().unwrap() - 0.9977).abs() < 1e-4, "{report}");
+    assert!(bench.json("query i.twx q.jsonl")["expected_recall"].is_null());
+    // Where no bands find enough, there is nothing to advise.
+    bench.ok("build low.twx in.jsonl --method minhash --bands 120 --rows 1 -q");
+    let (_, note) = run("query low.twx q.jsonl --resembling .01");
+    says(&note, &["70.1 %"]);
+    assert!(!note.contains("--bands"), "{note}");
+}
+
+#[test]
+fn build_says_how_many_documents_others_replaced() {
+    let bench = Bench::new();
+    bench.write("one.jsonl", jsonl(&documents([("a", "one two three"), ("b", "four five six")])));
+    bench.write("two.jsonl", jsonl(&documents([("b", "seven"), ("c", "eight"), ("c", "nine")])));
+    assert_eq!(bench.json("build i.twx one.jsonl")["replaced"], 0);
+    let out = bench.ok("build other.twx one.jsonl");
+    assert!(!out.contains("replaced"), "{out}");
+    let report = bench.json("build i.twx two.jsonl");
+    assert_eq!(
+        (&report["documents"], &report["added"], &report["replaced"]),
+        (&3.into(), &3.into(), &2.into())
+    );
+    says(&bench.ok("build other.twx two.jsonl"), &["other.twx: 3 documents, 2 replaced, "]);
+}
+
+#[test]
+fn verbs_have_only_the_options_that_do_something() {
+    let bench = small();
+    for line in ["pairs i.twx", "stats i.twx", "verify i.twx", "dump i.twx/CURRENT"] {
+        for option in ["--threads 2", "--memory 1G"] {
+            let output = bench.command(&format!("{line} {option}")).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line} {option}: {stderr}");
+            says(&stderr, &["unexpected argument", option.split(' ').next().unwrap()]);
+        }
+    }
+    for line in ["build i.twx in.jsonl", "query i.twx q.jsonl", "dedup in.jsonl -o out"] {
+        bench.ok(&format!("{line} --threads 2 --memory 1G --quiet"));
+    }
 }
 
 #[test]

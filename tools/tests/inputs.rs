@@ -100,7 +100,8 @@ fn bad_records_are_skipped_up_to_the_number_given_and_counted() {
         }
         let message = bench.refused(&format!("{verb} --skip-bad 1"));
         says(&message, &["in.jsonl:4: not UTF-8", "--skip-bad 1"]);
-        let report = bench.json(&format!("{verb} --skip-bad 2"));
+        says(&bench.refused(verb), &["in.jsonl:3: invalid JSON", "--skip-bad N"]);
+        let report = bench.json(&format!("{verb} --skip-bad 2 -q"));
         if !verb.starts_with("query") {
             assert_eq!((&report["documents"], &report["skipped_bad"]), (&2.into(), &2.into()), "{verb}");
         }
@@ -109,4 +110,46 @@ fn bad_records_are_skipped_up_to_the_number_given_and_counted() {
     says(&out, &["2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
     let out = bench.ok("build i2.twx in.jsonl --skip-bad 2");
     says(&out, &["2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
+    let output = bench.command("query i0.twx in.jsonl --skip-bad 2").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.lines().count()), (Some(0), 1), "{stderr}");
+    says(&stderr, &["note: 2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
+}
+
+#[test]
+fn query_says_which_files_of_a_folder_it_passed_over() {
+    let bench = Bench::new();
+    bench.write("in/a.txt", "one two three four five six");
+    bench.write("in/picture.png", b"\x89PNG\0\0\0");
+    bench.ok("build i.twx in -q");
+    for (options, notes) in [("", 1), ("--count", 1), ("-q", 0)] {
+        let output = bench.command(&format!("query i.twx in {options}")).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(0), notes), "{options}: {stderr}");
+        assert!(notes == 0 || stderr.contains("note: 1 file passed over: 1 binary"), "{stderr}");
+        assert!(!output.stdout.is_empty() && !String::from_utf8_lossy(&output.stdout).contains("note"));
+    }
+}
+
+#[test]
+fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
+    let bench = Bench::new();
+    bench.write("in/one/a.txt", "one");
+    bench.write("in/two/a.txt", "two");
+    let message = bench.refused("dedup in/one in/two -o out");
+    says(&message, &["in/two/a.txt: ", "`a.txt`", "in/one/a.txt", "name the folder above them instead"]);
+    assert!(!message.contains("a key of its own"), "{message}");
+    bench.ok("dedup in -o out -q");
+    // Lines can be given other keys.
+    bench.write("x.jsonl", jsonl(&documents([("a.txt", "one")])));
+    bench.write("y.jsonl", jsonl(&documents([("a.txt", "two")])));
+    for inputs in ["x.jsonl y.jsonl", "in/one x.jsonl", "x.jsonl in/one"] {
+        let message = bench.refused(&format!("dedup {inputs} -o out2"));
+        says(&message, &["give each document a key of its own"]);
+    }
+    // The same again is no matter of keys.
+    for inputs in ["x.jsonl x.jsonl", "in in", "in/one/a.txt in/one/a.txt"] {
+        let message = bench.refused(&format!("dedup {inputs} -o out2"));
+        says(&message, &["is named twice", "name it once"]);
+    }
 }

@@ -204,3 +204,62 @@ fn raw_files_that_do_not_fit_are_refused_with_the_numbers_and_nothing_is_made() 
     says(&bench.refused("build hashes.twx texts.jsonl"), &["texts.jsonl:1", "u64 keys", "`a`"]);
     assert_eq!(bench.contents("."), before);
 }
+
+/// Whoever asks many questions at once has few answers in memory at a time, and few questions too.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_of_fingerprints_is_never_held_whole() {
+    use std::process::{Command, Stdio};
+
+    let bench = Bench::new();
+    bench.write("f.u64", raw(&[0]));
+    bench.ok("build i.twx --fingerprints f.u64 -q");
+    let sparse = std::fs::File::create(bench.path("huge.u64")).unwrap();
+    if let Err(error) = sparse.set_len(1 << 42) {
+        println!("skipped: no file of 4 TB on this file system: {error}");
+        return;
+    }
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let child = Command::new(support::TWINDEX)
+        .args(["query", "i.twx", "--fingerprints", "huge.u64"])
+        .current_dir(bench.root())
+        .stdout(Stdio::from(writer))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 8];
+    let read = std::io::Read::read_exact(&mut reader, &mut first);
+    drop(reader); // it has been heard, and ends
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
+    read.unwrap();
+    assert_eq!(&first, b"0\t0\t0\t-\n");
+}
+
+/// `dump` prints a few bytes of each entry; to hold the file for that would make it useless for large ones.
+#[cfg(target_os = "linux")]
+#[test]
+fn dump_holds_no_copy_of_a_segment() {
+    use std::process::Command;
+
+    let bench = Bench::new();
+    let mut random = Random(7);
+    bench.write("f.u64", raw(&(0..600_000).map(|_| random.next()).collect::<Vec<u64>>()));
+    bench.ok("build i.twx --fingerprints f.u64 -q");
+    let length = std::fs::metadata(bench.path("i.twx/000001.seg")).unwrap().len();
+    assert!(length > 10 << 20, "a test of something: {length}");
+    // The limit is on memory of the process's own, which a map of a file is not.
+    let limited = "ulimit -d 8192; exec \"$0\" dump i.twx/000001.seg";
+    let output = Command::new("sh")
+        .args(["-c", limited, support::TWINDEX])
+        .current_dir(bench.root())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
+    says(
+        &String::from_utf8_lossy(&output.stdout),
+        &["role: segment", "600000 documents", "checksum of the footer"],
+    );
+}

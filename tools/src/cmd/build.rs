@@ -12,9 +12,9 @@ use twindex::{Error, Fingerprint, Index, Params, Writer};
 
 use super::stats::Space;
 use crate::input::{Counts, Documents};
-use crate::options::{Common, InputArgs, Usage};
+use crate::options::{InputArgs, Output, Usage, Work};
 use crate::progress::Progress;
-use crate::report::{self, Stopwatch, counted};
+use crate::report::{self, Stopwatch, count, counted};
 use crate::sketching::for_each_sketched;
 
 /// Options of `build`.
@@ -39,7 +39,9 @@ pub(crate) struct Build {
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
-    common: Common,
+    work: Work,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What a new index keeps; for one that is there, the options given must agree with it.
@@ -85,12 +87,12 @@ impl ParamArgs {
             }
         };
         if self.within.is_some() && !wanted(Method::Simhash) {
-            return Err(Usage("--within goes with --method simhash").into());
+            return Err(Usage::new("--within goes with --method simhash").into());
         }
         if (self.bands.is_some() || self.rows.is_some() || self.signature_bits.is_some())
             && !wanted(Method::Minhash)
         {
-            return Err(Usage("--bands, --rows and --signature-bits go with --method minhash").into());
+            return Err(Usage::new("--bands, --rows and --signature-bits go with --method minhash").into());
         }
         let mut builder = Params::builder().words(self.words.unwrap_or(5)).seed(self.seed.unwrap_or(0));
         if raw {
@@ -152,6 +154,8 @@ struct Report {
     counts: Counts,
     /// Documents or fingerprints read; of those with the same key the last one is in the index.
     added: u64,
+    /// Those that took the place of another with their key, in the index or among those read.
+    replaced: u64,
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
@@ -162,10 +166,10 @@ struct Report {
 
 impl Build {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.common.apply()?;
+        self.work.apply()?;
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
-            return Err(Usage("nothing to index: name INPUT files, or --fingerprints FILE").into());
+            return Err(Usage::new("nothing to index: name INPUT files, or --fingerprints FILE").into());
         }
         // What cannot be read is refused before anything is written.
         let mut documents = match self.fingerprints {
@@ -197,8 +201,8 @@ impl Build {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut writer = match index.writer() {
-            Ok(writer) => writer,
+        let (mut writer, created) = match take_writer(&index, created) {
+            Ok(taken) => taken,
             Err(error) => {
                 // Whoever locks an index that was made a moment ago has found it, and uses it.
                 if created && !matches!(error, Error::Locked { .. }) {
@@ -207,11 +211,12 @@ impl Build {
                 return Err(error.into());
             }
         };
-        writer.set_memory(self.common.memory / 2);
+        writer.set_memory(self.work.memory / 2);
+        let before = index.snapshot().documents();
         let raw_rows = raw.as_ref().map_or(0, |raw| raw.rows);
         let filled = match (&mut documents, raw) {
-            (Some(documents), _) => add_documents(&mut writer, &index, documents, self.common.quiet),
-            (None, Some(raw)) => add_raw(&mut writer, raw, ids, self.common.quiet),
+            (Some(documents), _) => add_documents(&mut writer, &index, documents, self.output.quiet),
+            (None, Some(raw)) => add_raw(&mut writer, raw, ids, self.output.quiet),
             (None, None) => Ok(()),
         };
         if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
@@ -228,8 +233,10 @@ impl Build {
         let space = Space::of(&snapshot, index.path());
         let counts = documents.map_or_else(Counts::default, |documents| documents.counts().clone());
         let remarks = counts.remarks();
+        let added = if raw_rows > 0 { raw_rows } else { counts.documents };
         let report = Report {
-            added: if raw_rows > 0 { raw_rows } else { counts.documents },
+            added,
+            replaced: (before + added).saturating_sub(snapshot.documents()),
             counts: Counts { documents: snapshot.documents(), ..counts },
             distinct_fingerprints: space.distinct,
             bytes_on_disk: space.on_disk,
@@ -238,11 +245,15 @@ impl Build {
             seconds: watch.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),
         };
-        if self.common.json {
+        if self.output.json {
             report::print_json(&report)?;
-        } else if !self.common.quiet {
+        } else if !self.output.quiet {
+            let replaced = match report.replaced {
+                0 => String::new(),
+                replaced => format!("{} replaced, ", count(replaced)),
+            };
             let mut lines = vec![format!(
-                "{}: {}, {} on disk, {:.1} s",
+                "{}: {}, {replaced}{} on disk, {:.1} s",
                 self.index.display(),
                 counted(report.counts.documents, "document"),
                 report::bytes(report.bytes_on_disk),
@@ -255,6 +266,14 @@ impl Build {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Becomes the writer, and says whether the index is still nobody's but this run's, which `created` it:
+/// before the lock was taken another process may have found it and committed.
+fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> {
+    let writer = index.writer()?;
+    let created = created && index.snapshot().generation() == 1;
+    Ok((writer, created))
 }
 
 fn add_documents(
@@ -299,6 +318,8 @@ pub(crate) struct RawColumn {
     pub(crate) path: PathBuf,
     /// Numbers in it.
     pub(crate) rows: u64,
+    /// Those not read yet.
+    rest: u64,
     reader: BufReader<File>,
 }
 
@@ -314,7 +335,8 @@ impl RawColumn {
             path.display(),
             length % 8
         );
-        Ok(Self { path: path.to_owned(), rows: length / 8, reader: BufReader::with_capacity(1 << 20, file) })
+        let (rows, reader) = (length / 8, BufReader::with_capacity(1 << 20, file));
+        Ok(Self { path: path.to_owned(), rows, rest: rows, reader })
     }
 
     pub(crate) fn next(&mut self) -> anyhow::Result<u64> {
@@ -322,6 +344,7 @@ impl RawColumn {
         self.reader
             .read_exact(&mut number)
             .with_context(|| format!("{}: cannot read", self.path.display()))?;
+        self.rest = self.rest.saturating_sub(1);
         Ok(u64::from_le_bytes(number))
     }
 
@@ -332,12 +355,30 @@ impl RawColumn {
         Ok(())
     }
 
-    pub(crate) fn read_all(self) -> anyhow::Result<Vec<u64>> {
-        let mut all = Vec::with_capacity(self.rows as usize);
-        self.for_each(|number| {
-            all.push(number);
-            Ok(())
-        })?;
-        Ok(all)
+    /// The next `most` numbers, fewer at the end of the file, none behind it.
+    pub(crate) fn wave(&mut self, most: usize) -> anyhow::Result<Vec<u64>> {
+        let count = self.rest.min(most as u64);
+        (0..count).map(|_| self.next()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_another_committed_to_is_no_longer_of_this_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("i.twx");
+        let index = Index::create(&path, Params::builder().simhash(3).build().unwrap()).unwrap();
+        for (created, still) in [(true, true), (false, false)] {
+            assert_eq!(take_writer(&index, created).unwrap().1, still);
+        }
+        let other = Index::open(&path).unwrap();
+        let mut writer = other.writer().unwrap();
+        writer.put("theirs", &other.sketcher().sketch("one two three four five six")).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        assert!(!take_writer(&index, true).unwrap().1);
     }
 }

@@ -1,7 +1,7 @@
 //! `twindex dump`: the bytes of an index file, with their meaning.
 
-use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ use twindex::format::footer::FOOTER_BYTES;
 use twindex::format::header::{HEADER_BYTES, Role};
 use twindex::format::manifest::Manifest;
 use twindex::segment::Segment;
+use twindex::sys::RealVfs;
 
 /// Options of `dump`.
 #[derive(Args)]
@@ -30,21 +31,26 @@ pub(crate) struct Dump {
     rows: u64,
 }
 
-/// Prints lines of offset, bytes and meaning.
-struct Printer<'a, W> {
+/// Prints lines of offset, bytes and meaning. Bytes are read where they are shown: a segment may be larger
+/// than memory.
+struct Printer<W> {
     out: W,
-    bytes: &'a [u8],
+    file: File,
     at: usize,
 }
 
+/// The file that is shown has been looked at by then, so that hardly anything but the other end can fail.
+const CANNOT: &str = "cannot copy from the file to standard output";
 /// Bytes shown on a line.
 const SHOWN: usize = 16;
 
-impl<W: Write> Printer<'_, W> {
+impl<W: Write> Printer<W> {
     /// The next `length` bytes and what they mean.
     fn field(&mut self, length: usize, meaning: impl std::fmt::Display) -> io::Result<()> {
-        let field = self.bytes.get(self.at..self.at + length).unwrap_or_default();
-        let shown: Vec<String> = field.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        let mut field = [0; SHOWN];
+        let field = &mut field[..length.min(SHOWN)];
+        self.read(field)?;
+        let shown: Vec<String> = field.iter().map(|byte| format!("{byte:02x}")).collect();
         let more = if length > SHOWN { ".." } else { "" };
         writeln!(self.out, "{:>10}  {:<50}  {meaning}", self.at, shown.join(" ") + more)?;
         self.at += length;
@@ -55,20 +61,29 @@ impl<W: Write> Printer<'_, W> {
         writeln!(self.out, "-- {title}")
     }
 
-    fn u32(&self) -> u32 {
-        self.bytes.get(self.at..self.at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+    /// The bytes from the current place on.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.at as u64))?;
+        self.file.read_exact(bytes)
     }
 
-    fn u64(&self) -> u64 {
+    fn u32(&mut self) -> io::Result<u32> {
+        let mut number = [0; 4];
+        self.read(&mut number)?;
+        Ok(u32::from_le_bytes(number))
+    }
+
+    fn u64(&mut self) -> io::Result<u64> {
         let mut number = [0; 8];
-        number.copy_from_slice(self.bytes.get(self.at..self.at + 8).unwrap_or(&[0; 8]));
-        u64::from_le_bytes(number)
+        self.read(&mut number)?;
+        Ok(u64::from_le_bytes(number))
     }
 
     fn header(&mut self, role: &str, salt: &str) -> io::Result<()> {
         self.title("header")?;
         self.field(8, "magic")?;
-        self.field(2, format_args!("version {}", self.u32() & 0xFFFF))?;
+        let version = self.u32()? & 0xFFFF;
+        self.field(2, format_args!("version {version}"))?;
         self.field(1, format_args!("role: {role}"))?;
         self.field(1, "fingerprint bits")?;
         self.field(4, "incompatible features")?;
@@ -87,21 +102,24 @@ impl Dump {
         if !path.is_file() {
             bail!("{}: not a file; name a segment, a manifest or CURRENT", path.display());
         }
-        let bytes = fs::read(path).with_context(|| format!("{}: cannot read", path.display()))?;
-        let out = BufWriter::new(io::stdout().lock());
-        match bytes.get(10).copied() {
-            Some(role) if role == Role::Segment as u8 => self.segment(&bytes, out),
-            Some(role) if role == Role::Manifest as u8 => manifest(path, &bytes, out),
-            Some(role) if role == Role::Current as u8 => current(path, &bytes, out),
+        let cannot = || format!("{}: cannot read", path.display());
+        let mut file = File::open(path).with_context(cannot)?;
+        let mut head = Vec::new();
+        (&mut file).take(HEADER_BYTES as u64).read_to_end(&mut head).with_context(cannot)?;
+        let printer = Printer { out: BufWriter::new(io::stdout().lock()), file, at: 0 };
+        let whole = || fs::read(path).with_context(cannot);
+        match head.get(10).copied() {
+            Some(role) if role == Role::Segment as u8 => self.segment(printer),
+            Some(role) if role == Role::Manifest as u8 => manifest(path, &whole()?, printer),
+            Some(role) if role == Role::Current as u8 => current(path, &whole()?, printer),
             _ => bail!("{}: not a file of an index", path.display()),
         }?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn segment(&self, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
-        let segment = Segment::from_bytes(bytes.to_vec(), &self.file)?;
-        let mut printer = Printer { out, bytes, at: 0 };
-        let write = || "cannot write to standard output";
+    fn segment(&self, mut printer: Printer<impl Write>) -> anyhow::Result<()> {
+        let segment = Segment::open(&RealVfs, &self.file)?;
+        let write = || CANNOT;
         printer.header("segment", "salt").with_context(write)?;
         for section in segment.sections() {
             let gap = section.offset as usize - printer.at;
@@ -122,7 +140,7 @@ impl Dump {
                 printer.field(rest, format_args!("{rest} bytes of {name}{index}")).with_context(write)?;
             }
         }
-        let contents = bytes.len() - FOOTER_BYTES - segment.sections().len() * ENTRY_BYTES;
+        let contents = segment.length() as usize - FOOTER_BYTES - segment.sections().len() * ENTRY_BYTES;
         if contents > printer.at {
             printer.field(contents - printer.at, "padding").with_context(write)?;
         }
@@ -139,14 +157,19 @@ impl Dump {
             }
             printer.title("footer")?;
             printer.field(8, "magic")?;
-            printer.field(8, format_args!("file length {}", printer.u64()))?;
-            printer.field(8, format_args!("table of contents at {}", printer.u64()))?;
-            printer.field(4, format_args!("{} entries", printer.u32()))?;
+            let number = printer.u64()?;
+            printer.field(8, format_args!("file length {number}"))?;
+            let number = printer.u64()?;
+            printer.field(8, format_args!("table of contents at {number}"))?;
+            let number = printer.u32()?;
+            printer.field(4, format_args!("{number} entries"))?;
             printer.field(4, "checksum of the table of contents")?;
             printer.field(4, "checksum of the checksums")?;
             printer.field(4, "reserved")?;
-            printer.field(8, format_args!("{} documents", printer.u64()))?;
-            printer.field(8, format_args!("{} distinct fingerprints", printer.u64()))?;
+            let number = printer.u64()?;
+            printer.field(8, format_args!("{number} documents"))?;
+            let number = printer.u64()?;
+            printer.field(8, format_args!("{number} distinct fingerprints"))?;
             printer.field(4, "reserved")?;
             printer.field(4, "checksum of the footer")?;
             printer.out.flush()
@@ -160,7 +183,7 @@ impl Dump {
         segment: &Segment,
         kind: Kind,
         index: u16,
-        printer: &mut Printer<'_, impl Write>,
+        printer: &mut Printer<impl Write>,
     ) -> anyhow::Result<()> {
         let mut lines: Vec<String> = Vec::new();
         let documents = segment.documents().min(self.rows) as u32;
@@ -216,22 +239,21 @@ impl Dump {
             Kind::FilterTable | Kind::Checksums => {}
         }
         for line in lines {
-            writeln!(printer.out, "{:>10}  {line}", "").context("cannot write to standard output")?;
+            writeln!(printer.out, "{:>10}  {line}", "").context(CANNOT)?;
         }
         Ok(())
     }
 }
 
-fn manifest(path: &Path, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
+fn manifest(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyhow::Result<()> {
     let manifest = Manifest::decode(bytes)
         .map_err(|refusal| twindex::segment::open::refused(path, "manifest", refusal))?;
-    let mut printer = Printer { out, bytes, at: 0 };
     let mut print = || {
         printer.header("manifest", "UUID of the index")?;
         printer.title("manifest")?;
         printer.field(8, format_args!("generation {}", manifest.generation))?;
         printer.field(8, format_args!("next segment {}", manifest.next_segment))?;
-        let params = printer.u32() as usize;
+        let params = printer.u32()? as usize;
         printer.field(4, format_args!("{params} bytes of parameters"))?;
         printer.field(4, format_args!("{} segments", manifest.segments.len()))?;
         printer.field(params, manifest.params.encode().trim_end().replace('\n', " "))?;
@@ -242,7 +264,7 @@ fn manifest(path: &Path, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
             printer.field(16, "digest")?;
             printer.field(16, "salt")?;
             printer.field(8, format_args!("{} documents", segment.documents))?;
-            let deletes = printer.u32() as usize;
+            let deletes = printer.u32()? as usize;
             printer.field(4, format_args!("{deletes} bytes of deletes"))?;
             if deletes > 0 {
                 printer.field(deletes, format_args!("{} ordinals no longer live", segment.deleted.len()))?;
@@ -251,13 +273,12 @@ fn manifest(path: &Path, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
         printer.field(4, "checksum of the manifest")?;
         printer.out.flush()
     };
-    print().context("cannot write to standard output")
+    print().context(CANNOT)
 }
 
-fn current(path: &Path, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
+fn current(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyhow::Result<()> {
     let current =
         Current::read(bytes).map_err(|refusal| twindex::segment::open::refused(path, "CURRENT", refusal))?;
-    let mut printer = Printer { out, bytes, at: 0 };
     let mut print = || {
         printer.header("CURRENT", "UUID of the index")?;
         debug_assert_eq!(printer.at, HEADER_BYTES);
@@ -268,5 +289,5 @@ fn current(path: &Path, bytes: &[u8], out: impl Write) -> anyhow::Result<()> {
         printer.field(4, "checksum of CURRENT")?;
         printer.out.flush()
     };
-    print().context("cannot write to standard output")
+    print().context(CANNOT)
 }

@@ -11,7 +11,7 @@ use twindex::join::pairs_within;
 use twindex::{Index, KeyBuf};
 
 use super::query::{key_number, write_key};
-use crate::options::Common;
+use crate::options::Output;
 use crate::report::{self, Stopwatch, mix};
 
 /// Options of `pairs`.
@@ -31,7 +31,7 @@ pub(crate) struct Pairs {
     #[arg(long)]
     count: bool,
     #[command(flatten)]
-    common: Common,
+    output: Output,
 }
 
 /// Fields of `--json`.
@@ -58,7 +58,7 @@ impl Pairs {
         let watch = Stopwatch::start();
         let (mut count, mut checksum) = (0_u64, 0_u64);
         let mut pairs: Vec<(KeyBuf, KeyBuf, u32)> = Vec::new();
-        let prints = !self.count && !self.common.json;
+        let prints = !self.count && !self.output.json;
         pairs_within(&snapshot, within, |a, b, distance| {
             let (a, b) = (a.key()?, b.key()?);
             let (a, b) = if a <= b { (a, b) } else { (b, a) };
@@ -69,7 +69,7 @@ impl Pairs {
             }
             Ok(())
         })?;
-        if self.common.json {
+        if self.output.json {
             report::print_json(&Report {
                 pairs: count,
                 cpu_seconds: watch.cpu_seconds(),

@@ -1,5 +1,6 @@
 //! `twindex query`: the documents near each input.
 
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,12 +9,13 @@ use anyhow::{Context, bail};
 use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
+use twindex::bands::Banding;
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Sketch, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::RawColumn;
 use crate::input::Documents;
-use crate::options::{Common, InputArgs, Usage, parse_resemblance};
+use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
 use crate::sketching::for_each_sketched;
@@ -21,6 +23,8 @@ use crate::tsv;
 
 /// Queries handed to the cores together.
 const BATCH: usize = 4096;
+/// From this share on, what the bands miss is not worth a note.
+const RECALL_UNREMARKABLE: f64 = 0.99;
 
 /// Options of `query`.
 #[derive(Args)]
@@ -52,7 +56,9 @@ pub(crate) struct Query {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     #[command(flatten)]
-    common: Common,
+    work: Work,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Fields of `--json`.
@@ -61,10 +67,16 @@ struct Report {
     queries: u64,
     hits: u64,
     left_out: u64,
+    /// Of answering and printing; of documents also of reading and sketching, of raw fingerprints without the
+    /// reading.
     cpu_seconds: f64,
     ns_per_query: f64,
     checksum: String,
+    /// As `cpu_seconds`, by the clock.
     seconds: f64,
+    /// The share of the documents at the resemblance asked for that the bands find.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_recall: Option<f64>,
 }
 
 /// The sum over answers.
@@ -97,9 +109,9 @@ pub(crate) fn key_number(key: &KeyBuf) -> u64 {
 
 impl Query {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.common.apply()?;
+        self.work.apply()?;
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
-            return Err(Usage("nothing to ask: name INPUT files, or --fingerprints FILE").into());
+            return Err(Usage::new("nothing to ask: name INPUT files, or --fingerprints FILE").into());
         }
         let index = Index::open(&self.index)?;
         let snapshot = index.snapshot();
@@ -115,20 +127,24 @@ impl Query {
                 self.index.display()
             );
         }
+        let expected_recall = self.resembling.and_then(|resembling| {
+            let minhash = snapshot.params().minhash?;
+            let banding = Banding { bands: minhash.bands, rows: minhash.rows };
+            self.note_recall(banding, resembling);
+            Some(banding.recall(resembling))
+        });
         let (totals, cpu_seconds, seconds) = if let Some(path) = &self.fingerprints {
             let Some(simhash) = snapshot.params().simhash else {
                 bail!("{}: this index keeps no simhash fingerprints", self.index.display());
             };
-            let queries = RawColumn::open(path)?.read_all()?;
-            let watch = Stopwatch::start();
-            let totals = self.raw(&snapshot, &queries, self.within.unwrap_or(simhash.within.into()))?;
-            (totals, watch.cpu_seconds(), watch.seconds())
+            let queries = RawColumn::open(path)?;
+            self.raw(&snapshot, queries, self.within.unwrap_or(simhash.within.into()))?
         } else {
             let watch = Stopwatch::start();
             let totals = self.documents(&index, &snapshot)?;
             (totals, watch.cpu_seconds(), watch.seconds())
         };
-        if self.common.json {
+        if self.output.json {
             report::print_json(&Report {
                 queries: totals.queries,
                 hits: totals.hits,
@@ -137,6 +153,7 @@ impl Query {
                 ns_per_query: cpu_seconds * 1e9 / (totals.queries.max(1)) as f64,
                 checksum: format!("{:016x}", totals.checksum),
                 seconds,
+                expected_recall,
             })?;
         } else if self.count {
             report::print_lines(&[totals.hits.to_string()])?;
@@ -145,15 +162,53 @@ impl Query {
     }
 
     fn prints(&self) -> bool {
-        !self.count && !self.common.json
+        !self.count && !self.output.json
     }
 
-    fn raw(&self, snapshot: &Snapshot, queries: &[u64], within: u32) -> anyhow::Result<Totals> {
+    /// Says what is missed where the bands are made for a higher resemblance than the one asked for: answers
+    /// alone would look complete.
+    fn note_recall(&self, kept: Banding, resembling: f64) {
+        let recall = kept.recall(resembling);
+        if recall >= RECALL_UNREMARKABLE || self.output.quiet {
+            return;
+        }
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let mut note = format!(
+            "{}: its {} bands of {} minima find {} of the documents at --resembling {resembling}",
+            self.index.display(),
+            kept.bands,
+            kept.rows,
+            percent(recall)
+        );
+        let better = Banding::for_threshold(resembling);
+        if better.recall(resembling) > recall {
+            let share = percent(better.recall(resembling));
+            let Banding { bands, rows } = better;
+            let _ = write!(note, "; an index built with --bands {bands} --rows {rows} finds {share}");
+        }
+        report::note(&note);
+    }
+
+    /// Answers raw fingerprints; returns the seconds of the processor and of the clock, too.
+    fn raw(
+        &self,
+        snapshot: &Snapshot,
+        mut queries: RawColumn,
+        within: u32,
+    ) -> anyhow::Result<(Totals, f64, f64)> {
         let mut out = BufWriter::new(io::stdout().lock());
         let mut totals = Totals::default();
-        // A few batches for each core at a time, so that what waits to be printed stays small.
-        let wave = BATCH * rayon::current_num_threads() * 4;
-        for (start, wave) in (0_u64..).step_by(wave).zip(queries.chunks(wave)) {
+        let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
+        // A few batches for each core at a time, so that what waits to be asked and to be printed stays
+        // small.
+        let most = BATCH * rayon::current_num_threads() * 4;
+        loop {
+            let start = totals.queries;
+            let wave = queries.wave(most)?;
+            if wave.is_empty() {
+                break;
+            }
+            let watch = Stopwatch::start();
             let done: Vec<(Totals, Vec<u8>)> = wave
                 .par_chunks(BATCH)
                 .enumerate()
@@ -165,9 +220,11 @@ impl Query {
                 totals = totals.add(&part);
                 out.write_all(&lines).context("cannot write to standard output")?;
             }
+            cpu_seconds += watch.cpu_seconds();
+            seconds += watch.seconds();
         }
         out.flush().context("cannot write to standard output")?;
-        Ok(totals)
+        Ok((totals, cpu_seconds, seconds))
     }
 
     fn raw_batch(
@@ -211,7 +268,7 @@ impl Query {
     fn documents(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<Totals> {
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let progress =
-            Progress::bytes(documents.total_bytes(), "querying", self.common.quiet || self.prints());
+            Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut out = BufWriter::new(io::stdout().lock());
         let mut totals = Totals::default();
         let mut number = 0;
@@ -231,6 +288,10 @@ impl Query {
             Ok(())
         })?;
         out.flush().context("cannot write to standard output")?;
+        if !self.output.quiet {
+            // Not between the answers, which stand on standard output.
+            documents.counts().remarks().iter().for_each(|remark| report::note(remark));
+        }
         Ok(totals)
     }
 

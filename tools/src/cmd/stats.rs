@@ -9,7 +9,7 @@ use serde::Serialize;
 use twindex::format::contents::Kind;
 use twindex::{Index, Snapshot};
 
-use crate::options::Common;
+use crate::options::Output;
 use crate::report::{self, count};
 
 /// Options of `stats`.
@@ -18,14 +18,14 @@ pub(crate) struct Stats {
     /// Directory of the index
     index: PathBuf,
     #[command(flatten)]
-    common: Common,
+    output: Output,
 }
 
 /// Where the bytes of an index go.
 pub(crate) struct Space {
-    /// Bytes by kind of section; `other` is headers, contents, checksums, gaps and manifests.
+    /// Bytes by kind of section; `other` is headers, contents, checksums, gaps, the manifest and `CURRENT`.
     pub(crate) sections: BTreeMap<&'static str, u64>,
-    /// Of all files.
+    /// Of the files that make up the index now: not of earlier generations, the lock, or files of others.
     pub(crate) on_disk: u64,
     /// Distinct fingerprints, counted by segment.
     pub(crate) distinct: u64,
@@ -41,10 +41,13 @@ impl Space {
                 *sections.entry(section.kind.name()).or_default() += section.length;
             }
         }
-        let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
-        let on_disk = files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
+        // The lengths of segments are the manifest's. Another process may have removed the manifest since.
+        let manifest = format!("MANIFEST-{:06}", snapshot.generation());
+        let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
+        let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
+        let on_disk = segments + length("CURRENT") + length(&manifest);
         let named: u64 = sections.values().sum();
-        sections.insert("other", u64::saturating_sub(on_disk, named));
+        sections.insert("other", on_disk.saturating_sub(named));
         Self { sections, on_disk, distinct }
     }
 
@@ -55,7 +58,10 @@ impl Space {
             .iter()
             .filter_map(|kind| self.sections.get(kind.name()))
             .sum();
-        if self.distinct == 0 { 0.0 } else { (self.on_disk - of_documents) as f64 / self.distinct as f64 }
+        if self.distinct == 0 {
+            return 0.0;
+        }
+        self.on_disk.saturating_sub(of_documents) as f64 / self.distinct as f64
     }
 }
 
@@ -93,7 +99,7 @@ impl Stats {
             bytes_per_fingerprint: space.per_fingerprint(),
             bytes: space.sections,
         };
-        if self.common.json {
+        if self.output.json {
             report::print_json(&report)?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -9,7 +9,7 @@ use twindex::segment::Segment;
 use twindex::store::verify;
 use twindex::sys::RealVfs;
 
-use crate::options::Common;
+use crate::options::Output;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
 
@@ -23,7 +23,7 @@ pub(crate) struct Verify {
     /// Directory of an index, or one segment file
     index: PathBuf,
     #[command(flatten)]
-    common: Common,
+    output: Output,
 }
 
 /// Fields of `--json`.
@@ -42,7 +42,7 @@ impl Verify {
         let found = self.look(&self.index);
         let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
         let sound = problems.is_empty();
-        let printed = if self.common.json {
+        let printed = if self.output.json {
             report::print_json(&Report {
                 sound,
                 problems,
@@ -58,7 +58,7 @@ impl Verify {
             for note in &found.notes {
                 lines.push(format!("note: {note}"));
             }
-            if !self.common.quiet {
+            if !self.output.quiet {
                 let verdict =
                     if sound { "sound".to_string() } else { counted(problems.len() as u64, "problem") };
                 lines.push(format!(
@@ -76,13 +76,13 @@ impl Verify {
 
     fn look(&self, path: &Path) -> verify::Findings {
         if !path.is_file() {
-            let progress = Progress::bytes(None, "verifying", self.common.quiet);
+            let progress = Progress::bytes(None, "verifying", self.output.quiet);
             return verify::verify(&RealVfs, path, |bytes| progress.set(bytes));
         }
         let mut findings = verify::Findings::default();
         match Segment::open(&RealVfs, path) {
             Ok(segment) => {
-                let progress = Progress::bytes(Some(segment.length()), "verifying", self.common.quiet);
+                let progress = Progress::bytes(Some(segment.length()), "verifying", self.output.quiet);
                 findings.bytes = segment.length();
                 findings.problems = segment.verify(|bytes| progress.set(bytes));
             }

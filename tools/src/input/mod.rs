@@ -448,7 +448,7 @@ impl Documents {
     fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
         if self.counts.skipped_bad == self.skip_bad {
             return Err(match self.skip_bad {
-                0 => anyhow!("{bad}"),
+                0 => anyhow!("{bad}; --skip-bad N passes over up to N bad records"),
                 allowed => {
                     anyhow!("{bad}; as many bad records as --skip-bad {allowed} allows came before it")
                 }
@@ -524,6 +524,9 @@ mod tests {
         }
         bytes
     }
+
+    /// The advice behind every bad record that ends the reading.
+    const SKIP: &str = "; --skip-bad N passes over up to N bad records";
 
     fn options(format: InputFormat, skip_bad: u64) -> InputOptions {
         InputOptions { format, skip_bad, ..InputOptions::default() }
@@ -679,7 +682,7 @@ mod tests {
             let mut documents =
                 Documents::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
             let message = drain(&mut documents).unwrap_err().to_string();
-            assert_eq!(message, format!("{}: {said}", path.display()));
+            assert_eq!(message, format!("{}: {said}{SKIP}", path.display()));
         }
         let (all, counts) = read(&[binary, latin], &options(InputFormat::Auto, 2));
         assert_eq!((all.len(), counts.skipped_bad, counts.skipped_binary), (0, 2, 0));
@@ -747,10 +750,10 @@ mod tests {
         };
         let mut strict = Documents::open(&[], &InputOptions::default()).unwrap();
         let message = strict.add_listing(Path::new("in"), listing(), false).unwrap_err().to_string();
-        assert_eq!(message, "in/b: cannot list: why");
+        assert_eq!(message, format!("in/b: cannot list: why{SKIP}"));
         let mut lenient = Documents::open(&[], &options(InputFormat::Auto, 1)).unwrap();
         lenient.add_listing(Path::new("in"), listing(), false).unwrap();
-        assert_eq!(lenient.counts().first_bad, [message]);
+        assert_eq!(lenient.counts().first_bad, ["in/b: cannot list: why"]);
     }
 
     #[cfg(unix)]
@@ -908,7 +911,7 @@ mod tests {
         {
             let mut documents = Documents::open(&[path], &limited).unwrap();
             let message = drain(&mut documents).unwrap_err().to_string();
-            assert!(message.ends_with(".txt: a text of more than 4 bytes"), "{message}");
+            assert!(message.ends_with(&format!(".txt: a text of more than 4 bytes{SKIP}")), "{message}");
         }
     }
 

@@ -29,6 +29,14 @@ impl Place {
         debug_assert!(line > 0, "lines count from 1");
         Self { path, line }
     }
+
+    /// Whether a document with this key stands in a folder that was named as input: its key is then the end
+    /// of its path.
+    pub(crate) fn is_below_a_folder(&self, key: &[u8]) -> bool {
+        let path = super::folder::os_bytes(self.path.as_os_str());
+        let above = path.strip_suffix(key).and_then(|above| above.last());
+        self.line == 0 && above.is_some_and(|&last| std::path::is_separator(last.into()))
+    }
 }
 
 impl fmt::Display for Place {
@@ -49,6 +57,17 @@ mod tests {
         let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
         assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
         assert_eq!(Place::file(path).to_string(), "a/b.jsonl");
+    }
+
+    #[test]
+    fn only_a_file_that_was_not_named_itself_is_below_a_folder() {
+        let path: Arc<Path> = Arc::from(Path::new("in/a/b.txt"));
+        let place = Place::file(Arc::clone(&path));
+        assert!(place.is_below_a_folder(b"b.txt") && place.is_below_a_folder(b"a/b.txt"));
+        for key in [&b"in/a/b.txt"[..], b".txt", b"c.txt", b"in/a/b"] {
+            assert!(!place.is_below_a_folder(key));
+        }
+        assert!(!Place::line(path, 3).is_below_a_folder(b"b.txt"));
     }
 
     #[test]

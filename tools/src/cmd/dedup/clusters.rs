@@ -6,7 +6,7 @@ use std::fmt;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
-use twindex::join::{Forest, pairs_within};
+use twindex::join::{Forest, numbered_pairs_within};
 use twindex::{Resemblance, Snapshot};
 
 use super::Method;
@@ -23,7 +23,7 @@ pub(super) enum Keep {
 /// How near two groups are.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Score {
-    Resemblance { intersection: usize, union: usize },
+    Resemblance { intersection: u32, union: u32 },
     Distance(u32),
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Score {
             // Two empty texts that are equal have nothing to divide.
             Self::Resemblance { union: 0, .. } => write!(f, "1.000000\t0\t0"),
             Self::Resemblance { intersection, union } => {
-                write!(f, "{:.6}\t{intersection}\t{union}", intersection as f64 / union as f64)
+                write!(f, "{:.6}\t{intersection}\t{union}", f64::from(intersection) / f64::from(union))
             }
             Self::Distance(distance) => distance.fmt(f),
         }
@@ -43,7 +43,10 @@ impl fmt::Display for Score {
 impl Score {
     fn counted(resemblance: Resemblance) -> Self {
         match resemblance {
-            Resemblance::Exact { intersection, union } => Self::Resemblance { intersection, union },
+            // A text of 2^32 shingles would be larger than the longest line that is read.
+            Resemblance::Exact { intersection, union } => {
+                Self::Resemblance { intersection: intersection as u32, union: union as u32 }
+            }
             Resemblance::Estimate { .. } => unreachable!("sets are counted, not estimated"),
         }
     }
@@ -58,30 +61,16 @@ pub(super) fn verified(
     candidates: &[(u32, u32)],
     threshold: f64,
 ) -> anyhow::Result<Vec<Pair>> {
-    let verified: Vec<Option<Pair>> = candidates
-        .par_iter()
-        .map(|&(a, b)| {
-            let resemblance = corpus.sets.resemblance_from(a, b, threshold)?;
-            Ok(resemblance.map(|resemblance| (a, b, Score::counted(resemblance))))
-        })
-        .collect::<twindex::Result<_>>()?;
-    Ok(verified.into_iter().flatten().collect())
+    let verified = candidates.par_iter().filter_map(|&(a, b)| {
+        let resemblance = corpus.sets.resemblance_from(a, b, threshold).transpose()?;
+        Some(resemblance.map(|resemblance| (a, b, Score::counted(resemblance))))
+    });
+    Ok(verified.collect::<twindex::Result<_>>()?)
 }
 
 /// Pairs of groups whose fingerprints are near.
 pub(super) fn near_groups(corpus: &Corpus, snapshot: &Snapshot, within: u32) -> anyhow::Result<Vec<Pair>> {
-    let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
-    pairs_within(snapshot, within, |a, b, distance| {
-        let group = |place: twindex::store::snapshot::Place<'_>| Ok(corpus.group_at(place.key()?.as_key()));
-        if let (Some(a), Some(b)) = (group(a)?, group(b)?)
-            && a != b
-        {
-            pairs.push((a.min(b), a.max(b), distance));
-        }
-        Ok(())
-    })?;
-    pairs.sort_unstable();
-    pairs.dedup();
+    let pairs = numbered_pairs_within(snapshot, within, |place| Ok(corpus.group_at(place.key()?.as_key())))?;
     Ok(pairs.into_iter().map(|(a, b, distance)| (a, b, Score::Distance(distance))).collect())
 }
 
@@ -162,6 +151,7 @@ impl Clusters {
         for (group, score) in corpus.groups.iter().zip(&scores) {
             let near = match *score {
                 Some(Score::Resemblance { intersection, union }) => {
+                    let (intersection, union) = (intersection as usize, union as usize);
                     intersection == union || Resemblance::Exact { intersection, union }.at_least(threshold)
                 }
                 Some(Score::Distance(_)) => true,

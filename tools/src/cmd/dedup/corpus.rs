@@ -79,12 +79,20 @@ impl Corpus {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
         let key: Arc<[u8]> = one.document.key.into();
         match self.by_key.entry(Arc::clone(&key)) {
-            Entry::Occupied(occupied) => bail!(
-                "{}: the key `{}` stands already at {}; give each document a key of its own",
-                one.document.place,
-                String::from_utf8_lossy(&key).escape_debug(),
-                self.places[*occupied.get() as usize]
-            ),
+            Entry::Occupied(occupied) => {
+                let (first, again) = (&self.places[*occupied.get() as usize], &one.document.place);
+                let advice = if first == again {
+                    "the input is named twice, name it once"
+                } else if first.is_below_a_folder(&key) && again.is_below_a_folder(&key) {
+                    "keys are paths below the folder that is named; name the folder above them instead"
+                } else {
+                    "give each document a key of its own"
+                };
+                bail!(
+                    "{again}: the key `{}` stands already at {first}; {advice}",
+                    String::from_utf8_lossy(&key).escape_debug()
+                )
+            }
             Entry::Vacant(vacant) => {
                 vacant.insert(document);
             }
@@ -154,7 +162,7 @@ impl Corpus {
 
     /// The score of a text with itself.
     pub(super) fn itself(&self, group: u32) -> Score {
-        let shingles = self.groups[group as usize].shingles as usize;
+        let shingles = self.groups[group as usize].shingles as u32;
         Score::Resemblance { intersection: shingles, union: shingles }
     }
 

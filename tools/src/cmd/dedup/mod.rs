@@ -15,7 +15,6 @@ mod corpus;
 mod out;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -28,8 +27,9 @@ use twindex::{Index, Params, Sketcher};
 
 use self::clusters::{Clusters, Keep, near_groups, verified};
 use self::corpus::Corpus;
+use self::out::Out;
 use crate::input::{Counts, Documents};
-use crate::options::{Common, InputArgs, Usage, parse_resemblance};
+use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
 use crate::sketching::for_each_sketched;
@@ -44,7 +44,8 @@ use crate::sketching::for_each_sketched;
     OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input\n\
-    OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)")]
+    OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)\n\n\
+    A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     input: InputArgs,
@@ -54,8 +55,8 @@ pub(crate) struct Dedup {
     /// Replace OUT if an earlier run made it
     #[arg(long)]
     force: bool,
-    /// Resemblance from which on documents are near-duplicates, above 0 up to 1 [default: 0.8]
-    #[arg(long, value_name = "J", value_parser = parse_resemblance)]
+    /// Resemblance from which on documents are near-duplicates, 0.05 to 1 [default: 0.8]
+    #[arg(long, value_name = "J", value_parser = parse_threshold)]
     threshold: Option<f64>,
     /// What makes documents near: MinHash candidates confirmed exactly, simhash distance, or equal texts only
     #[arg(long, value_enum, default_value = "minhash")]
@@ -75,7 +76,9 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
     max_bucket: u32,
     #[command(flatten)]
-    common: Common,
+    resources: Work,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,35 +110,48 @@ struct Report {
     stages: BTreeMap<&'static str, f64>,
 }
 
+/// Below it no bands of the minima there are find the share of pairs that the documentation promises.
+const THRESHOLD_MIN: f64 = 0.05;
+
+fn parse_threshold(text: &str) -> Result<f64, String> {
+    match parse_resemblance(text)? {
+        value if value >= THRESHOLD_MIN => Ok(value),
+        _ => Err(format!(
+            "expected a resemblance of {THRESHOLD_MIN} to 1; below, bands cannot find the {} % of near pairs \
+             that they promise",
+            twindex::bands::RECALL * 100.0
+        )),
+    }
+}
+
 impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.common.apply()?;
+        self.resources.apply()?;
         if self.input.inputs.is_empty() {
-            return Err(Usage(
+            return Err(Usage::new(
                 "nothing to deduplicate: name INPUT files or folders, or - for standard input",
             )
             .into());
         }
         if self.within.is_some() && self.method != Method::Simhash {
-            return Err(Usage("--within goes with --method simhash").into());
+            return Err(Usage::new("--within goes with --method simhash").into());
         }
         if self.threshold.is_some() && self.method != Method::Minhash {
-            return Err(Usage("--threshold goes with --method minhash").into());
+            return Err(Usage::new("--threshold goes with --method minhash").into());
         }
-        out::check(&self.out, self.force)?;
+        let out = Out::resolve(&self.out)?;
+        out.check_inputs(&self.input.inputs)?;
+        out.check(self.force)?;
         let documents = Documents::open(&self.input.inputs, &self.input.options())?;
-        let parent = match self.out.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
-        let folder = out::temporary_folder(parent)?;
+        let made = out.make_parents()?;
+        let folder = out::temporary_folder(out.parent())?;
 
         let report = self.work(documents, folder.path())?;
-        out::put_in_place(folder, &self.out, parent, self.force)?;
-        if self.common.json {
+        out.put_in_place(folder, self.force)?;
+        made.sync()?;
+        if self.output.json {
             report::print_json(&report)?;
-        } else if !self.common.quiet {
+        } else if !self.output.quiet {
             report::print_lines(&self.summary(&report))?;
         }
         Ok(ExitCode::SUCCESS)
@@ -174,15 +190,15 @@ impl Dedup {
         };
         let mut writer = index.as_ref().map(Index::writer).transpose()?;
         if let Some(writer) = &mut writer {
-            writer.set_memory(self.common.memory / 2);
+            writer.set_memory(self.resources.memory / 2);
         }
         let mut corpus = Corpus::new(
             folder,
-            self.common.memory / 4,
+            self.resources.memory / 4,
             self.input.options(),
             self.method == Method::Minhash,
         )?;
-        let progress = Progress::bytes(documents.total_bytes(), "reading", self.common.quiet);
+        let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         for_each_sketched(&mut documents, &sketcher, self.method != Method::Simhash, &progress, |one| {
             if let Some(writer) = &mut writer {
                 let put = writer.put(one.document.key.as_slice(), &one.sketch);

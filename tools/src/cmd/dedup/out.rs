@@ -1,19 +1,194 @@
 //! The folder of results: made beside its place, and put there whole; and the files in it.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use twindex::sys::vfs::TEMPORARY_PREFIX;
+use twindex::sys::{RealVfs, Vfs};
 
 use super::Method;
 use super::clusters::{Clusters, Pair, Score};
 use super::corpus::Corpus;
+use crate::options::Usage;
 use crate::tsv;
 
-/// All that stands in OUT.
-const OUTPUTS: [&str; 4] = ["pairs.tsv", "clusters.tsv", "kept.jsonl", "index"];
+/// The files in OUT; one at least is there if `dedup` made it.
+const FILES: [&str; 3] = ["pairs.tsv", "clusters.tsv", "kept.jsonl"];
+/// The folder in OUT.
+const INDEX: &str = "index";
+
+/// Where the results go.
+pub(super) struct Out<'a> {
+    /// As it was given, for messages.
+    given: &'a Path,
+    /// The folder above and the name in it, without `.` and `/` at the end, which no rename takes.
+    path: PathBuf,
+    parent: PathBuf,
+}
+
+impl<'a> Out<'a> {
+    pub(super) fn resolve(given: &'a Path) -> anyhow::Result<Self> {
+        let Some(name) = given.file_name() else {
+            let shown = given.display();
+            let why =
+                format!("--out {shown}: expected the name of a folder to make, for example {shown}/deduped");
+            return Err(Usage::new(why.replace("//", "/")).into());
+        };
+        let parent = match given.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
+    }
+
+    /// The folder above.
+    pub(super) fn parent(&self) -> &Path {
+        &self.parent
+    }
+
+    /// Refuses results that stand where the documents are read: the next run would take them for documents.
+    /// Where nothing stands yet nothing can be read, as folders are listed before anything is made.
+    pub(super) fn check_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        let (Some(name), Ok(parent)) = (self.path.file_name(), fs::canonicalize(&self.parent)) else {
+            return Ok(());
+        };
+        let path = parent.join(name);
+        if path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        // An input that cannot be resolved is told when it is opened.
+        let around = |input: &&PathBuf| {
+            fs::canonicalize(input).is_ok_and(|input| input.is_dir() && path.starts_with(input))
+        };
+        match inputs.iter().find(around) {
+            None => Ok(()),
+            Some(input) => Err(Usage::new(format!(
+                "--out {}: is there already, inside the input {}, and would be read as documents; \
+                 choose another folder",
+                self.given.display(),
+                input.display()
+            ))
+            .into()),
+        }
+    }
+
+    /// Refuses to overwrite, before any work is done.
+    pub(super) fn check(&self, force: bool) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
+        ensure!(
+            !metadata.is_symlink(),
+            "{shown}: is a symbolic link, which is not replaced; name the folder that it points to, or \
+             another one"
+        );
+        ensure!(force, "{shown}: already exists; choose another folder, or --force to replace it");
+        self.check_made_by_us(&self.path)
+    }
+
+    /// Refuses a folder, OUT or what was OUT a moment ago, with anything in it that `dedup` did not make.
+    fn check_made_by_us(&self, folder: &Path) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        let foreign = foreign(folder).with_context(|| format!("{shown}: cannot look what is in it"))?;
+        match foreign {
+            None => Ok(()),
+            Some(why) => bail!("{shown}: {why}, so --force does not replace it; choose another folder"),
+        }
+    }
+
+    /// Makes the folders above OUT.
+    pub(super) fn make_parents(&self) -> anyhow::Result<MadeFolders> {
+        let mut made = MadeFolders(Vec::new());
+        let above: Vec<&Path> =
+            self.parent.ancestors().filter(|folder| !folder.as_os_str().is_empty()).collect();
+        for folder in above.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Ok(()) => made.0.push(folder.to_owned()),
+                // It was there. Not every system says so first: a disk may be read-only, too.
+                Err(_) if folder.is_dir() => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("{}: cannot create", folder.display()));
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Moves earlier results into `aside`, and returns where they are; `None` if there are none. What
+    /// somebody put into them since they were looked at makes them come back, and is an error.
+    fn set_aside(&self, aside: &Path) -> anyhow::Result<Option<PathBuf>> {
+        if self.path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let earlier = aside.join("earlier");
+        fs::rename(&self.path, &earlier)
+            .with_context(|| format!("{}: cannot move the earlier results aside", self.given.display()))?;
+        if let Err(foreign) = self.check_made_by_us(&earlier) {
+            fs::rename(&earlier, &self.path).with_context(|| {
+                format!("{foreign}; it is at {} and cannot be moved back", earlier.display())
+            })?;
+            return Err(foreign);
+        }
+        Ok(Some(earlier))
+    }
+
+    /// Gives the results their name. Earlier ones step aside first and come back if that fails.
+    pub(super) fn put_in_place(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        self.check(force)?; // something may have come there meanwhile
+        RealVfs
+            .sync_dir(folder.path())
+            .with_context(|| format!("{shown}: cannot make the results durable"))?;
+        let aside = temporary_folder(&self.parent)?;
+        let earlier = match self.set_aside(aside.path()) {
+            Ok(earlier) => earlier,
+            Err(error) => {
+                if aside.path().join("earlier").symlink_metadata().is_ok() {
+                    let _ = aside.keep(); // what could not be moved back is in it
+                }
+                return Err(error);
+            }
+        };
+        if let Err(error) = fs::rename(folder.path(), &self.path) {
+            if earlier.is_some_and(|earlier| fs::rename(earlier, &self.path).is_err()) {
+                let kept = aside.keep().join("earlier");
+                bail!("{shown}: cannot be replaced: {error}; the earlier results are at {}", kept.display());
+            }
+            return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
+        }
+        let _ = folder.keep(); // it is no longer at its temporary name
+        // Only then may the earlier results go: after a power failure there are these or those.
+        RealVfs.sync_dir(&self.parent).with_context(|| {
+            format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
+        })
+    }
+}
+
+/// Folders that came into being with this run. Those that are still empty go when this is dropped, so that a
+/// run that fails leaves nothing.
+pub(super) struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    /// Makes the folders' own names durable.
+    pub(super) fn sync(&self) -> anyhow::Result<()> {
+        for made in &self.0 {
+            let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            RealVfs.sync_dir(above).with_context(|| format!("{}: cannot make it durable", made.display()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            let _ = fs::remove_dir(folder); // refused by the system unless it is empty
+        }
+    }
+}
 
 /// A folder that goes when it is dropped, on the file system of the results.
 pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDir> {
@@ -24,50 +199,82 @@ pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDi
     builder.tempdir_in(parent).with_context(|| format!("{}: cannot create a folder in it", parent.display()))
 }
 
-/// Refuses to overwrite, before any work is done.
-pub(super) fn check(out: &Path, force: bool) -> anyhow::Result<()> {
-    let shown = out.display();
-    if out.symlink_metadata().is_err() {
-        return Ok(());
+/// Why a folder is not one that `dedup` made, all of it; `None` if it is, or is empty.
+fn foreign(folder: &Path) -> io::Result<Option<String>> {
+    const NOT_OURS: &str = "not made by `twindex dedup`";
+    if !folder.symlink_metadata()?.is_dir() {
+        return Ok(Some(NOT_OURS.into()));
     }
-    ensure!(force, "{shown}: already exists; choose another folder, or --force to replace it");
-    let refuse = |why: &str| {
-        bail!("{shown}: {why}, so --force does not replace it; choose another folder");
-    };
-    let Ok(entries) = fs::read_dir(out) else { return refuse("not made by `twindex dedup`") };
-    let names: Vec<_> =
-        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;
-    if let Some(other) = names.iter().find(|name| OUTPUTS.iter().all(|ours| *name != ours)) {
-        return refuse(&format!("`{}` in it was not made by `twindex dedup`", other.display()));
+    let (mut entries, mut files) = (0, 0);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        entries += 1;
+        if kind.is_file() && FILES.iter().any(|ours| name == *ours) {
+            files += 1;
+        } else if kind.is_dir() && name == INDEX {
+            for entry in fs::read_dir(entry.path())? {
+                let entry = entry?;
+                let name = entry.file_name();
+                if !(entry.file_type()?.is_file() && is_of_an_index(&name)) {
+                    return Ok(Some(format!("`{INDEX}/{}` in it was {NOT_OURS}", name.display())));
+                }
+            }
+        } else {
+            return Ok(Some(format!("`{}` in it was {NOT_OURS}", name.display())));
+        }
     }
-    Ok(())
+    let none = entries > 0 && files == 0;
+    Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", FILES.join(", "))))
 }
 
-/// Gives the results their name. Earlier ones step aside first and come back if that fails.
-pub(super) fn put_in_place(
-    folder: tempfile::TempDir,
-    out: &Path,
-    parent: &Path,
-    force: bool,
-) -> anyhow::Result<()> {
-    let shown = out.display();
-    check(out, force)?; // something may have come there meanwhile
-    let aside = temporary_folder(parent)?;
-    let earlier = aside.path().join("earlier");
-    let was_there = out.symlink_metadata().is_ok();
-    if was_there {
-        fs::rename(out, &earlier)
-            .with_context(|| format!("{shown}: cannot move the earlier results aside"))?;
-    }
-    if let Err(error) = fs::rename(folder.path(), out) {
-        if was_there && fs::rename(&earlier, out).is_err() {
-            let kept = aside.keep().join("earlier");
-            bail!("{shown}: cannot be replaced: {error}; the earlier results are at {}", kept.display());
+/// Whether an index has a file of this name.
+fn is_of_an_index(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(name, "CURRENT" | "LOCK")
+        || name.starts_with(TEMPORARY_PREFIX)
+        || name.strip_prefix("MANIFEST-").is_some_and(number)
+        || name.strip_suffix(".seg").is_some_and(number)
+}
+
+/// The pairs of each group: 4 bytes a pair beside the pairs.
+struct Neighbours<'a> {
+    /// Ascending, so that the pairs with a group as the first stand together.
+    pairs: &'a [Pair],
+    /// Places of the pairs by their second group.
+    by_second: Vec<u32>,
+    /// Where each group's places in `by_second` begin, and the end.
+    starts: Vec<u32>,
+}
+
+impl<'a> Neighbours<'a> {
+    fn of(groups: usize, pairs: &'a [Pair]) -> Self {
+        debug_assert!(pairs.is_sorted_by_key(|&(a, b, _)| (a, b)));
+        let mut starts = vec![0_u32; groups + 1];
+        for &(_, b, _) in pairs {
+            starts[b as usize + 1] += 1;
         }
-        return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
+        for group in 0..groups {
+            starts[group + 1] += starts[group];
+        }
+        let mut next = starts.clone();
+        let mut by_second = vec![0; pairs.len()];
+        for (place, &(_, b, _)) in (0..).zip(pairs) {
+            by_second[next[b as usize] as usize] = place;
+            next[b as usize] += 1;
+        }
+        Self { pairs, by_second, starts }
     }
-    let _ = folder.keep(); // it is no longer at its temporary name
-    Ok(())
+
+    /// The groups paired with `group`, and how near they are.
+    fn near(&self, group: u32) -> impl Iterator<Item = (u32, Score)> {
+        let first = self.pairs.partition_point(|&(a, _, _)| a < group);
+        let as_first = self.pairs[first..].iter().take_while(move |&&(a, _, _)| a == group);
+        let second = self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize;
+        let as_second = self.by_second[second].iter().map(|&place| &self.pairs[place as usize]);
+        as_first.map(|&(_, b, score)| (b, score)).chain(as_second.map(|&(a, _, score)| (a, score)))
+    }
 }
 
 /// Writes every pair of documents, sorted; returns how many.
@@ -79,10 +286,11 @@ pub(super) fn write_pairs(
     method: Method,
     path: &Path,
 ) -> anyhow::Result<u64> {
-    let mut neighbours: Vec<Vec<(u32, Score)>> = vec![Vec::new(); corpus.groups.len()];
-    for &(a, b, score) in pairs {
-        neighbours[a as usize].push((b, score));
-        neighbours[b as usize].push((a, score));
+    ensure!(u32::try_from(pairs.len()).is_ok(), "more than 2^32 pairs of texts; lower --max-bucket");
+    let neighbours = Neighbours::of(corpus.groups.len(), pairs);
+    let mut place = vec![0_u32; by_key.len()];
+    for (at, &document) in (0..).zip(by_key) {
+        place[document as usize] = at;
     }
     // A large group stands in pairs with its first document only.
     let representatives = |group: u32| {
@@ -108,13 +316,13 @@ pub(super) fn write_pairs(
             };
             partners.extend(identical.iter().map(|&other| (other, itself)));
             if !starred || document == group.members[0] {
-                for &(other, score) in &neighbours[number as usize] {
+                for (other, score) in neighbours.near(number) {
                     partners.extend(representatives(other).iter().map(|&other| (other, score)));
                 }
             }
             // Each pair is written by its smaller key.
-            partners.retain(|&(other, _)| corpus.keys[other as usize] > *key);
-            partners.sort_unstable_by(|a, b| corpus.keys[a.0 as usize].cmp(&corpus.keys[b.0 as usize]));
+            partners.retain(|&(other, _)| place[other as usize] > place[document as usize]);
+            partners.sort_unstable_by_key(|&(other, _)| place[other as usize]);
             for &(other, score) in &partners {
                 tsv::write_field(out, key)?;
                 out.write_all(b"\t")?;
@@ -148,7 +356,7 @@ pub(super) fn write_clusters(
             match clusters.scores[group] {
                 Some(Score::Resemblance { union: 0, .. }) => writeln!(out, "\t1.000000")?,
                 Some(Score::Resemblance { intersection, union }) => {
-                    writeln!(out, "\t{:.6}", intersection as f64 / union as f64)?;
+                    writeln!(out, "\t{:.6}", f64::from(intersection) / f64::from(union))?;
                 }
                 Some(Score::Distance(distance)) => writeln!(out, "\t{distance}")?,
                 None => writeln!(out, "\t-")?, // farther than the radius, and so not measured
@@ -181,4 +389,30 @@ fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Resul
     // The file has a temporary folder's name in its path, which tells the user nothing.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     whole().with_context(|| format!("{name}: cannot write"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_into_the_earlier_results_at_the_last_moment_brings_them_back() {
+        let bench = tempfile::tempdir().unwrap();
+        let (given, aside) = (bench.path().join("out"), bench.path().join("aside"));
+        for folder in [&given.join(INDEX), &aside] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(given.join("pairs.tsv"), "").unwrap();
+        let out = Out::resolve(&given).unwrap();
+        out.check(true).unwrap();
+        fs::write(given.join("index/notes.txt"), "mine").unwrap();
+        let message = out.set_aside(&aside).unwrap_err().to_string();
+        assert!(message.contains("`index/notes.txt`") && message.contains("not made by"), "{message}");
+        assert_eq!(fs::read(given.join("index/notes.txt")).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(&aside).unwrap().count(), 0);
+
+        fs::remove_file(given.join("index/notes.txt")).unwrap();
+        assert_eq!(out.set_aside(&aside).unwrap(), Some(aside.join("earlier")));
+        assert_eq!(out.set_aside(&aside).unwrap(), None, "nothing is there any more");
+    }
 }
