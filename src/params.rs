@@ -49,6 +49,14 @@ pub struct Shingling {
     pub seed: u64,
 }
 
+impl Shingling {
+    /// Shingles of `width` words, hashed by the family that `seed` chooses.
+    #[must_use]
+    pub fn words(width: u8, seed: u64) -> Self {
+        Self { width, seed }
+    }
+}
+
 /// How often a shingle of a document counts in its simhash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -80,6 +80,7 @@ fn segment_of(fingerprints: &[u64], filter_width: Option<u32>) -> (tempfile::Tem
 
 /// Ordinals and distances within `k`, through tables and postings.
 fn answers(segment: &Segment, query: u64, k: u32) -> Vec<(u32, u32)> {
+    segment.prefetch([query, !query].into_iter()); // a hint, which must change nothing
     let mut near = Vec::new();
     segment.within(query, k, |hit| near.push(hit)).unwrap();
     let mut found = Vec::new();

@@ -5,7 +5,7 @@
 //! Seeds are fixed, so a test passes always or never. The bounds are what the theory allows plus three
 //! standard errors of the measurement itself; other seeds would pass in 99.8 % of runs each.
 
-use twindex::Params;
+use twindex::params::Shingling;
 use twindex::sketch::{MinHasher, Resemblance, Shingler, features, jaccard, matches, pack, simhash};
 
 /// Splitmix64 (Steele, Lea and Flood 2014): independent of the hashes under test but for its shape, which
@@ -221,7 +221,7 @@ fn shingles_of_real_words_are_as_good_as_random_ones() {
     let hasher = MinHasher::new(84);
     let (union, both, trials) = (20, 16, 1500);
     for width in [1, 2] {
-        let shingler = Shingler::new(&Params::builder().words(width).simhash(0).build().unwrap().shingling);
+        let shingler = Shingler::new(&Shingling::words(width, 0));
         let (mut a, mut b, mut of_a, mut of_b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut sum, mut squares, mut distances) = (0.0, 0.0, 0.0);
         for trial in 0..trials {

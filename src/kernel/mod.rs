@@ -47,6 +47,24 @@ pub fn find<T: Lane>(plane: &[T], from: usize, query: u32, radius: u32) -> Optio
     None
 }
 
+/// Asks the processor to bring the cache line of `bytes[at]` near, without waiting for it; nothing happens where
+/// there is no such byte. A hint: it changes no result.
+#[inline(always)]
+pub fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(byte) = bytes.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
+        // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has; it reads nothing the program
+        // could observe and faults on no address, and this pointer is that of a byte of a live slice.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
+}
+
 /// Runs `body`, compiled for the best instruction set the processor has. Everything hot in `body` must be
 /// `#[inline(always)]`, or it keeps the plain instructions.
 #[inline]

@@ -26,6 +26,11 @@ use crate::kernel;
 use crate::params::WITHIN_MAX;
 use crate::tables::{BLOCK_BITS, TABLES, block, masks, radii};
 
+/// Bytes that come into the caches together.
+const CACHE_LINE: u64 = 64;
+/// Lines of a bucket brought near ahead; the processor's own prefetching follows a longer scan.
+const LINES_AHEAD: u64 = 4;
+
 /// Refuses a radius that the tables do not answer.
 ///
 /// # Errors
@@ -64,6 +69,49 @@ impl Segment {
             #[inline(always)]
             || Probe::new(self, fingerprints, query, within).run(&mut hit),
         )
+    }
+
+    /// Brings what [`within`](Self::within) will read first for these queries into the caches, stage by stage for
+    /// all of them, so that they wait for memory together and not one after the other: the directories' entries,
+    /// then the buckets these name. For prefixes equal to the query's only; the others of a larger radius are many.
+    ///
+    /// A hint that costs a few nanoseconds a query and checks nothing; about 16 queries at a time do best.
+    pub fn prefetch(&self, queries: impl Iterator<Item = u64> + Clone) {
+        let Some(fingerprints) = &self.fingerprints else { return };
+        let bytes = self.file();
+        let shift = BLOCK_BITS - fingerprints.complete.directory.bits;
+        let entry = |section: &Section, query: u64, table: usize| {
+            let prefix = (u32::from(block(query, table)) >> shift) as u16;
+            (section.offset + fingerprints.complete.directory.range(prefix).start) as usize
+        };
+        let sections = [
+            &fingerprints.table,
+            &fingerprints.filters[0],
+            &fingerprints.filters[1],
+            &fingerprints.filters[2],
+        ];
+        for query in queries.clone() {
+            for (table, section) in sections.iter().enumerate() {
+                kernel::prefetch(bytes, entry(section, query, table));
+            }
+        }
+        for query in queries {
+            for (table, section) in sections.iter().enumerate() {
+                let at = entry(section, query, table);
+                // Not checked: a wrong row brings a wrong line near, and `within` looks for itself.
+                let Some(Ok(rows)) = bytes.get(at..at + 8).map(wire::column::<U32>) else { continue };
+                let rows = u64::from(rows[0].get())..u64::from(rows[1].get());
+                let plane = if table == 0 {
+                    fingerprints.complete.middle(&rows)
+                } else {
+                    fingerprints.filter.pointer(&rows)
+                };
+                let lines = plane.end.saturating_sub(plane.start).min(LINES_AHEAD * CACHE_LINE);
+                for line in (0..lines).step_by(CACHE_LINE as usize) {
+                    kernel::prefetch(bytes, (section.offset + plane.start + line) as usize);
+                }
+            }
+        }
     }
 
     /// Hands each document within `within` bits of `query` to `hit`, with its distance, in no particular order.

@@ -74,7 +74,7 @@ fn fold(a: u64, b: u64) -> u64 {
 /// ```
 /// use twindex::sketch::Shingler;
 ///
-/// let shingler = Shingler::new(&twindex::params::Shingling { width: 4, seed: 0 });
+/// let shingler = Shingler::new(&twindex::params::Shingling::words(4, 0));
 /// let (mut scratch, mut shingles) = (Vec::new(), Vec::new());
 /// shingler.occurrences("a rose is a rose is a rose", &mut scratch, &mut shingles);
 /// assert_eq!(shingles.len(), 5);

@@ -14,6 +14,9 @@ use crate::segment::Segment;
 use crate::segment::near::check_radius;
 use crate::sketch::{Fingerprint, Sketch, pack};
 
+/// How many questions are best announced together to [`Snapshot::prefetch`].
+pub const IN_FLIGHT: usize = 16;
+
 /// A view of the index that never changes. Cheap to clone, `Send + Sync`; it keeps its files open.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -181,6 +184,32 @@ impl Snapshot {
             return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
         }
         check_radius(within)
+    }
+
+    /// A hint that these fingerprints, some [`IN_FLIGHT`] of them, will be asked about next, one after the other:
+    /// what is read first for each comes into the caches for all at once. As soon as the index is larger than the
+    /// caches, that is about twice as fast as letting each question wait for memory by itself. It changes no answer.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let params = twindex::Params::builder().u64_keys().simhash(3).build()?;
+    /// # let snapshot = twindex::Index::create(dir.path().join("x"), params)?.snapshot();
+    /// use twindex::Fingerprint;
+    /// use twindex::store::snapshot::IN_FLIGHT;
+    ///
+    /// let queries: Vec<Fingerprint> = (0..1000).map(Fingerprint).collect();
+    /// for group in queries.chunks(IN_FLIGHT) {
+    ///     snapshot.prefetch(group);
+    ///     for &query in group {
+    ///         let answers = snapshot.within(query, 3).run()?;
+    ///     }
+    /// }
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn prefetch(&self, fingerprints: &[Fingerprint]) {
+        for (segment, _) in self.segments() {
+            segment.prefetch(fingerprints.iter().map(|fingerprint| fingerprint.0));
+        }
     }
 
     /// Hands each live document within `within` bits of `fingerprint` and its distance to `each`, in no particular

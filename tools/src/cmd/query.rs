@@ -10,6 +10,7 @@ use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
 use twindex::bands::Banding;
+use twindex::store::snapshot::IN_FLIGHT;
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Sketch, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -237,6 +238,11 @@ impl Query {
         let mut totals = Totals { queries: queries.len() as u64, ..Totals::default() };
         let mut lines = Vec::new();
         for (number, &query) in (first..).zip(queries) {
+            let ahead = (number - first) as usize;
+            if ahead.is_multiple_of(IN_FLIGHT) {
+                let group = &queries[ahead..queries.len().min(ahead + IN_FLIGHT)];
+                snapshot.prefetch(&group.iter().copied().map(Fingerprint).collect::<Vec<_>>());
+            }
             let query = Fingerprint(query);
             if self.prints() || self.limit.is_some() {
                 let answers = snapshot.within(query, within).limit(self.limit.unwrap_or(usize::MAX)).run()?;
