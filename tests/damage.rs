@@ -143,7 +143,7 @@ fn add(total: &mut Counts, counts: Counts) {
 }
 
 /// Up to this length every bit is flipped in every run.
-const SMALL: usize = 1500;
+const SMALL: usize = 4_000;
 
 /// Every bit, or of a larger file one in each byte, unless the long run is asked for.
 fn bits(bytes: &[u8]) -> Vec<usize> {
