@@ -19,6 +19,7 @@ pub mod verify;
 pub mod writer;
 
 pub use index::Index;
+pub use names::is_of_an_index;
 pub use query::{Answers, Hit, Query};
 pub use snapshot::{Record, Snapshot};
 pub use writer::Writer;

@@ -59,6 +59,12 @@ pub(super) fn parse(name: &OsStr) -> Option<Name> {
     }
 }
 
+/// True for a name that this version gives to the files of an index, finished or not.
+#[must_use]
+pub fn is_of_an_index(name: &OsStr) -> bool {
+    parse(name).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -143,7 +143,7 @@ impl Snapshot {
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters, [`Error::Invalid`] for an index without
     /// `MinHash` or a threshold outside 0 to 1.
     pub fn resembling(&self, sketch: &Sketch, threshold: f64) -> Result<Query> {
-        sketch.check_comparable(self.params(), self.params().digest())?;
+        self.check_sketch(sketch)?;
         let Some(minhash) = self.params().minhash else {
             return Err(Error::Invalid("this index keeps no MinHash: resemblance is not answered".into()));
         };
@@ -160,22 +160,23 @@ impl Snapshot {
     /// documents [`resembling`](Self::resembling) this one at 0.8 or more. An empty sketch is near nothing; one of
     /// other parameters makes the answer an error.
     pub fn near(&self, sketch: &Sketch) -> Query {
-        let empty = Query::new(self.clone());
-        if let Err(error) = sketch.check_comparable(self.params(), self.params().digest()) {
-            return empty.refused(error);
-        }
-        let query = if self.params().minhash.is_none() {
-            empty
+        let by_bands = if self.params().minhash.is_some() {
+            self.resembling(sketch, 0.8)
         } else {
-            match self.resembling(sketch, 0.8) {
-                Ok(query) => query,
-                Err(error) => return empty.refused(error),
-            }
+            self.check_sketch(sketch).map(|()| Query::new(self.clone()))
+        };
+        let query = match by_bands {
+            Ok(query) => query,
+            Err(error) => return Query::new(self.clone()).refused(error),
         };
         match (self.params().simhash, sketch.fingerprint()) {
             (Some(simhash), Some(fingerprint)) => query.fingerprint(fingerprint, simhash.within.into()),
             _ => query,
         }
+    }
+
+    fn check_sketch(&self, sketch: &Sketch) -> Result<()> {
+        sketch.check_comparable(self.params(), self.state.params_digest)
     }
 
     /// Refuses a question about fingerprints that this index does not answer.

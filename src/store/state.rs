@@ -18,9 +18,16 @@ use crate::sys::Vfs;
 pub(super) struct State {
     pub(super) manifest: Manifest,
     pub(super) segments: Vec<Arc<Segment>>,
+    /// Of the manifest's parameters: each sketch that comes is compared with it.
+    pub(super) params_digest: u128,
 }
 
 impl State {
+    pub(super) fn new(manifest: Manifest, segments: Vec<Arc<Segment>>) -> Self {
+        let params_digest = manifest.params.digest();
+        Self { manifest, segments, params_digest }
+    }
+
     /// Reads the current generation; segments that `known` has open are not opened again.
     pub(super) fn load(vfs: &dyn Vfs, dir: &Path, known: Option<&State>) -> Result<Self> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file that this
@@ -51,7 +58,7 @@ impl State {
                 open.map_or_else(|| open_segment(vfs, dir, &manifest, entry), Ok)
             })
             .collect::<Result<_>>()?;
-        Ok(Self { manifest, segments })
+        Ok(Self::new(manifest, segments))
     }
 
     fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {

@@ -67,7 +67,7 @@ impl Writer {
         let params = state.manifest.params.clone();
         Ok(Self {
             lock,
-            params_digest: params.digest(),
+            params_digest: state.params_digest,
             memory: MEMORY,
             records: Records::new(&params),
             params,
@@ -226,12 +226,12 @@ impl Writer {
             }
             writer.check_lock()?;
             // A segment without a live document only costs probes.
-            let live: Vec<bool> =
-                writer.next.segments.iter().map(|entry| entry.deleted.len() < entry.documents).collect();
-            let mut keep = live.iter();
-            writer.next.segments.retain(|_| *keep.next().unwrap_or(&true));
-            let mut keep = live.iter();
-            writer.segments.retain(|_| *keep.next().unwrap_or(&true));
+            let (entries, segments) = (&mut writer.next.segments, &mut writer.segments);
+            (*entries, *segments) = std::mem::take(entries)
+                .into_iter()
+                .zip(std::mem::take(segments))
+                .filter(|(entry, _)| entry.deleted.len() < entry.documents)
+                .unzip();
             writer.next.generation = next_number("generation of an index", generation)?;
 
             let (vfs, dir) = (&*writer.shared.vfs, &writer.shared.dir);
@@ -239,7 +239,7 @@ impl Writer {
             commit::point(vfs, dir, &current, &mut writer.pointed)?;
             writer.pointed = false;
             writer.written.clear();
-            let state = State { manifest: writer.next.clone(), segments: writer.segments.clone() };
+            let state = State::new(writer.next.clone(), writer.segments.clone());
             *writer.shared.published.write() = Arc::new(state);
             commit::sweep(vfs, dir, &writer.next);
             Ok(writer.next.generation)

@@ -1,13 +1,12 @@
 //! The folder of results: made beside its place, and put there whole; and the files in it.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use twindex::sys::vfs::TEMPORARY_PREFIX;
+use twindex::store::is_of_an_index;
 use twindex::sys::{RealVfs, Vfs};
 
 use super::Method;
@@ -226,16 +225,6 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
     }
     let none = entries > 0 && files == 0;
     Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", FILES.join(", "))))
-}
-
-/// Whether an index has a file of this name.
-fn is_of_an_index(name: &OsStr) -> bool {
-    let Some(name) = name.to_str() else { return false };
-    let number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    matches!(name, "CURRENT" | "LOCK")
-        || name.starts_with(TEMPORARY_PREFIX)
-        || name.strip_prefix("MANIFEST-").is_some_and(number)
-        || name.strip_suffix(".seg").is_some_and(number)
 }
 
 /// The pairs of each group: 4 bytes a pair beside the pairs.
