@@ -46,7 +46,7 @@ fn fingerprints(clustered: bool) -> Vec<u64> {
 fn segment(dir: &tempfile::TempDir, values: &[u64]) -> Segment {
     let mut records = Records::new(&Params::builder().u64_keys().simhash(3).build().unwrap());
     for (key, &fingerprint) in (0..).zip(values) {
-        let kept = Kept { fingerprint, features: &[], signature: &[] };
+        let kept = Kept { fingerprint, ..Kept::default() };
         records.push(Key::U64(key), Some(kept)).unwrap();
     }
     let path = dir.path().join("000001.seg");

@@ -1,85 +1,156 @@
-//! Text to numbers, stage by stage: this crate's own sources, one document after the other.
+//! Text to numbers, stage by stage and for each level of instructions, on prose: this project's own documents.
+//!
+//! Rates are of text, so that stages can be compared, and with how fast the machine can read memory at all:
+//! "memory read" sums the words of a buffer far larger than its caches, "copy" copies the same texts.
 
 use std::hint::black_box;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use twindex::Params;
-use twindex::sketch::{MinHasher, Scratch, Sketch, Sketcher, simhash, tokens};
+use twindex::kernel::Level;
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, MinHasher, Scratch, Shingler, Sketch, Sketcher, simhash_at};
 
-/// Prose and code of this crate: real text that is there wherever the benchmark is.
+/// Prose that is there wherever the benchmark is, about 100 kB.
 const TEXTS: [&str; 6] = [
-    include_str!("../src/segment/build.rs"),
-    include_str!("../src/segment/near.rs"),
-    include_str!("../src/sketch/minhash.rs"),
+    include_str!("../format-spec.md"),
+    include_str!("../LICENSE-APACHE"),
+    include_str!("../docs/decisions.md"),
+    include_str!("../README.md"),
+    include_str!("../src/sketch/shingle.rs"),
     include_str!("../src/store/writer.rs"),
-    include_str!("../src/params.rs"),
-    include_str!("../src/format/keys.rs"),
 ];
 
-fn stages(criterion: &mut Criterion) {
-    let bytes: usize = TEXTS.iter().map(|text| text.len()).sum();
-    let params = Params::builder().words(5).simhash(3).minhash(6, 14).build().unwrap();
-    let sketcher = Sketcher::new(&params);
-    let shingles: Vec<Vec<u64>> = TEXTS
-        .iter()
-        .map(|text| {
-            let mut hashes = Vec::new();
-            sketcher.shingler().occurrences(text, &mut Vec::new(), &mut hashes);
-            hashes
-        })
-        .collect();
-    let count: usize = shingles.iter().map(Vec::len).sum();
-    assert!(count > 1000, "the texts have words");
+/// Documents of about as many bytes as web pages have text, cut at line ends.
+fn documents() -> Vec<String> {
+    let mut documents = Vec::new();
+    for text in TEXTS {
+        let mut document = String::new();
+        for line in text.lines() {
+            document.push_str(line);
+            document.push('\n');
+            if document.len() > 6000 {
+                documents.push(std::mem::take(&mut document));
+            }
+        }
+        documents.push(document);
+    }
+    documents
+}
 
-    let mut group = criterion.benchmark_group("text");
+fn levels() -> impl Iterator<Item = Level> {
+    Level::ALL.into_iter().filter(|level| level.is_available())
+}
+
+fn memory(criterion: &mut Criterion) {
+    let words = vec![1_u64; 32 << 20];
+    let mut group = criterion.benchmark_group("limits");
+    group.throughput(Throughput::Bytes(8 * words.len() as u64)).sample_size(10);
+    group.bench_function("memory read", |bencher| {
+        bencher.iter(|| Level::best().run(|| black_box(&words).iter().fold(0_u64, |sum, &word| sum ^ word)));
+    });
+    let documents = documents();
+    let bytes: usize = documents.iter().map(String::len).sum();
     group.throughput(Throughput::Bytes(bytes as u64));
-    group.bench_function("tokens", |bencher| {
-        let mut scratch = Vec::new();
+    let mut copy = vec![0; bytes];
+    group.bench_function("copy", |bencher| {
         bencher.iter(|| {
-            let mut length = 0;
-            for text in TEXTS {
-                tokens(black_box(text), &mut scratch, |token| length += token.len());
+            for document in &documents {
+                copy[..document.len()].copy_from_slice(black_box(document).as_bytes());
             }
-            length
-        });
-    });
-    group.bench_function("shingles", |bencher| {
-        let (mut scratch, mut hashes) = (Vec::new(), Vec::new());
-        bencher.iter(|| {
-            TEXTS.map(|text| {
-                sketcher.shingler().occurrences(black_box(text), &mut scratch, &mut hashes);
-                hashes.len()
-            })
-        });
-    });
-    group.bench_function("simhash + 84 minima + 6 features", |bencher| {
-        let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
-        bencher.iter(|| {
-            for text in TEXTS {
-                sketcher.sketch_into(black_box(text), &mut scratch, &mut sketch);
-            }
-            sketch.fingerprint()
-        });
-    });
-    group.finish();
-
-    let mut group = criterion.benchmark_group("shingle hashes");
-    group.throughput(Throughput::Elements(count as u64));
-    group.bench_function("simhash", |bencher| {
-        bencher.iter(|| shingles.iter().map(|hashes| simhash(black_box(hashes)).0).fold(0, |a, b| a ^ b));
-    });
-    group.bench_function("84 minima", |bencher| {
-        let hasher = MinHasher::new(84);
-        let mut signature = Vec::new();
-        bencher.iter(|| {
-            for hashes in &shingles {
-                hasher.signature(black_box(hashes), &mut signature);
-            }
-            signature[0]
+            copy[0]
         });
     });
     group.finish();
 }
 
-criterion_group!(benches, stages);
+fn stages(criterion: &mut Criterion) {
+    let documents = documents();
+    let bytes: usize = documents.iter().map(String::len).sum();
+    let shingler = |width| Shingler::new(&Shingling::words(width, 0)).expect("plain words");
+    let shingles: Vec<Vec<u64>> = documents
+        .iter()
+        .map(|text| {
+            let mut hashes = Vec::new();
+            shingler(5).occurrences(text, &mut Buffers::default(), &mut hashes);
+            hashes
+        })
+        .collect();
+    let count: usize = shingles.iter().map(Vec::len).sum();
+    assert!(count > 10_000, "the texts have words");
+    println!("{bytes} bytes, {count} shingles, {:.0} a document", count as f64 / documents.len() as f64);
+
+    let mut group = criterion.benchmark_group("text");
+    group.throughput(Throughput::Bytes(bytes as u64));
+    for level in levels() {
+        for width in [1, 5] {
+            let shingler = shingler(width).at(level);
+            let (mut buffers, mut hashes) = (Buffers::default(), Vec::new());
+            group.bench_function(BenchmarkId::new(format!("to shingles of {width}"), level), |bencher| {
+                bencher.iter(|| {
+                    for text in &documents {
+                        shingler.occurrences(black_box(text), &mut buffers, &mut hashes);
+                        black_box(&hashes);
+                    }
+                });
+            });
+        }
+        let params = Params::builder().words(5).simhash(3).minhash(6, 14).build().expect("good parameters");
+        let sketcher = Sketcher::new(&params).expect("plain words").at(level);
+        let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
+        group.bench_function(BenchmarkId::new("to simhash + 84 minima + 6 features", level), |bencher| {
+            bencher.iter(|| {
+                for text in &documents {
+                    sketcher.sketch_into(black_box(text), &mut scratch, &mut sketch).expect("a text");
+                    black_box(&sketch);
+                }
+            });
+        });
+    }
+    group.finish();
+
+    let mut group = criterion.benchmark_group("shingles");
+    group.throughput(Throughput::Elements(count as u64));
+    for level in levels() {
+        group.bench_function(BenchmarkId::new("to simhash", level), |bencher| {
+            bencher.iter(|| {
+                let all = shingles.iter().map(|hashes| simhash_at(level, black_box(hashes)).0);
+                all.fold(0, |a, b| a ^ b)
+            });
+        });
+        for minima in [84, 120, 256] {
+            let hasher = MinHasher::new(minima).at(level);
+            let mut signature = Vec::new();
+            group.bench_function(BenchmarkId::new(format!("to {minima} minima"), level), |bencher| {
+                bencher.iter(|| {
+                    for hashes in &shingles {
+                        hasher.signature(black_box(hashes), &mut signature);
+                        black_box(&signature);
+                    }
+                });
+            });
+        }
+    }
+    // Short documents leave most bins empty.
+    for of in [20, 100] {
+        let short: Vec<&[u64]> = shingles.iter().flat_map(|hashes| hashes.chunks_exact(of)).collect();
+        group.throughput(Throughput::Elements((short.len() * of) as u64));
+        for level in levels() {
+            let hasher = MinHasher::new(84).at(level);
+            let mut signature = Vec::new();
+            let name = format!("to 84 minima, {of} a document");
+            group.bench_function(BenchmarkId::new(name, level), |bencher| {
+                bencher.iter(|| {
+                    for hashes in &short {
+                        hasher.signature(black_box(hashes), &mut signature);
+                        black_box(&signature);
+                    }
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, memory, stages);
 criterion_main!(benches);

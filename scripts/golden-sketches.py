@@ -25,25 +25,30 @@ spec.loader.exec_module(tables)
 
 
 def tokens(text):
-    found, single = [], False
-    joinable = False  # whether the next character may continue the last token
+    found, parts, single = [], [], False  # parts: those of the token that may still go on
+
+    def close():
+        if parts:
+            found.append("".join(parts).encode())
+            parts.clear()
+
     for c in text:
         category = unicodedata.category(c)
         is_mark = category.startswith("M") or c in "\uff9e\uff9f"
         is_letter = not is_mark and (category.startswith("L") or category == "Nl")
         alone = is_letter and any(lo <= ord(c) <= hi for lo, hi, _ in tables.SPACELESS)
         if is_mark:
-            if joinable:
-                found[-1] += c.lower()
+            if parts:
+                parts.append(c.lower())
         elif is_letter or category in ("Nd", "No") or c == "_":
-            if joinable and not single and not alone:
-                found[-1] += c.lower()
-            else:
-                found.append(c.lower())
-            joinable, single = True, alone
+            if single or alone:
+                close()
+            parts.append(c.lower())
+            single = alone
         else:
-            joinable = False
-    return [token.encode() for token in found]
+            close()
+    close()
+    return found
 
 
 def mix(x):
@@ -164,6 +169,7 @@ TEXTS = [
      "Z\u0351\u036b\u0343a\u0363\u0368l\u034dg\u0321o\u0317"),
     ("spaces of every kind", "a\u00a0b\u2003c\u3000d\u200be\u2028f\u0085g\ufeffh"),
     ("letters that shrink or grow", "\u212aelvin \u2126 \u212b ȺȾ ⱾⱿ Ɐ"),
+    ("ten megabytes without a space", "Ab9_é" * 1_666_667),
     ("beyond the basic plane", "𐐀𐐁 𞤀𞤁 𝐀𝟏 𓀀 𑀅"),
 ]
 
@@ -172,7 +178,10 @@ CHOICES = [(5, 0, 20, 6), (1, 0, 6, 14), (4, 2**64 - 1, 7, 3), (16, 42, 1, 1)]
 
 
 def escape(text):
-    """Keeps what can be seen; the rest, and the escape itself, as \\u{hex}."""
+    """Keeps what can be seen; the rest, and the escape itself, as \\u{hex}. A long text is `\\repeat{n}part`."""
+    if len(text) > 100_000:
+        period = next(n for n in range(1, 100) if text == text[:n] * (len(text) // n))
+        return f"\\repeat{{{len(text) // period}}}{escape(text[:period])}"
     plain = lambda c: c == " " or c != "\\" and unicodedata.category(c)[0] not in "CZM"
     return "".join(c if plain(c) else f"\\u{{{ord(c):x}}}" for c in text)
 

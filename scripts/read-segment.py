@@ -19,7 +19,7 @@ HEADER_MAGIC, FOOTER_MAGIC = b"\x89TWX\r\n\x1a\n", b"\x8aTWX\r\n\x1a\n"
 PAGE, ALIGNMENT, GROUP = 4096, 64, 16
 NO_RANK, LIST = 0xFFFFFFFF, 1 << 31
 KINDS = {1: "params", 2: "keys", 3: "ranks", 6: "table", 7: "filter table", 8: "postings", 9: "band",
-         10: "signatures", 255: "checksums"}
+         10: "signatures", 11: "bottom", 12: "modular", 255: "checksums"}
 
 
 class Damaged(Exception):
@@ -180,7 +180,7 @@ class Segment:
         need(magic == HEADER_MAGIC, "the magic of a header")
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
-        need((version, role, bits) == (1, 1, 64), "version 1, role 1, 64 bits")
+        need((version, role, bits) == (2, 1, 64), "version 2, role 1, 64 bits")
         need((incompatible, read_only) == (0, 0), "no features that are not known")
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -242,11 +242,13 @@ class Segment:
         text = self.data[offset : offset + length]
         need(xxh3_128(text) == self.params_digest, "the digest of the parameters")
         self.params, at = {}, offset
-        for line in text.decode("ascii").splitlines(keepends=True):
-            self.note(at, len(line), f"params: {line.strip()}")
-            name, value = line.rstrip("\n").split("=")
+        need(text.endswith(b"\n"), "lines, each ended by a line feed")
+        for line in text.split(b"\n")[:-1]:
+            self.note(at, len(line) + 1, f"params: {line.decode()}")
+            name, equals, value = line.decode().partition("=")
+            need(equals and name not in self.params, "a line name=value for each parameter")
             self.params[name] = value
-            at += len(line)
+            at += len(line) + 1
 
     def read_sections(self):
         self.read_keys()
@@ -266,6 +268,10 @@ class Segment:
             minima = int(self.params["bands"]) * int(self.params["rows"])
             if bits:
                 self.read_signatures(-(-minima * bits // 8), minima * bits)
+        self.samples = {}
+        for name, kept, most in ("bottom", "bottom", int(self.params["bottom"])), ("modular", "modulus", 65535):
+            if self.params[kept] != "0":
+                self.samples[name] = self.read_samples(name, most)
         need(self.seen == set(self.sections), "no other sections")
 
     def read_keys(self):
@@ -430,6 +436,34 @@ class Segment:
             self.note(offset + row * width, width, f"signatures: of document {row}")
             self.signatures.append(signature)
 
+    def read_samples(self, name, most):
+        _, offset, length, rows = self.section(name, 0, [1])
+        size = max(-(-rows.bit_length() // 8), 1)
+        base = offset + (self.documents + 1) * size
+        need(offset + length == base + 6 * rows, f"the length of {name}")
+        starts = []
+        for place in range(self.documents + 1):
+            at = offset + place * size
+            starts.append(int.from_bytes(self.data[at : at + size], "little"))
+            whose = f"document {place} from" if place < self.documents else "hashes in all"
+            self.note(at, size, f"{name}: {whose} {starts[-1]}")
+        need(starts[0] == 0 and starts[-1] == rows, f"offsets of all hashes of {name}")
+        sketched = set() if not self.bands else {ordinal for _, ordinal in self.bands[0]}
+        sketched |= {ordinal for ordinals in self.lists for ordinal in ordinals}
+        samples = []
+        for ordinal, (start, end) in enumerate(zip(starts, starts[1:])):
+            need(0 <= end - start <= most, f"at most {most} hashes of a document in {name}")
+            hashes = []
+            for at in range(base + 6 * start, base + 6 * end, 6):
+                hashes.append(int.from_bytes(self.data[at : at + 6], "little"))
+                self.note(at, 6, f"{name}: of document {ordinal}: {hashes[-1]:#014x}")
+            need(all(a < b for a, b in zip(hashes, hashes[1:])), f"hashes of {name} that ascend")
+            need(name == "bottom" or not any(h % int(self.params["modulus"]) for h in hashes), "multiples of the modulus")
+            need(ordinal in sketched or not hashes, f"no {name} of a document without a sketch")
+            need(ordinal not in sketched or hashes or name == "modular", "a least hash of a document with a sketch")
+            samples.append(hashes)
+        return samples
+
     def check_identity(self):
         keys_of = [dict((ordinal, key) for key, ordinal in entries) for entries in self.bands]
         salt = self.params_digest
@@ -445,6 +479,9 @@ class Segment:
             if in_bands:
                 record += b"".join(keys[ordinal].to_bytes(4, "little") for keys in keys_of)
                 record += self.signatures[ordinal] if self.signatures is not None else b""
+            for sample in self.samples.values() if in_table or in_bands else []:
+                record += len(sample[ordinal]).to_bytes(4, "little")
+                record += b"".join(value.to_bytes(6, "little") for value in sample[ordinal])
             salt = salt + xxh3_128(record) & M128
         need(salt == self.salt, "the salt of the records")
         _, offset, length, _ = self.sections["checksums", 0]
@@ -467,6 +504,9 @@ class Segment:
             rank = "-" if self.ranks is None or self.ranks[ordinal] == NO_RANK else self.ranks[ordinal]
             signature = self.signatures[ordinal].hex() if self.signatures is not None else "-"
             yield f"document {ordinal} key {key} rank {rank} signature {signature}"
+            for name, sample in self.samples.items():
+                if sample[ordinal]:
+                    yield f"{name} {ordinal}: {' '.join(f'{value:012x}' for value in sample[ordinal])}"
         for rank, fingerprint in enumerate(self.fingerprints or []):
             yield f"fingerprint {rank} {fingerprint:016x} documents {' '.join(map(str, self.lists[rank]))}"
         for band, entries in enumerate(self.bands, 1):

@@ -3,6 +3,11 @@
 //! With `b` bands of `r` minima, documents of resemblance `J` agree in a band with probability `J^r`, and in at
 //! least one with `1 - (1 - J^r)^b`: the S-curve (Broder's features with threshold 1, *Algorithms for duplicate
 //! documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, 3.4.2).
+//! Its steepest point is near `(1 / b)^(1 / r)`. Asking for several bands moves the curve to the right and makes it
+//! steeper; [`Banding::recall_sharing`] says by how much. [`choices`](crate::choices) has the general case, and
+//! chooses bands for a bound on false positives too.
+
+use crate::choices::FeatureScheme;
 
 /// Minima spent on bands unless somebody says otherwise.
 pub const MINIMA: u16 = 120;
@@ -29,6 +34,21 @@ impl Banding {
     #[must_use]
     pub fn recall(&self, resemblance: f64) -> f64 {
         1.0 - (1.0 - resemblance.powi(self.rows.into())).powi(self.bands.into())
+    }
+
+    /// The probability that two documents of resemblance `resemblance`, from 0 to 1, share at least `bands` bands: the
+    /// S-curve with a threshold, [`FeatureScheme::fungible`](crate::choices::FeatureScheme::fungible).
+    ///
+    /// ```
+    /// let banding = twindex::bands::Banding { bands: 20, rows: 6 };
+    /// assert!((banding.recall_sharing(0.8, 1) - banding.recall(0.8)).abs() < 1e-12);
+    /// // Two shared bands: a third of the strangers at 0.4 that one lets pass, at the cost of 1.6 % of pairs at 0.8.
+    /// assert!(banding.recall_sharing(0.4, 2) < 0.05 * banding.recall(0.4));
+    /// assert!(banding.recall_sharing(0.8, 2) > 0.98);
+    /// ```
+    #[must_use]
+    pub fn recall_sharing(&self, resemblance: f64, bands: u16) -> f64 {
+        FeatureScheme { threshold: bands, ..FeatureScheme::from(*self) }.fungible(resemblance)
     }
 
     /// The most selective banding of at most [`MINIMA`] minima whose recall at `threshold` is at least
@@ -66,5 +86,48 @@ mod tests {
             rows = banding.rows;
         }
         assert_eq!(Banding::for_threshold(0.5), Banding { bands: 40, rows: 3 });
+    }
+    /// All ways in which the bands can agree, one after the other.
+    fn counted(banding: Banding, resemblance: f64, at_least: u32) -> f64 {
+        let q = resemblance.powi(banding.rows.into());
+        (0..1_u32 << banding.bands)
+            .filter(|agree| agree.count_ones() >= at_least)
+            .map(|agree| {
+                let count = agree.count_ones().cast_signed();
+                q.powi(count) * (1.0 - q).powi(i32::from(banding.bands) - count)
+            })
+            .sum()
+    }
+
+    #[test]
+    fn sharing_several_bands_is_as_likely_as_counting_all_ways_says() {
+        for (bands, rows) in [(1, 3), (6, 14), (8, 25), (12, 2)] {
+            let banding = Banding { bands, rows };
+            for resemblance in [0.0, 0.3, 0.8, 0.95, 1.0] {
+                for at_least in 0..=bands + 1 {
+                    let expected = counted(banding, resemblance, at_least.into());
+                    let found = banding.recall_sharing(resemblance, at_least);
+                    assert!(
+                        (found - expected).abs() < 1e-12,
+                        "{banding:?} {resemblance} {at_least}: {found}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_bands_asked_for_make_the_curve_steeper_and_later() {
+        let banding = Banding { bands: 20, rows: 6 };
+        // Where half of the pairs are found, and how much the curve rises there in a hundredth.
+        let middle = |r| {
+            let at = (1..1000)
+                .map(|j| f64::from(j) / 1000.0)
+                .find(|&j| banding.recall_sharing(j, r) >= 0.5)
+                .unwrap();
+            (at, banding.recall_sharing(at + 0.005, r) - banding.recall_sharing(at - 0.005, r))
+        };
+        let curves: Vec<(f64, f64)> = (1..=5).map(middle).collect();
+        assert!(curves.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{curves:?}");
     }
 }

@@ -36,8 +36,9 @@ pub enum Error {
         holder: String,
     },
     /// The file is sound as far as this version can tell, but was written by a newer twindex or with a feature
-    /// that this build does not know. Use a newer version.
-    #[error("{path}: {field} is {found}, this version of twindex reads {supported}; use a newer version")]
+    /// that this build does not know: use a newer version. Or it is of a format that was never final: build the
+    /// index again.
+    #[error("{path}: {field} is {found}, this version of twindex reads {supported}")]
     Unsupported {
         /// The file.
         path: PathBuf,
@@ -53,7 +54,7 @@ pub enum Error {
         "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
     )]
     ParamsMismatch {
-        /// The first parameter that differs, by its name in `params.rs`.
+        /// The first parameter that differs, by its name in `params`.
         field: String,
         /// The index's value.
         index: String,

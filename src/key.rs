@@ -6,6 +6,9 @@ use crate::error::{Error, Result};
 use crate::format::KEY_BYTES_MAX;
 use crate::params::KeyKind;
 
+/// Bytes of a refused key that the error shows: as many as tell which it is.
+const SHOWN_BYTES: usize = 80;
+
 /// A borrowed key. Made from a `u64`, a `&str` or a `&[u8]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key<'a> {
@@ -36,8 +39,9 @@ impl Key<'_> {
                 Err(Error::Invalid(format!("this index has byte keys; {key} was given as a number")))
             }
             (Self::Bytes(key), KeyKind::U64) => Err(Error::Invalid(format!(
-                "this index has u64 keys; `{}` was given as bytes",
-                String::from_utf8_lossy(key).escape_debug()
+                "this index has u64 keys; `{}`{} was given as bytes",
+                String::from_utf8_lossy(&key[..key.len().min(SHOWN_BYTES)]).escape_debug(),
+                if key.len() > SHOWN_BYTES { "..." } else { "" }
             ))),
         }
     }
@@ -145,5 +149,19 @@ impl fmt::Display for KeyBuf {
             Self::U64(key) => key.fmt(f),
             Self::Bytes(key) => String::from_utf8_lossy(key).fmt(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_shows_the_beginning_of_a_long_key_only() {
+        let refusal = |key: &[u8]| Key::Bytes(key).check(KeyKind::U64).unwrap_err().to_string();
+        assert!(refusal(b"rose").contains("`rose` was"), "{}", refusal(b"rose"));
+        assert!(refusal(&[b'a'; 80]).contains(&format!("`{}` was", "a".repeat(80))));
+        assert!(refusal(&[b'a'; 81]).contains(&format!("`{}`... was", "a".repeat(80))));
+        assert!(refusal(&vec![0xff; 65_535]).len() < 1000);
     }
 }

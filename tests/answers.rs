@@ -9,29 +9,17 @@ use twindex::segment::{Records, Segment, build};
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Key, Params};
 
-/// Splitmix64, so that sets are the same on every machine.
-struct Random(u64);
+#[path = "support/random.rs"]
+mod random;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
+use random::Random;
 
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+fn flip(random: &mut Random, value: u64, bits: usize) -> u64 {
+    let mut flipped = value;
+    while (flipped ^ value).count_ones() < bits as u32 {
+        flipped ^= 1 << random.below(64);
     }
-
-    fn flip(&mut self, value: u64, bits: usize) -> u64 {
-        let mut flipped = value;
-        while (flipped ^ value).count_ones() < bits as u32 {
-            flipped ^= 1 << self.below(64);
-        }
-        flipped
-    }
+    flipped
 }
 
 fn uniform(n: usize) -> Vec<u64> {
@@ -47,7 +35,7 @@ fn clustered(n: usize) -> Vec<u64> {
             random.next()
         } else {
             let (at, bits) = (random.below(values.len()), random.below(13));
-            random.flip(values[at], bits)
+            flip(&mut random, values[at], bits)
         };
         values.push(value);
     }
@@ -69,7 +57,7 @@ fn segment_of(fingerprints: &[u64], filter_width: Option<u32>) -> (tempfile::Tem
         records.set_filter_width(width);
     }
     for (key, &fingerprint) in (0..).zip(fingerprints) {
-        let kept = Kept { fingerprint, features: &[], signature: &[] };
+        let kept = Kept { fingerprint, ..Kept::default() };
         records.push(Key::U64(key), Some(kept)).unwrap();
     }
     let path = dir.path().join("000001.seg");
@@ -107,7 +95,7 @@ fn check(fingerprints: &[u64], queries: usize, filter_width: Option<u32>) {
             (0, _) | (_, 0) => random.next(),
             (_, n) => {
                 let bits = random.below(12);
-                random.flip(fingerprints[round % n], bits)
+                flip(&mut random, fingerprints[round % n], bits)
             }
         };
         for k in 0..=10 {
@@ -162,7 +150,7 @@ fn a_table_that_leads_with_whole_blocks_answers_as_brute_force_does() {
         assert!(segment.distinct_fingerprints() >= 1 << 19);
         let mut random = Random(9);
         for round in 0..24 {
-            let query = random.flip(fingerprints[round * 1000], round % 6);
+            let query = flip(&mut random, fingerprints[round * 1000], round % 6);
             for k in [0, 2, 3, 5] {
                 assert_eq!(
                     answers(&segment, query, k),
@@ -182,7 +170,7 @@ fn the_order_of_input_does_not_change_a_byte() {
         let dir = tempfile::tempdir().unwrap();
         let mut records = Records::new(&params);
         for &i in order {
-            let kept = Kept { fingerprint: fingerprints[i], features: &[], signature: &[] };
+            let kept = Kept { fingerprint: fingerprints[i], ..Kept::default() };
             records.push(Key::U64(3 * i as u64), Some(kept)).unwrap();
         }
         let path = dir.path().join("a.seg");

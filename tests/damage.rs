@@ -380,7 +380,8 @@ impl SoundIndex {
         let params = Params::builder().words(1).simhash(3).minhash(2, 1).signature_bits(8).build().unwrap();
         let index = Index::create(&path, params).unwrap();
         let texts = ["red green blue", "red green blue", "one two three four", "", "red green bleu"];
-        let sketches: Vec<Sketch> = texts.iter().map(|text| index.sketcher().sketch(text)).collect();
+        let sketches: Vec<Sketch> =
+            texts.iter().map(|text| index.sketcher().unwrap().sketch(text).unwrap()).collect();
         let mut writer = index.writer().unwrap();
         for (key, sketch) in ["a", "b", "c"].into_iter().zip(&sketches) {
             writer.put(key, sketch).unwrap();
@@ -575,7 +576,7 @@ fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
     let mut random = Random(5);
     let mut next = || random.next() & !(1 << (64 - buckets)) & !(0xFFFF << 32);
     for key in 0..3000 {
-        let kept = Kept { fingerprint: next(), features: &[], signature: &[] };
+        let kept = Kept { fingerprint: next(), ..Kept::default() };
         records.push(Key::U64(key), Some(kept)).unwrap();
     }
     let sound = bytes_of(&records);
@@ -606,7 +607,7 @@ fn lists_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
     for key in 0..2000_u64 {
         // Half of the documents share a fingerprint, the others have one each, all of them near it.
         let fingerprint = if key < 1000 { 0 } else { 1 << (key % 32) | 1 << (32 + key / 32 % 32) };
-        let kept = Kept { fingerprint, features: &[], signature: &[] };
+        let kept = Kept { fingerprint, ..Kept::default() };
         records.push(Key::U64(key), Some(kept)).unwrap();
     }
     let sound = bytes_of(&records);

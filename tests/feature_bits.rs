@@ -22,13 +22,45 @@ fn replace(dir: &Path, name: &str, bytes: &[u8]) {
     file.publish(&dir.join(name), true).unwrap();
 }
 
+/// A version of the format is refused by its number, newer or older, and the message says what to do.
+#[test]
+fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
+    use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
+    let with = |change: fn(&mut Header)| {
+        let mut header = Header::new(Role::Segment, 1, 2);
+        change(&mut header);
+        let sum = twindex::format::checksum::checksum(1, 0, &header.as_bytes()[..HEADER_BYTES - 4]);
+        header.checksum.set(sum);
+        Header::read(header.as_bytes(), Role::Segment).unwrap_err()
+    };
+    let refused = |field, found: &str, supported: &str| {
+        Refusal::Unsupported(field, found.to_owned(), supported.to_owned())
+    };
+    assert_eq!(
+        with(|header| header.version.set(1)),
+        refused("format version", "1", "2; build the index again")
+    );
+    assert_eq!(
+        with(|header| header.version.set(3)),
+        refused("format version", "3", "2; use a newer version")
+    );
+    assert_eq!(
+        with(|header| header.incompatible.set(0x10)),
+        refused("incompatible feature set", "0x10", "none; use a newer version")
+    );
+    assert_eq!(
+        with(|header| header.fingerprint_bits = 128),
+        refused("fingerprint width", "128", "64; use a newer version")
+    );
+}
+
 #[test]
 fn an_index_with_a_read_only_compatible_feature_answers_but_takes_no_writer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
     let mut writer = index.writer().unwrap();
-    writer.put("a", &index.sketcher().sketch("a rose is a rose")).unwrap();
+    writer.put("a", &index.sketcher().unwrap().sketch("a rose is a rose").unwrap()).unwrap();
     writer.commit().unwrap();
     drop((writer, index));
 

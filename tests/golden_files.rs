@@ -1,4 +1,4 @@
-//! Files written once must be read for ever. `tests/golden/index-v1` is an index of format 1, committed; it must
+//! Files written once must be read for ever. `tests/golden/index-v2` is an index of format 2, committed; it must
 //! open, give the answers it gave, and its segments must come out byte for byte when its documents are indexed again.
 //!
 //! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
@@ -48,7 +48,8 @@ const BATCHES: [&[(&str, Option<&str>)]; 2] = [
 ];
 
 fn params() -> Params {
-    Params::builder().words(2).simhash(3).minhash(8, 2).signature_bits(4).build().unwrap()
+    let builder = Params::builder().words(2).simhash(3).minhash(8, 2).signature_bits(4);
+    builder.bottom(5).modulus(4).build().unwrap()
 }
 
 fn golden(name: &str) -> PathBuf {
@@ -73,12 +74,12 @@ fn names(dir: &Path) -> Vec<String> {
 
 fn build(path: &Path) {
     let index = Index::create(path, params()).unwrap();
-    let sketcher = index.sketcher();
+    let sketcher = index.sketcher().unwrap();
     for batch in BATCHES {
         let mut writer = index.writer().unwrap();
         for &(key, text) in batch {
             match text {
-                Some(text) => writer.put(key, &sketcher.sketch(text)).unwrap(),
+                Some(text) => writer.put(key, &sketcher.sketch(text).unwrap()).unwrap(),
                 None => writer.delete(key).unwrap(),
             }
         }
@@ -90,7 +91,7 @@ fn build(path: &Path) {
 /// into the tree.
 fn committed() -> PathBuf {
     static ONCE: Once = Once::new();
-    let dir = golden("index-v1");
+    let dir = golden("index-v2");
     ONCE.call_once(|| write_if_asked(&dir));
     dir
 }
@@ -122,7 +123,7 @@ fn text(key: &str) -> &'static str {
 }
 
 #[test]
-fn an_index_of_format_1_opens_and_gives_the_answers_it_gave() {
+fn an_index_of_format_2_opens_and_gives_the_answers_it_gave() {
     let snapshot = open();
     assert_eq!(snapshot.params(), &params());
     assert_eq!((snapshot.generation(), snapshot.documents()), (3, 10));
@@ -134,7 +135,7 @@ fn an_index_of_format_1_opens_and_gives_the_answers_it_gave() {
         assert!(problems.is_empty(), "{problems:?}");
     }
 
-    let sketcher = twindex::Sketcher::new(&params());
+    let sketcher = twindex::Sketcher::new(&params()).unwrap();
     for batch in BATCHES {
         for (key, _) in batch {
             let record = snapshot.get(*key).unwrap();
@@ -143,13 +144,15 @@ fn an_index_of_format_1_opens_and_gives_the_answers_it_gave() {
                 continue;
             }
             let record = record.unwrap_or_else(|| panic!("{key} is missing"));
-            assert_eq!(record.fingerprint, sketcher.sketch(text(key)).fingerprint(), "{key}");
+            let sketch = sketcher.sketch(text(key)).unwrap();
+            assert_eq!(record.fingerprint, sketch.fingerprint(), "{key}");
+            assert_eq!((record.bottom, record.modular), (sketch.bottom().into(), sketch.modular().into()));
         }
     }
     assert!(snapshot.get("fox-5").unwrap().is_none());
 
     let near = |query: &str| {
-        let hits = snapshot.near(&sketcher.sketch(query)).run().unwrap().hits;
+        let hits = snapshot.near(&sketcher.sketch(query).unwrap()).run().unwrap().hits;
         hits.into_iter().map(|hit| (hit.key.to_string(), hit.distance)).collect::<Vec<_>>()
     };
     let hit = |key: &str, distance| (key.to_owned(), Some(distance));
@@ -164,7 +167,7 @@ fn an_index_of_format_1_opens_and_gives_the_answers_it_gave() {
 }
 
 #[test]
-fn segments_of_format_1_come_out_byte_for_byte_when_built_again() {
+fn segments_of_format_2_come_out_byte_for_byte_when_built_again() {
     let committed = committed();
     let dir = tempfile::tempdir().unwrap();
     let built = dir.path().join("index");
@@ -215,6 +218,15 @@ fn described(path: &Path) -> twindex::Result<String> {
         let kept = segment.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
         let signature = if kept { hex(segment.signature(ordinal)?) } else { "-".to_owned() };
         line(format!("document {ordinal} key {key} rank {rank} signature {signature}"));
+        let (mut bottom, mut modular) = (Vec::new(), Vec::new());
+        segment.bottom(ordinal, &mut bottom)?;
+        segment.modular(ordinal, &mut modular)?;
+        for (name, hashes) in [("bottom", bottom), ("modular", modular)] {
+            let shown: Vec<String> = hashes.iter().map(|hash| format!(" {hash:012x}")).collect();
+            if !shown.is_empty() {
+                line(format!("{name} {ordinal}:{}", shown.concat()));
+            }
+        }
     }
     segment.for_each_fingerprint(|rank, fingerprint| {
         let mut documents = String::new();
@@ -239,6 +251,8 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
     let features = Params::builder().words(1).minhash(40, 2).signature_bits(0).build().unwrap();
     let bits =
         Params::builder().u64_keys().words(1).simhash(0).minhash(3, 1).signature_bits(1).build().unwrap();
+    let long = Params::builder().words(1).minhash(2, 1).bottom(3).modulus(1).build().unwrap();
+    let samples = Params::builder().u64_keys().words(1).simhash(3).modulus(2).build().unwrap();
     let mut paths = Vec::new();
     for (name, params, documents) in [
         ("none", &fingerprints, 0_u64),
@@ -246,9 +260,12 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         ("hundred", &features, 100),
         ("thousand", &fingerprints, 1000),
         ("odd", &bits, 17),
+        ("samples", &long, 200),
+        ("multiples", &samples, 30),
+        ("no-samples", &samples, 0),
     ] {
         let mut records = twindex::segment::Records::new(params);
-        let sketcher = twindex::Sketcher::new(params);
+        let sketcher = twindex::Sketcher::new(params).unwrap();
         for number in 0..documents {
             // Every seventh has no tokens, every fifth is like the one before.
             let text = if number % 7 == 6 {
@@ -256,7 +273,7 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
             } else {
                 format!("text number {}", number - u64::from(number % 5 == 4))
             };
-            let sketch = sketcher.sketch(&text);
+            let sketch = sketcher.sketch(&text).unwrap();
             let mut signature = Vec::new();
             if let Some(minhash) = params.minhash {
                 twindex::sketch::pack(sketch.signature(), minhash.signature_bits, &mut signature);
@@ -265,6 +282,8 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
                 fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
                 features: sketch.features(),
                 signature: &signature,
+                bottom: sketch.bottom(),
+                modular: sketch.modular(),
             };
             let bytes = format!("https://example.org/{}", number * number);
             let key = match params.key {
@@ -355,6 +374,31 @@ fn damage(dir: &Path, name: &str, change: &dyn Fn(&mut Vec<u8>)) {
     file.publish(&dir.join(name), true).unwrap();
 }
 
+#[test]
+fn a_file_of_format_1_is_refused_by_name_as_older() {
+    let path = golden("version-1.seg");
+    let Err(Error::Unsupported { field, found, supported, .. }) = Segment::open(&RealVfs, &path) else {
+        panic!("not refused as unsupported");
+    };
+    assert_eq!((field, found.as_str()), ("format version", "1"));
+    assert_eq!(supported, "2; build the index again");
+
+    // In the place of any file of an index, it is refused for its version before anything else.
+    for name in ["CURRENT", "MANIFEST-000003", "000001.seg"] {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index");
+        build(&index);
+        damage(&index, name, &|bytes| {
+            bytes[8] = 1;
+            seal_header(bytes);
+        });
+        let error = Index::open(&index).expect_err(name);
+        assert!(matches!(error, Error::Unsupported { .. }), "{name}: {error}");
+        let said = "format version is 1, this version of twindex reads 2; build the index again";
+        assert!(error.to_string().ends_with(said), "{name}: {error}");
+    }
+}
+
 fn flip(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| bytes[at] ^= 0x10
 }
@@ -363,10 +407,14 @@ fn flip(at: usize) -> impl Fn(&mut Vec<u8>) {
 fn renew(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| {
         bytes[at] += 1;
-        let salt = u128::from_le_bytes(bytes[24..40].try_into().unwrap());
-        let sum = twindex::format::checksum::checksum(salt, 0, &bytes[..60]);
-        bytes[60..64].copy_from_slice(&sum.to_le_bytes());
+        seal_header(bytes);
     }
+}
+
+fn seal_header(bytes: &mut [u8]) {
+    let salt = u128::from_le_bytes(bytes[24..40].try_into().unwrap());
+    let sum = twindex::format::checksum::checksum(salt, 0, &bytes[..60]);
+    bytes[60..64].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// A case of damage: the part and the damage as the specification has them, the file, what is done to it.
@@ -387,7 +435,7 @@ fn damage_has_the_errors_that_the_specification_says() {
     let contents = read(&committed().join(segment))[footer + 16..footer + 24].try_into().unwrap();
     let contents = u64::from_le_bytes(contents) as usize;
     let all = "`CURRENT`, manifest, segment";
-    let newer = "newer version, unknown feature";
+    let newer = "another version, unknown feature";
     let cases: Vec<Case<'_>> = vec![
         ("`CURRENT`", "cut, extra bytes", current, Box::new(|bytes| bytes.truncate(95))),
         ("`CURRENT`", "cut, extra bytes", current, Box::new(|bytes| bytes.truncate(0))),

@@ -6,8 +6,9 @@
 //! file again to make the test pass, unless the definition was changed on purpose.
 
 use twindex::Params;
+use twindex::kernel::Level;
 use twindex::params::SimhashWeights;
-use twindex::sketch::{Shingler, Sketcher, tokens};
+use twindex::sketch::{Buffers, Shingler, Sketcher, tokens};
 use xxhash_rust::xxh3::xxh3_64;
 
 const FILE: &str = include_str!("golden/sketches.tsv");
@@ -15,8 +16,11 @@ const FILE: &str = include_str!("golden/sketches.tsv");
 const COLUMNS: &str = "name\ttext\twidth\tseed\tbands\trows\ttokens\ttokens_hash\tshingles\tdistinct\t\
                        occurrences_fingerprint\tdistinct_fingerprint\tsignature_hash\tfeatures_hash";
 
-/// Undoes the file's only escape, `\u{hex}`.
+/// Undoes the file's escapes: `\u{hex}`, and `\repeat{n}` before a part that is repeated.
 fn unescape(text: &str) -> String {
+    if let Some((times, part)) = text.strip_prefix("\\repeat{").and_then(|text| text.split_once('}')) {
+        return unescape(part).repeat(parse(times));
+    }
     let mut parts = text.split("\\u{");
     let mut plain = parts.next().unwrap_or("").to_owned();
     for part in parts {
@@ -32,13 +36,13 @@ fn parse<T: std::str::FromStr>(number: &str) -> T {
     number.parse().unwrap_or_else(|_| panic!("`{number}` is no number"))
 }
 
-/// The columns of a row from `tokens` on, computed here.
-fn computed(text: &str, width: u8, seed: u64, bands: u16, rows: u16) -> Vec<String> {
+/// The columns of a row from `tokens` on, computed here, with the instructions of a level.
+fn computed(level: Level, text: &str, width: u8, seed: u64, bands: u16, rows: u16) -> Vec<String> {
     let builder = Params::builder().words(width).seed(seed).minhash(bands, rows);
     let params = builder.clone().simhash(3).build().unwrap();
     let distinct = builder.simhash_weighted(3, SimhashWeights::Distinct).build().unwrap();
-    let sketch = Sketcher::new(&params).sketch(text);
-    let sketch_of_distinct = Sketcher::new(&distinct).sketch(text);
+    let sketch = Sketcher::new(&params).unwrap().at(level).sketch(text).unwrap();
+    let sketch_of_distinct = Sketcher::new(&distinct).unwrap().at(level).sketch(text).unwrap();
     assert_eq!(sketch.signature(), sketch_of_distinct.signature());
     assert_eq!(sketch.features(), sketch_of_distinct.features());
 
@@ -48,10 +52,10 @@ fn computed(text: &str, width: u8, seed: u64, bands: u16, rows: u16) -> Vec<Stri
         found.push(b'\n');
         count += 1;
     });
-    let shingler = Shingler::new(&params.shingling);
+    let shingler = Shingler::new(&params.shingling).unwrap().at(level);
     let (mut occurrences, mut set) = (Vec::new(), Vec::new());
-    shingler.occurrences(text, &mut Vec::new(), &mut occurrences);
-    shingler.distinct(text, &mut Vec::new(), &mut set);
+    shingler.occurrences(text, &mut Buffers::default(), &mut occurrences);
+    shingler.distinct(text, &mut Buffers::default(), &mut set);
 
     let signature: Vec<u8> = sketch.signature().iter().flat_map(|minimum| minimum.to_le_bytes()).collect();
     let features: Vec<u8> = sketch.features().iter().flat_map(|feature| feature.to_le_bytes()).collect();
@@ -72,7 +76,7 @@ fn computed(text: &str, width: u8, seed: u64, bands: u16, rows: u16) -> Vec<Stri
 }
 
 #[test]
-fn sketches_are_those_of_the_second_implementation() {
+fn sketches_at_every_level_of_instructions_are_those_of_the_second_implementation() {
     let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(COLUMNS));
     let mut checked = 0;
@@ -81,14 +85,18 @@ fn sketches_are_those_of_the_second_implementation() {
         let [name, text, width, seed, bands, rows, expected @ ..] = columns.as_slice() else {
             panic!("too few columns: {line}");
         };
-        let found = computed(&unescape(text), parse(width), parse(seed), parse(bands), parse(rows));
-        let found: Vec<String> =
-            COLUMNS.split('\t').skip(6).zip(&found).map(|(k, v)| format!("{k}={v}")).collect();
-        let expected: Vec<String> =
-            COLUMNS.split('\t').skip(6).zip(expected).map(|(k, v)| format!("{k}={v}")).collect();
-        assert_eq!(found, expected, "{name}, w = {width}, seed {seed}, {bands} x {rows}");
+        let text = unescape(text);
+        let named = |values: &[String]| -> Vec<String> {
+            COLUMNS.split('\t').skip(6).zip(values).map(|(name, value)| format!("{name}={value}")).collect()
+        };
+        let expected: Vec<String> = expected.iter().map(|&value| value.to_owned()).collect();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let found = computed(level, &text, parse(width), parse(seed), parse(bands), parse(rows));
+            let row = format!("{name}, w = {width}, seed {seed}, {bands} x {rows}, {level}");
+            assert_eq!(named(&found), named(&expected), "{row}");
+        }
         assert_eq!(columns.len(), COLUMNS.split('\t').count(), "{name}");
         checked += 1;
     }
-    assert_eq!(checked, 156, "rows of the file");
+    assert_eq!(checked, 160, "rows of the file");
 }

@@ -17,8 +17,14 @@ use twindex::format::footer::{self, FOOTER_BYTES, Footer};
 use twindex::format::header::{self, FINGERPRINT_BITS, HEADER_BYTES, Header, Role};
 use twindex::format::keys::{self, FRAME_HEAD_BYTES, FrameHead, GROUP};
 use twindex::format::manifest::{MANIFEST_BYTES_MAX, Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry};
-use twindex::format::{ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, postings, ranks, signatures, table};
-use twindex::params::{BANDS_MAX, MINIMA_MAX, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, SimhashWeights, WITHIN_MAX};
+use twindex::format::sketches::{END_BYTES, End};
+use twindex::format::{
+    ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, idf, postings, ranks, samples, signatures, table,
+};
+use twindex::params::{
+    BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, MODULAR_MAX, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS,
+    ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens, WITHIN_MAX, Widths,
+};
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
 use twindex::sketch::{Sketcher, UNICODE_VERSION, pack};
@@ -26,6 +32,7 @@ use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::tables::{BLOCK_BITS, TABLES, filter_bytes, prefix_bits};
 use twindex::{Key, Params};
+use zerocopy::little_endian::{U32, U64};
 
 const SPEC: &str = include_str!("../format-spec.md");
 
@@ -235,6 +242,27 @@ fn the_manifest_is_the_one_specified() {
     assert_eq!(bytes.len(), segment + 60 + length + 4);
 }
 
+#[test]
+fn an_idf_table_has_the_fields_specified() {
+    let shingling = Shingling::words(2, 0);
+    let (hashes, frequencies) = ([U64::new(7), U64::new(9)], [U32::new(3), U32::new(4)]);
+    let bytes = idf::encode(5, 2, &shingling, &hashes, &frequencies);
+    tile_of("## 18. IDF table", 0, 88);
+    for row in rows("## 18. IDF table", &["field", "offset", "size", "meaning"]).iter().skip(1) {
+        let (offset, size) = (number::<usize>(&row[1]), number::<usize>(&row[2]));
+        let found =
+            bytes[offset..offset + size].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+        let expected = match row[0].as_str() {
+            "documents" => 5,
+            "entries" | "absent" => 2,
+            "text_length" => shingling.encode().len() as u64,
+            other => panic!("{other}"),
+        };
+        assert_eq!(found, expected, "{}", row[0]);
+    }
+    assert_eq!(bytes.len(), 88 + shingling.encode().len() + 2 * 12);
+}
+
 /// The rows of a table of fields follow one another without a gap.
 fn tile_of(heading: &str, start: usize, end: usize) {
     let rows = rows(heading, &["field", "offset", "size", "meaning"]);
@@ -244,12 +272,30 @@ fn tile_of(heading: &str, start: usize, end: usize) {
 }
 
 #[test]
+fn the_end_of_a_file_of_sketches_is_the_one_specified() {
+    let expected = [
+        field!(End, magic),
+        field!(End, file_length),
+        field!(End, blocks),
+        field!(End, documents),
+        field!(End, sketched),
+        field!(End, digest),
+        field!(End, reserved),
+        field!(End, checksum),
+    ];
+    tile(&expected, 0, END_BYTES);
+    fields("### 19.1 End", &expected);
+}
+
+#[test]
 fn roles_and_kinds_have_the_numbers_specified() {
     let roles = [
         (Role::Segment as u64, "segment"),
         (Role::Manifest as u64, "manifest"),
         (Role::Current as u64, "current"),
         (4, "log (reserved)"),
+        (Role::Idf as u64, "idf"),
+        (Role::Sketches as u64, "sketches"),
     ];
     compare("### 3.1 Roles", &["role", "name", "file"], &numbered(&roles));
 
@@ -273,6 +319,8 @@ fn codecs_have_the_numbers_specified() {
         ("postings", postings::CODEC, "single or list"),
         ("band", bands::CODEC, "tag and ordinal"),
         ("signatures", signatures::CODEC, "packed"),
+        ("bottom", samples::CODEC, "offsets and hashes"),
+        ("modular", samples::CODEC, "offsets and hashes"),
         ("checksums", 1, "CRC-32 of pages"),
     ]
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
@@ -298,6 +346,7 @@ fn limits_and_constants_are_the_ones_specified() {
         ("bits of a block", BLOCK_BITS.to_string()),
         ("keys in a group", GROUP.to_string()),
         ("bits of a band key", KEY_BITS.to_string()),
+        ("bytes of a sampled hash", samples::VALUE_BYTES.to_string()),
         ("rank of no fingerprint", format!("{:#010x}", ranks::NO_RANK)),
         ("bit that says list", format!("{:#010x}", postings::LIST)),
         ("prefix of temporary names", TEMPORARY_PREFIX.to_owned()),
@@ -316,6 +365,10 @@ fn limits_and_constants_are_the_ones_specified() {
         ("within", WITHIN_MAX.into()),
         ("bands", BANDS_MAX.into()),
         ("minima", MINIMA_MAX.into()),
+        ("hashes of a bottom sketch", BOTTOM_MAX.into()),
+        ("hashes of a modular sketch", MODULAR_MAX as u64),
+        ("documents of an IDF table", idf::IDF_DOCUMENTS_MAX),
+        ("entries of an IDF table", idf::IDF_ENTRIES_MAX),
     ]
     .map(|(name, value)| vec![name.to_owned(), value.to_string()]);
     compare("## 12. Limits", &["limit", "value", "what happens beyond it"], &limits);
@@ -323,35 +376,80 @@ fn limits_and_constants_are_the_ones_specified() {
 
 #[test]
 fn parameters_have_the_names_order_and_values_specified() {
-    let columns = ["name", "values", "meaning"];
-    let specified: Vec<String> =
-        rows("### 4.1 Params", &columns).into_iter().map(|mut row| row.swap_remove(0)).collect();
-    let both = Params::builder().simhash(3).minhash(20, 6).build().unwrap();
-    let names: Vec<&str> = both.fields().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(specified, names);
+    let specified = rows("### 4.1 Params", &["name", "values", "meaning"]);
+    let all = Params::builder()
+        .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })
+        .minhash(20, 6)
+        .bottom(100)
+        .modulus(10)
+        .build()
+        .unwrap();
+    let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
+    // Fewer parameters, in the same order.
+    let least = Params::builder().minhash(1, 1).build().unwrap();
+    let mut rest = names.iter();
+    assert!(least.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", least.fields());
 
-    let values = rows("### 4.1 Params", &columns);
     let values = |name: &str| {
-        let row = values.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no row {name}"));
+        let row = specified.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no row {name}"));
         row[1].clone()
     };
-    let distinct =
-        Params::builder().u64_keys().simhash_weighted(0, SimhashWeights::Distinct).build().unwrap();
-    let features = Params::builder().minhash(1, 1).build().unwrap();
-    for params in [&both, &distinct, &features] {
+    let listed = |names: &[&str]| names.join(", ");
+    // Tables that come with a library may be of any version of Unicode; this crate's own are of one.
+    let tokens: Vec<String> = Tokens::ALL
+        .iter()
+        .map(|tokens| match tokens {
+            Tokens::UnicodeWords | Tokens::Sentences => format!("{tokens}/U"),
+            _ => format!("{tokens}/{}", tokens.unicode().unwrap()),
+        })
+        .collect();
+    assert_eq!(values("tokens"), tokens.join(", "));
+    assert_eq!(values("key"), listed(&["u64", "bytes"]));
+    assert_eq!(values("normal-form"), "none, nfkc/U");
+    if let Some(NormalForm::Nfkc(version)) = NormalForm::nfkc() {
+        let mut composed = Shingling::words(5, 0);
+        composed.normal_form = NormalForm::Nfkc(version);
+        let params = Params::builder().shingling(composed).simhash(3).build().unwrap();
+        assert!(params.encode().contains(&format!("\nnormal-form=nfkc/{version}\n")), "{}", params.encode());
+    }
+    assert_eq!(values("stop-words"), "words");
+    let most = format!(
+        "At most {} words and {} bytes, a separator for each word included",
+        StopWords::WORDS_MAX,
+        StopWords::BYTES_MAX
+    );
+    assert!(part("### 4.1 Params").any(|line| line.contains(&most)), "{most}");
+    assert_eq!(values("stemming"), listed(&Stemming::ALL.iter().map(|one| one.name()).collect::<Vec<_>>()));
+    assert_eq!(values("width"), format!("1 to {SHINGLE_WIDTH_MAX}"));
+    assert_eq!(Widths::union(&[2, 1]).unwrap().to_string(), "1+2");
+    let hashes: Vec<&str> = ShingleHash::ALL.iter().map(|one| one.name()).collect();
+    assert_eq!(values("shingle-hash"), listed(&hashes));
+    assert_eq!(values("seed"), format!("0 to {}", u64::MAX));
+    for weights in
+        [SimhashWeights::Occurrences, SimhashWeights::Distinct, SimhashWeights::Idf { table: 0x1234 }]
+    {
+        let params = Params::builder().simhash_weighted(3, weights).build().unwrap();
         for (name, value) in params.fields() {
-            if value.parse::<u64>().is_err() {
-                let listed = values(name);
-                assert!(listed.split(", ").any(|one| one == value), "{name}={value} is not in `{listed}`");
+            match name {
+                "simhash" => {
+                    assert!(values(name).split(", ").any(|one| one == value), "{value}");
+                }
+                "idf" => assert_eq!(values(name), format!("{} hexadecimal digits", value.len())),
+                "tables" => assert_eq!(values(name), value),
+                _ => {}
             }
         }
     }
-    assert_eq!(values("width"), format!("1 to {SHINGLE_WIDTH_MAX}"));
-    assert_eq!(values("seed"), format!("0 to {}", u64::MAX));
+    assert_eq!(values("simhash"), listed(&["none", "occurrences", "distinct", "idf"]));
     assert_eq!(values("within"), format!("0 to {WITHIN_MAX}"));
+    let families: Vec<&str> = ["none"].into_iter().chain(Family::ALL.iter().map(|one| one.name())).collect();
+    assert_eq!(values("minhash"), listed(&families));
     assert_eq!(values("bands"), format!("1 to {BANDS_MAX}"));
     assert_eq!(values("rows"), format!("1 to {MINIMA_MAX}"));
     assert_eq!(values("signature-bits"), SIGNATURE_BITS.map(|bits| bits.to_string()).join(", "));
+    assert_eq!(values("bottom"), format!("0 to {BOTTOM_MAX}"));
+    assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
 }
 
 #[test]
@@ -377,15 +475,38 @@ fn widths_that_depend_on_counts_change_where_specified() {
 #[test]
 fn the_constants_of_sketching_are_those_of_the_source() {
     let sources = [
-        ("shingle", include_str!("../src/sketch/shingle.rs")),
-        ("minhash", include_str!("../src/sketch/minhash.rs")),
+        ("hash", include_str!("../src/sketch/hash.rs")),
+        ("minhash", include_str!("../src/sketch/minhash/one_permutation.rs")),
         ("feature", include_str!("../src/sketch/feature.rs")),
+        ("samples", include_str!("../src/sketch/samples.rs")),
+        ("rabin", include_str!("../src/sketch/rabin.rs")),
+        ("rabin_karp", include_str!("../src/sketch/rabin_karp.rs")),
+        ("linear", include_str!("../src/sketch/minhash/linear.rs")),
+        ("multiply_shift", include_str!("../src/sketch/minhash/multiply_shift.rs")),
+        ("matrix", include_str!("../src/sketch/minhash/matrix.rs")),
     ];
     let table = rows("### 10.1 Constants", &["constant", "value", "source"]);
     let names: Vec<&str> = table.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(
         names,
-        ["PI[0]", "PI[1]", "KEYS", "GROUPS", "COUNT", "MIX[0]", "MIX[1]", "FILL[0]", "FILL[1]", "FILLED"]
+        [
+            "PI[0]",
+            "PI[1]",
+            "KEYS",
+            "GROUPS",
+            "LINEAR",
+            "MULTIPLY_SHIFT",
+            "MATRIX",
+            "POLYNOMIALS",
+            "BASES",
+            "SAMPLES",
+            "COUNT",
+            "MIX[0]",
+            "MIX[1]",
+            "FILL[0]",
+            "FILL[1]",
+            "FILLED"
+        ]
     );
     for row in &table {
         let (_, source) = sources.iter().find(|(name, _)| *name == row[2]).expect("a source that is known");
@@ -411,15 +532,17 @@ const RECORDS: [(&str, &str); 3] =
     [("tulip", "Ten tulips; nine tulips"), ("rose-2", "A ROSE is a rose."), ("rose-1", "a rose is a rose")];
 
 fn three_records() -> Vec<u8> {
-    let params = Params::builder().words(2).simhash(3).minhash(2, 2).build().unwrap();
-    let sketcher = Sketcher::new(&params);
+    let params = Params::builder().words(2).simhash(3).minhash(2, 2).bottom(2).modulus(3).build().unwrap();
+    let sketcher = Sketcher::new(&params).unwrap();
     let mut records = Records::new(&params);
     for (key, text) in RECORDS {
-        let sketch = sketcher.sketch(text);
+        let sketch = sketcher.sketch(text).unwrap();
         let mut signature = Vec::new();
         pack(sketch.signature(), 8, &mut signature);
         let fingerprint = sketch.fingerprint().unwrap().0;
-        let kept = Kept { fingerprint, features: sketch.features(), signature: &signature };
+        let (features, signature) = (sketch.features(), &signature[..]);
+        let (bottom, modular) = (sketch.bottom(), sketch.modular());
+        let kept = Kept { fingerprint, features, signature, bottom, modular };
         records.push(Key::from(key), Some(kept)).unwrap();
     }
     let dir = tempfile::tempdir().unwrap();

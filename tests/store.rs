@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
+use twindex::params::{Shingling, Tokens, UnicodeVersion, Widths};
 use twindex::sys::lock::{FileLock, LockFailure};
 use twindex::sys::vfs::{ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 use twindex::sys::{Bytes, RealVfs};
@@ -40,6 +41,23 @@ fn created(params: Params) -> (TempDir, PathBuf, Index) {
 
 fn put(writer: &mut Writer, key: u64, fingerprint: u64) {
     writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+}
+
+#[test]
+fn an_index_that_no_text_could_be_sketched_for_is_not_created() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    // Tokens of another kind with the version of Unicode of words, and words of another version.
+    let mut sentences = Shingling::words(1, 0);
+    sentences.tokens = Tokens::Sentences;
+    let params = Params::builder().shingling(sentences).simhash(3).build().unwrap();
+    let refused = Index::create(&path, params).unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(why) if why.contains("sentences/14.0.0")), "{refused:?}");
+    let mut params = texts();
+    params.shingling.unicode = UnicodeVersion(15, 0, 0);
+    let refused = Index::create(&path, params).unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(why) if why.contains("words/15.0.0")), "{refused:?}");
+    assert!(!path.exists());
 }
 
 /// All documents of a snapshot, through every way to find them; panics where these disagree.
@@ -345,6 +363,98 @@ fn a_batch_over_the_memory_becomes_several_segments_and_one_commit() {
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), expected);
 }
 
+/// A document, half of it and more, and one that has nothing of it, by keys 1 to 4.
+fn contained() -> Vec<(u64, String)> {
+    let words = |range: std::ops::Range<u32>| range.map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ");
+    vec![(1, words(0..400)), (2, words(0..200)), (3, words(100..900)), (4, words(2000..2400))]
+}
+
+#[test]
+fn hits_tell_how_much_of_each_document_is_contained_in_the_other() {
+    let builder = || Params::builder().u64_keys().words(1).minhash(64, 1).signature_bits(0);
+    for (params, exact) in [
+        (builder().bottom(1000).build().unwrap(), true),
+        (builder().bottom(100).build().unwrap(), false),
+        (builder().modulus(1).build().unwrap(), true),
+        (builder().modulus(3).build().unwrap(), false),
+        (builder().bottom(50).modulus(2).simhash(3).build().unwrap(), false),
+    ] {
+        let (_dir, path, index) = created(params.clone());
+        let sketcher = index.sketcher().unwrap();
+        let mut writer = index.writer().unwrap();
+        // Several segments in one commit, and the last put of a key counts.
+        writer.set_memory(1);
+        for (key, text) in contained().iter().rev() {
+            writer.put(*key, &sketcher.sketch("soon replaced").unwrap()).unwrap();
+            writer.put(*key, &sketcher.sketch(text).unwrap()).unwrap();
+        }
+        writer.put(9, &sketcher.sketch("").unwrap()).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        let index = Index::open(path).unwrap();
+        let snapshot = index.snapshot();
+        assert!(snapshot.segments().len() > 3);
+        for (segment, _) in snapshot.segments() {
+            assert!(segment.verify(|_| ()).is_empty());
+        }
+        for (key, text) in contained() {
+            let (record, sketch) = (snapshot.get(key).unwrap().unwrap(), sketcher.sketch(&text).unwrap());
+            assert_eq!((&record.bottom[..], &record.modular[..]), (sketch.bottom(), sketch.modular()));
+        }
+        let empty = snapshot.get(9).unwrap().unwrap();
+        assert!(empty.bottom.is_empty() && empty.modular.is_empty());
+
+        let query = sketcher.sketch(&contained()[0].1).unwrap();
+        let hits = snapshot.resembling(&query, 0.0).unwrap().run().unwrap().hits;
+        let found: BTreeMap<String, _> =
+            hits.iter().map(|hit| (hit.key.to_string(), (hit.query_in_hit, hit.hit_in_query))).collect();
+        for (key, query_in_hit, hit_in_query) in [("1", 1.0, 1.0), ("2", 0.5, 1.0), ("3", 0.75, 0.375)] {
+            let (in_hit, in_query) = found[key];
+            for (known, truth) in [(in_hit.unwrap(), query_in_hit), (in_query.unwrap(), hit_in_query)] {
+                assert_eq!(known.is_exact(), exact, "{key}: {params:?}");
+                let allowed = if exact { 1e-12 } else { 4.0 * known.standard_error() };
+                assert!((known.value() - truth).abs() <= allowed, "{key}: {known}, {truth}; {params:?}");
+            }
+        }
+        assert!(!found.contains_key("4") && !found.contains_key("9"));
+        // By the fingerprint alone nobody knows what the document has.
+        if let Some(fingerprint) = query.fingerprint() {
+            let hits = snapshot.within(fingerprint, 0).run().unwrap().hits;
+            assert!(hits.iter().all(|hit| hit.query_in_hit.is_none() && hit.hit_in_query.is_none()));
+            let near = snapshot.near(&query).run().unwrap().hits;
+            assert!(near[0].query_in_hit.is_some());
+        }
+    }
+}
+
+#[test]
+fn records_with_samples_that_could_not_be_read_back_are_refused() {
+    use twindex::segment::Records;
+    use twindex::segment::records::Kept;
+    let params = Params::builder().u64_keys().simhash(3).bottom(3).modulus(10).build().unwrap();
+    let push = |params: &Params, bottom: &[u64], modular: &[u64]| {
+        Records::new(params).push(7.into(), Some(Kept { bottom, modular, ..Kept::default() }))
+    };
+    push(&params, &[1, 2, 3], &[10, 30]).unwrap();
+    push(&params, &[0], &[]).unwrap();
+    for (bottom, modular) in [
+        (&[][..], &[][..]),
+        (&[1, 2, 3, 4], &[]),
+        (&[2, 1], &[]),
+        (&[1, 1], &[]),
+        (&[1 << 48], &[]),
+        (&[1], &[15]),
+        (&[1], &[20, 10]),
+    ] {
+        let refused = push(&params, bottom, modular).unwrap_err();
+        assert!(matches!(refused, Error::Invalid(_)), "{bottom:?}, {modular:?}: {refused:?}");
+    }
+    assert!(push(&raw(), &[1], &[]).is_err(), "samples for an index that keeps none");
+    let index = created(params);
+    let refused = index.2.writer().unwrap().put_fingerprint(1, Fingerprint(1)).unwrap_err();
+    assert!(refused.to_string().contains("samples"), "{refused}");
+}
+
 #[test]
 fn many_segments_answer_as_one() {
     let (_dir, path, index) = created(raw());
@@ -375,7 +485,7 @@ fn keys_of_the_other_kind_are_refused_and_the_batch_goes_on() {
     assert_eq!(contents(&index.snapshot()), map([(7, 7)]));
 
     let (_dir, _path, index) = created(texts());
-    let sketch = index.sketcher().sketch("a b c");
+    let sketch = index.sketcher().unwrap().sketch("a b c").unwrap();
     let mut writer = index.writer().unwrap();
     assert!(matches!(writer.put(7, &sketch), Err(Error::Invalid(_))));
     assert!(matches!(writer.put("", &sketch), Err(Error::Invalid(_))));
@@ -390,13 +500,13 @@ fn keys_of_the_other_kind_are_refused_and_the_batch_goes_on() {
 fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
     let (_dir, _path, index) = created(texts());
     let other = Params::builder().words(2).simhash(3).minhash(4, 2).build().unwrap();
-    let sketch = twindex::Sketcher::new(&other).sketch("a b c");
+    let sketch = twindex::Sketcher::new(&other).unwrap().sketch("a b c").unwrap();
     let mut writer = index.writer().unwrap();
     assert!(matches!(writer.put("a", &sketch), Err(Error::ParamsMismatch { .. })));
     let snapshot = index.snapshot();
     assert!(matches!(snapshot.near(&sketch).run(), Err(Error::ParamsMismatch { .. })));
     assert!(matches!(snapshot.resembling(&sketch, 0.5), Err(Error::ParamsMismatch { .. })));
-    writer.put("a", &index.sketcher().sketch("a b c")).unwrap();
+    writer.put("a", &index.sketcher().unwrap().sketch("a b c").unwrap()).unwrap();
     writer.commit().unwrap();
     assert!(matches!(index.snapshot().within(Fingerprint(0), 11).run(), Err(Error::Invalid(_))));
 }
@@ -404,11 +514,12 @@ fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
 #[test]
 fn an_empty_text_is_kept_under_its_key_and_near_nothing() {
     let (_dir, path, index) = created(texts());
-    let (empty, other) = (index.sketcher().sketch(" -- "), index.sketcher().sketch(""));
+    let (empty, other) =
+        (index.sketcher().unwrap().sketch(" -- ").unwrap(), index.sketcher().unwrap().sketch("").unwrap());
     let mut writer = index.writer().unwrap();
     writer.put("empty", &empty).unwrap();
     writer.put("also", &other).unwrap();
-    writer.put("full", &index.sketcher().sketch("one two three")).unwrap();
+    writer.put("full", &index.sketcher().unwrap().sketch("one two three").unwrap()).unwrap();
     writer.commit().unwrap();
     let snapshot = Index::open(&path).unwrap().snapshot();
     assert_eq!(snapshot.documents(), 3);
@@ -916,14 +1027,14 @@ fn questions_that_the_index_does_not_answer_are_refused_even_when_it_is_empty() 
     let (_dir, _path, index) = created(raw());
     let snapshot = index.snapshot();
     assert!(matches!(snapshot.within(Fingerprint(0), 99).run(), Err(Error::Invalid(_))));
-    let sketch = index.sketcher().sketch("a b c");
+    let sketch = index.sketcher().unwrap().sketch("a b c").unwrap();
     assert!(matches!(snapshot.resembling(&sketch, 0.5), Err(Error::Invalid(_))), "no MinHash is kept");
     assert!(snapshot.near(&sketch).run().unwrap().hits.is_empty(), "near asks what is kept");
 
     let minhash = Params::builder().minhash(4, 2).build().unwrap();
     let (_dir, _path, index) = created(minhash);
     let snapshot = index.snapshot();
-    let sketch = index.sketcher().sketch("a b c");
+    let sketch = index.sketcher().unwrap().sketch("a b c").unwrap();
     assert!(matches!(snapshot.within(Fingerprint(0), 3).run(), Err(Error::Invalid(_))), "no simhash is kept");
     for threshold in [f64::NAN, -0.1, 1.1] {
         assert!(matches!(snapshot.resembling(&sketch, threshold), Err(Error::Invalid(_))), "{threshold}");
@@ -934,8 +1045,8 @@ fn questions_that_the_index_does_not_answer_are_refused_even_when_it_is_empty() 
 fn a_sketch_of_other_parameters_is_refused_by_the_name_of_the_first() {
     let (_dir, _path, index) = created(texts());
     let mut params = index.params();
-    params.shingling.width += 1;
-    let sketch = twindex::Sketcher::new(&params).sketch("a b c");
+    params.shingling.widths = Widths::one(4).unwrap();
+    let sketch = twindex::Sketcher::new(&params).unwrap().sketch("a b c").unwrap();
     let error = index.writer().unwrap().put("a", &sketch).unwrap_err().to_string();
     assert!(error.contains("width is"), "{error}");
 }

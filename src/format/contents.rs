@@ -30,13 +30,17 @@ pub enum Kind {
     Band = 9,
     /// Stored signatures.
     Signatures = 10,
+    /// The least hashes of each document.
+    Bottom = 11,
+    /// The hashes of each document that the modulus divides.
+    Modular = 12,
     /// A checksum for each page of all that stands before.
     Checksums = 255,
 }
 
 impl Kind {
     /// All kinds of this version.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Params,
         Self::Keys,
         Self::Ranks,
@@ -45,6 +49,8 @@ impl Kind {
         Self::Postings,
         Self::Band,
         Self::Signatures,
+        Self::Bottom,
+        Self::Modular,
         Self::Checksums,
     ];
 
@@ -60,6 +66,8 @@ impl Kind {
             Self::Postings => "postings",
             Self::Band => "band",
             Self::Signatures => "signatures",
+            Self::Bottom => "bottom",
+            Self::Modular => "modular",
             Self::Checksums => "checksums",
         }
     }

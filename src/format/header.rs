@@ -15,6 +15,8 @@ use super::wire::Fault;
 /// The first bytes of every file: a byte no text begins with, the name, and line ends that a transfer in text mode
 /// would change.
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
+/// What to do about a file that is ahead of this build.
+const USE_NEWER: &str = "use a newer version";
 /// Bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
 
@@ -28,6 +30,10 @@ pub enum Role {
     Manifest = 2,
     /// `CURRENT`
     Current = 3,
+    /// `IDF-<digest>`
+    Idf = 5,
+    /// A file of sketches.
+    Sketches = 6,
 }
 
 /// The header as it stands in the file.
@@ -49,7 +55,7 @@ pub struct Header {
     /// Features that may be ignored.
     pub compatible: U32,
     /// Identity: of a segment the sum of its records' hashes and the parameters' digest; of a manifest or
-    /// `CURRENT` the index's UUID.
+    /// `CURRENT` the index's UUID; of a table of document frequencies its digest.
     pub salt: U128,
     /// [`crate::Params::digest`]
     pub params_digest: U128,
@@ -133,17 +139,21 @@ impl Header {
         let unsupported =
             |field, found: String, supported: String| Err(Refusal::Unsupported(field, found, supported));
         if header.version.get() != super::VERSION {
-            return unsupported("format version", header.version.to_string(), super::VERSION.to_string());
+            // Nothing before this version was declared final.
+            let older = header.version.get() < super::VERSION;
+            let advice = if older { "build the index again" } else { USE_NEWER };
+            let supported = format!("{}; {advice}", super::VERSION);
+            return unsupported("format version", header.version.to_string(), supported);
         }
         if header.incompatible.get() != 0 {
             let found = format!("{:#x}", header.incompatible.get());
-            return unsupported("incompatible feature set", found, "none".into());
+            return unsupported("incompatible feature set", found, format!("none; {USE_NEWER}"));
         }
         if header.fingerprint_bits != FINGERPRINT_BITS {
             return unsupported(
                 "fingerprint width",
                 header.fingerprint_bits.to_string(),
-                FINGERPRINT_BITS.to_string(),
+                format!("{FINGERPRINT_BITS}; {USE_NEWER}"),
             );
         }
         if header.role != role as u8 {

@@ -18,16 +18,19 @@ pub mod contents;
 pub mod current;
 pub mod footer;
 pub mod header;
+pub mod idf;
 pub mod keys;
 pub mod manifest;
 pub mod postings;
 pub mod ranks;
+pub mod samples;
 pub mod signatures;
+pub mod sketches;
 pub mod table;
 pub mod wire;
 
 /// The version of the format this crate reads and writes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Parts of a file begin at multiples of this.
 pub const ALIGNMENT: u64 = 64;
 /// The most documents a segment holds.

@@ -60,6 +60,12 @@ pub fn short(bytes: &[u8]) -> u16 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u16::from(byte))
 }
 
+/// Reads a little-endian number of at most 8 bytes; 0 for none.
+#[must_use]
+pub fn wide(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
 /// Appends `value` in as few bytes as LEB128 needs.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {

@@ -16,13 +16,13 @@ use std::path::Path;
 use zerocopy::IntoBytes;
 
 use super::output::SegmentOutput;
-use super::records::{KeyColumn, Records, RowKind};
+use super::records::{KeyColumn, Records, RowKind, SampleColumn};
 use crate::error::{Error, Result};
 use crate::format::bands::{Band, BandEntry};
 use crate::format::contents::Kind;
 use crate::format::keys::{self, Frame};
 use crate::format::table::{self, Complete, Directory, Filter};
-use crate::format::{postings, ranks, signatures};
+use crate::format::{postings, ranks, samples, signatures};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 use crate::tables::{BLOCK_BITS, TABLES, block, filter_bytes};
 
@@ -87,8 +87,31 @@ pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
             })?;
         }
     }
+    for (kind, column) in [Kind::Bottom, Kind::Modular].into_iter().zip(&records.samples) {
+        if let Some(column) = column {
+            write_samples(&mut out, kind, column, &order)?;
+        }
+    }
     let finished = out.finish(documents, distinct)?;
     Ok(Built { file: finished.file, length: finished.length, digest: finished.digest, salt, documents })
+}
+
+fn write_samples(out: &mut SegmentOutput, kind: Kind, column: &SampleColumn, order: &[u32]) -> Result<()> {
+    let count = |row: u32| column.get(row as usize).len() as u64 / samples::VALUE_BYTES;
+    let rows = order.iter().map(|&row| count(row)).sum();
+    let offset_bytes = samples::offset_bytes(rows);
+    out.section(kind, 0, samples::CODEC, rows, |out| {
+        let mut next = 0;
+        let put_offset = |offset: u64, bytes: &mut Vec<u8>| {
+            bytes.extend_from_slice(&offset.to_le_bytes()[..offset_bytes as usize]);
+        };
+        put_all(out, order, |row, bytes| {
+            put_offset(next, bytes);
+            next += count(row);
+        })?;
+        put_all(out, &[rows], put_offset)?;
+        order.iter().try_for_each(|&row| out.put(column.get(row as usize)))
+    })
 }
 
 fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Result<()> {

@@ -7,7 +7,7 @@
 //! - [`build`]: records to a file, front to back;
 //! - [`open`]: a file to a [`Segment`], checked as far as its head, contents and extents;
 //!   a page's checksum is looked at when the page is first touched;
-//! - [`keys`], [`near`], [`buckets`], [`scan`]: the questions;
+//! - [`keys`], [`near`], [`buckets`], [`samples`], [`scan`]: the questions;
 //! - [`verify`]: the slow proof that all of it is sound.
 
 pub mod buckets;
@@ -18,6 +18,7 @@ pub mod open;
 mod output;
 mod pages;
 pub mod records;
+pub mod samples;
 pub mod scan;
 pub mod verify;
 

@@ -26,6 +26,8 @@ use crate::format::contents::{self, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
 use crate::format::header::{HEADER_BYTES, Header, Refusal, Role};
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
+use crate::format::manifest::PARAMS_BYTES_MAX;
+use crate::format::samples::{self, Choice, Samples};
 use crate::format::table::{self, Complete, Filter};
 use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, postings, ranks, signatures};
@@ -49,6 +51,8 @@ pub struct Segment {
     pub(super) fingerprints: Option<Fingerprints>,
     pub(super) bands: Vec<(Section, Band)>,
     pub(super) signatures: Option<(Section, u64)>,
+    /// Bottom and modular.
+    pub(super) samples: [Option<(Section, Samples)>; 2],
 }
 
 /// How the keys are coded.
@@ -175,6 +179,7 @@ impl Segment {
             fingerprints: None,
             bands: Vec::new(),
             signatures: None,
+            samples: [None; 2],
         };
         segment.read_params(header.params_digest.get())?;
         segment.check_sections(footer.documents.get(), footer.distinct.get(), footer_offset)?;
@@ -191,11 +196,12 @@ impl Segment {
         {
             return Err(wrong("the parameters as first section, codec 1", section.kind.name().into()));
         }
-        if section.length > u64::from(crate::format::manifest::PARAMS_BYTES_MAX) {
-            return Err(wrong("at most 65536 bytes of parameters", section.length.to_string()));
+        if section.length > u64::from(PARAMS_BYTES_MAX) {
+            let expected = format!("at most {PARAMS_BYTES_MAX} bytes of parameters");
+            return Err(wrong(&expected, section.length.to_string()));
         }
         let text = self.read(&section, 0..section.length)?;
-        let text = std::str::from_utf8(text).map_err(|e| wrong("ASCII text", e.to_string()))?;
+        let text = std::str::from_utf8(text).map_err(|e| wrong("UTF-8 text", e.to_string()))?;
         let params = Params::decode(text).map_err(|e| wrong("parameters", e.to_string()))?;
         if params.digest() != digest {
             return Err(wrong("the parameters of the digest in the header", "others".into()));
@@ -305,6 +311,17 @@ impl Segment {
                 signature_section = Some((section, width));
             }
         }
+        let mut samples = [None; 2];
+        let chosen = [Kind::Bottom, Kind::Modular].into_iter().zip(Choice::of(&self.params));
+        for ((kind, choice), sample) in chosen.zip(&mut samples) {
+            let Some(choice) = choice else { continue };
+            let section = next(kind, 0, samples::CODEC, None)?;
+            let layout = Samples::of(choice, section.rows, documents).ok_or_else(|| {
+                self.corrupt_at(&section, Fault::new(0, "as many values as a file can have", section.rows))
+            })?;
+            long(&section, layout.length)?;
+            *sample = Some((section, layout));
+        }
         next(Kind::Checksums, 0, 1, None)?;
         if let Some(section) = rest.next() {
             let extra = Fault::new(0, "no further section", section.kind.name());
@@ -314,6 +331,7 @@ impl Segment {
         self.fingerprints = fingerprints;
         self.bands = band_sections;
         self.signatures = signature_section;
+        self.samples = samples;
         Ok(())
     }
 

@@ -3,9 +3,12 @@
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, Result};
+use crate::format::samples::{self, Choice, VALUE_BYTES};
 use crate::format::{DOCUMENTS_MAX, bands};
 use crate::key::Key;
 use crate::params::{KeyKind, Params};
+
+pub use crate::format::sketches::Row as Kept;
 
 /// Records in the order they were given. A key given twice counts once, with its last record.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub struct Records {
     pub(super) bands: Vec<u32>,
     /// Packed signatures, `signature_bytes` for each record.
     pub(super) signatures: Vec<u8>,
+    /// Bottom and modular, as far as they are kept.
+    pub(super) samples: [Option<SampleColumn>; 2],
     pub(super) kinds: Vec<RowKind>,
     pub(super) filter_width: Option<u32>,
 }
@@ -31,6 +36,21 @@ pub(super) enum RowKind {
     Empty,
     /// No document any more; not written, but it hides older ones.
     Deleted,
+}
+
+/// The sampled hashes of all records, as they will stand in the file.
+#[derive(Clone, Debug)]
+pub(super) struct SampleColumn {
+    pub(super) choice: Choice,
+    values: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl SampleColumn {
+    pub(super) fn get(&self, row: usize) -> &[u8] {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.values[start..self.ends[row]]
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -51,17 +71,6 @@ impl KeyColumn {
     }
 }
 
-/// The sketch of a document as a segment keeps it.
-#[derive(Clone, Copy, Debug)]
-pub struct Kept<'a> {
-    /// The fingerprint; ignored where the index keeps none.
-    pub fingerprint: u64,
-    /// One feature for each band; empty where the index keeps none.
-    pub features: &'a [u64],
-    /// The packed signature, [`signature_bytes`](crate::params::MinhashParams::signature_bytes) long.
-    pub signature: &'a [u8],
-}
-
 impl Records {
     /// No records yet.
     #[must_use]
@@ -76,6 +85,9 @@ impl Records {
             fingerprints: Vec::new(),
             bands: Vec::new(),
             signatures: Vec::new(),
+            samples: Choice::of(params).map(|choice| {
+                choice.map(|choice| SampleColumn { choice, values: Vec::new(), ends: Vec::new() })
+            }),
             kinds: Vec::new(),
             filter_width: None,
         }
@@ -133,6 +145,12 @@ impl Records {
                 kept.signature.len()
             )));
         }
+        let sampled = kept.map_or([&[][..]; 2], |kept| [kept.bottom, kept.modular]);
+        if kept.is_some() {
+            for (column, hashes) in self.samples.iter().zip(sampled) {
+                samples::check(column.as_ref().map(|column| column.choice), hashes)?;
+            }
+        }
         match (&mut self.keys, key) {
             (KeyColumn::U64(keys), Key::U64(key)) => keys.push(key),
             (KeyColumn::Bytes { arena, ends }, Key::Bytes(key)) => {
@@ -152,6 +170,12 @@ impl Records {
             self.bands.resize(self.bands.len() + bands, 0);
             self.signatures.resize(self.signatures.len() + signature_bytes, 0);
         }
+        for (column, hashes) in self.samples.iter_mut().zip(sampled) {
+            if let Some(column) = column {
+                samples::encode(hashes, &mut column.values);
+                column.ends.push(column.values.len());
+            }
+        }
         Ok(())
     }
 
@@ -167,7 +191,10 @@ impl Records {
             KeyColumn::U64(keys) => keys.len() * 8,
             KeyColumn::Bytes { arena, ends } => arena.len() + ends.len() * 8,
         };
-        keys + self.fingerprints.len() * 8 + self.bands.len() * 4 + self.signatures.len() + self.kinds.len()
+        let samples: usize =
+            self.samples.iter().flatten().map(|column| column.values.len() + column.ends.len() * 8).sum();
+        let minhash = self.bands.len() * 4 + self.signatures.len();
+        keys + self.fingerprints.len() * 8 + minhash + samples + self.kinds.len()
     }
 
     /// The rows to write, by ascending key: of equal keys the last given, if it is not a delete.
@@ -221,6 +248,7 @@ impl Records {
             fingerprint: self.params.simhash.map(|_| self.fingerprints[row]),
             bands: &self.bands[row * bands..(row + 1) * bands],
             signature: &self.signatures[row * signature_bytes..(row + 1) * signature_bytes],
+            samples: self.samples.each_ref().map(|column| column.as_ref().map(|column| column.get(row))),
         });
         record_hash(self.keys.get(row), sketch, scratch)
     }
@@ -231,10 +259,13 @@ pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],
     pub(super) signature: &'a [u8],
+    /// The bytes of bottom and modular values, where they are kept.
+    pub(super) samples: [Option<&'a [u8]>; 2],
 }
 
 /// A record's part of the salt: xxh3-128 of the length of its key (4 bytes; 8 for a number) and the key (a number
-/// as 8 bytes), 1 or 0 for with or without a sketch, and then fingerprint, band keys and signature as far as kept.
+/// as 8 bytes), 1 or 0 for with or without a sketch, and then fingerprint, band keys, signature and samples as far as
+/// kept; a sample is the number of its values (4 bytes) and its values.
 pub(super) fn record_hash(key: Key<'_>, sketch: Option<RecordSketch<'_>>, scratch: &mut Vec<u8>) -> u128 {
     scratch.clear();
     match key {
@@ -256,6 +287,10 @@ pub(super) fn record_hash(key: Key<'_>, sketch: Option<RecordSketch<'_>>, scratc
             scratch.extend_from_slice(&band.to_le_bytes());
         }
         scratch.extend_from_slice(sketch.signature);
+        for sample in sketch.samples.into_iter().flatten() {
+            scratch.extend_from_slice(&((sample.len() / VALUE_BYTES as usize) as u32).to_le_bytes());
+            scratch.extend_from_slice(sample);
+        }
     }
     xxh3_128(scratch)
 }

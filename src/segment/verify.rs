@@ -10,7 +10,8 @@
 //!    and hashed sum are right;
 //! 5. postings and ranks say the same, and each document stands in one list at most;
 //! 6. each band ascends and has the same documents, each once;
-//! 7. the records' hashes sum to the salt.
+//! 7. the samples of documents follow one another, ascend and have what belongs in them;
+//! 8. the records' hashes sum to the salt.
 //!
 //! A problem does not end it: what can still be looked at is looked at.
 
@@ -28,11 +29,11 @@ use crate::format::contents::{Kind, Section};
 use crate::format::keys::Frame;
 use crate::format::postings::{self, Posting};
 use crate::format::wire::{self, Fault};
-use crate::format::{align, keys, ranks, signatures};
+use crate::format::{align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
 use crate::tables::{BLOCK_BITS, TABLES, block};
 
-/// Bytes of band keys held at a time in step 7.
+/// Bytes of band keys held at a time in step 8.
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
@@ -50,13 +51,14 @@ impl Segment {
             // The rest would report the same pages again, in other words.
             return problems;
         }
-        let steps: [fn(&Self) -> Result<()>; 7] = [
+        let steps: [fn(&Self) -> Result<()>; 8] = [
             Self::verify_gaps,
             Self::verify_keys,
             Self::verify_table,
             Self::verify_filters,
             Self::verify_postings,
             Self::verify_bands,
+            Self::verify_samples,
             Self::verify_salt,
         ];
         problems.extend(steps.iter().filter_map(|step| step(self).err()));
@@ -322,6 +324,45 @@ impl Segment {
         Ok(())
     }
 
+    /// Offsets of neighbours are the same number, so that documents' values leave no gap but before the first and
+    /// behind the last.
+    fn verify_samples(&self) -> Result<()> {
+        let mut values = Vec::new();
+        for of in self.samples.iter().flatten() {
+            let (section, layout) = of;
+            let ends = [(0, 0), (self.documents(), section.rows)];
+            for (ordinal, expected) in ends {
+                let at = layout.offsets(ordinal).start;
+                let found = wire::wide(self.read(section, at..at + layout.offset_bytes)?);
+                if found != expected {
+                    return Err(self.wrong(section, at, &format!("offset {expected}"), found));
+                }
+            }
+            for ordinal in 0..self.documents() as u32 {
+                values.clear();
+                self.sample(Some(of), ordinal, &mut values)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A document without a sketch has a signature of zeros and no samples, which no hash covers. One with a sketch
+    /// has a least hash.
+    fn verify_samples_of(&self, ordinal: u32, kept: bool, found: &[Option<&[u8]>; 2]) -> Result<()> {
+        for (of, bytes) in self.samples.iter().zip(found) {
+            let (Some((section, layout)), Some(bytes)) = (of, bytes) else { continue };
+            let count = bytes.len() as u64 / samples::VALUE_BYTES;
+            let at = layout.offsets(ordinal.into()).start;
+            if !kept && count > 0 {
+                return Err(self.wrong(section, at, "no values of a document without a sketch", count));
+            }
+            if kept && count < layout.choice.least() {
+                return Err(self.wrong(section, at, "a least hash of a document with a sketch", "none"));
+            }
+        }
+        Ok(())
+    }
+
     /// A document without a sketch has a signature of zeros, which no hash covers.
     fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
         if let Some((section, width)) = &self.signatures
@@ -375,10 +416,13 @@ impl Segment {
                 let row = (u64::from(ordinal) - start) as usize;
                 let rank = self.rank(ordinal)?;
                 let kept = rank.is_some() || sketched[row];
+                let samples = self.sample_bytes(ordinal)?;
+                self.verify_samples_of(ordinal, kept, &samples)?;
                 let sketch = if kept {
                     let fingerprint = rank.map(|rank| self.fingerprint(rank)).transpose()?;
                     let bands = &stripe[row * bands..(row + 1) * bands];
-                    Some(RecordSketch { fingerprint, bands, signature: self.signature(ordinal)? })
+                    let signature = self.signature(ordinal)?;
+                    Some(RecordSketch { fingerprint, bands, signature, samples })
                 } else {
                     self.verify_no_signature(ordinal)?;
                     None

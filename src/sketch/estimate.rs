@@ -6,7 +6,6 @@
 //! König, *b-bit minwise hashing*, 2010, for sets that are small in their universe: different minima agree by
 //! chance in 2^-b of cases.
 
-use std::cmp::Ordering;
 use std::fmt;
 
 /// The sizes of the intersection and of the union of two sets, given as ascending slices without repetitions.
@@ -41,6 +40,39 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
 #[must_use]
 pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
     (jaccard(a, b).0, a.len())
+}
+
+/// The standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` of which `bits` bits each are
+/// compared, before anything is sketched.
+///
+/// Whole minima: `sqrt(J (1 - J) / t)`. Fewer bits than 32 agree by chance in c = 2^-b of cases; with
+/// `p = J + (1 - J) c` it is `sqrt(p (1 - p) / t) / (1 - c)`. Without minima or bits, 1. What
+/// [`Resemblance::from_matches`] reports is the same with the fraction that matched in the place of p.
+///
+/// ```
+/// use twindex::sketch::standard_error;
+/// assert!((standard_error(0.8, 100, 32) - 0.04).abs() < 1e-12);
+/// assert!((standard_error(0.8, 100, 8) - 0.0401).abs() < 1e-4);
+/// assert!((standard_error(0.8, 100, 1) - 0.06).abs() < 1e-12);
+/// ```
+#[must_use]
+pub fn standard_error(resemblance: f64, minima: usize, bits: u8) -> f64 {
+    if minima == 0 || bits == 0 {
+        return 1.0;
+    }
+    let by_chance = by_chance(bits);
+    let matching = resemblance + (1.0 - resemblance) * by_chance;
+    error_of_rate(matching, minima as f64, by_chance)
+}
+
+/// How often different minima agree in `bits` bits: never in all 32.
+fn by_chance(bits: u8) -> f64 {
+    if bits < 32 { (-f64::from(bits)).exp2() } else { 0.0 }
+}
+
+/// The standard deviation of an estimate from t minima that match at this rate.
+fn error_of_rate(matching: f64, t: f64, by_chance: f64) -> f64 {
+    (matching * (1.0 - matching) / t).sqrt() / (1.0 - by_chance)
 }
 
 /// The resemblance of two documents, and how it is known.
@@ -94,11 +126,10 @@ impl Resemblance {
             return Self::Estimate { value: 0.0, standard_error: 1.0 };
         }
         let (m, t) = (matches.min(minima) as f64, minima as f64);
-        let by_chance = if bits < 32 { (-f64::from(bits)).exp2() } else { 0.0 };
-        let p = (m + 1.0) / (t + 2.0);
+        let by_chance = by_chance(bits);
         Self::Estimate {
             value: ((m / t - by_chance) / (1.0 - by_chance)).clamp(0.0, 1.0),
-            standard_error: (p * (1.0 - p) / t).sqrt() / (1.0 - by_chance),
+            standard_error: error_of_rate((m + 1.0) / (t + 2.0), t, by_chance),
         }
     }
 
@@ -149,12 +180,6 @@ impl Resemblance {
             Self::Exact { union: 0, .. } => false,
             _ => self.value() >= threshold,
         }
-    }
-
-    /// By value, ascending; how it is known does not matter. Total, for sorting.
-    #[must_use]
-    pub fn cmp_value(&self, other: &Self) -> Ordering {
-        self.value().total_cmp(&other.value())
     }
 }
 
@@ -230,6 +255,23 @@ mod tests {
         assert!(error(100, 120, 1) > error(100, 120, 8));
         assert!(error(25, 30, 8) > error(100, 120, 8));
         assert!(error(120, 120, 8) > 0.0 && error(0, 120, 8) > 0.0);
+    }
+
+    #[test]
+    fn the_error_foreseen_is_the_one_reported_when_as_many_match_as_expected() {
+        for (bits, of) in [(1, 2), (2, 4), (4, 16), (8, 256), (32, usize::MAX)] {
+            for tenths in [3, 5, 9] {
+                let (minima, equal) = (1_000_000, 100_000 * tenths);
+                let matches = equal + (minima - equal) / of;
+                let reported = Resemblance::from_matches(matches, minima, bits).standard_error();
+                let foreseen = standard_error(tenths as f64 / 10.0, minima, bits);
+                assert!((reported / foreseen - 1.0).abs() < 1e-4, "{bits} {tenths}: {reported}, {foreseen}");
+            }
+        }
+        assert!(
+            (standard_error(0.5, 0, 8) - 1.0).abs() < 1e-12
+                && (standard_error(0.5, 9, 0) - 1.0).abs() < 1e-12
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //! text --token--> words --shingle--> hashes of w words --+--simhash--> fingerprint
 //!                                                        +--minhash--> signature --feature--> features
+//!                                                        +--samples--> bottom-t and 0-mod-m hashes
 //! ```
 //!
 //! [`Sketcher`] does all of it with one set of parameters, and is all that most programs need. The modules
@@ -11,27 +12,47 @@
 //!
 //! The same text and parameters give the same sketch on every machine and with every version: what is
 //! computed here stands in files. Nothing in this module reads files, clocks or random numbers, or starts
-//! threads.
+//! threads; an [`IdfBuilder`] alone has scratch files.
 
+pub mod cut;
 pub mod estimate;
 pub mod feature;
+pub mod fungible;
+mod hash;
+pub mod idf;
 pub mod minhash;
+pub mod rabin;
+pub mod rabin_karp;
+mod rolling;
+pub mod samples;
 pub mod shingle;
 pub mod simhash;
 pub mod token;
 mod token_tables;
+mod weighted;
+mod words;
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::params::{Params, SimhashWeights};
+use crate::kernel::Level;
+use crate::params::{Params, SimhashWeights, Tokens};
 
-pub use estimate::{Resemblance, containment, jaccard};
+use hash::Fast;
+
+pub use cut::{Cutter, Units};
+pub use estimate::{Resemblance, containment, jaccard, standard_error};
 pub use feature::features;
+pub use fungible::{agreeing, fungible, small_features};
+pub use idf::{IdfBuilder, IdfTable};
 pub use minhash::{MinHasher, matches, pack};
-pub use shingle::Shingler;
-pub use simhash::{Fingerprint, simhash, weighted};
+pub use rabin::Rabin;
+pub use rabin_karp::RabinKarp;
+pub use samples::{Containment, Sample};
+pub use shingle::{Buffers, Shingler};
+pub use simhash::{Fingerprint, simhash, simhash_at};
 pub use token::{UNICODE_VERSION, tokens};
+pub use weighted::weighted;
 
 /// Makes [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and shared by threads at will.
 ///
@@ -39,21 +60,26 @@ pub use token::{UNICODE_VERSION, tokens};
 /// use twindex::Params;
 /// use twindex::sketch::{Resemblance, Sketcher};
 ///
-/// let sketcher = Sketcher::new(&Params::builder().words(2).simhash(3).minhash(20, 6).build()?);
-/// let a = sketcher.sketch("The quick brown fox jumps over the lazy dog.");
-/// let b = sketcher.sketch("the quick brown fox jumps over the lazy cat");
+/// let sketcher = Sketcher::new(&Params::builder().words(2).simhash(3).minhash(20, 6).build()?)?;
+/// let a = sketcher.sketch("The quick brown fox jumps over the lazy dog.")?;
+/// let b = sketcher.sketch("the quick brown fox jumps over the lazy cat")?;
 /// let apart = a.fingerprint().unwrap().distance(b.fingerprint().unwrap());
 /// assert!(apart < 32);
 /// assert!(Resemblance::of_signatures(a.signature(), b.signature()).value() > 0.5);
-/// assert!(sketcher.sketch("...").is_empty());
+/// assert!(sketcher.sketch("...")?.is_empty());
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sketcher {
     params: Arc<Params>,
     digest: u128,
+    level: Level,
     shingler: Shingler,
+    /// Hashes the names of features.
+    names: Fast,
     weights: Option<SimhashWeights>,
+    /// There if `weights` say so.
+    idf: Option<Arc<IdfTable>>,
     minhash: Option<Minhash>,
 }
 
@@ -67,8 +93,11 @@ struct Minhash {
 /// Working memory of a [`Sketcher`], reused from document to document.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    bytes: Vec<u8>,
+    buffers: Buffers,
     shingles: Vec<u64>,
+    bytes: Vec<u8>,
+    hashes: Vec<u64>,
+    vector: Vec<(u64, i64)>,
 }
 
 impl Scratch {
@@ -82,59 +111,268 @@ impl Scratch {
 
 impl Sketcher {
     /// A sketcher for these parameters.
-    #[must_use]
-    pub fn new(params: &Params) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where this build of the crate cannot cut text as they say, and where they weight shingles
+    /// by an IDF table: [`with_idf`](Self::with_idf) takes it, and
+    /// [`Index::sketcher`](crate::Index::sketcher) has the one in the index.
+    pub fn new(params: &Params) -> Result<Self> {
+        if let Some(SimhashWeights::Idf { table }) = params.simhash.map(|simhash| simhash.weights) {
+            return Err(Error::Invalid(format!(
+                "these parameters (simhash=idf) need the idf table {table:032x}: take the sketcher of the index, \
+                 which has it, or Sketcher::with_idf"
+            )));
+        }
+        Self::made(params, None)
+    }
+
+    /// A sketcher for parameters that weight shingles by this table.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a table that is not the one that the parameters name, or whose documents were cut in
+    /// another way; otherwise as [`new`](Self::new).
+    pub fn with_idf(params: &Params, table: Arc<IdfTable>) -> Result<Self> {
+        table.check(params)?;
+        Self::made(params, Some(table))
+    }
+
+    fn made(params: &Params, idf: Option<Arc<IdfTable>>) -> Result<Self> {
+        Ok(Self {
             params: Arc::new(params.clone()),
             digest: params.digest(),
-            shingler: Shingler::new(&params.shingling),
+            level: Level::chosen(),
+            shingler: Shingler::new(&params.shingling)?,
+            names: Fast::new(params.shingling.seed),
             weights: params.simhash.map(|simhash| simhash.weights),
+            idf,
             minhash: params.minhash.map(|minhash| Minhash {
-                hasher: MinHasher::new(minhash.minima()),
+                hasher: MinHasher::of(minhash.family, minhash.minima()),
                 rows: usize::from(minhash.rows),
                 signature_kept: minhash.signature_bits > 0,
             }),
-        }
+        })
+    }
+
+    /// The same sketcher with the instructions of `level`, for tests and measurements: its sketches are the same.
+    /// Weighted votes and the shingle hashes `rabin` and `rabin-karp` stay with the level of the process,
+    /// [`Level::chosen`].
+    #[must_use]
+    pub fn at(mut self, level: Level) -> Self {
+        self.level = level;
+        self.shingler = self.shingler.at(level);
+        self.minhash = self.minhash.map(|minhash| Minhash { hasher: minhash.hasher.at(level), ..minhash });
+        self
     }
 
     /// The sketch of one document.
     ///
     /// Time is linear in the text, plus t steps for each shingle of documents of fewer than about t shingles,
-    /// for t minima. Memory is 8 bytes a token, and the longest token. For many documents, see
+    /// for t minima. Memory is 8 bytes a token, and twice the longest token. For many documents, see
     /// [`sketch_into`](Self::sketch_into).
-    #[must_use]
-    pub fn sketch(&self, text: &str) -> Sketch {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for features that callers bring ([`Tokens::Features`]), not for
+    /// texts.
+    pub fn sketch(&self, text: &str) -> Result<Sketch> {
         let mut sketch = Sketch::default();
-        self.sketch_into(text, &mut Scratch::default(), &mut sketch);
-        sketch
+        self.sketch_into(text, &mut Scratch::default(), &mut sketch)?;
+        Ok(sketch)
+    }
+
+    /// As [`sketch`](Self::sketch), for bytes that should be UTF-8.
+    ///
+    /// ```
+    /// # let sketcher = twindex::Sketcher::new(&twindex::Params::builder().simhash(3).build()?)?;
+    /// let error = sketcher.sketch_bytes(b"Grammatik f\xfcr").unwrap_err();
+    /// assert_eq!(error.to_string(), "not UTF-8: byte 0xfc at offset 11");
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the offset of the first byte that is not UTF-8; otherwise as [`sketch`](Self::sketch).
+    pub fn sketch_bytes(&self, text: &[u8]) -> Result<Sketch> {
+        match std::str::from_utf8(text) {
+            Ok(text) => self.sketch(text),
+            Err(error) => {
+                let offset = error.valid_up_to();
+                Err(Error::Invalid(format!("not UTF-8: byte {:#04x} at offset {offset}", text[offset])))
+            }
+        }
     }
 
     /// As [`sketch`](Self::sketch), replacing what `sketch` holds: no memory is allocated once `scratch` and
     /// `sketch` have grown to the longest document.
-    pub fn sketch_into(&self, text: &str, scratch: &mut Scratch, sketch: &mut Sketch) {
-        let Scratch { bytes, shingles } = scratch;
+    ///
+    /// # Errors
+    /// As [`sketch`](Self::sketch).
+    pub fn sketch_into(&self, text: &str, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
+        if self.params.shingling.tokens == Tokens::Features {
+            return Err(Error::Invalid(
+                "these parameters (tokens=features) are for sets of features, not for texts".into(),
+            ));
+        }
+        if self.weights == Some(SimhashWeights::Distinct) {
+            self.shingler.distinct(text, &mut scratch.buffers, &mut scratch.shingles);
+        } else {
+            // Minima do not mind repetitions.
+            self.shingler.occurrences(text, &mut scratch.buffers, &mut scratch.shingles);
+        }
+        self.finish_unweighted(scratch, sketch);
+        Ok(())
+    }
+
+    /// The hash by which a set or vector of the caller's names one of its elements: that of the shingle whose only
+    /// token has these bytes, with the parameters' seed.
+    ///
+    /// ```
+    /// use twindex::Params;
+    /// use twindex::params::{Shingling, Tokens};
+    /// use twindex::sketch::{Scratch, Sketch, Sketcher};
+    ///
+    /// let features = Shingling::words(1, 0).with_tokens(Tokens::Features)?;
+    /// let sketcher = Sketcher::new(&Params::builder().shingling(features).minhash(6, 14).build()?)?;
+    /// let set: Vec<u64> = ["add", "load", "store"].map(|name| sketcher.feature(name.as_bytes())).into();
+    /// let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
+    /// sketcher.sketch_features(&set, &mut scratch, &mut sketch)?;
+    /// assert_eq!(sketch.features().len(), 6);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    #[must_use]
+    pub fn feature(&self, name: &[u8]) -> u64 {
+        self.names.single(name)
+    }
+
+    /// As [`feature`](Self::feature), for an element that is a number: the hash of its eight bytes, the low ones
+    /// first.
+    #[must_use]
+    pub fn feature_number(&self, number: u64) -> u64 {
+        self.names.single(&number.to_le_bytes())
+    }
+
+    /// The sketch of a set of the caller's, replacing what `sketch` holds: of an image, a sound, a program, or
+    /// whatever else was reduced to features. A feature is a well-mixed 64-bit hash, as [`feature`](Self::feature)
+    /// makes one.
+    ///
+    /// A feature that is given several times votes in the simhash as often, unless the parameters say
+    /// [`SimhashWeights::Distinct`]. No features give an empty sketch. The order does not matter.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for texts: only those with [`Tokens::Features`] are for features, so
+    /// that the two never meet in one index by accident.
+    pub fn sketch_features(
+        &self,
+        features: &[u64],
+        scratch: &mut Scratch,
+        sketch: &mut Sketch,
+    ) -> Result<()> {
+        self.check_features()?;
+        scratch.shingles.clear();
+        scratch.shingles.extend_from_slice(features);
+        if self.weights == Some(SimhashWeights::Distinct) {
+            scratch.shingles.sort_unstable();
+            scratch.shingles.dedup();
+        }
+        self.finish_unweighted(scratch, sketch);
+        Ok(())
+    }
+
+    /// The sketch of a weighted vector of the caller's, replacing what `sketch` holds: pairs of a feature, as in
+    /// [`sketch_features`](Self::sketch_features), and its weight.
+    ///
+    /// - The simhash is that of the vector, [`weighted`] (times the features' inverse document frequencies, if the
+    ///   parameters say [`SimhashWeights::Idf`]): a weight of any sign votes with its value, in fixed point
+    ///   of the caller's choice, as only ratios matter. Weights of a feature that is given several times add up.
+    /// - Minima, and other sketches of sets, are those of the set of features whose weights add up to more than 0.
+    /// - The sketch is empty if the weights of each feature add up to 0, and, where the parameters keep sketches of
+    ///   sets, if none of these sums is above 0.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or say
+    /// that each distinct feature votes once ([`SimhashWeights::Distinct`]), which leaves weights no meaning.
+    pub fn sketch_weighted(
+        &self,
+        features: &[(u64, i64)],
+        scratch: &mut Scratch,
+        sketch: &mut Sketch,
+    ) -> Result<()> {
+        self.check_features()?;
+        if self.weights == Some(SimhashWeights::Distinct) {
+            return Err(Error::Invalid(
+                "these parameters (simhash=distinct) let each feature vote once; weights need simhash=occurrences \
+                 or simhash=idf"
+                    .into(),
+            ));
+        }
+        let Scratch { shingles, vector, .. } = scratch;
+        vector.clear();
+        vector.extend_from_slice(features);
+        vector.sort_unstable_by_key(|&(feature, _)| feature);
+        shingles.clear();
+        let mut is_zero = true;
+        for same in vector.chunk_by(|(a, _), (b, _)| a == b) {
+            let weight: i128 = same.iter().map(|&(_, weight)| i128::from(weight)).sum();
+            is_zero &= weight == 0;
+            if weight > 0 {
+                shingles.push(same[0].0);
+            }
+        }
+        let sets_kept = self.params.minhash.is_some() || self.params.bottom > 0 || self.params.modulus > 0;
+        let counts = if sets_kept { !shingles.is_empty() } else { !is_zero };
+        let votes = || {
+            self.idf.as_ref().map_or_else(|| weighted(features.iter().copied()), |idf| idf.vector(features))
+        };
+        let fingerprint = self.weights.filter(|_| counts).map(|_| votes());
+        self.finish(scratch, sketch, fingerprint);
+        Ok(())
+    }
+
+    fn check_features(&self) -> Result<()> {
+        if self.params.shingling.tokens == Tokens::Features {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "these parameters (tokens={}) are for texts; sets and vectors of features need tokens=features",
+            self.params.shingling.tokens
+        )))
+    }
+
+    /// From the shingles in `scratch`, a vote for each occurrence, to the sketch.
+    fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) {
+        let shingles = &scratch.shingles;
+        let votes = || {
+            self.idf.as_ref().map_or_else(|| simhash_at(self.level, shingles), |idf| idf.simhash(shingles))
+        };
+        let fingerprint = self.weights.filter(|_| !shingles.is_empty()).map(|_| votes());
+        self.finish(scratch, sketch, fingerprint);
+    }
+
+    /// From the shingles in `scratch` and their fingerprint to the sketch.
+    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
+        let Scratch { bytes, shingles, hashes, .. } = scratch;
         if sketch.digest != self.digest {
             sketch.params = Some(Arc::clone(&self.params));
             sketch.digest = self.digest;
         }
-        sketch.fingerprint = None;
-        if self.weights == Some(SimhashWeights::Distinct) {
-            self.shingler.distinct(text, bytes, shingles);
-        } else {
-            self.shingler.occurrences(text, bytes, shingles); // minima do not mind repetitions
-        }
+        sketch.fingerprint = fingerprint;
         sketch.signature.clear();
         sketch.features.clear();
+        sketch.bottom.clear();
+        sketch.modular.clear();
         if shingles.is_empty() {
             return;
         }
-        sketch.fingerprint = self.weights.map(|_| simhash(shingles));
         if let Some(minhash) = &self.minhash {
             minhash.hasher.signature(shingles, &mut sketch.signature);
             features(&sketch.signature, minhash.rows, bytes, &mut sketch.features);
             if !minhash.signature_kept {
                 sketch.signature.clear();
             }
+        }
+        if self.params.bottom > 0 {
+            samples::bottom(shingles, self.params.bottom.into(), hashes, &mut sketch.bottom);
+        }
+        if self.params.modulus > 0 {
+            samples::modular(shingles, self.params.modulus, &mut sketch.modular);
         }
     }
 
@@ -163,6 +401,8 @@ pub struct Sketch {
     fingerprint: Option<Fingerprint>,
     signature: Vec<u32>,
     features: Vec<u64>,
+    bottom: Vec<u64>,
+    modular: Vec<u64>,
 }
 
 impl Sketch {
@@ -189,6 +429,20 @@ impl Sketch {
     #[must_use]
     pub fn features(&self) -> &[u64] {
         &self.features
+    }
+
+    /// The least hashes of the document by [`samples`], ascending: `bottom` of them, all if the document has fewer;
+    /// none if the parameters keep none or the sketch is empty. [`Sample::bottom`] compares them.
+    #[must_use]
+    pub fn bottom(&self) -> &[u64] {
+        &self.bottom
+    }
+
+    /// The hashes of the document by [`samples`] that `modulus` divides, ascending; none if the parameters keep none.
+    /// [`Sample::modular`] compares them.
+    #[must_use]
+    pub fn modular(&self) -> &[u64] {
+        &self.modular
     }
 
     /// The digest of the parameters it was made with, [`Params::digest`].
@@ -223,18 +477,18 @@ mod tests {
     #[test]
     fn a_sketch_has_what_the_parameters_ask_for() {
         let text = "one two three four five";
-        let sketch = Sketcher::new(&both()).sketch(text);
+        let sketch = Sketcher::new(&both()).unwrap().sketch(text).unwrap();
         assert!(sketch.fingerprint().is_some());
         assert_eq!((sketch.signature().len(), sketch.features().len()), (84, 6));
         assert_eq!(sketch.params_digest(), both().digest());
 
         let simhash_only = Params::builder().words(3).simhash(3).build().unwrap();
-        let sketch = Sketcher::new(&simhash_only).sketch(text);
+        let sketch = Sketcher::new(&simhash_only).unwrap().sketch(text).unwrap();
         assert!(sketch.fingerprint().is_some() && !sketch.is_empty());
         assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 0));
 
         let features_only = Params::builder().words(3).minhash(6, 14).signature_bits(0).build().unwrap();
-        let sketch = Sketcher::new(&features_only).sketch(text);
+        let sketch = Sketcher::new(&features_only).unwrap().sketch(text).unwrap();
         assert!(sketch.fingerprint().is_none() && !sketch.is_empty());
         assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 6));
     }
@@ -242,19 +496,35 @@ mod tests {
     #[test]
     fn a_document_without_tokens_has_no_sketch() {
         for text in ["", "--- ***", "😀"] {
-            let sketch = Sketcher::new(&both()).sketch(text);
+            let sketch = Sketcher::new(&both()).unwrap().sketch(text).unwrap();
             assert!(sketch.is_empty() && sketch.signature().is_empty(), "{text:?}");
             assert_eq!(sketch.params_digest(), both().digest());
         }
     }
 
     #[test]
+    fn bytes_are_sketched_as_the_text_they_are_and_refused_with_the_offset_of_the_first_that_is_none() {
+        let sketcher = Sketcher::new(&both()).unwrap();
+        let text = "Grammatik für die Küche";
+        assert_eq!(sketcher.sketch_bytes(text.as_bytes()).unwrap(), sketcher.sketch(text).unwrap());
+        for (bytes, said) in [
+            (&b"ab\xff"[..], "byte 0xff at offset 2"),
+            (b"\xe4\xb8", "byte 0xe4 at offset 0"), // a character that breaks off
+            (b"a\xc0\x80", "byte 0xc0 at offset 1"), // a longer spelling of zero
+            (b"\xed\xa0\x80", "byte 0xed at offset 0"), // a surrogate
+        ] {
+            let error = sketcher.sketch_bytes(bytes).unwrap_err().to_string();
+            assert_eq!(error, format!("not UTF-8: {said}"));
+        }
+    }
+
+    #[test]
     fn nothing_of_the_last_document_stays_behind() {
-        let sketcher = Sketcher::new(&both());
+        let sketcher = Sketcher::new(&both()).unwrap();
         let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
         for text in ["a b c d e f g h", "", "a", "Ä ö ü ß x y", "a b c d e f g h"] {
-            sketcher.sketch_into(text, &mut scratch, &mut sketch);
-            assert_eq!(sketch, sketcher.sketch(text), "{text:?}");
+            sketcher.sketch_into(text, &mut scratch, &mut sketch).unwrap();
+            assert_eq!(sketch, sketcher.sketch(text).unwrap(), "{text:?}");
         }
     }
 
@@ -268,13 +538,119 @@ mod tests {
             .unwrap();
         let occurrences = Params::builder().words(1).simhash(3).minhash(6, 14).build().unwrap();
         let (text, once) = ("x y z x x x y x", "z y x");
-        let (distinct, occurrences) = (Sketcher::new(&distinct), Sketcher::new(&occurrences));
-        assert_eq!(distinct.sketch(text), distinct.sketch(once));
-        assert_ne!(occurrences.sketch(text).fingerprint(), occurrences.sketch(once).fingerprint());
-        assert_eq!(occurrences.sketch(text).signature(), distinct.sketch(text).signature());
+        let of = |params: &Params, text| Sketcher::new(params).unwrap().sketch(text).unwrap();
+        assert_eq!(of(&distinct, text), of(&distinct, once));
+        assert_ne!(of(&occurrences, text).fingerprint(), of(&occurrences, once).fingerprint());
+        assert_eq!(of(&occurrences, text).signature(), of(&distinct, text).signature());
         // Four of the eight votes are x's and three are y's and z's together: x decides where they are
         // divided.
-        assert_eq!(occurrences.sketch("x x x y z").fingerprint(), occurrences.sketch("x").fingerprint());
+        assert_eq!(of(&occurrences, "x x x y z").fingerprint(), of(&occurrences, "x").fingerprint());
+    }
+
+    fn for_features(
+        change: impl FnOnce(crate::params::ParamsBuilder) -> crate::params::ParamsBuilder,
+    ) -> Sketcher {
+        let shingling = crate::params::Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+        let builder = change(Params::builder().shingling(shingling));
+        Sketcher::new(&builder.build().unwrap()).unwrap()
+    }
+
+    fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
+        // What the last document left behind must not matter.
+        let mut sketch = of_weighted(sketcher, &[(5, 5)]).unwrap_or_default();
+        sketcher.sketch_features(features, &mut Scratch::default(), &mut sketch).unwrap();
+        sketch
+    }
+
+    fn of_weighted(sketcher: &Sketcher, features: &[(u64, i64)]) -> Result<Sketch> {
+        let mut sketch = Sketch::default();
+        sketcher.sketch_weighted(features, &mut Scratch::default(), &mut sketch)?;
+        Ok(sketch)
+    }
+
+    #[test]
+    fn a_name_is_hashed_as_the_shingle_of_one_token() {
+        let sketcher = for_features(|builder| builder.simhash(3));
+        let words = Sketcher::new(&Params::builder().words(1).seed(7).simhash(3).build().unwrap()).unwrap();
+        for name in ["rose", "a", "antidisestablishmentarianism"] {
+            let mut shingles = Vec::new();
+            words.shingler().occurrences(name, &mut Buffers::default(), &mut shingles);
+            assert_eq!(shingles, [sketcher.feature(name.as_bytes())], "{name}");
+        }
+        assert_eq!(sketcher.feature_number(0x6162), sketcher.feature(b"ba\0\0\0\0\0\0"));
+        assert_ne!(sketcher.feature(b""), sketcher.feature(b"\0"));
+    }
+
+    #[test]
+    fn a_set_of_features_has_the_sketch_of_a_text_with_these_shingles() {
+        let features = for_features(|builder| builder.simhash(3).minhash(6, 14));
+        let words = Params::builder().words(1).seed(7).simhash(3).minhash(6, 14).build().unwrap();
+        let of_text = Sketcher::new(&words).unwrap().sketch("a rose is a rose").unwrap();
+        let hashes: Vec<u64> =
+            ["a", "rose", "is", "a", "rose"].map(|w| features.feature(w.as_bytes())).into();
+        let of_set = of_features(&features, &hashes);
+        assert_eq!(of_set.fingerprint(), of_text.fingerprint());
+        assert_eq!(of_set.signature(), of_text.signature());
+        assert_eq!(of_set.features(), of_text.features());
+        let vector = [(hashes[0], 2), (hashes[1], 2), (hashes[2], 1)];
+        assert_eq!(of_weighted(&features, &vector).unwrap(), of_set);
+        assert!(of_features(&features, &[]).is_empty());
+
+        let distinct = for_features(|builder| builder.simhash_weighted(3, SimhashWeights::Distinct));
+        assert_eq!(of_features(&distinct, &hashes), of_features(&distinct, &hashes[..3]));
+        assert!(of_weighted(&distinct, &vector).unwrap_err().to_string().contains("simhash=distinct"));
+    }
+
+    #[test]
+    fn features_without_weight_are_in_no_set_and_negative_ones_vote_against() {
+        let sketcher = for_features(|builder| builder.simhash(3).minhash(6, 14));
+        let sketch = of_weighted(&sketcher, &[(1, 3), (2, 0), (4, -2)]).unwrap();
+        assert_eq!(sketch.fingerprint(), Some(weighted([(1, 3), (4, -2)])));
+        assert_eq!(sketch.signature(), of_features(&sketcher, &[1]).signature());
+        for nothing in [&[][..], &[(1, 0)], &[(1, -1)]] {
+            assert!(of_weighted(&sketcher, nothing).unwrap().is_empty(), "{nothing:?}");
+        }
+        let simhash_only = for_features(|builder| builder.simhash(3));
+        assert_eq!(of_weighted(&simhash_only, &[(1, -1)]).unwrap().fingerprint(), Some(Fingerprint(!1)));
+        assert!(of_weighted(&simhash_only, &[(1, 0)]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn texts_and_features_do_not_meet() {
+        let texts = Sketcher::new(&both()).unwrap();
+        let error = texts.sketch_features(&[1], &mut Scratch::default(), &mut Sketch::default()).unwrap_err();
+        assert!(error.to_string().contains("tokens=words"), "{error}");
+        assert!(of_weighted(&texts, &[(1, 1)]).is_err());
+        let error = for_features(|builder| builder.simhash(3)).sketch("a text").unwrap_err();
+        assert!(error.to_string().contains("tokens=features"), "{error}");
+    }
+
+    #[test]
+    fn weights_of_a_feature_add_up_before_anything_is_made_of_them() {
+        let mut shingling = crate::params::Shingling::words(1, 0);
+        shingling.tokens = Tokens::Features;
+        let with_sets =
+            Params::builder().shingling(shingling.clone()).simhash(3).minhash(6, 14).build().unwrap();
+        let without = Params::builder().shingling(shingling).simhash(3).build().unwrap();
+        let of = |params: &Params, features: &[(u64, i64)]| {
+            let mut sketch = Sketch::default();
+            let sketcher = Sketcher::new(params).unwrap();
+            sketcher.sketch_weighted(features, &mut Scratch::default(), &mut sketch).unwrap();
+            sketch
+        };
+        let (a, b) = (hash::mix(1), hash::mix(2));
+        for params in [&with_sets, &without] {
+            assert!(of(params, &[(a, 3), (b, 1), (a, -3), (b, -1)]).is_empty());
+            assert!(
+                of(params, &[(a, i64::MIN), (a, i64::MIN), (a, i64::MAX), (a, i64::MAX), (a, 2)]).is_empty()
+            );
+            assert_eq!(of(params, &[(b, 2), (a, 3), (b, 2)]), of(params, &[(a, 3), (b, 4)]));
+        }
+        assert_eq!(
+            of(&with_sets, &[(a, 3), (a, -5), (b, 1)]).signature(),
+            of(&with_sets, &[(b, 1)]).signature()
+        );
+        assert!(of(&with_sets, &[(a, -1)]).is_empty() && !of(&without, &[(a, -1)]).is_empty());
     }
 
     #[test]

@@ -4,7 +4,17 @@
 //! the set of its runs of w tokens. A document of fewer than w tokens, but at least one, is a single shingle
 //! of them all; one without tokens has no shingle.
 //!
-//! Departures: Broder fingerprints shingles with Rabin's polynomials over the bytes. Here a token is hashed
+//! Three hashes can be chosen ([`ShingleHash`]). Broder fingerprints shingles with Rabin's polynomials over the
+//! bytes; that is `rabin`, and with the polynomials over a prime of Karp and Rabin `rabin-karp`. A shingle's bytes
+//! are those from the start of its first token to the end of its last, one space between two words, and its hash
+//! is
+//!
+//! ```text
+//! mix(fingerprint of the byte 1 and the shingle's bytes)
+//! ```
+//!
+//! with the fingerprint of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), which have bounds on the
+//! probability of collisions, and `mix` as below. The rest is about `fast`, the default, a departure: a token is hashed
 //! once, in a few instructions, and a shingle's hash is made from the hashes of its tokens, so that its cost
 //! does not depend on the length of words. All arithmetic is on 64-bit words, wrapping.
 //!
@@ -41,163 +51,169 @@
 //! 2^-(65 - w), reached by such as `a b a b` and `b a b a`: 2^-60 for w = 5 and 2^-49 for w = 16. `mix` is a
 //! bijection and adds no collisions.
 
-use crate::params::Shingling;
+use crate::error::Result;
+use crate::kernel::Level;
+use crate::params::{ShingleHash, Shingling, Widths};
 
-use super::token::tokens;
+use super::cut::{Cutter, Units};
+use super::hash::{Fast, join};
+use super::rabin::Rabin;
+use super::rolling::{RabinKarpBytes, by_rabin, by_rabin_karp};
+use super::words::Words;
 
-/// The first 128 bits of the fraction of pi: numbers with nothing up their sleeve.
-const PI: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
-
-/// Sets shingles of n tokens apart from those of another n; the fraction of the golden ratio, made odd.
-const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Every bit of the result depends on every bit of `x`; a bijection.
-///
-/// Shifts and multipliers are Stafford's variant 13 of the finalizer of `MurmurHash3`, as in Steele, Lea and
-/// Flood, *Fast splittable pseudorandom number generators*, 2014: only low halves of products, which vector
-/// units have.
-#[inline]
-pub(super) const fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-#[inline]
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// Turns texts into shingles of one width, hashed with one seed.
+/// Turns texts into sets of shingles.
 ///
 /// ```
-/// use twindex::sketch::Shingler;
+/// use twindex::sketch::{Buffers, Shingler};
 ///
-/// let shingler = Shingler::new(&twindex::params::Shingling::words(4, 0));
-/// let (mut scratch, mut shingles) = (Vec::new(), Vec::new());
-/// shingler.occurrences("a rose is a rose is a rose", &mut scratch, &mut shingles);
+/// let shingler = Shingler::new(&twindex::params::Shingling::words(4, 0))?;
+/// let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
+/// shingler.occurrences("a rose is a rose is a rose", &mut buffers, &mut shingles);
 /// assert_eq!(shingles.len(), 5);
-/// shingler.distinct("a rose is a rose is a rose", &mut scratch, &mut shingles);
+/// shingler.distinct("a rose is a rose is a rose", &mut buffers, &mut shingles);
 /// assert_eq!(shingles.len(), 3);
+/// # Ok::<(), twindex::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Shingler {
-    width: usize,
-    keys: [u64; 2],
+    level: Level,
+    cutter: Cutter,
+    widths: Widths,
+    hash: Hash,
+}
+
+/// A shingle hash, ready for use.
+#[derive(Clone, Debug)]
+enum Hash {
+    Fast(Fast),
+    Rabin(Rabin),
+    RabinKarp(RabinKarpBytes),
+}
+
+/// Working memory of a [`Shingler`], reused from document to document.
+#[derive(Clone, Debug, Default)]
+pub struct Buffers {
+    words: Words,
+    units: Units,
+    hashes: Vec<u64>,
+    prefixes: Vec<[u64; 2]>,
 }
 
 impl Shingler {
-    /// A shingler for `shingling`; a width of 0 counts as 1.
-    #[must_use]
-    pub fn new(shingling: &Shingling) -> Self {
-        Self { width: usize::from(shingling.width.max(1)), keys: PI.map(|pi| mix(shingling.seed ^ pi)) }
-    }
-
-    /// Tokens in a shingle.
-    #[must_use]
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Replaces `shingles` by the hashes of the shingles of `text`, every occurrence, in order of the text.
+    /// A shingler for `shingling`.
     ///
-    /// Linear time; `shingles` needs room for one hash a token, and `scratch` is as for [`tokens`].
-    pub fn occurrences(&self, text: &str, scratch: &mut Vec<u8>, shingles: &mut Vec<u64>) {
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) where this build cannot cut text so: it has tables of another
+    /// version of Unicode, or none.
+    pub fn new(shingling: &Shingling) -> Result<Self> {
+        let hash = match shingling.hash {
+            ShingleHash::Fast => Hash::Fast(Fast::new(shingling.seed)),
+            ShingleHash::Rabin => Hash::Rabin(Rabin::new(shingling.seed)),
+            ShingleHash::RabinKarp => Hash::RabinKarp(RabinKarpBytes::new(shingling.seed)),
+        };
+        Ok(Self { level: Level::chosen(), cutter: Cutter::new(shingling)?, widths: shingling.widths, hash })
+    }
+
+    /// The same shingler with the instructions of `level`, for tests and measurements: its shingles are the same.
+    #[must_use]
+    pub fn at(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Replaces `shingles` by the hashes of the shingles of `text`, every occurrence, in order of the text; of a
+    /// union of widths, the narrowest shingles first.
+    ///
+    /// Linear time; `shingles` needs room for one hash a token and width.
+    pub fn occurrences(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         shingles.clear();
-        tokens(text, scratch, |token| shingles.push(self.token(token)));
-        self.join(shingles);
+        let Buffers { words, units, hashes, prefixes } = buffers;
+        match (&self.hash, self.widths.single()) {
+            (Hash::Fast(fast), Some(width)) if self.cutter.is_plain() => {
+                words.hash(self.level, text, *fast, shingles);
+                self.join(shingles, 0, width);
+            }
+            (Hash::Fast(fast), _) => {
+                hashes.clear();
+                if self.cutter.is_plain() {
+                    words.hash(self.level, text, *fast, hashes);
+                } else {
+                    self.cutter.cut(text, units);
+                    hashes.extend(units.iter().map(|unit| fast.token(unit)));
+                }
+                for width in widths_of(self.widths, hashes.len()) {
+                    let start = shingles.len();
+                    shingles.extend_from_slice(hashes);
+                    self.join(shingles, start, width);
+                }
+            }
+            (Hash::Rabin(rabin), _) => {
+                self.cutter.cut(text, units);
+                by_rabin(rabin, units, self.widths, prefixes, shingles);
+            }
+            (Hash::RabinKarp(hash), _) => {
+                self.cutter.cut(text, units);
+                by_rabin_karp(hash, units, self.widths, prefixes, shingles);
+            }
+        }
+    }
+
+    /// Turns the token hashes from `start` on to hashes of shingles.
+    fn join(&self, hashes: &mut Vec<u64>, start: usize, width: usize) {
+        let shingles = self.level.run(
+            #[inline(always)]
+            || join(&mut hashes[start..], width),
+        );
+        hashes.truncate(start + shingles);
     }
 
     /// Replaces `shingles` by the document as Broder defines it: the set of its shingles, ascending. Exact
     /// resemblance is computed on this, see [`jaccard`](super::estimate::jaccard).
-    pub fn distinct(&self, text: &str, scratch: &mut Vec<u8>, shingles: &mut Vec<u64>) {
-        self.occurrences(text, scratch, shingles);
+    pub fn distinct(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
+        self.occurrences(text, buffers, shingles);
         shingles.sort_unstable();
         shingles.dedup();
     }
-
-    /// The hash of one token.
-    #[must_use]
-    #[inline]
-    pub fn token(&self, token: &[u8]) -> u64 {
-        let mut state = self.keys[0];
-        let mut rest = token;
-        while rest.len() > 16 {
-            let (piece, tail) = rest.split_at(16);
-            let (lo, hi) = halves(piece);
-            state = fold(state ^ lo, self.keys[1] ^ hi);
-            rest = tail;
-        }
-        let (lo, hi) = halves(rest);
-        fold(state ^ lo, self.keys[1] ^ hi ^ token.len() as u64)
-    }
-
-    /// Token hashes to shingle hashes, in place: shingle i needs no token hash before the i-th.
-    fn join(&self, hashes: &mut Vec<u64>) {
-        let width = self.width.min(hashes.len());
-        if width == 0 {
-            return;
-        }
-        let count = COUNT.wrapping_mul(width as u64);
-        let leaves = width as u32; // how far a token hash is rotated when it leaves; checked: at most 255
-        let mut joined = hashes[..width - 1].iter().fold(0, |joined: u64, hash| joined.rotate_left(1) ^ hash);
-        let shingles = hashes.len() - width + 1;
-        for i in 0..shingles {
-            joined = joined.rotate_left(1) ^ hashes[i + width - 1];
-            let leaving = hashes[i];
-            hashes[i] = mix(joined ^ count);
-            joined ^= leaving.rotate_left(leaves - 1);
-        }
-        hashes.truncate(shingles);
-    }
 }
 
-/// The bytes of a piece of at most 16, padded with zeros, as two little-endian numbers.
-///
-/// Short pieces are read by loads that overlap: where they do, they bring the same bits, so or-ing is right.
-#[inline]
-fn halves(piece: &[u8]) -> (u64, u64) {
-    let load8 = |at: usize| u64::from_le_bytes(piece[at..at + 8].try_into().expect("8 bytes"));
-    let load4 = |at: usize| u64::from(u32::from_le_bytes(piece[at..at + 4].try_into().expect("4 bytes")));
-    match piece.len() {
-        0 => (0, 0),
-        n @ 1..4 => {
-            let (middle, last) = (n / 2, n - 1);
-            let byte = |at: usize| u64::from(piece[at]) << (8 * at);
-            (byte(0) | byte(middle) | byte(last), 0)
-        }
-        n @ 4..8 => (load4(0) | load4(n - 4) << (8 * (n - 4)), 0),
-        8 => (load8(0), 0),
-        n => (load8(0), load8(n - 8) >> (8 * (16 - n))),
-    }
+/// The widths of the shingles of a document of `units` units: those it is long enough for, or all its units if it
+/// is too short for any.
+pub(super) fn widths_of(widths: Widths, units: usize) -> impl Iterator<Item = usize> {
+    let all = (units > 0 && units < widths.narrowest()).then_some(units);
+    widths.iter().filter(move |&width| width <= units).chain(all)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::hash::mix;
+    use super::super::token::tokens;
     use super::*;
 
     fn shingler(width: u8) -> Shingler {
-        Shingler::new(&Shingling { width, seed: 0 })
+        Shingler::new(&Shingling::words(width, 0)).unwrap()
     }
 
     fn occurrences(width: u8, text: &str) -> Vec<u64> {
         let mut shingles = vec![7; 3];
-        shingler(width).occurrences(text, &mut Vec::new(), &mut shingles);
+        shingler(width).occurrences(text, &mut Buffers::default(), &mut shingles);
         shingles
     }
 
     fn distinct(width: u8, text: &str) -> Vec<u64> {
         let mut shingles = Vec::new();
-        shingler(width).distinct(text, &mut Vec::new(), &mut shingles);
+        shingler(width).distinct(text, &mut Buffers::default(), &mut shingles);
         shingles
     }
 
     /// The module's definition, word by word.
-    fn naive(shingler: &Shingler, text: &str) -> Vec<u64> {
+    fn naive(width: u8, seed: u64, text: &str) -> Vec<u64> {
+        let keys = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344].map(|pi| mix(seed ^ pi));
+        let fold = |a: u64, b: u64| {
+            let product = u128::from(a) * u128::from(b);
+            product as u64 ^ (product >> 64) as u64
+        };
         let mut hashes = Vec::new();
         tokens(text, &mut Vec::new(), |token| {
-            let (mut state, mut hash) = (shingler.keys[0], 0);
+            let (mut state, mut hash) = (keys[0], 0);
             let pieces: Vec<_> = token.chunks(16).collect();
             for (i, piece) in pieces.iter().enumerate() {
                 let mut padded = [0; 16];
@@ -205,19 +221,20 @@ mod tests {
                 let whole = u128::from_le_bytes(padded);
                 let (lo, hi) = (whole as u64, (whole >> 64) as u64);
                 if i + 1 < pieces.len() {
-                    state = fold(state ^ lo, shingler.keys[1] ^ hi);
+                    state = fold(state ^ lo, keys[1] ^ hi);
                 } else {
-                    hash = fold(state ^ lo, shingler.keys[1] ^ hi ^ token.len() as u64);
+                    hash = fold(state ^ lo, keys[1] ^ hi ^ token.len() as u64);
                 }
             }
             hashes.push(hash);
         });
-        let n = shingler.width.min(hashes.len());
+        let n = usize::from(width).min(hashes.len());
         if n == 0 {
             return Vec::new();
         }
         let joined = |window: &[u64]| {
-            (0..n).fold(COUNT.wrapping_mul(n as u64), |x, i| x ^ window[i].rotate_left((n - 1 - i) as u32))
+            let count = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(n as u64);
+            (0..n).fold(count, |x, i| x ^ window[i].rotate_left((n - 1 - i) as u32))
         };
         hashes.windows(n).map(|window| mix(joined(window))).collect()
     }
@@ -255,17 +272,17 @@ mod tests {
         let letters: String = ('a'..='z').cycle().take(100).collect();
         let words: Vec<&str> = (1..70).map(|n| &letters[n % 26..][..n]).collect();
         let text = words.join(" ") + " Ünïcödé łódź 東京 ที่นี่";
-        for (width, seed) in [(1, 0), (2, 1), (5, 0), (16, u64::MAX), (100, 3), (255, 9)] {
-            let shingler = Shingler::new(&Shingling { width, seed });
+        for (width, seed) in [(1, 0), (2, 1), (5, 0), (16, u64::MAX), (3, 3), (4, 9)] {
+            let shingler = Shingler::new(&Shingling::words(width, seed)).unwrap();
             let mut found = Vec::new();
-            shingler.occurrences(&text, &mut Vec::new(), &mut found);
-            assert_eq!(found, naive(&shingler, &text), "width {width}, seed {seed}");
+            shingler.occurrences(&text, &mut Buffers::default(), &mut found);
+            assert_eq!(found, naive(width, seed, &text), "width {width}, seed {seed}");
         }
     }
 
     #[test]
     fn tokens_that_differ_in_one_byte_or_in_length_have_different_hashes() {
-        let hash = |token: &[u8]| shingler(1).token(token);
+        let hash = |token: &[u8]| Fast::new(0).token(token);
         for n in 1..50 {
             let token = vec![b'a'; n];
             assert_ne!(hash(&token), hash(&vec![b'a'; n + 1]));
@@ -280,7 +297,8 @@ mod tests {
     #[test]
     fn another_seed_gives_other_shingles() {
         let mut other = Vec::new();
-        Shingler::new(&Shingling { width: 2, seed: 1 }).occurrences("a b c", &mut Vec::new(), &mut other);
+        let shingler = Shingler::new(&Shingling::words(2, 1)).unwrap();
+        shingler.occurrences("a b c", &mut Buffers::default(), &mut other);
         assert!(occurrences(2, "a b c").iter().all(|shingle| !other.contains(shingle)));
     }
 }

@@ -14,6 +14,8 @@
 
 use std::fmt;
 
+use crate::kernel::Level;
+
 /// A 64-bit simhash.
 ///
 /// ```
@@ -47,81 +49,113 @@ impl fmt::Display for Fingerprint {
 /// Linear time, no allocation; the order of the hashes does not matter.
 #[must_use]
 pub fn simhash(hashes: &[u64]) -> Fingerprint {
-    let mut ones = Counters::default();
-    let (eights, rest) = hashes.as_chunks();
-    for &eight in eights {
-        ones.add_eight(eight);
-    }
-    for &hash in rest {
-        ones.add(0, hash);
+    simhash_at(Level::chosen(), hashes)
+}
+
+/// As [`simhash`], with the instructions of a level, for tests and measurements: the result is the same.
+#[must_use]
+pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
+    level.run(
+        #[inline(always)]
+        || votes(hashes),
+    )
+}
+
+/// Hashes that are counted side by side, in counters of their own: a vector.
+const LANES: usize = 8;
+
+/// Hashes from which the lanes pay for being added up in the end.
+const LANES_FROM: usize = 2 * 8 * LANES;
+
+/// No lane counts more than fits its planes.
+const LANES_UP_TO: usize = 1 << 31;
+
+#[inline(always)]
+fn votes(hashes: &[u64]) -> Fingerprint {
+    let mut ones = Counters::<1, 64>::new();
+    for part in hashes.chunks(LANES_UP_TO) {
+        let mut rest = part;
+        if part.len() >= LANES_FROM {
+            let mut lanes = Counters::<LANES, 32>::new();
+            let (vectors, behind) = part.as_chunks::<LANES>();
+            let (eights, vectors) = vectors.as_chunks::<8>();
+            for eight in eights {
+                lanes.add_eight(eight);
+            }
+            for &vector in vectors {
+                lanes.add(0, vector);
+            }
+            for plane in 0..lanes.used {
+                for carry in lanes.planes[plane] {
+                    ones.add(plane, [carry]);
+                }
+            }
+            rest = behind;
+        }
+        let (eights, rest) = rest.as_chunks::<8>();
+        for eight in eights {
+            ones.add_eight(&eight.map(|hash| [hash]));
+        }
+        for &hash in rest {
+            ones.add(0, [hash]);
+        }
     }
     // Votes for 1 minus votes for 0 is twice the ones minus all: positive if the ones are more than half,
     // rounded down.
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 
-/// As [`simhash`], each hash with a weight of its own (fixed-point, any sign: only ratios matter).
-///
-/// Sums are exact: they are wide enough for more items than a machine can hold.
-#[must_use]
-pub fn weighted(items: impl IntoIterator<Item = (u64, i64)>) -> Fingerprint {
-    let mut votes = [0_i128; 64];
-    for (hash, weight) in items {
-        for (bit, vote) in votes.iter_mut().enumerate() {
-            let sign = i128::from(hash >> bit & 1) * 2 - 1;
-            *vote += sign * i128::from(weight);
-        }
-    }
-    let bits = votes.iter().enumerate();
-    Fingerprint(bits.fold(0, |fingerprint, (bit, &vote)| fingerprint | u64::from(vote > 0) << bit))
-}
-
-/// 64 counters, bit-sliced: bit j of plane i is the digit 2^i of the j-th.
-struct Counters {
-    planes: [u64; 64],
+/// `N` times 64 counters, bit-sliced: bit j of lane l of plane i is the digit 2^i of the j-th of lane l; none may
+/// reach 2^`P`.
+struct Counters<const N: usize, const P: usize> {
+    planes: [[u64; N]; P],
     /// Planes from here on are zero.
     used: usize,
 }
 
-impl Default for Counters {
-    fn default() -> Self {
-        Self { planes: [0; 64], used: 0 }
+impl<const N: usize, const P: usize> Counters<N, P> {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { planes: [[0; N]; P], used: 0 }
     }
-}
 
-impl Counters {
     /// Adds 2^plane to the counters whose bit is set in `carry`.
-    #[inline]
-    fn add(&mut self, mut plane: usize, mut carry: u64) {
-        while carry != 0 {
-            (self.planes[plane], carry) = (self.planes[plane] ^ carry, self.planes[plane] & carry);
+    #[inline(always)]
+    fn add(&mut self, mut plane: usize, mut carry: [u64; N]) {
+        while carry != [0; N] {
+            for (digits, carry) in self.planes[plane].iter_mut().zip(&mut carry) {
+                (*digits, *carry) = (*digits ^ *carry, *digits & *carry);
+            }
             plane += 1;
         }
         self.used = self.used.max(plane);
     }
 
-    /// Adds eight hashes: the ones, twos and fours join their planes, and what is left counts eight each.
-    #[inline]
-    fn add_eight(&mut self, [a, b, c, d, e, f, g, h]: [u64; 8]) {
-        let [ones, twos, fours, ..] = self.planes;
-        let (ones, twos_a) = full_add(ones, a, b);
-        let (ones, twos_b) = full_add(ones, c, d);
-        let (ones, twos_c) = full_add(ones, e, f);
-        let (ones, twos_d) = full_add(ones, g, h);
-        let (twos, fours_a) = full_add(twos, twos_a, twos_b);
-        let (twos, fours_b) = full_add(twos, twos_c, twos_d);
-        let (fours, eights) = full_add(fours, fours_a, fours_b);
-        (self.planes[0], self.planes[1], self.planes[2]) = (ones, twos, fours);
+    /// Adds eight hashes to each lane: the ones, twos and fours join their planes, and what is left counts eight
+    /// each.
+    #[inline(always)]
+    fn add_eight(&mut self, [a, b, c, d, e, f, g, h]: &[[u64; N]; 8]) {
+        let [ones, twos, fours] = &mut self.planes[..3] else { return }; // there are more than three planes
+        let twos_a = full_add(ones, a, b);
+        let twos_b = full_add(ones, c, d);
+        let fours_a = full_add(twos, &twos_a, &twos_b);
+        let twos_a = full_add(ones, e, f);
+        let twos_b = full_add(ones, g, h);
+        let fours_b = full_add(twos, &twos_a, &twos_b);
+        let eights = full_add(fours, &fours_a, &fours_b);
         self.used = self.used.max(3);
         self.add(3, eights);
     }
+}
 
+impl Counters<1, 64> {
     /// The counters above `limit`, as a mask: all 64 compared at once, from the highest digit down.
+    #[inline(always)]
     fn above(&self, limit: u64) -> u64 {
         let (mut above, mut equal) = (0, u64::MAX);
         let digits = self.used.max((u64::BITS - limit.leading_zeros()) as usize);
         for plane in (0..digits).rev() {
-            let digit = self.planes[plane];
+            let [digit] = self.planes[plane];
             if limit >> plane & 1 == 0 {
                 above |= equal & digit;
                 equal &= !digit;
@@ -133,16 +167,21 @@ impl Counters {
     }
 }
 
-/// Adds three digits in each of 64 columns: the digit of the sum and the carry.
-#[inline]
-fn full_add(a: u64, b: u64, c: u64) -> (u64, u64) {
-    let half = a ^ b;
-    (half ^ c, a & b | half & c)
+/// Adds two digits to a third in each column, and returns the carry.
+#[inline(always)]
+fn full_add<const N: usize>(sum: &mut [u64; N], a: &[u64; N], b: &[u64; N]) -> [u64; N] {
+    let mut carry = [0; N];
+    for lane in 0..N {
+        let half = a[lane] ^ b[lane];
+        carry[lane] = a[lane] & b[lane] | half & sum[lane];
+        sum[lane] ^= half;
+    }
+    carry
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::shingle::mix;
+    use super::super::hash::mix;
     use super::*;
 
     /// The definition.
@@ -157,11 +196,11 @@ mod tests {
 
     #[test]
     fn bit_sliced_votes_are_the_votes_for_every_length() {
-        for n in (0..200).chain([1000, 4095, 4096, 4097]) {
+        for n in (0..300).chain([1000, 4095, 4096, 4097]) {
             let hashes: Vec<u64> = (0..n).map(|i| mix(i * 3 + n)).collect();
-            assert_eq!(simhash(&hashes), naive(&hashes), "{n} hashes");
-            let once = hashes.iter().map(|&hash| (hash, 1));
-            assert_eq!(weighted(once), naive(&hashes), "{n} hashes, weights of 1");
+            for level in Level::tested() {
+                assert_eq!(simhash_at(level, &hashes), naive(&hashes), "{n} hashes, {level}");
+            }
         }
     }
 
@@ -177,16 +216,6 @@ mod tests {
         assert_eq!(simhash(&[0xff, 0x0f]).0, 0x0f);
         assert_eq!(simhash(&[u64::MAX, 0]).0, 0);
         assert_eq!(simhash(&[]).0, 0);
-        assert_eq!(weighted([(u64::MAX, 5), (0, 5)]).0, 0);
-    }
-
-    #[test]
-    fn a_weight_counts_as_that_many_occurrences() {
-        let hashes = [mix(1), mix(2), mix(3)];
-        let repeated: Vec<u64> = [0, 0, 0, 1, 1, 2, 2].iter().map(|&i: &usize| hashes[i]).collect();
-        assert_eq!(weighted([(hashes[0], 3), (hashes[1], 2), (hashes[2], 2)]), simhash(&repeated));
-        assert_eq!(weighted([(0b01, -3), (0b10, 2)]).0 & 0b11, 0b10);
-        assert_eq!(weighted([(1, i64::MAX), (1, i64::MAX), (2, i64::MIN)]).0, 1);
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn tokens_beyond_ascii(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Other,
     Word,
     Single,
@@ -130,11 +130,12 @@ enum Kind {
 }
 
 /// The one character whose lower case is two, `i` and a dot above; the tables leave it as it is.
-const GROWS: char = '\u{130}';
-const GROWN: &str = "i\u{307}";
+pub(super) const GROWS: char = '\u{130}';
+pub(super) const GROWN: &str = "i\u{307}";
 
 /// The kind of a character and its lower case, [`GROWS`] excepted.
-fn classify(c: char) -> (Kind, char) {
+#[inline]
+pub(super) fn classify(c: char) -> (Kind, char) {
     let code = c as usize;
     let block = BLOCK_OF[(code >> BLOCK_BITS).min(BLOCK_OF.len() - 1)];
     let within = code & ((1 << BLOCK_BITS) - 1);

@@ -1,6 +1,7 @@
 //! How a generation becomes the current one.
 //!
-//! 1. Segments are written and synced under temporary names, then renamed (before this module comes in).
+//! 1. Segments, and an index's IDF table when it is created, are written and synced under temporary names, then
+//!    renamed (before this module comes in).
 //! 2. The manifest is written and synced under a temporary name, then renamed to `MANIFEST-<generation>`.
 //! 3. The directory is synced: the names of segments and manifest are durable. Without this, a crash could keep
 //!    the new `CURRENT` and lose what it names.
@@ -14,6 +15,7 @@ use std::path::Path;
 
 use zerocopy::IntoBytes;
 
+use super::idf;
 use super::names::{self, Name};
 use crate::error::{Error, Result};
 use crate::format::current::Current;
@@ -73,6 +75,7 @@ pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
                 generation.saturating_add(1) < manifest.generation || generation > manifest.generation
             }
             Some(Name::Segment(number)) => manifest.segments.iter().all(|segment| segment.number != number),
+            Some(Name::Idf(digest)) => idf::named_by(&manifest.params) != Some(digest),
             Some(Name::Temporary) => true,
             Some(Name::Current | Name::Lock) | None => false,
         };

@@ -1,19 +1,19 @@
 //! Creating and opening an index.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 
-use super::commit;
 use super::names;
 use super::snapshot::Snapshot;
 use super::state::State;
 use super::writer::Writer;
+use super::{commit, idf};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::params::Params;
-use crate::sketch::Sketcher;
+use crate::sketch::{Cutter, IdfTable, Sketcher};
 use crate::sys::vfs::TEMPORARY_PREFIX;
 use crate::sys::{RealVfs, Vfs};
 
@@ -25,11 +25,11 @@ use crate::sys::{RealVfs, Vfs};
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("pages.twx");
 /// let index = Index::create(&path, Params::builder().words(2).simhash(3).minhash(20, 6).build()?)?;
-/// let sketcher = index.sketcher();
+/// let sketcher = index.sketcher()?;
 /// let mut writer = index.writer()?;
-/// writer.put("a", &sketcher.sketch("the quick brown fox jumps over the lazy dog"))?;
+/// writer.put("a", &sketcher.sketch("the quick brown fox jumps over the lazy dog")?)?;
 /// writer.commit()?;
-/// let hits = index.snapshot().near(&sketcher.sketch("The quick brown fox jumps over the lazy dog!")).run()?.hits;
+/// let hits = index.snapshot().near(&sketcher.sketch("The quick brown fox jumps over the lazy dog!")?).run()?.hits;
 /// assert_eq!(hits[0].key.to_string(), "a");
 /// # Ok::<(), twindex::Error>(())
 /// ```
@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) dir: PathBuf,
     /// What the next snapshot sees; replaced as a whole by a commit.
     pub(super) published: RwLock<Arc<State>>,
+    /// The IDF table, once it was asked for; parameters, and with them the table, never change.
+    idf: OnceLock<Arc<IdfTable>>,
 }
 
 impl Index {
@@ -51,7 +53,9 @@ impl Index {
     /// it is complete.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything stands at the path, [`Error::Io`].
+    /// [`Error::AlreadyExists`] where anything stands at the path, [`Error::Io`]; [`Error::Invalid`] for parameters
+    /// that weight shingles by an IDF table, see [`create_with_idf`](Self::create_with_idf), and for such that this
+    /// build cannot cut text by, see [`Cutter::new`].
     pub fn create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
         Self::create_with(Arc::new(RealVfs), path.as_ref(), params)
     }
@@ -61,7 +65,40 @@ impl Index {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
+        Self::create_from(vfs, path, params, None)
+    }
+
+    /// As [`create`](Self::create), for parameters that weight shingles by this table, which goes into the index.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a table other than the parameters name, or whose documents were cut in another way;
+    /// otherwise as [`create`](Self::create).
+    pub fn create_with_idf(path: impl AsRef<Path>, params: Params, table: &IdfTable) -> Result<Self> {
+        Self::create_from(Arc::new(RealVfs), path.as_ref(), params, Some(table))
+    }
+
+    /// Creates an index on any file system, with its IDF table if the parameters name one.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create) and [`create_with_idf`](Self::create_with_idf).
+    pub fn create_from(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        params: Params,
+        table: Option<&IdfTable>,
+    ) -> Result<Self> {
         params.check()?;
+        Cutter::new(&params.shingling)?;
+        match table {
+            Some(table) => table.check(&params)?,
+            None => {
+                if let Some(digest) = idf::named_by(&params) {
+                    return Err(Error::Invalid(format!(
+                        "these parameters (simhash=idf) need the idf table {digest:032x}: create the index with it"
+                    )));
+                }
+            }
+        }
         if vfs.exists(path).map_err(|e| Error::io("look at", path, e))? {
             return Err(Error::AlreadyExists { path: path.to_owned() });
         }
@@ -84,6 +121,10 @@ impl Index {
         let temporary = parent.join(format!("{TEMPORARY_PREFIX}{uuid:032x}"));
         let made = vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e));
         let written = made
+            .and_then(|()| match table {
+                Some(table) => idf::write(&*vfs, &names::idf(&temporary, table.digest()), table, false),
+                None => Ok(()),
+            })
             .and_then(|()| commit::write_manifest(&*vfs, &temporary, &manifest))
             .and_then(|current| commit::point(&*vfs, &temporary, &current, &mut false));
         let named = written.and_then(|()| {
@@ -117,7 +158,12 @@ impl Index {
     /// As [`open`](Self::open).
     pub fn open_with(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Self> {
         let state = State::load(&*vfs, path, None)?;
-        let shared = Shared { vfs, dir: path.to_owned(), published: RwLock::new(Arc::new(state)) };
+        let shared = Shared {
+            vfs,
+            dir: path.to_owned(),
+            published: RwLock::new(Arc::new(state)),
+            idf: OnceLock::new(),
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -133,10 +179,29 @@ impl Index {
         self.shared.published.read().manifest.params.clone()
     }
 
-    /// A sketcher with the index's parameters.
-    #[must_use]
-    pub fn sketcher(&self) -> Sketcher {
-        Sketcher::new(&self.params())
+    /// A sketcher with the index's parameters, and its IDF table where they name one.
+    ///
+    /// # Errors
+    /// As [`Sketcher::new`] and [`idf`](Self::idf); the index can be read and queried by sketches all the same.
+    pub fn sketcher(&self) -> Result<Sketcher> {
+        let params = self.params();
+        match self.idf()? {
+            Some(table) => Sketcher::with_idf(&params, table),
+            None => Sketcher::new(&params),
+        }
+    }
+
+    /// The table by which shingles are weighted; none unless the parameters say so. It is read and checked when it
+    /// is first asked for: opening and querying by sketches do not need it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where it is missing or damaged, [`Error::Io`].
+    pub fn idf(&self) -> Result<Option<Arc<IdfTable>>> {
+        if let Some(table) = self.shared.idf.get() {
+            return Ok(Some(Arc::clone(table)));
+        }
+        let table = idf::of_index(&*self.shared.vfs, &self.shared.dir, &self.params())?;
+        Ok(table.map(|table| Arc::clone(self.shared.idf.get_or_init(|| table))))
     }
 
     /// The index as it is now. Later commits do not change it; it holds its files open as long as it lives.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::vfs::TEMPORARY_PREFIX;
 
+/// What the name of an IDF table begins with, in front of the 32 digits of its digest.
+const IDF_PREFIX: &str = "IDF-";
+
 /// What a name in an index directory says the file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
@@ -14,6 +17,8 @@ pub(super) enum Name {
     Manifest(u64),
     /// A segment.
     Segment(u64),
+    /// The IDF table of this digest.
+    Idf(u128),
     /// The writer's lock.
     Lock,
     /// Being written, or left behind by a crash.
@@ -36,6 +41,10 @@ pub(super) fn segment(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:06}.seg"))
 }
 
+pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
+    dir.join(format!("{IDF_PREFIX}{digest:032x}"))
+}
+
 /// What the file is; `None` for a name that is not ours, which is left alone.
 pub(super) fn parse(name: &OsStr) -> Option<Name> {
     let name = name.to_str()?;
@@ -52,6 +61,9 @@ pub(super) fn parse(name: &OsStr) -> Option<Name> {
                 Some(Name::Temporary)
             } else if let Some(digits) = name.strip_prefix("MANIFEST-") {
                 number(digits).map(Name::Manifest)
+            } else if let Some(digits) = name.strip_prefix(IDF_PREFIX) {
+                let digest = u128::from_str_radix(digits, 16).ok()?;
+                (format!("{digest:032x}") == digits).then_some(Name::Idf(digest))
             } else {
                 number(name.strip_suffix(".seg")?).map(Name::Segment)
             }
@@ -78,6 +90,8 @@ mod tests {
             (manifest(dir, 7), Name::Manifest(7)),
             (manifest(dir, 12_345_678), Name::Manifest(12_345_678)),
             (segment(dir, 0), Name::Segment(0)),
+            (idf(dir, 0xab), Name::Idf(0xab)),
+            (idf(dir, u128::MAX), Name::Idf(u128::MAX)),
         ] {
             assert_eq!(parse(path.file_name().unwrap()), Some(name), "{path:?}");
         }
@@ -88,6 +102,9 @@ mod tests {
             ".DS_Store",
             "._000001.seg",
             "MANIFEST-",
+            "IDF-ab",
+            "IDF-000000000000000000000000000000AB",
+            "IDF-+00000000000000000000000000000ab",
             "manifest-000001",
             "",
         ] {

@@ -8,9 +8,9 @@ use roaring::RoaringBitmap;
 use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
 use crate::key::KeyBuf;
-use crate::params::MinhashParams;
+use crate::params::{MinhashParams, Params};
 use crate::segment::Segment;
-use crate::sketch::{Fingerprint, Resemblance, matches};
+use crate::sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
 #[derive(Clone, Debug)]
@@ -22,6 +22,11 @@ pub struct Hit {
     pub distance: Option<u32>,
     /// An estimate from the stored signatures, where they are kept and a sketch was asked about.
     pub resemblance: Option<Resemblance>,
+    /// How much of the document that was asked about is contained in this one, from the stored samples
+    /// ([`sketch::samples`](crate::sketch::samples)), where they are kept and a sketch was asked about.
+    pub query_in_hit: Option<Containment>,
+    /// How much of this document is contained in the one that was asked about.
+    pub hit_in_query: Option<Containment>,
 }
 
 /// Nearer first: by distance, unknown last, then by resemblance, highest first, unknown last.
@@ -79,6 +84,8 @@ pub struct Query {
     bands: Option<Bands>,
     /// Distances of hits are measured from here.
     measured_from: Option<Fingerprint>,
+    /// The samples of the document that is asked about, bottom and modular, where they are kept.
+    samples: Option<[Vec<u64>; 2]>,
     limit: usize,
     refused: Option<Error>,
 }
@@ -99,7 +106,15 @@ struct Found {
 
 impl Query {
     pub(super) fn new(snapshot: Snapshot) -> Self {
-        Self { snapshot, within: None, bands: None, measured_from: None, limit: usize::MAX, refused: None }
+        Self {
+            snapshot,
+            within: None,
+            bands: None,
+            measured_from: None,
+            samples: None,
+            limit: usize::MAX,
+            refused: None,
+        }
     }
 
     pub(super) fn fingerprint(mut self, fingerprint: Fingerprint, within: u32) -> Self {
@@ -114,6 +129,13 @@ impl Query {
 
     pub(super) fn measure(mut self, from: Option<Fingerprint>) -> Self {
         self.measured_from = from;
+        self
+    }
+
+    pub(super) fn samples(mut self, of: &Sketch) -> Self {
+        let params = self.snapshot.params();
+        let kept = params.bottom > 0 || params.modulus > 0;
+        self.samples = kept.then(|| [of.bottom().to_vec(), of.modular().to_vec()]);
         self
     }
 
@@ -142,6 +164,7 @@ impl Query {
         }
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
         let mut left_out = 0;
+        let mut stored = [Vec::new(), Vec::new()];
         for (segment, deleted) in self.snapshot.segments() {
             for found in self.find_in(segment, deleted)? {
                 // Keys cost more than distances: one that cannot be among the nearest is not read.
@@ -153,7 +176,9 @@ impl Query {
                     continue;
                 }
                 let key = segment.key(found.ordinal)?;
-                nearest.push(Hit { key, distance: found.distance, resemblance: found.resemblance });
+                let [query_in_hit, hit_in_query] = self.contained(segment, found.ordinal, &mut stored)?;
+                let Found { distance, resemblance, .. } = found;
+                nearest.push(Hit { key, distance, resemblance, query_in_hit, hit_in_query });
                 if nearest.len() > self.limit {
                     nearest.pop(); // the farthest
                     left_out += 1;
@@ -202,11 +227,41 @@ impl Query {
         Ok(found)
     }
 
+    /// How much of the document that is asked about is in a stored one, and how much of that is in it.
+    fn contained(
+        &self,
+        segment: &Segment,
+        ordinal: u32,
+        stored: &mut [Vec<u64>; 2],
+    ) -> Result<[Option<Containment>; 2]> {
+        let Some(samples) = &self.samples else { return Ok([None; 2]) };
+        segment.bottom(ordinal, &mut stored[0])?;
+        segment.modular(ordinal, &mut stored[1])?;
+        let params = self.snapshot.params();
+        let (mine, theirs) = (samples_of(params, samples), samples_of(params, stored));
+        Ok([better(&mine, &theirs), better(&theirs, &mine)])
+    }
+
     fn distance(&self, segment: &Segment, ordinal: u32) -> Result<Option<u32>> {
         let Some(from) = self.measured_from else { return Ok(None) };
         let Some(rank) = segment.rank(ordinal)? else { return Ok(None) };
         Ok(Some(from.distance(Fingerprint(segment.fingerprint(rank)?))))
     }
+}
+
+/// The samples that an index with these parameters keeps.
+fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Option<Sample<'a>>; 2] {
+    [
+        (params.bottom > 0).then(|| Sample::bottom(bottom, params.bottom.into())),
+        (params.modulus > 0).then(|| Sample::modular(modular, params.modulus)),
+    ]
+}
+
+/// The containment of `a` in `b` by the kind of sample that looks at more of `a`. What is chosen does not depend on
+/// what they have in common, so that the choice brings no bias.
+fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
+    let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
+    known.max_by_key(|known| (known.is_exact(), known.sampled))
 }
 
 fn estimate(

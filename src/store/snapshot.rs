@@ -31,6 +31,11 @@ pub struct Record {
     pub fingerprint: Option<Fingerprint>,
     /// Its packed signature; empty where none is kept.
     pub signature: Vec<u8>,
+    /// Its least hashes, for [`Sample::bottom`](crate::sketch::Sample::bottom); empty where none are kept.
+    pub bottom: Vec<u64>,
+    /// Its hashes that the modulus divides, for [`Sample::modular`](crate::sketch::Sample::modular); empty where none
+    /// are kept.
+    pub modular: Vec<u64>,
 }
 
 /// A document of a snapshot, by place.
@@ -108,7 +113,11 @@ impl Snapshot {
             }
             let fingerprint = segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose()?;
             let signature = segment.signature(ordinal)?.to_vec();
-            return Ok(Some(Record { fingerprint: fingerprint.map(Fingerprint), signature }));
+            let (mut bottom, mut modular) = (Vec::new(), Vec::new());
+            segment.bottom(ordinal, &mut bottom)?;
+            segment.modular(ordinal, &mut modular)?;
+            let fingerprint = fingerprint.map(Fingerprint);
+            return Ok(Some(Record { fingerprint, signature, bottom, modular }));
         }
         Ok(None)
     }
@@ -153,7 +162,7 @@ impl Snapshot {
         let mut packed = Vec::new();
         pack(sketch.signature(), minhash.signature_bits, &mut packed);
         let query = Query::new(self.clone()).features(sketch.features().to_vec(), packed, threshold);
-        Ok(query.measure(sketch.fingerprint()))
+        Ok(query.measure(sketch.fingerprint()).samples(sketch))
     }
 
     /// The union of what the index keeps: documents [`within`](Self::within) the radius of its parameters, and
@@ -163,7 +172,7 @@ impl Snapshot {
         let by_bands = if self.params().minhash.is_some() {
             self.resembling(sketch, 0.8)
         } else {
-            self.check_sketch(sketch).map(|()| Query::new(self.clone()))
+            self.check_sketch(sketch).map(|()| Query::new(self.clone()).samples(sketch))
         };
         let query = match by_bands {
             Ok(query) => query,

@@ -162,7 +162,7 @@ fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
 }
 
 /// Reads a file of at most `limit` bytes, without trusting it to be that small.
-fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u8>> {
+pub(super) fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u8>> {
     let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
     let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
     if length > limit {

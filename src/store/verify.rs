@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::idf;
 use super::names::{self, Name};
 use super::state::{State, missing_is_damage, open_segment};
 use crate::error::Error;
@@ -15,11 +16,11 @@ pub struct Findings {
     pub problems: Vec<Error>,
     /// What is odd but harmless: files that do not belong, leftovers of a crash.
     pub notes: Vec<String>,
-    /// Bytes of the segments looked at.
+    /// Bytes of the segments and the table looked at.
     pub bytes: u64,
 }
 
-/// Checks `CURRENT`, the manifest and every segment it names, to the last byte. Changes nothing, and goes on behind
+/// Checks `CURRENT`, the manifest, every segment it names and the IDF table, to the last byte. Changes nothing, and goes on behind
 /// the first problem. `progress` is told the bytes done.
 ///
 /// A commit that comes meanwhile is no problem: what is checked is the generation that was current at the start.
@@ -55,6 +56,11 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path, mut progress: impl FnMut(u64)) -> Findi
             manifest
         }
     };
+    match manifest.as_ref().map_or(Ok(None), |manifest| idf::of_index(vfs, dir, &manifest.params)) {
+        Ok(table) => findings.bytes += table.map_or(0, |table| table.to_bytes().len() as u64),
+        Err(error) => findings.problems.push(error),
+    }
+    progress(findings.bytes);
     let names = vfs.list(dir).unwrap_or_default();
     // A commit may have come since: what it names is no leftover.
     let newer = State::load_manifest(vfs, dir).ok();
@@ -73,6 +79,11 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path, mut progress: impl FnMut(u64)) -> Findi
             }
             Some(Name::Segment(number)) => (newer.is_some() && !named(number))
                 .then(|| format!("{shown}: named by no manifest; the next writer removes it")),
+            Some(Name::Idf(digest)) => {
+                let superfluous = newer.as_ref().is_some_and(|m| idf::named_by(&m.params) != Some(digest));
+                superfluous
+                    .then(|| format!("{shown}: not the table of this index; the next writer removes it"))
+            }
             Some(Name::Current | Name::Lock | Name::Manifest(_)) => None,
         };
         findings.notes.extend(note);

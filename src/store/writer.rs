@@ -8,6 +8,7 @@ use super::state::{State, open_segment};
 use super::{commit, names};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SEGMENTS_MAX, SegmentEntry};
+use crate::format::sketches::Row;
 use crate::key::Key;
 use crate::params::Params;
 use crate::segment::records::{Kept, Records};
@@ -57,7 +58,7 @@ impl Writer {
                 path: shared.dir.clone(),
                 field: "read-only-compatible feature set",
                 found: format!("{:#x}", state.manifest.read_only_compatible),
-                supported: "writing without".into(),
+                supported: "it, and writes only without; use a newer version".into(),
             });
         }
         // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
@@ -103,6 +104,8 @@ impl Writer {
             fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
             features: sketch.features(),
             signature: &packed,
+            bottom: sketch.bottom(),
+            modular: sketch.modular(),
         });
         let put = self.push(key.into(), kept);
         self.packed = packed;
@@ -114,12 +117,31 @@ impl Writer {
     /// # Errors
     /// [`Error::Invalid`] for an index that keeps more or other than fingerprints; otherwise as [`put`](Self::put).
     pub fn put_fingerprint<'a>(&mut self, key: impl Into<Key<'a>>, fingerprint: Fingerprint) -> Result<()> {
-        if self.params.simhash.is_none() || self.params.minhash.is_some() {
+        let params = &self.params;
+        let samples = params.bottom > 0 || params.modulus > 0;
+        if params.simhash.is_none() || params.minhash.is_some() || samples {
             return Err(Error::Invalid(
-                "raw fingerprints need an index that keeps simhash and no MinHash".into(),
+                "raw fingerprints need an index that keeps simhash and no MinHash or samples".into(),
             ));
         }
-        self.push(key.into(), Some(Kept { fingerprint: fingerprint.0, features: &[], signature: &[] }))
+        self.push(key.into(), Some(Kept { fingerprint: fingerprint.0, ..Kept::default() }))
+    }
+
+    /// Adds a document that was sketched elsewhere, from a [file of sketches](crate::format::sketches) made with the
+    /// parameters `made_with`, or replaces the one with this key. `None` stands for an empty sketch.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_row<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        made_with: &Params,
+        row: Option<Row<'_>>,
+    ) -> Result<()> {
+        if *made_with != self.params {
+            self.params.check_same_sketch(made_with)?;
+        }
+        self.push(key.into(), row)
     }
 
     /// Removes the document with this key; nothing happens if there is none.

@@ -86,3 +86,11 @@ impl FileLock {
         writeln!(self.file, "{}", std::process::id())
     }
 }
+
+impl Drop for FileLock {
+    /// Closing the file would do, but for a process that is being started meanwhile: until it runs its own program, it
+    /// has the file open too.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}

@@ -1,6 +1,9 @@
 //! The bodies of the fuzz targets. They stand here so that `tests/fuzz_regressions.rs` can replay on a stable
 //! compiler what a fuzzer found on a nightly one.
 
+mod files;
+mod sketching;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -9,35 +12,35 @@ use twindex::format::checksum::checksum;
 use twindex::format::current::Current;
 use twindex::format::header::{HEADER_BYTES, Header, Role};
 use twindex::format::manifest::{Manifest, SegmentEntry};
-use twindex::params::SimhashWeights;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build};
-use twindex::sketch::{
-    MinHasher, Scratch, Shingler, Sketch, features, matches, pack, simhash, tokens, weighted,
-};
-use twindex::sketch::{Sketcher, jaccard};
 use twindex::{Fingerprint, Index, Key, Params};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
+pub use files::{idf, sketches};
+pub use sketching::sketch;
+
 use super::memory::MemoryVfs;
-use super::{Compared, Questions, Sample, Seals, compare, place, samples};
+use super::{Compared, Questions, Sample, Seals, compare, place, samples as segments};
 
 /// A fuzz target: panics where something is wrong with the library.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 5] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("segment", segment),
     ("segment_resealed", segment_resealed),
     ("manifest", manifest),
     ("answers", answers),
     ("sketch", sketch),
+    ("idf", idf),
+    ("sketches", sketches),
 ];
 
 type Answered = Vec<twindex::Result<Vec<u64>>>;
 static SAMPLES: LazyLock<Vec<(Sample, Seals, Questions, Answered)>> = LazyLock::new(|| {
-    let samples = samples().into_iter().map(|sample| {
+    let samples = segments().into_iter().map(|sample| {
         let sound = Segment::from_bytes(sample.bytes.clone(), place()).unwrap();
         let questions = Questions::of(&sound, &[0, 3, 10]);
         let answered = questions.ask(&sound);
@@ -182,7 +185,7 @@ pub fn answers(data: &[u8]) {
     }
     for (key, &fingerprint) in (0..).zip(stored) {
         // Keys in another order than fingerprints are given in.
-        let kept = Kept { fingerprint, features: &[], signature: &[] };
+        let kept = Kept { fingerprint, ..Kept::default() };
         records.push(Key::U64(key ^ u64::from(first / 4)), Some(kept)).unwrap();
     }
     let vfs = MemoryVfs::default();
@@ -215,82 +218,36 @@ pub fn answers(data: &[u8]) {
     }
 }
 
-fn tokens_of(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    tokens(text, &mut Vec::new(), |token| {
-        found.push(std::str::from_utf8(token).expect("a token is text").to_owned());
-    });
-    found
-}
+/// Choices made by the bytes of an input, one after the other; behind its end they are 0.
+pub(super) struct Choices<'a>(&'a [u8]);
 
-/// Arbitrary text: what the documentation of `sketch` says of every text.
-pub fn sketch(data: &[u8]) {
-    let Some((&first, rest)) = data.split_first() else { return };
-    let text = String::from_utf8_lossy(rest);
-    let found = tokens_of(&text);
-    assert!(found.iter().all(|token| !token.is_empty()));
-    let middle = (0..=text.len() / 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    let (head, tail) = text.split_at(middle);
-    let in_parts: Vec<String> = [tokens_of(head), tokens_of(tail)].concat();
-    assert_eq!(tokens_of(&format!("{head} {tail}")), in_parts, "cut at a separator");
-
-    let width = first % 5 + 1;
-    let builder = Params::builder().words(width).seed(u64::from(first)).minhash(7, 3).signature_bits(2);
-    let occurrences = builder.clone().simhash(3).build().unwrap();
-    let distinct = builder.simhash_weighted(3, SimhashWeights::Distinct).build().unwrap();
-    let shingler = Shingler::new(&occurrences.shingling);
-    let (mut shingles, mut set) = (Vec::new(), Vec::new());
-    shingler.occurrences(&text, &mut Vec::new(), &mut shingles);
-    shingler.distinct(&text, &mut Vec::new(), &mut set);
-    let expected =
-        if found.is_empty() { 0 } else { found.len().saturating_sub(usize::from(width) - 1).max(1) };
-    assert_eq!(shingles.len(), expected, "{} tokens", found.len());
-    assert_eq!(jaccard(&set, &set), (set.len(), set.len()));
-
-    let (a, b) = (Sketcher::new(&occurrences).sketch(&text), Sketcher::new(&distinct).sketch(&text));
-    let (mut scratch, mut again) = (Scratch::default(), Sketch::default());
-    Sketcher::new(&occurrences).sketch_into("something else that is longer", &mut scratch, &mut again);
-    Sketcher::new(&occurrences).sketch_into(&text, &mut scratch, &mut again);
-    assert_eq!(a, again, "what a sketch held before does not matter");
-    assert_eq!(a.is_empty(), found.is_empty());
-    assert_eq!((a.signature(), a.features()), (b.signature(), b.features()));
-    if a.is_empty() {
-        assert!(a.signature().is_empty() && a.fingerprint().is_none());
-        return;
+impl Choices<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
     }
-    for (sketch, votes) in [(&a, &shingles), (&b, &set)] {
-        let by_weight = weighted(votes.iter().map(|&hash| (hash, 1)));
-        assert_eq!(sketch.fingerprint(), Some(by_weight));
-        let mut naive = 0;
-        for bit in 0..64 {
-            let ones = votes.iter().filter(|&hash| hash >> bit & 1 == 1).count();
-            naive |= u64::from(ones * 2 > votes.len()) << bit;
-        }
-        assert_eq!(simhash(votes), Fingerprint(naive));
+
+    fn short(&mut self) -> u16 {
+        u16::from_le_bytes([self.byte(), self.byte()])
     }
-    let mut signature = Vec::new();
-    set.reverse();
-    MinHasher::new(21).signature(&set, &mut signature);
-    assert_eq!(a.signature(), signature, "order and repetitions do not matter");
-    let mut groups = Vec::new();
-    features(&signature, 3, &mut Vec::new(), &mut groups);
-    assert_eq!(a.features(), groups);
-    let other: Vec<u32> = signature.iter().map(|minimum| minimum ^ u32::from(first)).collect();
-    for bits in [1, 2, 4, 8, 16, 32] {
-        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
-        pack(&signature, bits, &mut mine);
-        pack(&other, bits, &mut theirs);
-        let low = |minimum: u32| u64::from(minimum) & ((1_u64 << bits) - 1);
-        let equal = signature.iter().zip(&other).filter(|(a, b)| low(**a) == low(**b)).count();
-        assert_eq!(matches(&mine, &theirs, signature.len(), bits), equal, "{bits} bits");
+
+    fn word(&mut self) -> u32 {
+        u32::from(self.short()) | u32::from(self.short()) << 16
+    }
+
+    fn of<'b, T>(&mut self, all: &'b [T]) -> &'b T {
+        &all[usize::from(self.byte()) % all.len()]
     }
 }
 
 /// Inputs to begin with: what the format really looks like.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
-        "segment" => samples().into_iter().map(|sample| sample.bytes).collect(),
-        "segment_resealed" => (0..9).map(|which| vec![which, 70, 1, 0, 1, 200, 2, 3, 255]).collect(),
+        "segment" => segments().into_iter().map(|sample| sample.bytes).collect(),
+        "segment_resealed" => {
+            (0..segments().len() as u8).map(|which| vec![which, 70, 1, 0, 1, 200, 2, 3, 255]).collect()
+        }
         "manifest" => {
             let header = Header::new(Role::Manifest, 7, 9);
             vec![header.as_bytes().to_vec(), vec![0, 64, 0, 0, 5], vec![130, 1, 2, 3, 4, 5, 6, 7, 8]]
@@ -300,9 +257,8 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             let sizes = [0, 6, 60, 300, 2001];
             sizes.iter().map(|&size| (0..size).map(|_| random.next() as u8).collect()).collect()
         }
-        _ => ["", "\u{1}the quick brown fox", "\0Łódź: 2 BOATS, 東京 नमस्ते 한국어 e\u{301}\u{301} İSTANBUL"]
-            .iter()
-            .map(|text| text.as_bytes().to_vec())
-            .collect(),
+        "idf" => files::idf_seeds(),
+        "sketches" => files::sketches_seeds(),
+        _ => sketching::seeds(),
     }
 }

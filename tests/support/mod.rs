@@ -5,6 +5,7 @@
 
 pub mod fuzzing;
 pub mod memory;
+pub mod random;
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,23 +21,7 @@ use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 use memory::MemoryVfs;
-
-/// Splitmix64, so that everything is the same on every machine.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
+pub use random::Random;
 
 /// What errors call a segment that is only in memory.
 pub fn place() -> &'static Path {
@@ -64,6 +49,8 @@ pub fn samples() -> Vec<Sample> {
     let both = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
     let only_minhash = Params::builder().u64_keys().minhash(2, 3).signature_bits(1).build().unwrap();
     let features_only = Params::builder().minhash(1, 1).signature_bits(0).build().unwrap();
+    let with_samples = Params::builder().u64_keys().simhash(3).bottom(3).modulus(3).build().unwrap();
+    let long_samples = Params::builder().minhash(1, 2).signature_bits(0).bottom(30).build().unwrap();
     let sample = |name, params: &Params, count, filter_width| Sample {
         name,
         bytes: bytes_of(&records(params, count, filter_width)),
@@ -82,6 +69,9 @@ pub fn samples() -> Vec<Sample> {
         sample("nothing, by number", &only_simhash, 0, None),
         sample("nothing, by name", &both, 0, None),
         Sample { name: "texts without a token", bytes: bytes_of(&empty_texts) },
+        sample("twelve with both samples", &with_samples, 12, None),
+        sample("twenty with long samples", &long_samples, 20, None),
+        sample("nothing, with samples", &with_samples, 0, None),
     ]
 }
 
@@ -114,7 +104,28 @@ pub fn records(params: &Params, count: u64, filter_width: Option<u32>) -> Record
         if let Some(byte) = signature.last_mut() {
             *byte &= 0xFF >> spare;
         }
-        let kept = Kept { fingerprint, features: &features, signature: &signature };
+        // Fewer than the most of some documents, and of some no multiple.
+        let mut sampled = |count: usize, modulus: u64| {
+            let mut hashes: Vec<u64> =
+                (0..count).map(|_| (random.next() >> 16) / modulus * modulus).collect();
+            hashes.sort_unstable();
+            hashes.dedup();
+            hashes
+        };
+        let (mut bottom, mut modular) = (Vec::new(), Vec::new());
+        if params.bottom > 0 {
+            bottom = sampled(usize::from(params.bottom).saturating_sub(i as usize % 3).max(1), 1);
+        }
+        if params.modulus > 0 {
+            modular = sampled(i as usize * 5 % 4, params.modulus.into());
+        }
+        let kept = Kept {
+            fingerprint,
+            features: &features,
+            signature: &signature,
+            bottom: &bottom,
+            modular: &modular,
+        };
         let kept = (i % 10 != 7).then_some(kept);
         match params.key {
             twindex::params::KeyKind::U64 => records.push(Key::U64(5 + 300 * i + i % 3), kept),
@@ -181,6 +192,8 @@ impl Questions {
             all.push(segment.key(ordinal).map(|key| words(key.as_key())));
             all.push(segment.rank(ordinal).map(|rank| rank.map(u64::from).into_iter().collect()));
             all.push(segment.signature(ordinal).map(|bytes| bytes.iter().map(|&byte| byte.into()).collect()));
+            all.push(collected(|out| segment.bottom(ordinal, out)));
+            all.push(collected(|out| segment.modular(ordinal, out)));
         }
         let absent = match segment.params().key {
             twindex::params::KeyKind::U64 => [KeyBuf::U64(0), KeyBuf::U64(300), KeyBuf::U64(u64::MAX)],

@@ -1,11 +1,15 @@
 //! twindex, the command: one file a verb in `cmd`, a thin main here.
 
 mod cmd;
+mod contents;
 mod input;
 mod options;
+mod param_args;
 mod progress;
 mod report;
+mod sketch_file;
 mod sketching;
+mod text_args;
 mod tsv;
 
 use std::process::ExitCode;
@@ -23,7 +27,11 @@ struct Command {
 /// 0: done. 1: something is wrong (damage found, input refused). 2: usage, from clap.
 fn main() -> ExitCode {
     let command = Command::parse();
-    match command.verb.run() {
+    let run = match twindex::kernel::Level::asked_for() {
+        Ok(_) => command.verb.run(),
+        Err(error) => Err(options::Usage::new(error).into()),
+    };
+    match run {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS, // `| head` has seen enough
         Err(error) => {

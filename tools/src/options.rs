@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
-use crate::input::{InputFormat, InputOptions};
+use crate::input::{InputFormat, InputOptions, InvalidUtf8};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 #[derive(Debug)]
@@ -86,18 +86,27 @@ pub(crate) struct InputArgs {
     /// JSONL files (.gz, .zst too), folders of text files, text files, or - for JSONL on standard input
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Field of a JSONL object that holds the text
-    #[arg(long, value_name = "NAME", default_value = "text")]
-    text_field: String,
-    /// Field of a JSONL object that holds the document's key
-    #[arg(long, value_name = "NAME", default_value = "id")]
-    id_field: String,
-    /// How inputs are told apart: by name, or all taken as JSONL or as text
-    #[arg(long, value_enum, default_value = "auto")]
-    format: Format,
-    /// Skip and count up to N bad records instead of stopping at the first
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    skip_bad: u64,
+    /// Field of a JSONL object that holds the text [default: text]
+    #[arg(long, value_name = "NAME")]
+    text_field: Option<String>,
+    /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an
+    /// array of [feature, weight] pairs, or an object of weights. Weights are for the simhash; to MinHash a document
+    /// is the set of its features with a positive weight, none if there is none
+    #[arg(long, value_name = "NAME", conflicts_with = "text_field")]
+    features_field: Option<String>,
+    /// Field of a JSONL object that holds the document's key [default: id]
+    #[arg(long, value_name = "NAME")]
+    id_field: Option<String>,
+    /// How inputs are told apart: by name, or all taken as JSONL or as text [default: auto]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Skip and count up to N bad records instead of stopping at the first [default: 0]
+    #[arg(long, value_name = "N")]
+    skip_bad: Option<u64>,
+    /// Bytes that are not UTF-8: refused (files in folders are passed over), or replaced by U+FFFD, but for
+    /// those of keys [default: error]
+    #[arg(long, value_enum, value_name = "ACTION")]
+    invalid_utf8: Option<Invalid>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -107,18 +116,53 @@ enum Format {
     Text,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Invalid {
+    Error,
+    Replace,
+}
+
 impl InputArgs {
+    /// Whether documents are features, not texts.
+    pub(crate) fn reads_features(&self) -> bool {
+        self.features_field.is_some()
+    }
+
+    /// The first option that was given of how documents are read.
+    pub(crate) fn document_option(&self) -> Option<&'static str> {
+        let given = [
+            ("features-field", self.features_field.is_some()),
+            ("text-field", self.text_field.is_some()),
+            ("id-field", self.id_field.is_some()),
+            ("format", self.format.is_some()),
+            ("skip-bad", self.skip_bad.is_some()),
+            ("invalid-utf8", self.invalid_utf8.is_some()),
+        ];
+        given.into_iter().find_map(|(option, given)| given.then_some(option))
+    }
+
     pub(crate) fn options(&self) -> InputOptions {
+        let usual = InputOptions::default();
         InputOptions {
-            text_field: self.text_field.clone(),
-            id_field: self.id_field.clone(),
-            format: match self.format {
-                Format::Auto => InputFormat::Auto,
-                Format::Jsonl => InputFormat::Jsonl,
-                Format::Text => InputFormat::Text,
+            text_field: self
+                .features_field
+                .as_ref()
+                .or(self.text_field.as_ref())
+                .unwrap_or(&usual.text_field)
+                .clone(),
+            features: self.reads_features(),
+            invalid_utf8: match self.invalid_utf8 {
+                None | Some(Invalid::Error) => InvalidUtf8::Error,
+                Some(Invalid::Replace) => InvalidUtf8::Replace,
             },
-            skip_bad: self.skip_bad,
-            ..InputOptions::default()
+            id_field: self.id_field.as_ref().unwrap_or(&usual.id_field).clone(),
+            format: match self.format {
+                None | Some(Format::Auto) => InputFormat::Auto,
+                Some(Format::Jsonl) => InputFormat::Jsonl,
+                Some(Format::Text) => InputFormat::Text,
+            },
+            skip_bad: self.skip_bad.unwrap_or(usual.skip_bad),
+            ..usual
         }
     }
 }

@@ -106,6 +106,13 @@ pub(crate) fn bytes(number: u64) -> String {
     format!("{value:.1} TB")
 }
 
+/// What is said of documents that have an empty sketch, if there are any.
+pub(crate) fn empty_remark(empty: u64) -> Option<String> {
+    let are = if empty == 1 { "it is" } else { "they are" };
+    (empty > 0)
+        .then(|| format!("{} without words or features: {are} near nothing", counted(empty, "document")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

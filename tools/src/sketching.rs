@@ -1,64 +1,195 @@
 //! Documents to sketches, on all cores, in the order of the input.
 
+use std::sync::Mutex;
+
+use anyhow::Context;
 use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::input::{Document, Documents};
+use crate::input::{Batch, Buffers, Chunk, Content, Documents, Parser, Place, Record, Seen};
 use crate::progress::Progress;
 
-/// Text bytes handed to the cores together; more keep more documents in memory, fewer leave cores waiting.
-const BATCH_BYTES: usize = 8 << 20;
-/// Documents handed to the cores together.
-const BATCH_DOCUMENTS: usize = 16_384;
+/// Bytes of input handed to one core at a time.
+const CHUNK_BYTES: usize = 128 << 10;
 
-/// A document and what was made of its text.
+/// What all threads need to work on chunks.
+pub(crate) struct Job<N, B, W> {
+    /// Makes working memory, as often as there are threads.
+    pub(crate) state: N,
+    /// Makes what a chunk is turned into, with nothing in it yet.
+    pub(crate) begin: B,
+    /// Adds a document to it.
+    pub(crate) work: W,
+}
+
+/// Reads all documents, works on chunks of them on all cores, and hands what each was turned into to `take`, in the
+/// order of the input. The next batch is read meanwhile.
+///
+/// # Errors
+///
+/// The first, in the order of the input: a bad record too many, an input that cannot be read on, those of the job
+/// and of `take`.
+pub(crate) fn for_each_chunk<S: Send, T: Send>(
+    documents: &mut Documents,
+    progress: &Progress,
+    job: &Job<
+        impl Fn() -> S + Sync,
+        impl Fn() -> T + Sync,
+        impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
+    >,
+    mut take: impl FnMut(T) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let parser = documents.parser().clone();
+    let idle = Mutex::new(Vec::new());
+    let lend = |chunk: Chunk<'_>| -> anyhow::Result<(Seen, T)> {
+        let lent = idle.lock().ok().and_then(|mut idle| idle.pop());
+        let (mut buffers, mut state) = lent.unwrap_or_else(|| (Buffers::default(), (job.state)()));
+        let mut made = (job.begin)();
+        let seen =
+            chunk.read(&parser, &mut buffers, |record| (job.work)(&mut state, &mut made, &parser, record))?;
+        if let Ok(mut idle) = idle.lock() {
+            idle.push((buffers, state));
+        }
+        Ok((seen, made))
+    };
+    let (mut batch, mut next) = (Batch::default(), Batch::default());
+    documents.next_batch(&mut batch);
+    while !batch.is_over() {
+        let ((), made) = rayon::join(
+            || documents.next_batch(&mut next),
+            || batch.chunks(CHUNK_BYTES).into_par_iter().map(lend).collect::<Vec<_>>(),
+        );
+        progress.set(documents.bytes_read());
+        for made in made {
+            let (seen, made) = made?;
+            documents.account(seen)?;
+            take(made)?;
+        }
+        if let Some(failure) = batch.take_failure() {
+            return Err(failure);
+        }
+        std::mem::swap(&mut batch, &mut next);
+    }
+    Ok(())
+}
+
+/// Sketches documents one after the other, with working memory of its own.
+pub(crate) struct Sketching<'s> {
+    sketcher: &'s Sketcher,
+    scratch: Scratch,
+    set: Vec<u64>,
+    vector: Vec<(u64, i64)>,
+}
+
+impl<'s> Sketching<'s> {
+    pub(crate) fn new(sketcher: &'s Sketcher) -> Self {
+        Self { sketcher, scratch: Scratch::default(), set: Vec::new(), vector: Vec::new() }
+    }
+
+    /// Replaces what `sketch` holds by the sketch of a text, or of features.
+    ///
+    /// # Errors
+    ///
+    /// The sketcher is for the other of the two.
+    pub(crate) fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
+        let Self { sketcher, scratch, set, vector, .. } = self;
+        match content {
+            Content::Text(text) => sketcher.sketch_into(text, scratch, sketch),
+            Content::Features(features) if features.is_weighted() => {
+                let names = features.names().map(|name| sketcher.feature(name));
+                vector.clear();
+                vector.extend(names.zip(features.weights().iter().copied()));
+                sketcher.sketch_weighted(vector, scratch, sketch)
+            }
+            Content::Features(features) => {
+                set.clear();
+                set.extend(features.names().map(|name| sketcher.feature(name)));
+                sketcher.sketch_features(set, scratch, sketch)
+            }
+        }
+    }
+
+    /// The distinct shingles of the document sketched last, sorted.
+    fn shingles(&self) -> Vec<u64> {
+        let mut shingles = self.scratch.shingles().to_vec();
+        shingles.sort_unstable();
+        shingles.dedup();
+        shingles
+    }
+}
+
+/// What is wanted of each document beside its sketch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// The distinct shingles.
+    pub(crate) shingles: bool,
+    /// All of the document.
+    pub(crate) whole: bool,
+}
+
+/// A document and what was made of it.
 pub(crate) struct Sketched {
-    pub(crate) document: Document,
+    pub(crate) key: Vec<u8>,
+    pub(crate) place: Place,
     pub(crate) sketch: Sketch,
-    /// The distinct shingles, sorted, where they were asked for.
+    /// The distinct shingles, sorted, if they were wanted.
     pub(crate) shingles: Vec<u64>,
-    /// xxh3-128 of the text.
-    pub(crate) content: u128,
+    /// If it was wanted.
+    pub(crate) whole: Whole,
+}
+
+/// All of a document.
+#[derive(Default)]
+pub(crate) struct Whole {
+    /// Bytes that are equal for documents with equal contents and for no others: the text, or features in a
+    /// canonical form.
+    pub(crate) identity: Vec<u8>,
+    /// xxh3-128 of `identity`.
+    pub(crate) hash: u128,
+    /// The length of the text, or of the names of the features.
+    pub(crate) text_bytes: u64,
+    /// What stands for it in a file of JSON lines, without a newline.
+    pub(crate) line: Vec<u8>,
 }
 
 /// Reads all documents and hands each, sketched, to `each`, in the order of the input.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`].
 pub(crate) fn for_each_sketched(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    with_shingles: bool,
+    wanted: Wanted,
     progress: &Progress,
     mut each: impl FnMut(Sketched) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    loop {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while bytes < BATCH_BYTES && batch.len() < BATCH_DOCUMENTS {
-            let Some(document) = documents.next_document()? else { break };
-            bytes += document.text.len();
-            batch.push(document);
-        }
-        if batch.is_empty() {
-            return Ok(());
-        }
-        progress.set(documents.bytes_read());
-        let sketched: Vec<Sketched> = batch
-            .into_par_iter()
-            .map_init(Scratch::default, |scratch, document| {
-                let mut sketch = Sketch::default();
-                sketcher.sketch_into(&document.text, scratch, &mut sketch);
-                let mut shingles = Vec::new();
-                if with_shingles {
-                    shingles.extend_from_slice(scratch.shingles());
-                    shingles.sort_unstable();
-                    shingles.dedup();
-                }
-                let content = xxh3_128(document.text.as_bytes());
-                Sketched { document, sketch, shingles, content }
-            })
-            .collect();
-        for one in sketched {
-            each(one)?;
-        }
-    }
+    let job = Job {
+        state: || Sketching::new(sketcher),
+        begin: Vec::new,
+        work: |sketching: &mut Sketching<'_>,
+               all: &mut Vec<Sketched>,
+               parser: &Parser,
+               record: Record<'_>| {
+            let mut sketch = Sketch::default();
+            let sketched = sketching.sketch(record.content, &mut sketch);
+            sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+            let mut whole = Whole::default();
+            if wanted.whole {
+                let identity = record.content.identity().into_owned();
+                let (hash, text_bytes) = (xxh3_128(&identity), record.content.bytes() as u64);
+                whole = Whole { hash, identity, text_bytes, line: record.line(parser)?.into_owned() };
+            }
+            all.push(Sketched {
+                key: record.key.to_vec(),
+                place: record.place(),
+                sketch,
+                shingles: if wanted.shingles { sketching.shingles() } else { Vec::new() },
+                whole,
+            });
+            Ok(())
+        },
+    };
+    for_each_chunk(documents, progress, &job, |all| all.into_iter().try_for_each(&mut each))
 }

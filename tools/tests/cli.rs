@@ -134,6 +134,47 @@ fn query_prints_query_key_distance_and_resemblance_nearest_first() {
 }
 
 #[test]
+fn an_index_with_samples_tells_how_much_of_query_and_hit_is_in_the_other() {
+    let bench = small();
+    let mut random = support::Random(1);
+    let text = words(&mut random, 400);
+    let part = text[..200].join(" ");
+    bench.write("more.jsonl", jsonl(&documents([("part", &part), ("whole", &text.join(" "))])));
+    bench.write("q.jsonl", jsonl(&documents([("q", &text.join(" "))])));
+    bench.ok("build s.twx more.jsonl -q --method minhash --words 1 --bands 100 --rows 1 --bottom 1000");
+    let out = bench.ok("query s.twx q.jsonl --resembling 0.1");
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["whole", "part"], "{out}");
+    // Sets of fewer words than are kept are compared exactly.
+    assert_eq!(rows[0][4..], ["1.0000", "1.0000"], "{out}");
+    let in_part: f64 = rows[1][4].parse().unwrap();
+    assert!((0.3..0.7).contains(&in_part) && rows[1][5] == "1.0000", "{out}");
+    let report = bench.json("query s.twx q.jsonl --resembling 0.1");
+    has_fields(&report, &[("mean_query_in_hit", "number"), ("mean_hit_in_query", "number")]);
+    let mean = report["mean_query_in_hit"].as_f64().unwrap();
+    assert!((mean - f64::midpoint(1.0, in_part)).abs() < 1e-4, "{report}");
+    assert!(bench.json("query i.twx q.jsonl").get("mean_query_in_hit").is_none());
+
+    bench.ok("build m.twx more.jsonl -q --words 1 --modulus 7 --bottom 0");
+    says(&bench.ok("stats m.twx"), &["    modular ", "    modulus                            7"]);
+    assert!(!bench.ok("stats m.twx").contains("    bottom  \n"));
+    says(&bench.ok("dump m.twx/000001.seg"), &["-- modular: codec 1", " hashes ", "section modular"]);
+    says(&bench.ok("dump s.twx/000001.seg --rows 1"), &["-- bottom: codec 1", "ordinal 0: 1"]);
+    says(&bench.ok("verify m.twx"), &["sound"]);
+    for other in ["--modulus 8", "--bottom 5"] {
+        let name = other.split_whitespace().next().unwrap().trim_start_matches('-');
+        says(&bench.refused(&format!("build m.twx more.jsonl {other}")), &[name, "in this index", other]);
+    }
+    let usage = bench.command("build n.twx more.jsonl --bottom 4097").output().unwrap();
+    assert_eq!(usage.status.code(), Some(2));
+    says(&String::from_utf8_lossy(&usage.stderr), &["4097 is not in 0..=4096"]);
+    let numbers = bench.path("f.u64");
+    std::fs::write(numbers, [0_u8; 16]).unwrap();
+    let out = bench.command("build n.twx --fingerprints f.u64 --bottom 5").output().unwrap();
+    assert_eq!(out.status.code(), Some(2), "{out:?}");
+}
+
+#[test]
 fn pairs_prints_a_before_b_and_the_distance() {
     let bench = small();
     let out = bench.ok("pairs i.twx --within 10");

@@ -239,9 +239,9 @@ fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
     for within in [0, 3, 7] {
         let out = format!("out{within}");
         let report = bench.json(&format!("dedup in.jsonl -o {out} --method simhash --within {within}"));
-        let sketcher = Sketcher::new(&Params::builder().simhash(within as u8).build().unwrap());
+        let sketcher = Sketcher::new(&Params::builder().simhash(within as u8).build().unwrap()).unwrap();
         let fingerprints: Vec<_> =
-            documents.iter().map(|(_, text)| sketcher.sketch(text).fingerprint()).collect();
+            documents.iter().map(|(_, text)| sketcher.sketch(text).unwrap().fingerprint()).collect();
         let mut near = Vec::new();
         for b in 0..documents.len() {
             for a in 0..b {

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::fmt::Write as _;
+
 use support::{Bench, corpus, documents, gzip, jsonl, refused, says, succeeded};
 
 #[test]
@@ -151,5 +153,96 @@ fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
     for inputs in ["x.jsonl x.jsonl", "in in", "in/one/a.txt in/one/a.txt"] {
         let message = bench.refused(&format!("dedup {inputs} -o out2"));
         says(&message, &["is named twice", "name it once"]);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
+    let bench = Bench::new();
+    let text = |bad: &[u8]| [&b"one two three four f"[..], bad, b"r five six"].concat();
+    let line = |id: &str, bad: &[u8]| {
+        [format!("{{\"id\":\"{id}\",\"text\":\"").as_bytes(), &text(bad), b"\"}\n"].concat()
+    };
+    let replaced = "\u{fffd}";
+    bench.write("bad.jsonl", [line("a", b"\xfc"), line("b", replaced.as_bytes())].concat());
+    bench.write("bad.txt", text(b"\xfc"));
+    bench.write("in/bad.txt", text(b"\xfc"));
+    bench.write("in/good.txt", text(replaced.as_bytes()));
+    bench.write("in/binary", b"\xfc\0");
+    says(
+        &bench.refused("sketch bad.jsonl -o out"),
+        &["bad.jsonl:1: not UTF-8: byte 0xfc at offset 38 of the line"],
+    );
+    says(
+        &bench.refused("sketch bad.txt -o out"),
+        &["bad.txt: not UTF-8: a bad byte at offset 20", "--invalid-utf8"],
+    );
+    assert_eq!(bench.json("sketch in -o out")["skipped_not_utf8"], 1);
+    for (input, documents, counted) in [("bad.jsonl", 2, 1), ("bad.txt", 1, 1), ("in", 2, 1)] {
+        let report = bench.json(&format!("sketch {input} -o out --force --invalid-utf8 replace"));
+        let found = (&report["documents"], &report["replaced_utf8"], &report["skipped_not_utf8"]);
+        assert_eq!(found, (&documents.into(), &counted.into(), &0.into()), "{input}");
+    }
+    for input in ["bad.jsonl", "in"] {
+        // Each is equal to a text in which U+FFFD stands.
+        let report = bench.json(&format!("dedup {input} -o out-{input} --invalid-utf8 replace"));
+        assert_eq!(
+            (&report["identical"], &report["skipped_binary"]),
+            (&1.into(), &u64::from(input == "in").into())
+        );
+    }
+    // What is kept can be read without the option.
+    assert_eq!(bench.read("out-bad.jsonl/kept.jsonl").as_bytes(), line("a", replaced.as_bytes()));
+    assert_eq!(bench.json("dedup out-bad.jsonl/kept.jsonl -o again")["kept"], 1);
+    // A key is nobody's to change; U+FFFD may be in one.
+    bench.write(
+        "keys.jsonl",
+        [line(replaced, b"\xfc"), b"{\"id\":\"\xfc\",\"text\":\"\"}\n".to_vec()].concat(),
+    );
+    says(
+        &bench.refused("sketch keys.jsonl -o no --invalid-utf8 replace"),
+        &["keys.jsonl:2: field \"id\": not UTF-8"],
+    );
+    says(&bench.ok("build i.twx bad.jsonl --invalid-utf8 replace"), &["note: 1 document not UTF-8"]);
+}
+
+#[test]
+fn documents_come_in_order_and_are_the_same_however_many_threads_read_them() {
+    let bench = Bench::new();
+    // Batches and chunks end in the middle; some lines take the parser that knows all of JSON.
+    let mut lines = String::new();
+    for i in 0..6000 {
+        let text = format!("document {i} says \\\"{}\\\" \\u00fc\\n", "word ".repeat(i * 7 % 200));
+        match i % 5 {
+            0 => writeln!(lines, "{{\"text\":\"{text}\",\t\"id\":{i}}}").unwrap(),
+            1 => write!(lines, "{{\"i\\u0064\":\"{i}\",\"text\":\"{text}\"}}\n\n").unwrap(),
+            _ => {
+                let meta = "{\"a\":[1,2.5e3,null]}";
+                writeln!(lines, "{{\"id\":\"{i}\",\"meta\":{meta},\"text\":\"{text}\"}}").unwrap();
+            }
+        }
+    }
+    bench.write("in.jsonl", &lines);
+    let one = bench.ok("sketch in.jsonl --tsv --threads 1 --method simhash");
+    assert_eq!(one, bench.ok("sketch in.jsonl --tsv --threads 4 --method simhash"));
+    let keys: Vec<&str> = one.lines().skip(1).map(|row| row.split('\t').next().unwrap()).collect();
+    assert!(keys.iter().enumerate().all(|(i, key)| *key == i.to_string()) && keys.len() == 6000);
+    // The same texts, spelled without an escape.
+    let plain: Vec<(String, String)> = lines
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .enumerate()
+        .map(|(i, line)| (i.to_string(), line["text"].as_str().unwrap().replace('\n', " ").replace('"', "'")))
+        .collect();
+    bench.write("plain.jsonl", jsonl(&plain));
+    assert_eq!(one, bench.ok("sketch plain.jsonl --tsv --method simhash"));
+    // The first bad line is the one that is told, whoever met it.
+    let bad =
+        lines.replacen("\"id\":\"2602\"", "\"id\":\"\"", 1).replacen("\"id\":\"5608\"", "\"id\":2.5", 1);
+    bench.write("bad.jsonl", &bad);
+    for threads in [1, 4] {
+        let message = bench.refused(&format!("sketch bad.jsonl -o out --threads {threads}"));
+        says(&message, &["bad.jsonl:3124: field \"id\": the key is empty"]);
     }
 }

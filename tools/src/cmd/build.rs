@@ -4,34 +4,42 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
-use twindex::{Error, Fingerprint, Index, Params, Writer};
+use twindex::sys::RealVfs;
+use twindex::{Error, Fingerprint, Index, Writer};
 
 use super::stats::Space;
+use crate::contents;
 use crate::input::{Counts, Documents};
 use crate::options::{InputArgs, Output, Usage, Work};
+use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketching::for_each_sketched;
+use crate::sketch_file::SketchFiles;
+use crate::sketching::{Wanted, for_each_sketched};
+use crate::text_args::Made;
 
 /// Options of `build`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     twindex build pages.twx pages.jsonl\n  \
     twindex build pages.twx --method simhash --within 3 more.jsonl.zst\n  \
+    twindex build pages.twx pages.sketches\n  \
     twindex build hashes.twx --fingerprints hashes.u64\n\n\
     An index that is there is extended; a document whose key is there is replaced. Of a key that comes twice, \
-    the last document counts.")]
+    the last document counts. Files that `twindex sketch` made are known by their first bytes, and bring their \
+    parameters with them.")]
 pub(crate) struct Build {
     /// Directory of the index; made if it is not there
     index: PathBuf,
     #[command(flatten)]
     input: InputArgs,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, keys are positions
-    #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf"])]
     fingerprints: Option<PathBuf>,
     /// Keys of the raw fingerprints: little-endian 64-bit numbers
     #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "inputs")]
@@ -44,108 +52,6 @@ pub(crate) struct Build {
     output: Output,
 }
 
-/// What a new index keeps; for one that is there, the options given must agree with it.
-#[derive(Args, Clone, Debug)]
-struct ParamArgs {
-    /// What to keep [default: both; simhash alone for raw fingerprints]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
-    method: Vec<Method>,
-    /// Hamming radius that the tables are tuned for, 0 to 10 [default: 3]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
-    within: Option<u8>,
-    /// Words in a shingle, 1 to 16 [default: 5]
-    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u8).range(1..=16))]
-    words: Option<u8>,
-    /// MinHash bands [default: 20]
-    #[arg(long, value_name = "B")]
-    bands: Option<u16>,
-    /// Minima in a band [default: 6]
-    #[arg(long, value_name = "R")]
-    rows: Option<u16>,
-    /// Bits kept of each minimum, to estimate resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
-    #[arg(long, value_name = "BITS")]
-    signature_bits: Option<u8>,
-    /// Another family of hash functions [default: 0]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Method {
-    Simhash,
-    Minhash,
-}
-
-impl ParamArgs {
-    /// Parameters of a new index.
-    fn params(&self, raw: bool) -> anyhow::Result<Params> {
-        let wanted = |method| {
-            if self.method.is_empty() {
-                !raw || method == Method::Simhash
-            } else {
-                self.method.contains(&method)
-            }
-        };
-        if self.within.is_some() && !wanted(Method::Simhash) {
-            return Err(Usage::new("--within goes with --method simhash").into());
-        }
-        if (self.bands.is_some() || self.rows.is_some() || self.signature_bits.is_some())
-            && !wanted(Method::Minhash)
-        {
-            return Err(Usage::new("--bands, --rows and --signature-bits go with --method minhash").into());
-        }
-        let mut builder = Params::builder().words(self.words.unwrap_or(5)).seed(self.seed.unwrap_or(0));
-        if raw {
-            builder = builder.u64_keys();
-        }
-        if wanted(Method::Simhash) {
-            builder = builder.simhash(self.within.unwrap_or(3));
-        }
-        if wanted(Method::Minhash) {
-            builder = builder.minhash(self.bands.unwrap_or(20), self.rows.unwrap_or(6));
-            builder = builder.signature_bits(self.signature_bits.unwrap_or(8));
-        }
-        Ok(builder.build()?)
-    }
-
-    /// Refuses options that contradict an index that is there.
-    fn check(&self, path: &Path, index: &Params) -> anyhow::Result<()> {
-        let fields = index.fields();
-        for (option, field, given) in [
-            ("within", "within", self.within.map(u64::from)),
-            ("words", "width", self.words.map(u64::from)),
-            ("bands", "bands", self.bands.map(u64::from)),
-            ("rows", "rows", self.rows.map(u64::from)),
-            ("signature-bits", "signature-bits", self.signature_bits.map(u64::from)),
-            ("seed", "seed", self.seed),
-        ] {
-            let kept = fields.iter().find(|(name, _)| *name == field).map_or("none", |(_, kept)| kept);
-            if let Some(given) = given {
-                ensure!(
-                    kept == given.to_string(),
-                    "{}: {option} is {kept} in this index, --{option} {given} was given; leave it out, or make \
-                     another index",
-                    path.display()
-                );
-            }
-        }
-        for (method, name, kept) in [
-            (Method::Simhash, "simhash", index.simhash.is_some()),
-            (Method::Minhash, "minhash", index.minhash.is_some()),
-        ] {
-            let says = |kept| if kept { "kept" } else { "not kept" };
-            ensure!(
-                self.method.is_empty() || self.method.contains(&method) == kept,
-                "{}: {name} is {} in this index, and {} by the --method given; leave it out, or make another index",
-                path.display(),
-                says(kept),
-                says(!kept)
-            );
-        }
-        Ok(())
-    }
-}
-
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct Report {
@@ -156,6 +62,8 @@ struct Report {
     added: u64,
     /// Those that took the place of another with their key, in the index or among those read.
     replaced: u64,
+    /// Those of the documents read that have no words, or features.
+    empty: u64,
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
@@ -171,10 +79,19 @@ impl Build {
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
             return Err(Usage::new("nothing to index: name INPUT files, or --fingerprints FILE").into());
         }
+        self.params.check_features(self.input.reads_features())?;
         // What cannot be read is refused before anything is written.
+        let sketches = SketchFiles::among(&self.input.inputs)?;
+        if let (Some(_), Some(option)) = (&sketches, self.input.document_option()) {
+            return Err(Usage::new(format!(
+                "--{option} says how documents are read, and {} is a file of sketches; leave it out",
+                self.input.inputs[0].display()
+            ))
+            .into());
+        }
         let mut documents = match self.fingerprints {
-            Some(_) => None,
-            None => Some(Documents::open(&self.input.inputs, &self.input.options())?),
+            None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.input.options())?),
+            _ => None,
         };
         let raw = self.fingerprints.as_deref().map(RawColumn::open).transpose()?;
         let ids = self.ids.as_deref().map(RawColumn::open).transpose()?;
@@ -189,18 +106,7 @@ impl Build {
             );
         }
 
-        let (index, created) = match Index::open(&self.index) {
-            Ok(index) => {
-                self.params.check(&self.index, &index.params())?;
-                (index, false)
-            }
-            Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
-                let params = self.params.params(raw.is_some())?;
-                self.params.check(&self.index, &params)?;
-                (Index::create(&self.index, params)?, true)
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let (index, created) = self.open(sketches.as_ref())?;
         let (mut writer, created) = match take_writer(&index, created) {
             Ok(taken) => taken,
             Err(error) => {
@@ -214,8 +120,14 @@ impl Build {
         writer.set_memory(self.work.memory / 2);
         let before = index.snapshot().documents();
         let raw_rows = raw.as_ref().map_or(0, |raw| raw.rows);
+        let (mut from_sketches, mut empty) = (Counts::default(), 0);
         let filled = match (&mut documents, raw) {
-            (Some(documents), _) => add_documents(&mut writer, &index, documents, self.output.quiet),
+            _ if sketches.is_some() => sketches.into_iter().try_for_each(|sketches| {
+                add_sketches(&mut writer, sketches, &mut from_sketches, &mut empty, self.output.quiet)
+            }),
+            (Some(documents), _) => {
+                add_documents(&mut writer, &index, documents, &mut empty, self.output.quiet)
+            }
             (None, Some(raw)) => add_raw(&mut writer, raw, ids, self.output.quiet),
             (None, None) => Ok(()),
         };
@@ -231,11 +143,13 @@ impl Build {
 
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, index.path());
-        let counts = documents.map_or_else(Counts::default, |documents| documents.counts().clone());
-        let remarks = counts.remarks();
+        let counts = documents.map_or(from_sketches, |documents| documents.counts().clone());
+        let mut remarks = counts.remarks();
+        remarks.extend(report::empty_remark(empty));
         let added = if raw_rows > 0 { raw_rows } else { counts.documents };
         let report = Report {
             added,
+            empty,
             replaced: (before + added).saturating_sub(snapshot.documents()),
             counts: Counts { documents: snapshot.documents(), ..counts },
             distinct_fingerprints: space.distinct,
@@ -245,8 +159,13 @@ impl Build {
             seconds: watch.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),
         };
+        self.tell(&report, &remarks)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn tell(&self, report: &Report, remarks: &[String]) -> anyhow::Result<()> {
         if self.output.json {
-            report::print_json(&report)?;
+            report::print_json(report)?;
         } else if !self.output.quiet {
             let replaced = match report.replaced {
                 0 => String::new(),
@@ -264,7 +183,46 @@ impl Build {
             }
             report::print_lines(&lines)?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
+    }
+
+    /// The index that is there, if it is one for what is to be added, or a new one; and whether it is new.
+    fn open(&self, sketches: Option<&SketchFiles>) -> anyhow::Result<(Index, bool)> {
+        let features = self.input.reads_features();
+        Ok(match Index::open(&self.index) {
+            Ok(index) => {
+                let params = index.params();
+                self.params.check(&Made::index(&self.index, &params))?;
+                let table = match sketches {
+                    Some(sketches) => {
+                        sketches.check(&self.index, &params)?;
+                        // The index brings the table of sketches that need one.
+                        if self.params.names_table() { sketches.table(&self.params)? } else { None }
+                    }
+                    None => self.params.table(features)?,
+                };
+                if let Some(table) = table {
+                    table.check(&params).with_context(|| {
+                        format!("{}: --idf is not the table of this index", self.index.display())
+                    })?;
+                }
+                if sketches.is_none() && self.fingerprints.is_none() {
+                    contents::check(&self.index, &params.shingling, features)?;
+                }
+                (index, false)
+            }
+            Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
+                let (params, table) = if let Some(sketches) = sketches {
+                    sketches.check_options(&self.params)?;
+                    (sketches.params().clone(), sketches.table(&self.params)?)
+                } else {
+                    let table = self.params.table(features)?;
+                    (self.params.params(self.fingerprints.is_some(), features, table.as_ref())?, table)
+                };
+                (Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, true)
+            }
+            Err(error) => return Err(error.into()),
+        })
     }
 }
 
@@ -280,14 +238,45 @@ fn add_documents(
     writer: &mut Writer,
     index: &Index,
     documents: &mut Documents,
+    empty: &mut u64,
     quiet: bool,
 ) -> anyhow::Result<()> {
     let progress = Progress::bytes(documents.total_bytes(), "indexing", quiet);
-    for_each_sketched(documents, &index.sketcher(), false, &progress, |one| {
+    for_each_sketched(documents, &index.sketcher()?, Wanted::default(), &progress, |one| {
+        *empty += u64::from(one.sketch.is_empty());
         writer
-            .put(one.document.key.as_slice(), &one.sketch)
-            .with_context(|| format!("{}: cannot add the document", one.document.place))
+            .put(one.key.as_slice(), &one.sketch)
+            .with_context(|| format!("{}: cannot add the document", one.place))
     })
+}
+
+fn add_sketches(
+    writer: &mut Writer,
+    sketches: SketchFiles,
+    counts: &mut Counts,
+    empty: &mut u64,
+    quiet: bool,
+) -> anyhow::Result<()> {
+    let progress = Progress::bytes(Some(sketches.total_bytes()), "indexing", quiet);
+    let mut before = 0;
+    for mut file in sketches.into_files() {
+        let params = file.params().clone();
+        while let Some(mut rows) = file.next_block()? {
+            let path = rows.path().to_owned();
+            while let Some((key, row)) = rows.next()? {
+                counts.documents += 1;
+                *empty += u64::from(row.is_none());
+                let added = writer.put_row(key, &params, row);
+                added.with_context(|| {
+                    let key = key.to_buf().to_string();
+                    format!("{}: cannot add the document `{}`", path.display(), key.escape_debug())
+                })?;
+            }
+            progress.set(before + file.bytes_read());
+        }
+        before += file.bytes_read();
+    }
+    Ok(())
 }
 
 fn add_raw(
@@ -364,6 +353,8 @@ impl RawColumn {
 
 #[cfg(test)]
 mod tests {
+    use twindex::Params;
+
     use super::*;
 
     #[test]
@@ -376,7 +367,9 @@ mod tests {
         }
         let other = Index::open(&path).unwrap();
         let mut writer = other.writer().unwrap();
-        writer.put("theirs", &other.sketcher().sketch("one two three four five six")).unwrap();
+        writer
+            .put("theirs", &other.sketcher().unwrap().sketch("one two three four five six").unwrap())
+            .unwrap();
         writer.commit().unwrap();
         drop(writer);
         assert!(!take_writer(&index, true).unwrap().1);

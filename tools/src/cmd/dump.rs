@@ -13,6 +13,7 @@ use twindex::format::footer::FOOTER_BYTES;
 use twindex::format::header::{HEADER_BYTES, Role};
 use twindex::format::manifest::Manifest;
 use twindex::segment::Segment;
+use twindex::store::idf;
 use twindex::sys::RealVfs;
 
 /// Options of `dump`.
@@ -24,7 +25,7 @@ use twindex::sys::RealVfs;
     Prints offset, bytes and meaning as format-spec.md names them. What is damaged is refused with its place; \
     `verify` looks at all of it.")]
 pub(crate) struct Dump {
-    /// A segment, a manifest or CURRENT
+    /// A segment, a manifest, CURRENT or an IDF table
     file: PathBuf,
     /// Entries to print of each section
     #[arg(long, value_name = "N", default_value_t = 16)]
@@ -100,7 +101,7 @@ impl Dump {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let path = &self.file;
         if !path.is_file() {
-            bail!("{}: not a file; name a segment, a manifest or CURRENT", path.display());
+            bail!("{}: not a file; name a segment, a manifest, CURRENT or an IDF table", path.display());
         }
         let cannot = || format!("{}: cannot read", path.display());
         let mut file = File::open(path).with_context(cannot)?;
@@ -112,9 +113,43 @@ impl Dump {
             Some(role) if role == Role::Segment as u8 => self.segment(printer),
             Some(role) if role == Role::Manifest as u8 => manifest(path, &whole()?, printer),
             Some(role) if role == Role::Current as u8 => current(path, &whole()?, printer),
+            Some(role) if role == Role::Idf as u8 => self.idf(printer),
             _ => bail!("{}: not a file of an index", path.display()),
         }?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn idf(&self, mut printer: Printer<impl Write>) -> anyhow::Result<()> {
+        let table = idf::read(&RealVfs, &self.file)?;
+        let mut print = || {
+            printer.header("IDF table", "digest of the table")?;
+            printer.title("counts")?;
+            printer.field(8, format_args!("{} documents", table.documents()))?;
+            printer.field(8, format_args!("{} entries", table.len()))?;
+            printer.field(4, format_args!("absent shingles are as if in {} documents", table.absent()))?;
+            let text = printer.u32()? as usize;
+            printer.field(4, format_args!("{text} bytes of parameters"))?;
+            printer.field(text, table.shingling().encode().trim_end().replace('\n', " "))?;
+            let shown = (table.len() as u64).min(self.rows) as usize;
+            printer.title(format_args!("hashes: {} of 8 bytes", table.len()))?;
+            for (hash, _) in table.iter().take(shown) {
+                printer.field(8, format_args!("{hash:016x}"))?;
+            }
+            let rest = table.len() - shown;
+            if rest > 0 {
+                printer.field(8 * rest, format_args!("{rest} more hashes"))?;
+            }
+            printer.title(format_args!("frequencies: {} of 4 bytes", table.len()))?;
+            for (hash, frequency) in table.iter().take(shown) {
+                let weight = f64::from(table.weight(hash)) / 256.0;
+                printer.field(4, format_args!("{hash:016x} in {frequency} documents, weight {weight:.3}"))?;
+            }
+            if rest > 0 {
+                printer.field(4 * rest, format_args!("{rest} more frequencies"))?;
+            }
+            printer.out.flush()
+        };
+        print().context(CANNOT)
     }
 
     fn segment(&self, mut printer: Printer<impl Write>) -> anyhow::Result<()> {
@@ -234,6 +269,21 @@ impl Dump {
                     let hex: Vec<String> =
                         signature.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
                     lines.push(format!("ordinal {ordinal}: {}..", hex.join(" ")));
+                }
+            }
+            Kind::Bottom | Kind::Modular => {
+                let mut hashes = Vec::new();
+                for ordinal in 0..documents {
+                    if kind == Kind::Bottom {
+                        segment.bottom(ordinal, &mut hashes)?;
+                    } else {
+                        segment.modular(ordinal, &mut hashes)?;
+                    }
+                    let more = if hashes.len() > SHOWN { " .." } else { "" };
+                    let shown: Vec<String> =
+                        hashes.iter().take(SHOWN).map(|hash| format!("{hash:012x}")).collect();
+                    let count = hashes.len();
+                    lines.push(format!("ordinal {ordinal}: {count} hashes {}{more}", shown.join(" ")));
                 }
             }
             Kind::FilterTable | Kind::Checksums => {}

@@ -3,8 +3,10 @@
 mod build;
 mod dedup;
 mod dump;
+pub(crate) mod idf;
 mod pairs;
 mod query;
+mod sketch;
 mod stats;
 mod verify;
 
@@ -17,10 +19,14 @@ use clap::Subcommand;
 pub(crate) enum Verb {
     /// Find near-duplicate documents; write pairs, clusters, the documents to keep, and the index
     Dedup(dedup::Dedup),
+    /// Make sketches of documents, and a file of them
+    Sketch(sketch::Sketch),
     /// Make an index, or add to one
     Build(build::Build),
     /// Find the documents near each input
     Query(query::Query),
+    /// Count in how many documents each shingle is, for simhashes that weight rare ones more
+    Idf(idf::Idf),
     /// List all near pairs inside an index
     Pairs(pairs::Pairs),
     /// Say what is in an index
@@ -36,8 +42,10 @@ impl Verb {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Dedup(dedup) => dedup.run(),
+            Self::Sketch(sketch) => sketch.run(),
             Self::Build(build) => build.run(),
             Self::Query(query) => query.run(),
+            Self::Idf(idf) => idf.run(),
             Self::Pairs(pairs) => pairs.run(),
             Self::Stats(stats) => stats.run(),
             Self::Verify(verify) => verify.run(),

@@ -10,16 +10,18 @@ use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
 use twindex::bands::Banding;
+use twindex::sketch::Containment;
 use twindex::store::snapshot::IN_FLIGHT;
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Sketch, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::RawColumn;
+use crate::contents;
 use crate::input::Documents;
 use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
-use crate::sketching::for_each_sketched;
+use crate::sketching::{Wanted, for_each_sketched};
 use crate::tsv;
 
 /// Queries handed to the cores together.
@@ -35,7 +37,9 @@ const RECALL_UNREMARKABLE: f64 = 0.99;
     twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
     twindex query hashes.twx --fingerprints queries.u64 --count\n\n\
     Prints a line for each hit: query, key, distance, resemblance (an estimate from stored signatures; - where \
-    unknown), nearest first. Without --within and --resembling, everything near by what the index keeps.")]
+    unknown), nearest first. From an index built with --bottom or --modulus, two fields more: how much of the \
+    query is contained in the hit, and of the hit in the query. Without --within and --resembling, everything \
+    near by what the index keeps.")]
 pub(crate) struct Query {
     /// Directory of the index
     index: PathBuf,
@@ -78,6 +82,12 @@ struct Report {
     /// The share of the documents at the resemblance asked for that the bands find.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_recall: Option<f64>,
+    /// How much of a query is contained in a hit, on average, where the index has samples that tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_query_in_hit: Option<f64>,
+    /// How much of a hit is contained in its query, on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_hit_in_query: Option<f64>,
 }
 
 /// The sum over answers.
@@ -87,6 +97,28 @@ struct Totals {
     hits: u64,
     left_out: u64,
     checksum: u64,
+    query_in_hit: Mean,
+    hit_in_query: Mean,
+}
+
+/// The mean of what is known.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, known: Option<Containment>) {
+        if let Some(known) = known {
+            self.sum += known.value();
+            self.count += 1;
+        }
+    }
+
+    fn value(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
 }
 
 impl Totals {
@@ -96,6 +128,8 @@ impl Totals {
             hits: self.hits + other.hits,
             left_out: self.left_out + other.left_out,
             checksum: self.checksum.wrapping_add(other.checksum),
+            // Raw fingerprints, whose parts these are, have no samples.
+            ..self
         }
     }
 }
@@ -155,6 +189,8 @@ impl Query {
                 checksum: format!("{:016x}", totals.checksum),
                 seconds,
                 expected_recall,
+                mean_query_in_hit: totals.query_in_hit.value(),
+                mean_hit_in_query: totals.hit_in_query.value(),
             })?;
         } else if self.count {
             report::print_lines(&[totals.hits.to_string()])?;
@@ -236,6 +272,7 @@ impl Query {
         within: u32,
     ) -> anyhow::Result<(Totals, Vec<u8>)> {
         let mut totals = Totals { queries: queries.len() as u64, ..Totals::default() };
+        let sampled = keeps_samples(snapshot);
         let mut lines = Vec::new();
         for (number, &query) in (first..).zip(queries) {
             let ahead = (number - first) as usize;
@@ -251,7 +288,7 @@ impl Query {
                     totals.hits += 1;
                     totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
                     if self.prints() {
-                        write_hit(&mut lines, number.to_string().as_bytes(), hit)?;
+                        write_hit(&mut lines, number.to_string().as_bytes(), hit, sampled)?;
                     }
                 }
                 continue;
@@ -272,13 +309,15 @@ impl Query {
     }
 
     fn documents(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<Totals> {
+        contents::check(&self.index, &snapshot.params().shingling, self.input.reads_features())?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut out = BufWriter::new(io::stdout().lock());
         let mut totals = Totals::default();
         let mut number = 0;
-        for_each_sketched(&mut documents, &index.sketcher(), false, &progress, |one| {
+        let sampled = keeps_samples(snapshot);
+        for_each_sketched(&mut documents, &index.sketcher()?, Wanted::default(), &progress, |one| {
             let query = self.ask(snapshot, &one.sketch)?;
             let answers = query.map(twindex::Query::run).transpose()?.unwrap_or_default();
             totals.queries += 1;
@@ -286,8 +325,10 @@ impl Query {
             for hit in &answers.hits {
                 totals.hits += 1;
                 totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
+                totals.query_in_hit.add(hit.query_in_hit);
+                totals.hit_in_query.add(hit.hit_in_query);
                 if self.prints() {
-                    write_hit(&mut out, &one.document.key, hit)?;
+                    write_hit(&mut out, &one.key, hit, sampled)?;
                 }
             }
             number += 1;
@@ -313,7 +354,12 @@ impl Query {
     }
 }
 
-fn write_hit(out: &mut impl Write, query: &[u8], hit: &Hit) -> anyhow::Result<()> {
+/// True if hits come with their containment.
+fn keeps_samples(snapshot: &Snapshot) -> bool {
+    snapshot.params().bottom > 0 || snapshot.params().modulus > 0
+}
+
+fn write_hit(out: &mut impl Write, query: &[u8], hit: &Hit, sampled: bool) -> anyhow::Result<()> {
     let mut line = || -> io::Result<()> {
         tsv::write_field(out, query)?;
         out.write_all(b"\t")?;
@@ -323,9 +369,16 @@ fn write_hit(out: &mut impl Write, query: &[u8], hit: &Hit) -> anyhow::Result<()
             None => out.write_all(b"\t-")?,
         }
         match &hit.resemblance {
-            Some(resemblance) => writeln!(out, "\t{:.4}", resemblance.value()),
-            None => out.write_all(b"\t-\n"),
+            Some(resemblance) => write!(out, "\t{:.4}", resemblance.value())?,
+            None => out.write_all(b"\t-")?,
         }
+        for contained in [hit.query_in_hit, hit.hit_in_query].into_iter().filter(|_| sampled) {
+            match contained {
+                Some(contained) => write!(out, "\t{:.4}", contained.value())?,
+                None => out.write_all(b"\t-")?,
+            }
+        }
+        out.write_all(b"\n")
     };
     line().context("cannot write to standard output")
 }

@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use twindex::format::contents::Kind;
+use twindex::params::SimhashWeights;
 use twindex::{Index, Snapshot};
 
+use super::idf::Table;
 use crate::options::Output;
 use crate::report::{self, count};
 
@@ -46,17 +48,23 @@ impl Space {
         let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
         let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
         let on_disk = segments + length("CURRENT") + length(&manifest);
+        let idf = match snapshot.params().simhash.map(|simhash| simhash.weights) {
+            Some(SimhashWeights::Idf { table }) => length(&format!("IDF-{table:032x}")),
+            _ => 0,
+        };
+        sections.insert("idf", idf);
+        let on_disk = on_disk + idf;
         let named: u64 = sections.values().sum();
         sections.insert("other", on_disk.saturating_sub(named));
         Self { sections, on_disk, distinct }
     }
 
-    /// Bytes of all that grows with fingerprints: everything but keys, and the ranks and postings that tie
-    /// documents to fingerprints.
+    /// Bytes of all that grows with fingerprints: everything but keys, the ranks and postings that tie
+    /// documents to fingerprints, and the IDF table.
     pub(crate) fn per_fingerprint(&self) -> f64 {
-        let of_documents: u64 = [Kind::Keys, Kind::Ranks, Kind::Postings]
+        let of_documents: u64 = [Kind::Keys.name(), Kind::Ranks.name(), Kind::Postings.name(), "idf"]
             .iter()
-            .filter_map(|kind| self.sections.get(kind.name()))
+            .filter_map(|name| self.sections.get(name))
             .sum();
         if self.distinct == 0 {
             return 0.0;
@@ -76,6 +84,8 @@ struct Report {
     uuid: String,
     design: &'static str,
     params: BTreeMap<&'static str, String>,
+    /// Of the IDF table, if there is one and it is sound; `verify` tells what is wrong with it.
+    idf: Option<Table>,
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
@@ -95,6 +105,7 @@ impl Stats {
             uuid: format!("{:032x}", snapshot.uuid()),
             design: if snapshot.params().simhash.is_some() { "blocks-4" } else { "none" },
             params: snapshot.params().fields().into_iter().collect(),
+            idf: index.idf().ok().flatten().map(|table| Table::of(&table)),
             bytes_on_disk: space.on_disk,
             bytes_per_fingerprint: space.per_fingerprint(),
             bytes: space.sections,
@@ -116,6 +127,9 @@ impl Stats {
         }
         for (section, bytes) in report.bytes.iter().filter(|(_, bytes)| **bytes > 0) {
             lines.push(format!("    {section:<20} {:>15}", count(*bytes)));
+        }
+        if let Some(idf) = &report.idf {
+            lines.push(format!("  idf table: {}", idf.told()));
         }
         lines.push("  parameters".to_string());
         for (name, value) in snapshot.params().fields() {

@@ -11,7 +11,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::jsonl::Fields;
 use super::open::{Origin, Reader};
-use super::{Document, Place, Problem};
+use super::{InvalidUtf8, Place, Problem};
 
 /// How much of a file is read before it is judged binary: enough to meet the zero bytes of nearly every
 /// format.
@@ -86,6 +86,8 @@ pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Text(String),
+    /// As [`Contents::Text`], bytes that are not UTF-8 replaced.
+    Replaced(String),
     /// It has a zero byte there.
     Binary {
         offset: usize,
@@ -102,7 +104,11 @@ pub(super) enum Contents {
 /// # Errors
 ///
 /// The input cannot be read on.
-pub(super) fn read_contents(mut reader: Reader, bytes_max: usize) -> Result<Contents, Problem> {
+pub(super) fn read_contents(
+    mut reader: Reader,
+    bytes_max: usize,
+    invalid: InvalidUtf8,
+) -> Result<Contents, Problem> {
     let most = (bytes_max as u64).saturating_add(1);
     let size = reader.plain_bytes().unwrap_or(0).min(most);
     let mut bytes = Vec::with_capacity(size as usize);
@@ -127,7 +133,12 @@ pub(super) fn read_contents(mut reader: Reader, bytes_max: usize) -> Result<Cont
     }
     Ok(match String::from_utf8(bytes) {
         Ok(text) => Contents::Text(text),
-        Err(error) => Contents::NotUtf8 { offset: error.utf8_error().valid_up_to() },
+        Err(error) => match invalid {
+            InvalidUtf8::Error => Contents::NotUtf8 { offset: error.utf8_error().valid_up_to() },
+            InvalidUtf8::Replace => {
+                Contents::Replaced(String::from_utf8_lossy(error.as_bytes()).into_owned())
+            }
+        },
     })
 }
 
@@ -139,30 +150,26 @@ pub(super) fn read_contents(mut reader: Reader, bytes_max: usize) -> Result<Cont
 pub(super) fn read_file(
     path: &Path,
     bytes_max: usize,
+    invalid: InvalidUtf8,
     consumed: &Arc<std::sync::atomic::AtomicU64>,
 ) -> Result<Contents, Problem> {
-    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, bytes_max)
+    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, bytes_max, invalid)
 }
 
-/// A whole file as a document; its line of output is an object of the two fields. A key that is not UTF-8 has
+/// What stands for a whole file in a file of JSON lines: an object of the two fields. A key that is not UTF-8 has
 /// its bad bytes replaced there, JSON having no other way: the document's own key keeps them.
 ///
 /// # Errors
 ///
 /// None that writing to memory could give.
-pub(super) fn document(
-    key: Vec<u8>,
-    text: String,
-    place: Place,
-    fields: &Fields,
-) -> anyhow::Result<Document> {
+pub(super) fn line(key: &[u8], text: &str, fields: &Fields) -> anyhow::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(text.len() + text.len() / 16 + key.len() + 64);
     let mut serializer = serde_json::Serializer::new(&mut line);
     let mut object = serializer.serialize_map(Some(2))?;
-    object.serialize_entry(&fields.id, &String::from_utf8_lossy(&key))?;
-    object.serialize_entry(&fields.text, &text)?;
+    object.serialize_entry(&fields.id, &String::from_utf8_lossy(key))?;
+    object.serialize_entry(&fields.text, text)?;
     object.end()?;
-    Ok(Document { key, text, line, place })
+    Ok(line)
 }
 
 #[cfg(test)]
@@ -176,7 +183,7 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, bytes).unwrap();
         let consumed = Arc::default();
-        let contents = read_file(&path, bytes_max, &consumed).unwrap();
+        let contents = read_file(&path, bytes_max, InvalidUtf8::Error, &consumed).unwrap();
         (contents, consumed.load(std::sync::atomic::Ordering::Relaxed))
     }
 
@@ -242,7 +249,10 @@ mod tests {
         let reader = Box::new(std::io::repeat(0));
         let origin = Origin::Stream { name: Arc::from(Path::new("zeros")), reader };
         let reader = Reader::open_verbatim(origin, &consumed).unwrap();
-        assert_eq!(read_contents(reader, 1 << 20).unwrap(), Contents::Binary { offset: 0 });
+        assert_eq!(
+            read_contents(reader, 1 << 20, InvalidUtf8::Error).unwrap(),
+            Contents::Binary { offset: 0 }
+        );
         assert_eq!(consumed.load(std::sync::atomic::Ordering::Relaxed), FIRST_LOOK);
     }
 
@@ -278,12 +288,23 @@ mod tests {
 
     #[test]
     fn the_line_of_a_file_is_an_object_of_both_fields() {
-        let fields = Fields { id: "key".to_owned(), text: "body".to_owned() };
-        let place = || Place::file(Arc::from(Path::new("f")));
-        let made = document(b"a/\"b\"".to_vec(), "one\ntwo".to_owned(), place(), &fields).unwrap();
-        assert_eq!(made.line, br#"{"key":"a/\"b\"","body":"one\ntwo"}"#);
-        let lossy = document(b"a\xff".to_vec(), String::new(), place(), &fields).unwrap();
-        assert_eq!(lossy.line, "{\"key\":\"a\u{fffd}\",\"body\":\"\"}".as_bytes());
-        assert_eq!(lossy.key, b"a\xff");
+        let fields = Fields { id: "key".to_owned(), text: "body".to_owned(), features: false };
+        let made = line(b"a/\"b\"", "one\ntwo", &fields).unwrap();
+        assert_eq!(made, br#"{"key":"a/\"b\"","body":"one\ntwo"}"#);
+        let lossy = line(b"a\xff", "", &fields).unwrap();
+        assert_eq!(lossy, "{\"key\":\"a\u{fffd}\",\"body\":\"\"}".as_bytes());
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced_on_demand_but_not_in_binary_files() {
+        let read = |bytes: &'static [u8]| {
+            let name = Arc::from(Path::new("in"));
+            let origin = Origin::Stream { name, reader: Box::new(bytes) };
+            let reader = Reader::open_verbatim(origin, &Arc::default()).unwrap();
+            read_contents(reader, 100, InvalidUtf8::Replace).unwrap()
+        };
+        assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Replaced("f\u{fffd}r\u{fffd}".to_owned()));
+        assert_eq!(read("für".as_bytes()), Contents::Text("für".to_owned()));
+        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2 });
     }
 }

@@ -1,14 +1,17 @@
 //! One JSON object a line: lines out of a stream within bounded memory, and two fields out of a line.
 
 use std::fmt;
-use std::io::BufRead;
+use std::marker::PhantomData;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::features::{self, Features};
 use super::open::Reader;
-use super::{Document, Place, Problem};
+use super::scan::{self, Scanned, Taken};
+use super::{Content, InvalidUtf8, Place, Problem};
 
 /// How much is asked of the stream at once, and the least that a buffer holds.
 const CHUNK: usize = 256 << 10;
@@ -17,13 +20,19 @@ const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 
 /// The names of the two fields that make a document.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Fields {
     pub(super) id: String,
+    /// The field of the text, or of the features.
     pub(super) text: String,
+    /// Whether the second field holds features instead of a text.
+    pub(super) features: bool,
 }
 
-/// The documents of one stream of JSON lines.
+/// A line's number, and the line itself or what is wrong with it.
+pub(super) type Numbered<'l> = (u64, Result<&'l [u8], Problem>);
+
+/// The lines of one stream of JSON lines.
 pub(super) struct JsonLines {
     lines: Lines,
     /// Lines taken so far, so the number of the latest.
@@ -36,31 +45,36 @@ impl JsonLines {
         Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
     }
 
-    /// The next document, or what is wrong with its line; `None` at the end. Blank lines are passed over.
+    /// What messages call the stream.
+    pub(super) fn name(&self) -> &Arc<Path> {
+        self.lines.reader.name()
+    }
+
+    /// The next line with its number, for [`parse`], or what is wrong with it; `None` at the end. Blank lines are
+    /// passed over.
     ///
     /// # Errors
     ///
     /// The stream cannot be read on.
-    pub(super) fn next(&mut self, fields: &Fields) -> anyhow::Result<Option<Result<Document, Problem>>> {
+    pub(super) fn next(&mut self) -> Result<Option<Numbered<'_>>, Problem> {
         while let Some(line) = self.lines.next()? {
             self.number += 1;
-            let place = || Place::line(Arc::clone(self.lines.reader.name()), self.number);
             let Line::Whole(range) = line else {
                 let reason = format!("a line of more than {} bytes", self.lines.line_bytes_max);
-                return Ok(Some(Err(Problem { place: place(), reason })));
+                let place = Place::line(Arc::clone(self.name()), self.number);
+                return Ok(Some((self.number, Err(Problem { place, reason }))));
             };
-            let mut line = &self.lines.buffer[range];
-            if self.number == 1 {
-                line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+            let mut line = range;
+            if self.number == 1 && self.lines.buffer[line.clone()].starts_with(b"\xef\xbb\xbf") {
+                line.start += 3;
             }
-            line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.iter().all(|byte| b" \t\r".contains(byte)) {
+            if self.lines.buffer[line.clone()].ends_with(b"\r") {
+                line.end -= 1;
+            }
+            if self.lines.buffer[line.clone()].iter().all(|byte| b" \t\r".contains(byte)) {
                 continue;
             }
-            return Ok(Some(match parse(line, fields) {
-                Ok((key, text)) => Ok(Document { key, text, line: line.to_vec(), place: place() }),
-                Err(reason) => Err(Problem { place: place(), reason }),
-            }));
+            return Ok(Some((self.number, Ok(&self.lines.buffer[line]))));
         }
         Ok(None)
     }
@@ -103,13 +117,12 @@ impl Lines {
     }
 
     /// The next line without its newline; `None` at the end. A last line needs no newline.
-    fn next(&mut self) -> anyhow::Result<Option<Line>> {
+    fn next(&mut self) -> Result<Option<Line>, Problem> {
         loop {
-            let mut unsearched = &self.buffer[self.searched..self.end];
-            // On a slice this is the standard library's vectorised search, and cannot fail.
-            let passed = unsearched.skip_until(b'\n')?;
-            self.searched += passed;
-            let newline = usize::from(passed > 0 && self.buffer[self.searched - 1] == b'\n');
+            let unsearched = &self.buffer[self.searched..self.end];
+            let found = memchr::memchr(b'\n', unsearched);
+            self.searched += found.map_or(unsearched.len(), |at| at + 1);
+            let newline = usize::from(found.is_some());
             let line = self.start..self.searched - newline;
             if line.len() > self.line_bytes_max {
                 self.discarding = true;
@@ -152,35 +165,157 @@ impl Lines {
     }
 }
 
-/// The key and the text of one record, or what is wrong with it.
-pub(super) fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
-    let line = std::str::from_utf8(line).map_err(|error| {
-        let offset = error.valid_up_to();
-        format!("not UTF-8: byte 0x{:02x} at offset {offset} of the line", line[offset])
-    })?;
-    let picked = deserialize(line, Object { fields }).map_err(|error| invalid_json(line, &error))?;
-    if let Some(name) = picked.repeated {
-        return Err(format!("the field {name:?} stands twice in the object"));
-    }
-    let missing = |name: &str, option: &str| {
-        let here = deserialize(line, Names).unwrap_or_default();
-        format!("no field {name:?}; {here} (use {option} NAME)")
+/// Working memory of [`parse`], reused from line to line.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    line: String,
+    key: String,
+    text: String,
+    features: Features,
+}
+
+/// What one line says.
+#[derive(Debug)]
+pub(super) struct Parsed<'p> {
+    pub(super) key: &'p [u8],
+    pub(super) content: Content<'p>,
+    /// The line with bytes that are not UTF-8 replaced, if there were any.
+    pub(super) replaced: Option<&'p str>,
+}
+
+/// The key and the text, or the features, of one record, or what is wrong with it.
+pub(super) fn parse<'p>(
+    line: &'p [u8],
+    fields: &Fields,
+    invalid: InvalidUtf8,
+    buffers: &'p mut Buffers,
+) -> Result<Parsed<'p>, String> {
+    let Buffers { line: line_buffer, key, text, features } = buffers;
+    let bytes = line;
+    let (line, replaced) = match (std::str::from_utf8(line), invalid) {
+        (Ok(line), _) => (line, None),
+        (Err(error), InvalidUtf8::Error) => {
+            let offset = error.valid_up_to();
+            return Err(format!(
+                "not UTF-8: byte 0x{:02x} at offset {offset} of the line (--invalid-utf8 replace takes it)",
+                line[offset]
+            ));
+        }
+        (Err(_), InvalidUtf8::Replace) => {
+            *line_buffer = String::from_utf8_lossy(line).into_owned();
+            (line_buffer.as_str(), Some(line_buffer.as_str()))
+        }
     };
+    if fields.features {
+        (*key, *features) = parse_features(line, fields)?;
+        if replaced.is_some() {
+            check_key_kept(bytes, key, fields)?;
+        }
+        return Ok(Parsed { key: key.as_bytes(), content: Content::Features(features), replaced });
+    }
+    let usual = scan::scan(line, fields, key, text)
+        .filter(|found| super::check_key(found.key.of(line, key).as_bytes()).is_ok());
+    let found = if let Some(usual) = usual {
+        usual
+    } else {
+        let slow = parse_slowly(line, fields)?;
+        (*key, *text) = (slow.key, slow.text);
+        Scanned { key: Taken::Unescaped, text: Taken::Unescaped }
+    };
+    let (key, text) = (found.key.of(line, key), found.text.of(line, text));
+    if replaced.is_some() {
+        check_key_kept(bytes, key, fields)?;
+    }
+    Ok(Parsed { key: key.as_bytes(), content: Content::Text(text), replaced })
+}
+
+/// Refuses a key in which bytes were replaced: two keys that differ in nothing else would be one.
+///
+/// U+FFFD may stand in a key by itself. So the line is read once more with another character instead of the bad
+/// bytes: a key without any stays what it is.
+fn check_key_kept(line: &[u8], key: &str, fields: &Fields) -> Result<(), String> {
+    if !key.contains('\u{fffd}') {
+        return Ok(());
+    }
+    let mut other = String::with_capacity(line.len());
+    for chunk in line.utf8_chunks() {
+        other.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            other.push('x');
+        }
+    }
+    let again = pick(&other, fields, PhantomData::<IgnoredAny>)?.id;
+    match again.map(|id| key_of(id, fields)) {
+        Some(Ok(again)) if again == key => Ok(()),
+        _ => Err(format!(
+            "field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not",
+            fields.id
+        )),
+    }
+}
+
+/// What [`parse_slowly`] finds.
+#[derive(Debug)]
+pub(super) struct Slow {
+    pub(super) key: String,
+    pub(super) text: String,
+}
+
+/// The key and the text of any line, by a parser that knows all of JSON.
+pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<Slow, String> {
+    let picked = pick(line, fields, Value)?;
+    let missing = |name: &str, option: &str| missing(line, name, option);
     let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
-    let Some(text) = picked.text else { return Err(missing(&fields.text, "--text-field")) };
+    let Some(text) = picked.content else { return Err(missing(&fields.text, "--text-field")) };
+    let key = key_of(id, fields)?;
+    match text {
+        Scalar::String(text) => Ok(Slow { key, text }),
+        Scalar::Integer(_) => Err(format!("field {:?} is a number, not a string", fields.text)),
+        Scalar::Other(found) => Err(format!("field {:?} is {found}, not a string", fields.text)),
+    }
+}
+
+/// The key and the features of a line.
+fn parse_features(line: &str, fields: &Fields) -> Result<(String, Features), String> {
+    let picked = pick(line, fields, PhantomData::<features::Value>)?;
+    let missing = |name: &str, option: &str| missing(line, name, option);
+    let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
+    let Some(value) = picked.content else { return Err(missing(&fields.text, "--features-field")) };
+    let key = key_of(id, fields)?;
+    let features = features::of_value(value).map_err(|why| format!("field {:?} {why}", fields.text))?;
+    Ok((key, features))
+}
+
+/// Both fields of a line, the second one as `seed` reads it.
+fn pick<'de, S>(line: &'de str, fields: &Fields, seed: S) -> Result<Picked<S::Value>, String>
+where
+    S: DeserializeSeed<'de> + Clone,
+{
+    let picked =
+        deserialize(line, Object { fields, content: seed }).map_err(|error| invalid_json(line, &error))?;
+    match picked.repeated {
+        Some(name) => Err(format!("the field {name:?} stands twice in the object")),
+        None => Ok(picked),
+    }
+}
+
+/// The message that a field is missing.
+fn missing(line: &str, name: &str, option: &str) -> String {
+    let here = deserialize(line, Names).unwrap_or_default();
+    format!("no field {name:?}; {here} (use {option} NAME)")
+}
+
+/// The key that the id field's value is.
+fn key_of(id: Scalar, fields: &Fields) -> Result<String, String> {
     let key = match id {
-        Scalar::String(key) => key.into_bytes(),
-        Scalar::Integer(digits) => digits.into_bytes(),
+        Scalar::String(key) => key,
+        Scalar::Integer(digits) => digits,
         Scalar::Other(found) => {
             return Err(format!("field {:?} is {found}, not a string or an integer of 64 bits", fields.id));
         }
     };
-    super::check_key(&key).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
-    match text {
-        Scalar::String(text) => Ok((key, text)),
-        Scalar::Integer(_) => Err(format!("field {:?} is a number, not a string", fields.text)),
-        Scalar::Other(found) => Err(format!("field {:?} is {found}, not a string", fields.text)),
-    }
+    super::check_key(key.as_bytes()).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
+    Ok(key)
 }
 
 /// Parses the whole of `line` with `seed`.
@@ -195,9 +330,27 @@ fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_j
 fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
+    let half = match message {
+        // What the parser says of these tells nothing to those who do not know it.
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
+                .map(|escape| format!("an escape of half a surrogate pair, {escape}"))
+        }
+        _ => None,
+    };
+    let message = half.as_deref().unwrap_or(message);
     let spread = error.is_eof() || line.trim_start().starts_with('[');
     let advice = if spread { "; each line must hold one whole object" } else { "" };
     format!("invalid JSON at column {}: {message}{advice}", error.column())
+}
+
+/// The last escape of half a surrogate pair.
+fn last_surrogate(line: &[u8]) -> Option<&str> {
+    let is_one = |escape: &&[u8]| {
+        matches!(escape, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', rest @ ..]
+            if rest.iter().all(u8::is_ascii_hexdigit))
+    };
+    std::str::from_utf8(line.windows(6).rfind(is_one)?).ok()
 }
 
 /// A field's value, as far as it can be of use.
@@ -210,46 +363,51 @@ enum Scalar {
 }
 
 /// What is taken from an object.
-#[derive(Default)]
-struct Picked {
+struct Picked<C> {
     id: Option<Scalar>,
-    text: Option<Scalar>,
+    /// The value of the other field.
+    content: Option<C>,
     /// Which of the two fields stands there more than once, so that nobody can say which one counts.
     repeated: Option<String>,
 }
 
 /// Reads an object into [`Picked`], passing over all other fields.
-struct Object<'f> {
+struct Object<'f, S> {
     fields: &'f Fields,
+    /// Reads the value of the other field.
+    content: S,
 }
 
-impl<'de> DeserializeSeed<'de> for Object<'_> {
-    type Value = Picked;
+impl<'de, S: DeserializeSeed<'de> + Clone> DeserializeSeed<'de> for Object<'_, S> {
+    type Value = Picked<S::Value>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Picked, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Object<'_> {
-    type Value = Picked;
+impl<'de, S: DeserializeSeed<'de> + Clone> Visitor<'de> for Object<'_, S> {
+    type Value = Picked<S::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Picked, A::Error> {
-        let mut picked = Picked::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut picked = Picked { id: None, content: None, repeated: None };
         while let Some(name) = map.next_key_seed(Name { fields: self.fields })? {
-            let (slot, name) = match name {
-                Which::Id => (&mut picked.id, &self.fields.id),
-                Which::Text => (&mut picked.text, &self.fields.text),
+            let (repeated, name) = match name {
+                Which::Id => (picked.id.replace(map.next_value_seed(Value)?).is_some(), &self.fields.id),
+                Which::Text => {
+                    let content = map.next_value_seed(self.content.clone())?;
+                    (picked.content.replace(content).is_some(), &self.fields.text)
+                }
                 Which::Neither => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
             };
-            if slot.replace(map.next_value_seed(Value)?).is_some() {
+            if repeated {
                 picked.repeated = Some(name.clone());
             }
         }
@@ -295,6 +453,7 @@ impl Visitor<'_> for Name<'_> {
 
 /// Reads a value of any type. One of the wrong type is read to its end and no error yet, so that broken JSON
 /// behind it is reported first.
+#[derive(Clone, Copy)]
 struct Value;
 
 impl<'de> DeserializeSeed<'de> for Value {
@@ -423,16 +582,41 @@ mod tests {
     }
 
     fn fields() -> Fields {
-        Fields { id: "id".to_owned(), text: "text".to_owned() }
+        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false }
+    }
+
+    /// Key and text, owned, read with buffers that hold something else.
+    fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
+        parse_with(line, fields, InvalidUtf8::Error)
+    }
+
+    fn parse_with(line: &[u8], fields: &Fields, invalid: InvalidUtf8) -> Result<(Vec<u8>, String), String> {
+        let mut buffers = Buffers { key: "left".to_owned(), text: "over".to_owned(), ..Buffers::default() };
+        let parsed = super::parse(line, fields, invalid, &mut buffers)?;
+        let Content::Text(text) = parsed.content else { panic!("no text") };
+        Ok((parsed.key.to_vec(), text.to_owned()))
+    }
+
+    /// A line, its key and its text.
+    type Found = (Vec<u8>, Vec<u8>, String);
+
+    /// The next record of a stream, or what is wrong with it.
+    fn next(lines: &mut JsonLines) -> Result<Option<Result<Found, Problem>>, Problem> {
+        let name = Arc::clone(lines.name());
+        let Some((number, line)) = lines.next()? else { return Ok(None) };
+        Ok(Some(line.and_then(|line| match parse(line, &fields()) {
+            Ok((key, text)) => Ok((line.to_vec(), key, text)),
+            Err(reason) => Err(Problem { place: Place::line(name, number), reason }),
+        })))
     }
 
     /// What each line gives: `key=text`, or the message.
     fn read_all(bytes: &[u8], piece: usize, max: usize) -> Vec<String> {
         let mut lines = json_lines(bytes, piece, None, max);
         let mut out = Vec::new();
-        while let Some(record) = lines.next(&fields()).unwrap() {
+        while let Some(record) = next(&mut lines).unwrap() {
             out.push(match record {
-                Ok(document) => format!("{}={}", String::from_utf8(document.key).unwrap(), document.text),
+                Ok((_, key, text)) => format!("{}={text}", String::from_utf8(key).unwrap()),
                 Err(bad) => bad.to_string(),
             });
         }
@@ -531,6 +715,19 @@ mod tests {
     }
 
     #[test]
+    fn half_a_surrogate_pair_is_told_by_the_escape() {
+        for (text, escape) in [
+            ("a\\ud800", "\\ud800"),
+            ("\\uD83D x", "\\uD83D"),
+            ("\\udc00b", "\\udc00"),
+            ("\\ud800\\u0041", "\\ud800"),
+        ] {
+            let found = message(&format!("{{\"id\":1,\"text\":\"{text}\"}}"));
+            assert!(found.ends_with(&format!(": an escape of half a surrogate pair, {escape}")), "{found}");
+        }
+    }
+
+    #[test]
     fn json_spread_over_lines_is_met_with_advice() {
         assert!(message("{").ends_with("; each line must hold one whole object"));
         let array = message(r#"[{"id":1,"text":"t"}]"#);
@@ -543,7 +740,56 @@ mod tests {
         line.push(0xff);
         line.extend(b"\"}");
         let reason = parse(&line, &fields()).unwrap_err();
-        assert_eq!(reason, "not UTF-8: byte 0xff at offset 18 of the line");
+        assert_eq!(reason, "not UTF-8: byte 0xff at offset 18 of the line (--invalid-utf8 replace takes it)");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced_on_demand_and_the_line_is_counted() {
+        let mut line = br#"{"id":"k","text":"a"#.to_vec();
+        line.extend(b"\xe4\xb8\xffb\"}");
+        let mut buffers = Buffers::default();
+        let parsed = super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
+        assert!(
+            parsed.replaced.is_some_and(|line| line.ends_with("a\u{fffd}\u{fffd}b\"}"))
+                && matches!(parsed.content, Content::Text("a\u{fffd}\u{fffd}b")),
+            "{parsed:?}"
+        );
+        let sound = br#"{"id":"k","text":"a"}"#;
+        let parsed = super::parse(sound, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
+        assert!(parsed.replaced.is_none());
+        // A replaced byte is no quote, so that other bytes cannot make JSON of what is none.
+        line.truncate(22);
+        assert!(super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).is_err());
+    }
+
+    #[test]
+    fn features_are_taken_out_of_their_field_and_refused_by_its_name() {
+        let fields = Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true };
+        let mut buffers = Buffers::default();
+        let mut of =
+            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, &mut buffers) {
+                Ok(Parsed { key, content: Content::Features(features), .. }) => {
+                    Ok((key.to_vec(), features.canonical()))
+                }
+                Ok(other) => panic!("{other:?}"),
+                Err(reason) => Err(reason),
+            };
+        assert_eq!(of(r#"{"id":1,"ops":["a","b"]}"#), of(r#"{"x":[{}],"ops":["b","a"],"id":"1"}"#));
+        for (line, wanted) in [
+            (
+                r#"{"id":1,"text":"t"}"#,
+                r#"no field "ops"; fields here: "id", "text" (use --features-field NAME)"#,
+            ),
+            (r#"{"id":1,"ops":"t"}"#, r#"field "ops" is a string, not an array"#),
+            (r#"{"id":1,"ops":[null]}"#, r#"field "ops" has null as element 0"#),
+            (r#"{"id":1,"ops":[],"ops":[]}"#, r#"the field "ops" stands twice in the object"#),
+            (r#"{"id":1,"ops":[}"#, "invalid JSON at column 16"),
+            (r#"{"id":[],"ops":[]}"#, r#"field "id" is an array"#),
+            (r#"{"id":1,"ops":{"a":1e400}}"#, "invalid JSON at column 24: number out of range"),
+        ] {
+            let reason = of(line).unwrap_err();
+            assert!(reason.starts_with(wanted), "{line}: {reason}");
+        }
     }
 
     #[test]
@@ -559,9 +805,8 @@ mod tests {
     #[test]
     fn the_line_is_kept_verbatim_without_its_newline() {
         let mut lines = json_lines(b"\xef\xbb\xbf {\"id\" : 1,\"text\":\"a\", \"z\":0} \r\n", 7, None, 1000);
-        let document = lines.next(&fields()).unwrap().unwrap().unwrap();
-        assert_eq!(document.line, b" {\"id\" : 1,\"text\":\"a\", \"z\":0} ");
-        assert_eq!(document.place.to_string(), "in.jsonl:1");
+        let (line, ..) = next(&mut lines).unwrap().unwrap().unwrap();
+        assert_eq!(line, b" {\"id\" : 1,\"text\":\"a\", \"z\":0} ");
     }
 
     #[test]
@@ -584,9 +829,9 @@ mod tests {
         let mut bytes = vec![b'x'; 20 * CHUNK];
         bytes.extend(b"\n{\"id\":1,\"text\":\"a\"}\n");
         let mut lines = json_lines(&bytes, usize::MAX, None, max);
-        assert!(lines.next(&fields()).unwrap().unwrap().is_err());
+        assert!(next(&mut lines).unwrap().unwrap().is_err());
         assert!(lines.lines.buffer.capacity() <= max + 2 * CHUNK, "{}", lines.lines.buffer.capacity());
-        assert!(lines.next(&fields()).unwrap().unwrap().is_ok());
+        assert!(next(&mut lines).unwrap().unwrap().is_ok());
     }
 
     #[test]
@@ -594,9 +839,9 @@ mod tests {
         let mut bytes = format!("{{\"id\":1,\"text\":\"{}\"}}\n", "x".repeat(20 * CHUNK)).into_bytes();
         bytes.extend(b"{\"id\":2,\"text\":\"a\"}\n".repeat(3 * CHUNK / 20));
         let mut lines = json_lines(&bytes, usize::MAX, None, usize::MAX);
-        assert!(lines.next(&fields()).unwrap().unwrap().is_ok());
+        assert!(next(&mut lines).unwrap().unwrap().is_ok());
         assert!(lines.lines.buffer.len() > 20 * CHUNK);
-        while let Some(record) = lines.next(&fields()).unwrap() {
+        while let Some(record) = next(&mut lines).unwrap() {
             record.unwrap();
         }
         assert!(lines.lines.buffer.capacity() <= 4 * CHUNK, "{}", lines.lines.buffer.capacity());
@@ -606,8 +851,8 @@ mod tests {
     fn a_read_error_comes_after_the_lines_before_it_and_hides_the_half_line() {
         let bytes = b"{\"id\":1,\"text\":\"a\"}\n{\"id\":2,\"te";
         let mut lines = json_lines(bytes, 1000, Some(io::ErrorKind::ConnectionReset), 1000);
-        assert!(lines.next(&fields()).unwrap().unwrap().is_ok());
-        let error = lines.next(&fields()).unwrap_err().to_string();
+        assert!(next(&mut lines).unwrap().unwrap().is_ok());
+        let error = next(&mut lines).unwrap_err().to_string();
         assert!(error.starts_with("in.jsonl: cannot read on after 31 bytes: "), "{error}");
     }
 
@@ -626,6 +871,6 @@ mod tests {
         let origin =
             Origin::Stream { name: Arc::from(Path::new("in")), reader: Box::new(Interrupted(false)) };
         let mut lines = JsonLines::new(Reader::open(origin, &Arc::default()).unwrap(), 10);
-        assert!(lines.next(&fields()).unwrap().is_none());
+        assert!(next(&mut lines).unwrap().is_none());
     }
 }

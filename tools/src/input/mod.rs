@@ -16,11 +16,18 @@
 //! file of a folder that cannot be opened) and may be skipped, up to [`InputOptions::skip_bad`] times.
 //! Anything else (a truncated archive, a disk that fails) ends the reading, for good. Files of a folder that
 //! are not text are neither: they are passed over and counted.
+//!
+//! Reading and understanding are apart. [`Documents`] reads [`Batch`]es, one after the other; what stands in a
+//! line is found out by whoever works on a part of a batch, on any thread, and [`Documents::account`] is told in
+//! the order of the input.
 
+mod batch;
+mod features;
 mod folder;
 mod jsonl;
 mod open;
 mod place;
+mod scan;
 
 use std::fmt;
 use std::fs;
@@ -33,8 +40,10 @@ use anyhow::{anyhow, bail};
 use serde::Serialize;
 
 use crate::report::{count, counted};
+use batch::Whole;
+pub(crate) use batch::{Batch, Buffers, Chunk, Content, Parser, Record, Seen};
 use folder::Contents;
-use jsonl::{Fields, JsonLines};
+use jsonl::JsonLines;
 use open::{Origin, Reader};
 pub(crate) use place::Place;
 
@@ -43,18 +52,15 @@ const KEY_BYTES_MAX: usize = 65_535;
 /// How many bad records are kept for the summary, beside their number.
 const BAD_KEPT: usize = 5;
 
-/// One document, as it came in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Document {
-    /// What it is known by: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that has no such name.
-    pub(crate) key: Vec<u8>,
-    /// What is compared.
-    pub(crate) text: String,
-    /// What stands for it in a file of JSON lines, without a newline: its own line verbatim, or, for a text
-    /// file, an object of the two fields (in which a key that is not UTF-8 has its bad bytes replaced).
-    pub(crate) line: Vec<u8>,
-    /// Where it stands.
-    pub(crate) place: Place,
+/// What is done about bytes that are not UTF-8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum InvalidUtf8 {
+    /// A line or a file that was named is a bad record; files in folders are passed over.
+    #[default]
+    Error,
+    /// Each longest part of a character that breaks off, and each byte that begins none, becomes U+FFFD, but for those
+    /// of keys.
+    Replace,
 }
 
 /// How inputs are told apart.
@@ -69,23 +75,21 @@ pub(crate) enum InputFormat {
     Text,
 }
 
-/// The text of a [`Document`], from its [`line`](Document::line).
-pub(crate) fn text_of_line(line: &[u8], options: &InputOptions) -> anyhow::Result<String> {
-    let fields = Fields { id: options.id_field.clone(), text: options.text_field.clone() };
-    jsonl::parse(line, &fields).map(|(_, text)| text).map_err(|reason| anyhow!("{reason}"))
-}
-
 /// What a command's options say about its inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct InputOptions {
     /// The field that holds the text, `text` by default.
     pub(crate) text_field: String,
+    /// Whether that field holds features instead, as [`features`] says.
+    pub(crate) features: bool,
     /// The field that holds the key, `id` by default.
     pub(crate) id_field: String,
     /// How inputs are told apart.
     pub(crate) format: InputFormat,
     /// How many bad records are skipped and counted; one more is an error.
     pub(crate) skip_bad: u64,
+    /// What is done about bytes that are not UTF-8.
+    pub(crate) invalid_utf8: InvalidUtf8,
     /// The longest line or text file, in bytes, that is taken for a document: 256 MiB by default. Memory
     /// stays within a small multiple of it.
     pub(crate) record_bytes_max: usize,
@@ -95,9 +99,11 @@ impl Default for InputOptions {
     fn default() -> Self {
         Self {
             text_field: "text".to_owned(),
+            features: false,
             id_field: "id".to_owned(),
             format: InputFormat::Auto,
             skip_bad: 0,
+            invalid_utf8: InvalidUtf8::Error,
             record_bytes_max: 256 << 20,
         }
     }
@@ -108,8 +114,10 @@ impl Default for InputOptions {
 pub(crate) struct Counts {
     /// Documents handed out.
     pub(crate) documents: u64,
-    /// The lengths of their texts in UTF-8, added up.
+    /// The lengths of their texts in UTF-8, or of the names of their features, added up.
     pub(crate) text_bytes: u64,
+    /// Those in which bytes that are not UTF-8 were replaced.
+    pub(crate) replaced_utf8: u64,
     /// Files of folders with a zero byte in them.
     pub(crate) skipped_binary: u64,
     /// Files of folders that have no zero byte and are not UTF-8 either.
@@ -136,6 +144,10 @@ impl Counts {
                 count(self.skipped_not_utf8)
             ));
         }
+        if self.replaced_utf8 > 0 {
+            let documents = counted(self.replaced_utf8, "document");
+            remarks.push(format!("{documents} not UTF-8, the bytes in question replaced by U+FFFD"));
+        }
         if let Some(first) = self.first_bad.first() {
             remarks.push(format!("{} skipped, the first: {first}", counted(self.skipped_bad, "bad record")));
         }
@@ -144,7 +156,7 @@ impl Counts {
 }
 
 /// What is wrong with a record, or with a whole input.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Problem {
     place: Place,
     reason: String,
@@ -170,9 +182,19 @@ enum Source {
     },
 }
 
+impl Source {
+    /// What messages call it.
+    fn name(&self) -> Arc<Path> {
+        match self {
+            Self::Lines(origin) | Self::Whole(origin, _) => origin.name(),
+            Self::Folder { root, .. } => Arc::from(root.as_path()),
+        }
+    }
+}
+
 /// All documents of all inputs, one after the other.
 pub(crate) struct Documents {
-    fields: Fields,
+    parser: Parser,
     skip_bad: u64,
     record_bytes_max: usize,
     /// In reverse: the next one is the last.
@@ -182,8 +204,8 @@ pub(crate) struct Documents {
     counts: Counts,
     consumed: Arc<AtomicU64>,
     total_bytes: Option<u64>,
-    /// What the first error said.
-    failed: Option<String>,
+    /// Whether nothing more will be read, as reading failed.
+    stopped: bool,
 }
 
 impl Documents {
@@ -208,13 +230,14 @@ impl Documents {
         stdin: &mut dyn FnMut() -> Box<dyn Read + Send>,
     ) -> anyhow::Result<Self> {
         if options.id_field == options.text_field {
-            bail!("the id and the text are both to be read from the field {:?}", options.id_field);
+            let what = if options.features { "features" } else { "text" };
+            bail!("the id and the {what} are both to be read from the field {:?}", options.id_field);
         }
         if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
             bail!("`-`, standard input, is named twice; it can be read only once");
         }
         let mut documents = Self {
-            fields: Fields { id: options.id_field.clone(), text: options.text_field.clone() },
+            parser: Parser::new(options),
             skip_bad: options.skip_bad,
             record_bytes_max: options.record_bytes_max,
             sources: Vec::new(),
@@ -222,7 +245,7 @@ impl Documents {
             counts: Counts::default(),
             consumed: Arc::default(),
             total_bytes: Some(0),
-            failed: None,
+            stopped: false,
         };
         for path in paths {
             if is_stdin(path) {
@@ -230,6 +253,15 @@ impl Documents {
             } else {
                 documents.add(path, options.format)?;
             }
+        }
+        if options.features
+            && let Some(source) = documents.sources.iter().find(|source| !matches!(source, Source::Lines(_)))
+        {
+            bail!(
+                "{}: plain text, where --features-field {} asks for JSONL (--format jsonl takes any file so)",
+                source.name().display(),
+                options.text_field
+            );
         }
         documents.sources.reverse();
         Ok(documents)
@@ -309,28 +341,38 @@ impl Documents {
         self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
 
-    /// The next document, `None` after the last. Not an `Iterator`, whose users take `None` for the end:
-    /// after an error this gives the error again at every call, and can never be mistaken for the end of the
-    /// input.
+    /// Replaces `batch` by the next records, none after the last. What ended the reading, if anything did, stands
+    /// behind them, [`Batch::take_failure`], and nothing is read after it.
+    pub(crate) fn next_batch(&mut self, batch: &mut Batch) {
+        batch.clear();
+        while !self.stopped && !batch.is_full() {
+            match self.advance(batch) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(failure) => {
+                    self.stopped = true;
+                    batch.fail(failure);
+                }
+            }
+        }
+    }
+
+    /// What finds out what records say; a copy for each thread.
+    pub(crate) fn parser(&self) -> &Parser {
+        &self.parser
+    }
+
+    /// Counts what was seen in a part of a batch. To be called in the order of the input.
     ///
     /// # Errors
     ///
-    /// A bad record beyond [`InputOptions::skip_bad`], with its place; an input that cannot be read on, with
-    /// its path and how far it was read.
-    pub(crate) fn next_document(&mut self) -> anyhow::Result<Option<Document>> {
-        if let Some(failed) = &self.failed {
-            return Err(anyhow!("{failed} (reading ended there)"));
-        }
-        let next = self.advance();
-        match &next {
-            Ok(Some(document)) => {
-                self.counts.documents += 1;
-                self.counts.text_bytes += document.text.len() as u64;
-            }
-            Ok(None) => {}
-            Err(error) => self.failed = Some(format!("{error:#}")),
-        }
-        next
+    /// A bad record beyond [`InputOptions::skip_bad`], with its place.
+    pub(crate) fn account(&mut self, seen: Seen) -> anyhow::Result<()> {
+        let Seen { documents, text_bytes, replaced, bad } = seen;
+        self.counts.documents += documents;
+        self.counts.text_bytes += text_bytes;
+        self.counts.replaced_utf8 += replaced;
+        bad.iter().try_for_each(|bad| self.skip(bad))
     }
 
     /// What has been read and passed over so far.
@@ -349,95 +391,84 @@ impl Documents {
         self.total_bytes
     }
 
-    /// The next document, skipping what may be skipped.
-    fn advance(&mut self) -> anyhow::Result<Option<Document>> {
-        loop {
-            let record = if let Some(lines) = &mut self.lines {
-                let record = lines.next(&self.fields)?;
-                if record.is_none() {
-                    self.lines = None;
-                }
-                record
-            } else if let Some(source) = self.sources.pop() {
-                self.begin(source)?
-            } else {
-                return Ok(None);
-            };
-            match record {
-                None => {}
-                Some(Ok(document)) => return Ok(Some(document)),
-                Some(Err(bad)) => self.skip(&bad)?,
+    /// Reads one record more, or takes one step towards it; false at the end of the input.
+    fn advance(&mut self, batch: &mut Batch) -> anyhow::Result<bool> {
+        if let Some(lines) = &mut self.lines {
+            let name = Arc::clone(lines.name());
+            match lines.next()? {
+                None => self.lines = None,
+                Some((number, Ok(line))) => batch.push_line(line, number, name),
+                Some((_, Err(bad))) => batch.push_bad(bad),
             }
+        } else if let Some(source) = self.sources.pop() {
+            self.begin(source, batch)?;
+        } else {
+            return Ok(false);
         }
+        Ok(true)
     }
 
     /// Takes one record from `source`, or sets it up to be read on.
-    fn begin(&mut self, source: Source) -> anyhow::Result<Option<Result<Document, Problem>>> {
+    fn begin(&mut self, source: Source, batch: &mut Batch) -> anyhow::Result<()> {
         match source {
             Source::Lines(origin) => {
                 let reader = Reader::open(origin, &self.consumed)?;
                 self.lines = Some(JsonLines::new(reader, self.record_bytes_max));
-                Ok(None)
             }
-            Source::Whole(origin, key) => self.whole(origin, key).map(Some),
+            Source::Whole(origin, key) => match self.whole(origin, key)? {
+                Ok(whole) => batch.push_whole(whole),
+                Err(bad) => batch.push_bad(bad),
+            },
             Source::Folder { root, mut files } => {
-                let Some(file) = files.next() else { return Ok(None) };
+                let Some(file) = files.next() else { return Ok(()) };
                 let path = root.join(&file);
                 self.sources.push(Source::Folder { root, files });
-                self.file_of_folder(&path, &file)
+                match self.file_of_folder(&path, &file) {
+                    None => {}
+                    Some(Ok(whole)) => batch.push_whole(whole),
+                    Some(Err(bad)) => batch.push_bad(bad),
+                }
             }
         }
+        Ok(())
     }
 
     /// An input that is one document. It was named, so what is wrong with it is worth an error.
-    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Result<Document, Problem>> {
+    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Result<Whole, Problem>> {
         let place = Place::file(origin.name());
-        let contents = folder::read_contents(Reader::open(origin, &self.consumed)?, self.record_bytes_max)?;
+        let reader = Reader::open(origin, &self.consumed)?;
+        let contents = folder::read_contents(reader, self.record_bytes_max, self.parser.invalid_utf8())?;
         let reason = match contents {
-            Contents::Text(text) => return self.document(key, text, place),
+            Contents::Text(text) => return Ok(whole(key, text, false, place)),
+            Contents::Replaced(text) => return Ok(whole(key, text, true, place)),
             Contents::Binary { offset } => format!("not text: a zero byte at offset {offset}"),
-            Contents::NotUtf8 { offset } => format!("not UTF-8: a bad byte at offset {offset}"),
+            Contents::NotUtf8 { offset } => {
+                format!("not UTF-8: a bad byte at offset {offset} (--invalid-utf8 replace takes it)")
+            }
             Contents::TooLong => self.too_long(),
         };
         Ok(Err(Problem { place, reason }))
     }
 
     /// A file of a folder, `None` if it is no text.
-    fn file_of_folder(
-        &mut self,
-        path: &Path,
-        below: &Path,
-    ) -> anyhow::Result<Option<Result<Document, Problem>>> {
+    fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<Whole, Problem>> {
         let place = Place::file(Arc::from(path));
-        let reason = match folder::read_file(path, self.record_bytes_max, &self.consumed) {
-            Ok(Contents::Text(text)) => {
-                return self.document(folder::key_below(below), text, place).map(Some);
-            }
+        let invalid = self.parser.invalid_utf8();
+        let reason = match folder::read_file(path, self.record_bytes_max, invalid, &self.consumed) {
+            Ok(Contents::Text(text)) => return Some(whole(folder::key_below(below), text, false, place)),
+            Ok(Contents::Replaced(text)) => return Some(whole(folder::key_below(below), text, true, place)),
             Ok(Contents::Binary { .. }) => {
                 self.counts.skipped_binary += 1;
-                return Ok(None);
+                return None;
             }
             Ok(Contents::NotUtf8 { .. }) => {
                 self.counts.skipped_not_utf8 += 1;
-                return Ok(None);
+                return None;
             }
             Ok(Contents::TooLong) => self.too_long(),
-            Err(problem) => return Ok(Some(Err(problem))),
+            Err(problem) => return Some(Err(problem)),
         };
-        Ok(Some(Err(Problem { place, reason })))
-    }
-
-    /// A text with its key, if the key will do.
-    fn document(
-        &self,
-        key: Vec<u8>,
-        text: String,
-        place: Place,
-    ) -> anyhow::Result<Result<Document, Problem>> {
-        if let Err(reason) = check_key(&key) {
-            return Ok(Err(Problem { place, reason }));
-        }
-        folder::document(key, text, place, &self.fields).map(Ok)
+        Some(Err(Problem { place, reason }))
     }
 
     fn too_long(&self) -> String {
@@ -462,6 +493,14 @@ impl Documents {
     }
 }
 
+/// A text with its key, if the key will do.
+fn whole(key: Vec<u8>, text: String, replaced: bool, place: Place) -> Result<Whole, Problem> {
+    match check_key(&key) {
+        Ok(()) => Ok(Whole { key, text, replaced, place }),
+        Err(reason) => Err(Problem { place, reason }),
+    }
+}
+
 /// Whether `path` is the usual sign for standard input.
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -481,6 +520,87 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    /// One document, as it came in.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    struct Document {
+        key: Vec<u8>,
+        text: String,
+        line: Vec<u8>,
+        place: Place,
+    }
+
+    /// Documents one by one, each looked into and accounted for before the next.
+    struct OneByOne {
+        documents: Documents,
+        batch: Batch,
+        at: usize,
+        failed: Option<String>,
+    }
+
+    impl OneByOne {
+        fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+            Documents::open(paths, options).map(Self::of)
+        }
+
+        fn with(
+            paths: &[PathBuf],
+            options: &InputOptions,
+            stdin: &mut dyn FnMut() -> Box<dyn Read + Send>,
+        ) -> anyhow::Result<Self> {
+            Documents::open_with(paths, options, stdin).map(Self::of)
+        }
+
+        fn of(documents: Documents) -> Self {
+            Self { documents, batch: Batch::default(), at: 0, failed: None }
+        }
+
+        fn next_document(&mut self) -> anyhow::Result<Option<Document>> {
+            if let Some(failed) = &self.failed {
+                return Err(anyhow!("{failed} (reading ended there)"));
+            }
+            let next = self.advance();
+            self.failed = next.as_ref().err().map(|error| format!("{error:#}"));
+            next
+        }
+
+        fn advance(&mut self) -> anyhow::Result<Option<Document>> {
+            loop {
+                let singly = self.batch.chunks(1);
+                let Some(chunk) = singly.get(self.at) else {
+                    drop(singly);
+                    if let Some(failure) = self.batch.take_failure() {
+                        return Err(failure);
+                    }
+                    self.documents.next_batch(&mut self.batch);
+                    self.at = 0;
+                    if self.batch.is_over() {
+                        return Ok(None);
+                    }
+                    continue;
+                };
+                self.at += 1;
+                let mut found = None;
+                let parser = self.documents.parser();
+                let seen = chunk.read(parser, &mut Buffers::default(), |record| {
+                    let Content::Text(text) = record.content else { panic!("no text") };
+                    let line = record.line(parser)?.into_owned();
+                    let place = record.place();
+                    found = Some(Document { key: record.key.to_vec(), text: text.to_owned(), line, place });
+                    Ok(())
+                })?;
+                drop(singly);
+                self.documents.account(seen)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
+            }
+        }
+
+        fn counts(&self) -> &Counts {
+            self.documents.counts()
+        }
+    }
 
     /// A folder for one test's files.
     struct Files {
@@ -532,7 +652,7 @@ mod tests {
         InputOptions { format, skip_bad, ..InputOptions::default() }
     }
 
-    fn drain(documents: &mut Documents) -> anyhow::Result<Vec<Document>> {
+    fn drain(documents: &mut OneByOne) -> anyhow::Result<Vec<Document>> {
         let mut all = Vec::new();
         while let Some(document) = documents.next_document()? {
             all.push(document);
@@ -541,9 +661,10 @@ mod tests {
     }
 
     fn read(paths: &[PathBuf], options: &InputOptions) -> (Vec<Document>, Counts) {
-        let mut documents = Documents::open(paths, options).unwrap();
+        let mut documents = OneByOne::open(paths, options).unwrap();
         let all = drain(&mut documents).unwrap();
-        assert_eq!(documents.total_bytes(), Some(documents.bytes_read()), "progress ends at its total");
+        let (total, read) = (documents.documents.total_bytes(), documents.documents.bytes_read());
+        assert_eq!(total, Some(read), "progress ends at its total");
         (all, documents.counts().clone())
     }
 
@@ -596,7 +717,11 @@ mod tests {
     fn a_file_that_is_not_compressed_as_its_name_says_is_refused_at_opening() {
         let files = Files::new();
         for (name, bytes, found) in [
-            ("a.jsonl.gz", records(0, 1), "named as gzip, but its first bytes are \"{\\\"id\"; rename it"),
+            (
+                "a.jsonl.gz",
+                records(0, 1),
+                "named as gzip, but its first bytes are \"{\\\"id\\\":0,\\\"te\"; rename it",
+            ),
             ("a.jsonl.zst", gzip(b"x"), "named as zstd, but it is gzip; rename it"),
             ("empty.txt.gz", Vec::new(), "named as gzip, but its first bytes are \"\"; rename it"),
         ] {
@@ -616,7 +741,7 @@ mod tests {
             let path = files.write(name, cut);
             // Not a bad record: nothing says how many are lost.
             let mut documents =
-                Documents::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 100)).unwrap();
+                OneByOne::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 100)).unwrap();
             let message = drain(&mut documents).unwrap_err().to_string();
             assert!(message.starts_with(&format!("{}: truncated: ", path.display())), "{message}");
             assert!(message.ends_with(&format!("{} bytes were read", cut.len())), "{message}");
@@ -631,7 +756,7 @@ mod tests {
         let last = bytes.len() - 6;
         bytes[last] ^= 1;
         let path = files.write("a.jsonl.gz", bytes);
-        let mut documents = Documents::open(std::slice::from_ref(&path), &InputOptions::default()).unwrap();
+        let mut documents = OneByOne::open(std::slice::from_ref(&path), &InputOptions::default()).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{}: cannot undo gzip after ", path.display())), "{message}");
     }
@@ -676,11 +801,11 @@ mod tests {
         let files = Files::new();
         let binary = files.write("a.parquet", b"PAR1\0\0");
         let latin = files.write("b.txt", b"f\xfcr");
-        for (path, said) in
-            [(&binary, "not text: a zero byte at offset 4"), (&latin, "not UTF-8: a bad byte at offset 1")]
-        {
-            let mut documents =
-                Documents::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
+        for (path, said) in [
+            (&binary, "not text: a zero byte at offset 4"),
+            (&latin, "not UTF-8: a bad byte at offset 1 (--invalid-utf8 replace takes it)"),
+        ] {
+            let mut documents = OneByOne::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
             let message = drain(&mut documents).unwrap_err().to_string();
             assert_eq!(message, format!("{}: {said}{SKIP}", path.display()));
         }
@@ -721,7 +846,7 @@ mod tests {
     fn a_file_that_appears_after_opening_is_not_read() {
         let files = Files::new();
         files.write("in/a", "1");
-        let mut documents = Documents::open(&[files.path("in")], &InputOptions::default()).unwrap();
+        let mut documents = OneByOne::open(&[files.path("in")], &InputOptions::default()).unwrap();
         files.write("in/out/pairs.tsv", "2");
         assert_eq!(keys(&drain(&mut documents).unwrap()), ["a"]);
     }
@@ -732,8 +857,8 @@ mod tests {
         files.write("in/a", "1");
         let gone = files.write("in/b", "2");
         files.write("in/c", "3");
-        let mut strict = Documents::open(&[files.path("in")], &InputOptions::default()).unwrap();
-        let mut lenient = Documents::open(&[files.path("in")], &options(InputFormat::Auto, 1)).unwrap();
+        let mut strict = OneByOne::open(&[files.path("in")], &InputOptions::default()).unwrap();
+        let mut lenient = OneByOne::open(&[files.path("in")], &options(InputFormat::Auto, 1)).unwrap();
         fs::remove_file(&gone).unwrap();
         let message = drain(&mut strict).unwrap_err().to_string();
         let start = format!("{}: cannot open: ", gone.display());
@@ -809,8 +934,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_device_or_pipe_is_read_as_a_stream_of_lines() {
-        let mut documents = Documents::open(&[PathBuf::from("/dev/null")], &InputOptions::default()).unwrap();
-        assert_eq!(documents.total_bytes(), None);
+        let mut documents = OneByOne::open(&[PathBuf::from("/dev/null")], &InputOptions::default()).unwrap();
+        assert_eq!(documents.documents.total_bytes(), None);
         assert!(documents.next_document().unwrap().is_none());
     }
 
@@ -832,12 +957,12 @@ mod tests {
         for bytes in [records(0, 2), gzip(&records(0, 2)), zstd(&records(0, 2))] {
             let mut stdin = || Box::new(std::io::Cursor::new(bytes.clone())) as Box<dyn Read + Send>;
             let paths = [PathBuf::from("-")];
-            let mut documents = Documents::open_with(&paths, &InputOptions::default(), &mut stdin).unwrap();
-            assert_eq!(documents.total_bytes(), None);
+            let mut documents = OneByOne::with(&paths, &InputOptions::default(), &mut stdin).unwrap();
+            assert_eq!(documents.documents.total_bytes(), None);
             let all = drain(&mut documents).unwrap();
             assert_eq!(keys(&all), ["0", "1"]);
             assert_eq!(all[1].place.to_string(), "<stdin>:2");
-            assert_eq!(documents.bytes_read(), bytes.len() as u64);
+            assert_eq!(documents.documents.bytes_read(), bytes.len() as u64);
         }
     }
 
@@ -845,7 +970,7 @@ mod tests {
     fn standard_input_as_text_is_one_document() {
         let mut stdin = || Box::new(&b"some text"[..]) as Box<dyn Read + Send>;
         let paths = [PathBuf::from("-")];
-        let mut documents = Documents::open_with(&paths, &options(InputFormat::Text, 0), &mut stdin).unwrap();
+        let mut documents = OneByOne::with(&paths, &options(InputFormat::Text, 0), &mut stdin).unwrap();
         let all = drain(&mut documents).unwrap();
         assert_eq!((keys(&all), all[0].text.as_str()), (vec!["-"], "some text"));
     }
@@ -886,7 +1011,7 @@ mod tests {
         assert!(counts.first_bad[1].starts_with(&format!("{}:4: no field \"id\"", path.display())));
 
         let mut documents =
-            Documents::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 2)).unwrap();
+            OneByOne::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 2)).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{}:6: invalid JSON", path.display())), "{message}");
         assert!(
@@ -909,7 +1034,7 @@ mod tests {
         let limited = InputOptions { record_bytes_max: 4, ..InputOptions::default() };
         for path in [files.write("a.txt", "12345"), files.write("in/b.txt", "12345").parent().unwrap().into()]
         {
-            let mut documents = Documents::open(&[path], &limited).unwrap();
+            let mut documents = OneByOne::open(&[path], &limited).unwrap();
             let message = drain(&mut documents).unwrap_err().to_string();
             assert!(message.ends_with(&format!(".txt: a text of more than 4 bytes{SKIP}")), "{message}");
         }
@@ -919,7 +1044,7 @@ mod tests {
     fn after_an_error_every_call_fails_and_nothing_is_resumed() {
         let files = Files::new();
         let path = files.write("a.jsonl", [&b"x\n"[..], &records(1, 2)].concat());
-        let mut documents = Documents::open(&[path], &InputOptions::default()).unwrap();
+        let mut documents = OneByOne::open(&[path], &InputOptions::default()).unwrap();
         let first = documents.next_document().unwrap_err().to_string();
         for _ in 0..3 {
             let again = documents.next_document().unwrap_err().to_string();
@@ -932,7 +1057,7 @@ mod tests {
     fn after_the_end_every_call_says_so_again() {
         let files = Files::new();
         let mut documents =
-            Documents::open(&[files.write("a.jsonl", records(0, 1))], &InputOptions::default()).unwrap();
+            OneByOne::open(&[files.write("a.jsonl", records(0, 1))], &InputOptions::default()).unwrap();
         assert!(documents.next_document().unwrap().is_some());
         assert!(documents.next_document().unwrap().is_none());
         assert!(documents.next_document().unwrap().is_none());
@@ -942,6 +1067,6 @@ mod tests {
     fn documents_can_be_read_on_another_thread() {
         fn assert_send<T: Send>() {}
         assert_send::<Documents>();
-        assert_send::<Document>();
+        assert_send::<Batch>();
     }
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use twindex::format::header::{self, Role};
+
 use super::{Place, Problem};
 
 /// How much is asked of a file at once when it is decompressed.
@@ -80,6 +82,21 @@ impl Origin {
     }
 }
 
+/// The magic of files of ours, the version, and what a file is for.
+const OURS_BYTES: usize = 11;
+
+/// What a file of ours is, by its first bytes, and who reads it. It is none of documents.
+fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
+    let role = start[OURS_BYTES - 1];
+    start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
+        "a file of sketches; `twindex build` reads it, from a regular file"
+    } else if role == Role::Idf as u8 {
+        "an idf table, not documents; name it with --idf"
+    } else {
+        "a file of an index, not documents"
+    })
+}
+
 /// Refuses, before any work is done, a file that cannot be read or is not compressed as its name says.
 ///
 /// One byte is decompressed: a zstd window beyond what is allowed shows only then.
@@ -116,13 +133,16 @@ impl Reader {
             Origin::Stream { .. } => None,
         };
         let mut reader = Self::open_verbatim(origin, consumed)?;
-        let mut start = [0; 4];
+        let mut start = [0; OURS_BYTES];
         let mut filled = 0;
         while filled < start.len() {
             match reader.read_once(&mut start[filled..])? {
                 0 => break,
                 count => filled += count,
             }
+        }
+        if let Some(ours) = one_of_ours(&start) {
+            return Err(reader.problem(ours.to_owned()));
         }
         let found = Compression::found(&start[..filled]);
         if let Some(promised) = promised

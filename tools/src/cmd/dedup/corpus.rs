@@ -11,8 +11,8 @@ use twindex::join::ShingleSets;
 use twindex::sys::Spill;
 
 use super::clusters::Score;
-use crate::input::{InputOptions, Place, text_of_line};
-use crate::sketching::Sketched;
+use crate::input::{Parser, Place};
+use crate::sketching::{Sketched, Whole};
 
 /// A group of documents with the same text.
 pub(super) struct Group {
@@ -39,7 +39,8 @@ pub(super) struct Corpus {
     pub(super) groups: Vec<Group>,
     /// A set for each group, with its number.
     pub(super) sets: ShingleSets,
-    pub(super) options: InputOptions,
+    /// What finds out again what a line says.
+    pub(super) parser: Parser,
     /// False where no set is ever compared, so that none need be held.
     holds_sets: bool,
 }
@@ -55,7 +56,7 @@ impl Corpus {
     pub(super) fn new(
         folder: &Path,
         memory: usize,
-        options: InputOptions,
+        parser: Parser,
         holds_sets: bool,
     ) -> anyhow::Result<Self> {
         let lines = Spill::create(folder)
@@ -70,17 +71,17 @@ impl Corpus {
             by_content: HashMap::new(),
             groups: Vec::new(),
             sets: ShingleSets::new(folder, memory),
-            options,
+            parser,
             holds_sets,
         })
     }
 
     pub(super) fn add(&mut self, one: Sketched) -> anyhow::Result<()> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
-        let key: Arc<[u8]> = one.document.key.into();
+        let key: Arc<[u8]> = one.key.into();
         match self.by_key.entry(Arc::clone(&key)) {
             Entry::Occupied(occupied) => {
-                let (first, again) = (&self.places[*occupied.get() as usize], &one.document.place);
+                let (first, again) = (&self.places[*occupied.get() as usize], &one.place);
                 let advice = if first == again {
                     "the input is named twice, name it once"
                 } else if first.is_below_a_folder(&key) && again.is_below_a_folder(&key) {
@@ -97,22 +98,21 @@ impl Corpus {
                 vacant.insert(document);
             }
         }
-        let group = self.group_for(one.content, &one.document.text, &one.shingles)?;
+        let group = self.group_for(&one.whole, &one.shingles)?;
         self.groups[group as usize].members.push(document);
-        let length = u32::try_from(one.document.line.len())
-            .map_err(|_| anyhow!("{}: too long", one.document.place))?;
-        let offset = self.lines.append(&one.document.line).context("cannot write a scratch file")?;
+        let length = u32::try_from(one.whole.line.len()).map_err(|_| anyhow!("{}: too long", one.place))?;
+        let offset = self.lines.append(&one.whole.line).context("cannot write a scratch file")?;
         self.line_at.push((offset, length));
         self.keys.push(key);
-        self.places.push(one.document.place);
+        self.places.push(one.place);
         self.group_of.push(group);
         Ok(())
     }
 
     /// The group of a text, a new one if the text is new.
-    pub(super) fn group_for(&mut self, content: u128, text: &str, shingles: &[u64]) -> anyhow::Result<u32> {
+    pub(super) fn group_for(&mut self, whole: &Whole, shingles: &[u64]) -> anyhow::Result<u32> {
         let new = self.groups.len() as u32;
-        match self.by_content.entry(content) {
+        match self.by_content.entry(whole.hash) {
             Entry::Vacant(vacant) => {
                 vacant.insert(new);
             }
@@ -121,7 +121,7 @@ impl Corpus {
                 let mut group = *occupied.get();
                 loop {
                     let first = self.groups[group as usize].members[0];
-                    if text_of_line(&self.line(first)?, &self.options)? == text {
+                    if self.parser.identity_of_line(&self.line(first)?)? == whole.identity {
                         return Ok(group);
                     }
                     match self.groups[group as usize].same_hash {
@@ -136,7 +136,7 @@ impl Corpus {
         debug_assert_eq!(set, new);
         self.groups.push(Group {
             members: Vec::new(),
-            text_bytes: text.len() as u64,
+            text_bytes: whole.text_bytes,
             shingles: shingles.len() as u64,
             same_hash: None,
         });

@@ -17,22 +17,31 @@ mod out;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::bands::Banding;
+use twindex::bands::{Banding, RECALL};
+use twindex::choices::Preset;
 use twindex::join::{Candidates, candidates};
+use twindex::params::SimhashWeights;
+use twindex::sketch::IdfTable;
+use twindex::sys::RealVfs;
 use twindex::{Index, Params, Sketcher};
 
 use self::clusters::{Clusters, Keep, near_groups, verified};
 use self::corpus::Corpus;
 use self::out::Out;
+use super::idf;
+use crate::contents;
 use crate::input::{Counts, Documents};
 use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
+use crate::param_args::parse_preset;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketching::for_each_sketched;
+use crate::sketching::{Wanted, for_each_sketched};
+use crate::text_args::TextArgs;
 
 /// Options of `dedup`.
 #[derive(Args)]
@@ -64,9 +73,15 @@ pub(crate) struct Dedup {
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
-    /// Words in a shingle, 1 to 16
-    #[arg(long, value_name = "W", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=16))]
-    words: u8,
+    /// Bands by the name of a scheme, as in `twindex build`, instead of those that find 99.5 % of the pairs at the
+    /// threshold
+    #[arg(long, value_name = "NAME", value_parser = parse_preset)]
+    preset: Option<Preset>,
+    #[command(flatten)]
+    text: TextArgs,
+    /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
+    #[arg(long, value_name = "FILE")]
+    idf: Option<PathBuf>,
     /// Which document of a cluster to keep: the first of the input, the one with the longest text (of equal ones
     /// the first), or the one with the smallest key
     #[arg(long, value_enum, default_value = "first")]
@@ -94,6 +109,8 @@ struct Report {
     #[serde(flatten)]
     input: Counts,
     identical: u64,
+    /// Documents without words, or features.
+    empty: u64,
     candidates: u64,
     pairs: u64,
     clusters: u64,
@@ -119,7 +136,7 @@ fn parse_threshold(text: &str) -> Result<f64, String> {
         _ => Err(format!(
             "expected a resemblance of {THRESHOLD_MIN} to 1; below, bands cannot find the {} % of near pairs \
              that they promise",
-            twindex::bands::RECALL * 100.0
+            RECALL * 100.0
         )),
     }
 }
@@ -136,17 +153,29 @@ impl Dedup {
         if self.within.is_some() && self.method != Method::Simhash {
             return Err(Usage::new("--within goes with --method simhash").into());
         }
+        if self.idf.is_some() && self.method != Method::Simhash {
+            return Err(Usage::new("--idf goes with --method simhash").into());
+        }
         if self.threshold.is_some() && self.method != Method::Minhash {
             return Err(Usage::new("--threshold goes with --method minhash").into());
         }
+        if self.preset.is_some() && self.method != Method::Minhash {
+            return Err(Usage::new("--preset goes with --method minhash").into());
+        }
+        self.text.check_features(self.input.reads_features())?;
         let out = Out::resolve(&self.out)?;
         out.check_inputs(&self.input.inputs)?;
         out.check(self.force)?;
+        let features = self.input.reads_features();
+        let table = self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
+        let table = table.map(Arc::new);
+        let params = self.params(table.as_deref())?;
         let documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        self.note_recall();
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
 
-        let report = self.work(documents, folder.path())?;
+        let report = self.work(params, documents, table.as_ref(), folder.path())?;
         out.put_in_place(folder, self.force)?;
         made.sync()?;
         if self.output.json {
@@ -161,19 +190,54 @@ impl Dedup {
         self.threshold.unwrap_or(0.8)
     }
 
-    /// The parameters of `OUT/index`.
-    fn params(&self) -> twindex::Result<Params> {
-        let builder = Params::builder().words(self.words);
-        match self.method {
-            Method::Minhash | Method::Exact => {
-                let banding = Banding::for_threshold(self.threshold());
-                builder.minhash(banding.bands, banding.rows).build()
-            }
-            Method::Simhash => builder.simhash(self.within.unwrap_or(3)).build(),
+    /// The bands that find candidates.
+    fn banding(&self) -> Banding {
+        self.preset.map_or_else(
+            || Banding::for_threshold(self.threshold()),
+            |preset| Banding { bands: preset.scheme.groups, rows: preset.scheme.group_size },
+        )
+    }
+
+    /// Says what is missed where the bands of a preset find less than those that dedup would choose.
+    fn note_recall(&self) {
+        let (banding, threshold) = (self.banding(), self.threshold());
+        let recall = banding.recall(threshold);
+        if let Some(preset) = self.preset.filter(|_| recall < RECALL && !self.output.quiet) {
+            report::note(&format!(
+                "--preset {}: its {} bands of {} minima find {:.1} % of the pairs at the threshold of {threshold}; \
+                 without it, {:.1} %",
+                preset.name,
+                banding.bands,
+                banding.rows,
+                recall * 100.0,
+                Banding::for_threshold(threshold).recall(threshold) * 100.0
+            ));
         }
     }
 
-    fn work(&self, mut documents: Documents, folder: &Path) -> anyhow::Result<Report> {
+    /// The parameters of `OUT/index`.
+    fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
+        let shingling = contents::shingling(&self.text, self.input.reads_features(), table)?;
+        let builder = Params::builder().shingling(shingling);
+        Ok(match self.method {
+            Method::Minhash | Method::Exact => {
+                let banding = self.banding();
+                builder.minhash(banding.bands, banding.rows).build()?
+            }
+            Method::Simhash => {
+                let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
+                builder.simhash_weighted(self.within.unwrap_or(3), weights).build()?
+            }
+        })
+    }
+
+    fn work(
+        &self,
+        params: Params,
+        mut documents: Documents,
+        table: Option<&Arc<IdfTable>>,
+        folder: &Path,
+    ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
         let max_bucket = self.max_bucket as usize;
         let mut stages = BTreeMap::new();
@@ -182,11 +246,16 @@ impl Dedup {
         };
 
         let watch = Stopwatch::start();
-        let params = self.params()?;
-        let sketcher = Sketcher::new(&params);
+        let sketcher = match table {
+            None => Sketcher::new(&params)?,
+            Some(table) => Sketcher::with_idf(&params, Arc::clone(table))?,
+        };
         let index = match self.method {
             Method::Exact => None,
-            Method::Minhash | Method::Simhash => Some(Index::create(folder.join("index"), params)?),
+            Method::Minhash | Method::Simhash => {
+                let path = folder.join("index");
+                Some(Index::create_from(Arc::new(RealVfs), &path, params, table.map(|table| &**table))?)
+            }
         };
         let mut writer = index.as_ref().map(Index::writer).transpose()?;
         if let Some(writer) = &mut writer {
@@ -195,14 +264,17 @@ impl Dedup {
         let mut corpus = Corpus::new(
             folder,
             self.resources.memory / 4,
-            self.input.options(),
+            documents.parser().clone(),
             self.method == Method::Minhash,
         )?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
-        for_each_sketched(&mut documents, &sketcher, self.method != Method::Simhash, &progress, |one| {
+        let mut empty = 0;
+        let wanted = Wanted { shingles: self.method != Method::Simhash, whole: true };
+        for_each_sketched(&mut documents, &sketcher, wanted, &progress, |one| {
+            empty += u64::from(one.sketch.is_empty());
             if let Some(writer) = &mut writer {
-                let put = writer.put(one.document.key.as_slice(), &one.sketch);
-                put.with_context(|| format!("{}: cannot index the document", one.document.place))?;
+                let put = writer.put(one.key.as_slice(), &one.sketch);
+                put.with_context(|| format!("{}: cannot index the document", one.place))?;
             }
             corpus.add(one)
         })?;
@@ -247,6 +319,7 @@ impl Dedup {
 
         let input = documents.counts().clone();
         Ok(Report {
+            empty,
             identical: input.documents - corpus.groups.len() as u64,
             candidates: found.pairs.len() as u64,
             pairs: pair_count,
@@ -319,6 +392,9 @@ impl Dedup {
                 counted(report.starred_groups, "group"),
                 self.max_bucket
             ));
+        }
+        if self.method != Method::Exact {
+            remarks.extend(report::empty_remark(report.empty));
         }
         remarks.extend(input.remarks());
         lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));

@@ -13,11 +13,19 @@
 //! ```
 
 use std::fmt;
-use std::fmt::Write as _;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::choices::Preset;
 use crate::error::{Error, Result};
+
+mod lines;
+mod shingling;
+
+use shingling::named;
+pub use shingling::{
+    NormalForm, ShingleHash, Shingling, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
+};
 
 /// The radius up to which the block designs answer (design decision 8).
 pub const WITHIN_MAX: u8 = 10;
@@ -29,6 +37,10 @@ pub const MINIMA_MAX: u32 = 4096;
 pub const BANDS_MAX: u16 = 1024;
 /// The widths a stored minimum may have, in bits; 0 keeps no signature.
 pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
+/// The most hashes a bottom-t sketch may have.
+pub const BOTTOM_MAX: u16 = 4096;
+/// The most hashes a 0-mod-m sketch may have; of a document with more, the least are kept.
+pub const MODULAR_MAX: usize = 65_535;
 
 /// What a document is called: fixed for the whole index at creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,24 +51,6 @@ pub enum KeyKind {
     Bytes,
 }
 
-/// How text becomes a set of shingles (Broder 1997: w-shingling).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Shingling {
-    /// Tokens in a shingle: 1 to [`SHINGLE_WIDTH_MAX`].
-    pub width: u8,
-    /// Chooses the hash functions of tokens, shingles and minima.
-    pub seed: u64,
-}
-
-impl Shingling {
-    /// Shingles of `width` words, hashed by the family that `seed` chooses.
-    #[must_use]
-    pub fn words(width: u8, seed: u64) -> Self {
-        Self { width, seed }
-    }
-}
-
 /// How often a shingle of a document counts in its simhash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -65,6 +59,12 @@ pub enum SimhashWeights {
     Occurrences,
     /// Each distinct shingle votes once.
     Distinct,
+    /// Every occurrence votes with the shingle's inverse document frequency, from the table with this digest
+    /// ([`IdfTable`](crate::sketch::IdfTable)).
+    Idf {
+        /// The table's digest.
+        table: u128,
+    },
 }
 
 /// The 64-bit simhash fingerprint and its permutation tables.
@@ -77,10 +77,26 @@ pub struct SimhashParams {
     pub weights: SimhashWeights,
 }
 
+named! {
+    /// The family of orders under which minima are taken; [`sketch::minhash`](crate::sketch::minhash) defines them.
+    Family {
+        /// One order for each bin of a single permutation; empty bins are filled by minima of their own.
+        OnePermutationFilled = "one-permutation-filled",
+        /// `a x + b` modulo a prime.
+        Linear = "linear",
+        /// The upper half of `a x + b` modulo 2^64.
+        MultiplyShift = "multiply-shift",
+        /// A random matrix over GF(2), and a random vector.
+        Matrix = "matrix",
+    }
+}
+
 /// The `MinHash` signature, its bands (features) and the column kept to estimate resemblance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct MinhashParams {
+    /// The orders whose minima are kept.
+    pub family: Family,
     /// Groups of minima, each one LSH band and one feature: 1 to [`BANDS_MAX`].
     pub bands: u16,
     /// Minima in a band.
@@ -116,6 +132,10 @@ pub struct Params {
     pub simhash: Option<SimhashParams>,
     /// Kept if `Some`: band tables and signatures.
     pub minhash: Option<MinhashParams>,
+    /// How many of the least hashes of a document are kept (a bottom-t sketch); 0 keeps none.
+    pub bottom: u16,
+    /// Hashes that are 0 modulo this are kept; 0 keeps none.
+    pub modulus: u32,
 }
 
 impl Params {
@@ -125,73 +145,16 @@ impl Params {
         ParamsBuilder {
             params: Params {
                 key: KeyKind::Bytes,
-                shingling: Shingling { width: 5, seed: 0 },
+                shingling: Shingling::words(5, 0),
                 simhash: None,
                 minhash: None,
+                bottom: 0,
+                modulus: 0,
             },
+            width: None,
+            family: None,
             signature_bits: None,
         }
-    }
-
-    /// The lines `name=value` that stand in files: ASCII, fixed order, one encoding for each value.
-    #[must_use]
-    pub fn encode(&self) -> String {
-        let mut text = String::new();
-        for (name, value) in self.fields() {
-            writeln!(text, "{name}={value}").expect("writing to a String does not fail");
-        }
-        text
-    }
-
-    /// Reads what [`encode`](Self::encode) wrote.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] naming the line, for an unknown name or value, a missing line or any text that `encode`
-    /// would not have written.
-    pub fn decode(text: &str) -> Result<Self> {
-        let mut lines = Lines { rest: text.lines() };
-        let key = match lines.value("key")? {
-            "u64" => KeyKind::U64,
-            "bytes" => KeyKind::Bytes,
-            other => return Err(unknown("key", other)),
-        };
-        match lines.value("tokens")? {
-            "words" => {}
-            other => return Err(unknown("tokens", other)),
-        }
-        let width = lines.number("width")?;
-        let seed = lines.number("seed")?;
-        let simhash = match lines.value("simhash")? {
-            "none" => None,
-            value => {
-                let weights = match value {
-                    "occurrences" => SimhashWeights::Occurrences,
-                    "distinct" => SimhashWeights::Distinct,
-                    other => return Err(unknown("simhash", other)),
-                };
-                let within = lines.number("within")?;
-                match lines.value("tables")? {
-                    "blocks-4" => {}
-                    other => return Err(unknown("tables", other)),
-                }
-                Some(SimhashParams { within, weights })
-            }
-        };
-        let minhash = match lines.value("minhash")? {
-            "none" => None,
-            "one-permutation-filled" => Some(MinhashParams {
-                bands: lines.number("bands")?,
-                rows: lines.number("rows")?,
-                signature_bits: lines.number("signature-bits")?,
-            }),
-            other => return Err(unknown("minhash", other)),
-        };
-        let params = Self { key, shingling: Shingling { width, seed }, simhash, minhash };
-        params.check()?;
-        if params.encode() != text {
-            return Err(Error::Invalid("parameters: not in canonical form".into()));
-        }
-        Ok(params)
     }
 
     /// Identifies the parameters: xxh3-128 of [`encode`](Self::encode).
@@ -219,52 +182,12 @@ impl Params {
         Ok(())
     }
 
-    /// The names and values of [`encode`](Self::encode), in its order.
-    #[must_use]
-    pub fn fields(&self) -> Vec<(&'static str, String)> {
-        let mut fields = vec![
-            ("key", self.key.to_string()),
-            ("tokens", "words".to_string()),
-            ("width", self.shingling.width.to_string()),
-            ("seed", self.shingling.seed.to_string()),
-        ];
-        match self.simhash {
-            None => fields.push(("simhash", "none".to_string())),
-            Some(simhash) => {
-                let weights = match simhash.weights {
-                    SimhashWeights::Occurrences => "occurrences",
-                    SimhashWeights::Distinct => "distinct",
-                };
-                fields.push(("simhash", weights.to_string()));
-                fields.push(("within", simhash.within.to_string()));
-                fields.push(("tables", "blocks-4".to_string()));
-            }
-        }
-        match self.minhash {
-            None => fields.push(("minhash", "none".to_string())),
-            Some(minhash) => {
-                fields.push(("minhash", "one-permutation-filled".to_string()));
-                fields.push(("bands", minhash.bands.to_string()));
-                fields.push(("rows", minhash.rows.to_string()));
-                fields.push(("signature-bits", minhash.signature_bits.to_string()));
-            }
-        }
-        fields
-    }
-
     /// Checks the ranges of all choices, for parameters that were changed after [`ParamsBuilder::build`].
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
     pub fn check(&self) -> Result<()> {
-        let in_range = |name: &str, value: u64, lo: u64, hi: u64| {
-            if (lo..=hi).contains(&value) {
-                Ok(())
-            } else {
-                Err(Error::Invalid(format!("parameters: {name} is {value}, allowed are {lo} to {hi}")))
-            }
-        };
-        in_range("width", self.shingling.width.into(), 1, SHINGLE_WIDTH_MAX.into())?;
+        self.shingling.check()?;
         if let Some(simhash) = self.simhash {
             in_range("within", simhash.within.into(), 0, WITHIN_MAX.into())?;
         }
@@ -279,6 +202,7 @@ impl Params {
                 )));
             }
         }
+        in_range("bottom", self.bottom.into(), 0, BOTTOM_MAX.into())?;
         if self.simhash.is_none() && self.minhash.is_none() {
             return Err(Error::Invalid("parameters: keep simhash, minhash or both".into()));
         }
@@ -286,30 +210,13 @@ impl Params {
     }
 }
 
-/// Reads `name=value` lines in order.
-struct Lines<'a> {
-    rest: std::str::Lines<'a>,
-}
-
-impl<'a> Lines<'a> {
-    fn value(&mut self, name: &'static str) -> Result<&'a str> {
-        let line = self.rest.next().unwrap_or("");
-        line.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).ok_or_else(|| {
-            Error::Invalid(format!(
-                "parameters: expected a line `{name}=...`, found `{}`",
-                line.escape_debug()
-            ))
-        })
+/// Refuses a value out of its range.
+fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
+    if (lo..=hi).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::Invalid(format!("parameters: {name} is {value}, allowed are {lo} to {hi}")))
     }
-
-    fn number<T: std::str::FromStr>(&mut self, name: &'static str) -> Result<T> {
-        let value = self.value(name)?;
-        value.parse().map_err(|_| unknown(name, value))
-    }
-}
-
-fn unknown(name: &str, value: &str) -> Error {
-    Error::Invalid(format!("parameters: {name} has the unknown value `{}`", value.escape_debug()))
 }
 
 impl fmt::Display for KeyKind {
@@ -326,6 +233,8 @@ impl fmt::Display for KeyKind {
 #[must_use]
 pub struct ParamsBuilder {
     params: Params,
+    width: Option<u8>,
+    family: Option<Family>,
     signature_bits: Option<u8>,
 }
 
@@ -336,9 +245,16 @@ impl ParamsBuilder {
         self
     }
 
-    /// Shingles of `width` words.
+    /// Shingles of `width` words, or of whatever else [`shingling`](Self::shingling) makes a token.
     pub fn words(mut self, width: u8) -> Self {
-        self.params.shingling.width = width;
+        self.width = Some(width);
+        self
+    }
+
+    /// All choices of how text is cut and hashed; [`words`](Self::words) and [`seed`](Self::seed) change one each.
+    pub fn shingling(mut self, shingling: Shingling) -> Self {
+        self.params.shingling = shingling;
+        self.width = None;
         self
     }
 
@@ -361,7 +277,36 @@ impl ParamsBuilder {
 
     /// Keep `bands` bands of `rows` minima each, and 8 bits of every minimum for estimates.
     pub fn minhash(mut self, bands: u16, rows: u16) -> Self {
-        self.params.minhash = Some(MinhashParams { bands, rows, signature_bits: 8 });
+        let family = Family::OnePermutationFilled;
+        self.params.minhash = Some(MinhashParams { family, bands, rows, signature_bits: 8 });
+        self
+    }
+
+    /// Keep the bands of a preset: [`minhash`](Self::minhash) with its groups and their size. What a document's
+    /// features are compared by, the preset's threshold and the bits of a feature, is no part of the parameters.
+    pub fn preset(self, preset: Preset) -> Self {
+        self.minhash(preset.scheme.groups, preset.scheme.group_size)
+    }
+
+    /// The orders under which minima are taken, instead of [`Family::OnePermutationFilled`]; goes with
+    /// [`minhash`](Self::minhash).
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = Some(family);
+        self
+    }
+
+    /// Keep the `t` least hashes of each document ([`sketch::samples`](crate::sketch::samples)), 0 (none, as at
+    /// first) to [`BOTTOM_MAX`]: 6 bytes each. They tell resemblance, and containment of documents of like length.
+    pub fn bottom(mut self, t: u16) -> Self {
+        self.params.bottom = t;
+        self
+    }
+
+    /// Keep all hashes of each document that `modulus` divides ([`sketch::samples`](crate::sketch::samples)); 0, as
+    /// at first, keeps none. They tell containment, of a short document in a long one too; 6 bytes for each `modulus`
+    /// shingles of a document, so their size is proportional to its length.
+    pub fn modulus(mut self, modulus: u32) -> Self {
+        self.params.modulus = modulus;
         self
     }
 
@@ -376,12 +321,19 @@ impl ParamsBuilder {
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
     pub fn build(mut self) -> Result<Params> {
-        match (&mut self.params.minhash, self.signature_bits) {
-            (Some(minhash), Some(bits)) => minhash.signature_bits = bits,
-            (None, Some(_)) => {
-                return Err(Error::Invalid("parameters: signature-bits without minhash".into()));
+        if let Some(width) = self.width {
+            self.params.shingling.widths = Widths::one(width)?;
+        }
+        let needs_minhash =
+            |name: &str| Error::Invalid(format!("parameters: {name} without minhash, to which it belongs"));
+        match &mut self.params.minhash {
+            Some(minhash) => {
+                minhash.signature_bits = self.signature_bits.unwrap_or(minhash.signature_bits);
+                minhash.family = self.family.unwrap_or(minhash.family);
             }
-            (_, None) => {}
+            None if self.signature_bits.is_some() => return Err(needs_minhash("signature-bits")),
+            None if self.family.is_some() => return Err(needs_minhash("family")),
+            None => {}
         }
         self.params.check()?;
         Ok(self.params)
@@ -398,8 +350,9 @@ mod tests {
 
     #[test]
     fn the_encoding_is_canonical_and_golden() {
-        let text = "key=bytes\ntokens=words\nwidth=5\nseed=0\nsimhash=occurrences\nwithin=3\ntables=blocks-4\n\
-                    minhash=one-permutation-filled\nbands=20\nrows=6\nsignature-bits=8\n";
+        let text = "key=bytes\ntokens=words/14.0.0\nnormal-form=none\nstop-words=\nstemming=none\nwidth=5\n\
+                    shingle-hash=fast\nseed=0\nsimhash=occurrences\nwithin=3\ntables=blocks-4\n\
+                    minhash=one-permutation-filled\nbands=20\nrows=6\nsignature-bits=8\nbottom=0\nmodulus=0\n";
         assert_eq!(both().encode(), text);
         assert_eq!(Params::decode(text).unwrap(), both());
     }
@@ -409,23 +362,61 @@ mod tests {
         let text = both().encode();
         for (from, to, named) in [
             ("width=5", "width=05", "canonical"),
-            ("width=5", "width=+5", "canonical"),
+            ("width=5", "width=+5", "width"),
             ("width=5", "width=17", "width"),
             ("seed=0", "seed=-1", "seed"),
             ("bands=20", "bands=2000", "bands"),
             ("within=3", "within=11", "within"),
             ("signature-bits=8", "signature-bits=7", "signature-bits"),
-            ("tokens=words", "tokens=letters", "tokens"),
+            ("tokens=words/14.0.0", "tokens=letters/14.0.0", "tokens"),
+            ("tokens=words/14.0.0", "tokens=words", "tokens"),
+            ("tokens=words/14.0.0", "tokens=words/14.0", "tokens"),
+            ("tokens=words/14.0.0", "tokens=words/014.0.0", "tokens"),
+            (
+                "tokens=words/14.0.0",
+                "tokens=words/99.0.0",
+                "tokens is words/99.0.0, and there is words/14.0.0",
+            ),
+            ("tokens=words/14.0.0", "tokens=characters/15.0.0", "characters/15.0.0"),
+            ("tokens=words/14.0.0", "tokens=word-characters/14.0.1", "word-characters/14.0.1"),
+            ("normal-form=none", "normal-form=nfd", "normal-form"),
+            ("stop-words=\n", "stop-words=the a\n", "canonical"),
+            ("stop-words=\n", "stop-words=a  the\n", "stop-words"),
+            ("stemming=none", "stemming=klingon", "stemming"),
+            ("shingle-hash=fast", "shingle-hash=md5", "shingle-hash"),
+            ("width=5", "width=2+1", "canonical"),
+            ("width=5", "width=", "width"),
+            ("simhash=occurrences", "simhash=idf\nidf=0", "idf"),
             ("tables=blocks-4\n", "", "tables"),
             ("rows=6\n", "rows=6\r\n", "canonical"),
             ("key=bytes\n", "key=bytes\n\n", "tokens"),
-            ("signature-bits=8\n", "signature-bits=8", "canonical"),
-            ("signature-bits=8\n", "signature-bits=8\nx=1\n", "canonical"),
+            ("modulus=0\n", "modulus=0", "canonical"),
+            ("modulus=0\n", "modulus=0\nx=1\n", "canonical"),
+            ("bottom=0", "bottom=4097", "bottom"),
         ] {
             let changed = text.replacen(from, to, 1);
             assert_ne!(changed, text, "{from} does not occur");
             let error = Params::decode(&changed).unwrap_err().to_string();
             assert!(error.contains(named), "{from} -> {to}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_union_of_no_widths_is_refused_as_such() {
+        let error = Widths::union(&[]).unwrap_err().to_string();
+        assert!(error.contains("no width"), "{error}");
+    }
+
+    #[test]
+    fn tokens_of_another_kind_bring_their_version_along() {
+        for &tokens in Tokens::ALL {
+            match (Shingling::words(1, 0).with_tokens(tokens), tokens.unicode()) {
+                (Ok(shingling), unicode) => {
+                    assert_eq!((shingling.tokens, Some(shingling.unicode)), (tokens, unicode));
+                }
+                (Err(error), None) => assert!(error.to_string().contains("languages"), "{error}"),
+                (Err(error), Some(_)) => panic!("{tokens}: {error}"),
+            }
         }
     }
 

@@ -1,0 +1,235 @@
+//! The binomial distribution, with tails that neither cancel nor underflow.
+//!
+//! A single probability follows Loader, *Fast and accurate computation of binomial probabilities*, 2000: the
+//! deviance and the error of Stirling's formula, each computed without cancellation, instead of logarithms of
+//! factorials, whose differences lose as many digits as they have in front of the point. A tail is summed from its
+//! largest term outwards, so that all terms are positive and none underflows; the large one of two tails is one
+//! minus the small one.
+
+use std::f64::consts::{LN_10, TAU};
+
+/// Where terms stop to matter, relative to the sum.
+const NEGLIGIBLE: f64 = 1e-18;
+
+/// How many of `trials` independent events happen, each with the same probability.
+///
+/// ```
+/// use twindex::choices::Binomial;
+///
+/// let equal_minima = Binomial::new(84, 0.9);
+/// assert!((equal_minima.at_least(76) - 0.5340).abs() < 1e-4);
+/// // Small tails keep their digits, and their logarithms go on where numbers end.
+/// assert!((Binomial::new(4096, 0.5).log10_at_least(4096) + 4096.0 * 2_f64.log10()).abs() < 1e-9);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Binomial {
+    trials: u64,
+    /// Of one event.
+    p: f64,
+    /// `1 - p`, which may have more digits than that difference.
+    q: f64,
+}
+
+impl Binomial {
+    /// The distribution for `trials` events of probability `p`, clamped to 0 and 1; all results for a `p` that is not
+    /// a number are none either.
+    #[must_use]
+    pub fn new(trials: u64, p: f64) -> Self {
+        let p = p.clamp(0.0, 1.0);
+        Self { trials, p, q: 1.0 - p }
+    }
+
+    /// As [`new`](Self::new), for who knows `q = 1 - p` to more digits than that difference has.
+    pub(super) fn with_complement(trials: u64, p: f64, q: f64) -> Self {
+        Self { trials, p: p.clamp(0.0, 1.0), q: q.clamp(0.0, 1.0) }
+    }
+
+    /// The probability of exactly `k` events.
+    #[must_use]
+    pub fn exactly(&self, k: u64) -> f64 {
+        self.ln_exactly(k).exp()
+    }
+
+    /// The probability of `k` events or more. Takes at most `trials` steps, in practice a few times the standard
+    /// deviation.
+    #[must_use]
+    pub fn at_least(&self, k: u64) -> f64 {
+        self.ln_at_least(k).exp()
+    }
+
+    /// The probability of `k` events or fewer; as quick as [`at_least`](Self::at_least).
+    #[must_use]
+    pub fn at_most(&self, k: u64) -> f64 {
+        self.ln_at_most(k).exp()
+    }
+
+    /// The decimal logarithm of [`at_least`](Self::at_least), which goes on below 1e-308; of 0 it is minus infinity.
+    #[must_use]
+    pub fn log10_at_least(&self, k: u64) -> f64 {
+        self.ln_at_least(k) / LN_10
+    }
+
+    /// The decimal logarithm of [`at_most`](Self::at_most).
+    #[must_use]
+    pub fn log10_at_most(&self, k: u64) -> f64 {
+        self.ln_at_most(k) / LN_10
+    }
+
+    fn ln_at_most(&self, k: u64) -> f64 {
+        match self.trials.checked_sub(k) {
+            None => 0.0,
+            // As many or more of the events that do not happen.
+            Some(others) => Self { trials: self.trials, p: self.q, q: self.p }.ln_at_least(others),
+        }
+    }
+
+    fn ln_at_least(&self, k: u64) -> f64 {
+        let Self { trials, p, q } = *self;
+        if p.is_nan() {
+            return p;
+        }
+        if k == 0 {
+            return 0.0;
+        }
+        if k > trials {
+            return f64::NEG_INFINITY;
+        }
+        if k as f64 > trials as f64 * p {
+            // Beyond the mean each term is smaller than the one before.
+            let tail = sum_of_ratios((k..trials).map(|i| (trials - i) as f64 * p / ((i + 1) as f64 * q)));
+            self.ln_exactly(k) + tail.ln()
+        } else {
+            let rest = sum_of_ratios((1..k).rev().map(|i| i as f64 * q / ((trials - i + 1) as f64 * p)));
+            let fewer = self.ln_exactly(k - 1) + rest.ln();
+            (-fewer.exp()).ln_1p()
+        }
+    }
+
+    fn ln_exactly(&self, k: u64) -> f64 {
+        let Self { trials, p, q } = *self;
+        if p.is_nan() {
+            return p;
+        }
+        let Some(others) = trials.checked_sub(k) else { return f64::NEG_INFINITY };
+        let (n, x, y) = (trials as f64, k as f64, others as f64);
+        // The logarithm of 1 - a small number has more digits than that of the difference.
+        let ln_of = |this: f64, other: f64| if other < 0.5 { (-other).ln_1p() } else { this.ln() };
+        match (k, others) {
+            (0, 0) => 0.0,
+            (0, _) => n * ln_of(q, p),
+            (_, 0) => n * ln_of(p, q),
+            _ if p <= 0.0 || q <= 0.0 => f64::NEG_INFINITY,
+            _ => {
+                stirling_error(trials)
+                    - stirling_error(k)
+                    - stirling_error(others)
+                    - deviance(x, n * p)
+                    - deviance(y, n * q)
+                    - 0.5 * (TAU * x * (y / n)).ln()
+            }
+        }
+    }
+}
+
+/// `1 + r1 + r1 r2 + ...`, until terms stop to matter.
+fn sum_of_ratios(ratios: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut term) = (1.0, 1.0);
+    for ratio in ratios {
+        term *= ratio;
+        sum += term;
+        if term < sum * NEGLIGIBLE {
+            break;
+        }
+    }
+    sum
+}
+
+/// `ln n! - ln(sqrt(2 pi n) (n / e)^n)`, for n from 1.
+fn stirling_error(n: u64) -> f64 {
+    let x = n as f64;
+    if n <= 15 {
+        let factorial: f64 = (1..=n).map(|i| i as f64).product();
+        return factorial.ln() - 0.5 * (TAU * x).ln() - x * x.ln() + x;
+    }
+    // Stirling's series; what is left out is below 1e-15 from 16 on.
+    let y = 1.0 / (x * x);
+    (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
+}
+
+/// `x ln(x / mean) + mean - x` for positive numbers, also where they are nearly equal.
+fn deviance(x: f64, mean: f64) -> f64 {
+    let difference = x - mean;
+    if difference.abs() >= 0.1 * (x + mean) {
+        return x * (x / mean).ln() - difference;
+    }
+    // ln(x / mean) = 2 artanh(v).
+    let v = difference / (x + mean);
+    let (mut sum, mut power) = (difference * v, 2.0 * x * v);
+    for odd in (3..200).step_by(2) {
+        power *= v * v;
+        let next = sum + power / f64::from(odd);
+        if next.to_bits() == sum.to_bits() {
+            break;
+        }
+        sum = next;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 1e-13 * expected.abs(), "{found:e}, expected {expected:e}");
+    }
+
+    #[test]
+    fn a_few_coins_fall_as_counted_by_hand() {
+        let coins = Binomial::new(4, 0.5);
+        for (k, of_16) in [1.0, 4.0, 6.0, 4.0, 1.0].into_iter().enumerate() {
+            near(coins.exactly(k as u64), of_16 / 16.0);
+        }
+        near(coins.at_least(3), 5.0 / 16.0);
+        near(coins.at_least(1), 15.0 / 16.0);
+        near(coins.at_most(1), 5.0 / 16.0);
+        near(coins.at_most(3), 15.0 / 16.0);
+    }
+
+    #[test]
+    fn the_ends_are_exact() {
+        for p in [0.0, 0.3, 1.0] {
+            let any = Binomial::new(10, p);
+            near(any.at_least(0), 1.0);
+            near(any.at_most(10), 1.0);
+            near(any.at_most(u64::MAX), 1.0);
+            near(any.at_least(11), 0.0);
+            near(any.exactly(11), 0.0);
+        }
+        let never = Binomial::new(10, 0.0);
+        assert!(never.log10_at_least(1) == f64::NEG_INFINITY && never.log10_at_most(0) == 0.0);
+        let always = Binomial::new(10, 1.0);
+        assert!(always.log10_at_least(10) == 0.0 && always.log10_at_most(9) == f64::NEG_INFINITY);
+        near(Binomial::new(0, 0.5).at_least(0), 1.0);
+        near(Binomial::new(0, 0.5).at_least(1), 0.0);
+        near(Binomial::new(3, 7.0).at_least(3), 1.0);
+        assert!(Binomial::new(3, f64::NAN).at_least(2).is_nan());
+        assert!(Binomial::new(3, f64::NAN).at_most(2).is_nan());
+    }
+
+    #[test]
+    fn both_tails_and_the_middle_make_one() {
+        for trials in [1, 7, 84, 200, 4096] {
+            for p in [1e-9, 0.01, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-9] {
+                let any = Binomial::new(trials, p);
+                for k in [0, 1, trials / 3, trials / 2, trials * 4 / 5, trials - 1] {
+                    let sum = any.at_most(k) + any.at_least(k + 1);
+                    assert!((sum - 1.0).abs() < 1e-12, "{trials} {p} {k}: {sum}");
+                    let step = any.at_least(k) - any.at_least(k + 1);
+                    assert!((step - any.exactly(k)).abs() < 1e-12, "{trials} {p} {k}: {step}");
+                }
+            }
+        }
+    }
+}

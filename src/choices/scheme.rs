@@ -1,0 +1,274 @@
+//! Features: k groups of s minima, each group one number, and two documents *fungible* if r of the k agree.
+
+use super::Binomial;
+use crate::bands::Banding;
+
+/// How minima become features, and how many features two documents must share to be taken for near-duplicates.
+///
+/// Broder's parameters are k = [`groups`](Self::groups), s = [`group_size`](Self::group_size) and r =
+/// [`threshold`](Self::threshold). Bands of locality-sensitive hashing are the case r = 1.
+///
+/// **At least r, or more than r?** Broder's slides say that documents are fungible if they have *more than* r common
+/// features; the sum on the next slide starts at i = r, which is *at least* r. Here r is the least number that
+/// suffices, as in the sum. At resemblance 0.9 his two presets, 6 x 14 with r = 2 and 8 x 25 with r = 1, then accept
+/// 0.415 and 0.449 of pairs, so near each other that they can only have been meant like this; by his words it would
+/// be 0.137 and 0.108. For those, ask [`more_than_threshold`](Self::more_than_threshold).
+///
+/// ```
+/// use twindex::choices::Preset;
+/// let (six, eight) = (Preset::BRODER_84.scheme, Preset::BRODER_200.scheme);
+/// assert!((six.fungible(0.9) - 0.415).abs() < 5e-4);
+/// assert!((eight.fungible(0.9) - 0.449).abs() < 5e-4);
+/// assert!((six.more_than_threshold().fungible(0.9) - 0.137).abs() < 5e-4);
+/// assert!((eight.more_than_threshold().fungible(0.9) - 0.108).abs() < 5e-4);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FeatureScheme {
+    /// k: how many features a document has.
+    pub groups: u16,
+    /// s: how many minima are in each.
+    pub group_size: u16,
+    /// r: how many features must agree, at least. 0 accepts every pair.
+    pub threshold: u16,
+    /// How many bits are kept of each feature, 0 to 64. Features of different groups of minima agree by chance in
+    /// `2^-bits` of cases.
+    pub feature_bits: u8,
+}
+
+impl FeatureScheme {
+    /// Whole features, of 64 bits.
+    #[must_use]
+    pub const fn new(groups: u16, group_size: u16, threshold: u16) -> Self {
+        Self { groups, group_size, threshold, feature_bits: 64 }
+    }
+
+    /// t, the minima of a signature: `groups x group_size`.
+    #[must_use]
+    pub const fn minima(&self) -> u32 {
+        self.groups as u32 * self.group_size as u32
+    }
+
+    /// The same features with one more that must agree: r as in *more than r*.
+    #[must_use]
+    pub const fn more_than_threshold(&self) -> Self {
+        Self { threshold: self.threshold.saturating_add(1), ..*self }
+    }
+
+    /// The probability that one feature agrees in two documents of this resemblance, 0 to 1:
+    /// `q = J^s + (1 - J^s) 2^-bits`.
+    #[must_use]
+    pub fn agreement(&self, resemblance: f64) -> f64 {
+        let (agree, _) = self.agree_or_differ(resemblance);
+        agree
+    }
+
+    fn agree_or_differ(self, resemblance: f64) -> (f64, f64) {
+        let by_chance = (-f64::from(self.feature_bits)).exp2();
+        let equal = resemblance.clamp(0.0, 1.0).powi(self.group_size.into());
+        // 1 - J^s with all its digits, also where J is near 1.
+        let unequal = if self.group_size == 0 {
+            0.0
+        } else {
+            -(resemblance.clamp(0.0, 1.0).ln() * f64::from(self.group_size)).exp_m1()
+        };
+        (equal + unequal * by_chance, unequal * (1.0 - by_chance))
+    }
+
+    /// How many features agree in two documents of this resemblance.
+    #[must_use]
+    pub fn agreeing(&self, resemblance: f64) -> Binomial {
+        let (agree, differ) = self.agree_or_differ(resemblance);
+        Binomial::with_complement(self.groups.into(), agree, differ)
+    }
+
+    /// P(fungible): the probability that at least r features agree in two documents of this resemblance,
+    /// `sum over i >= r of C(k, i) q^i (1 - q)^(k - i)`, with `q` as in [`agreement`](Self::agreement).
+    ///
+    /// Rises with the resemblance and with the groups, falls with the group size and the threshold.
+    ///
+    /// ```
+    /// use twindex::bands::Banding;
+    /// use twindex::choices::FeatureScheme;
+    /// let bands = FeatureScheme::new(20, 6, 1);
+    /// assert!((bands.fungible(0.8) - Banding { bands: 20, rows: 6 }.recall(0.8)).abs() < 1e-12);
+    /// ```
+    #[must_use]
+    pub fn fungible(&self, resemblance: f64) -> f64 {
+        self.agreeing(resemblance).at_least(self.threshold.into())
+    }
+
+    /// The decimal logarithm of [`fungible`](Self::fungible): Broder's "Prob of acceptance - LOG scale".
+    #[must_use]
+    pub fn log10_accepted(&self, resemblance: f64) -> f64 {
+        self.agreeing(resemblance).log10_at_least(self.threshold.into())
+    }
+
+    /// The decimal logarithm of `1 - P(fungible)`: Broder's "Prob of rejection - LOG scale".
+    #[must_use]
+    pub fn log10_rejected(&self, resemblance: f64) -> f64 {
+        match self.threshold.checked_sub(1) {
+            None => f64::NEG_INFINITY,
+            Some(fewer) => self.agreeing(resemblance).log10_at_most(fewer.into()),
+        }
+    }
+
+    /// How many minima agree in two documents of this resemblance, of the same t: the *full sketch*. Accepting from
+    /// T equal minima on, it accepts `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`, the polynomial that features
+    /// approximate for a fraction of the bytes.
+    ///
+    /// ```
+    /// use twindex::choices::Preset;
+    /// let scheme = Preset::BRODER_84.scheme;
+    /// let whole = |j| scheme.full_sketch(j).log10_at_least(scheme.full_sketch_threshold(0.9).into());
+    /// // Both accept 4 of 10 pairs at 0.9; at 0.7 the features accept 1 in 1,500, the full sketch 1 in 400,000.
+    /// assert!((scheme.log10_accepted(0.9) - whole(0.9)).abs() < 0.05);
+    /// assert!(whole(0.7) < scheme.log10_accepted(0.7) - 2.0);
+    /// ```
+    #[must_use]
+    pub fn full_sketch(&self, resemblance: f64) -> Binomial {
+        Binomial::new(self.minima().into(), resemblance)
+    }
+
+    /// The number T of equal minima from which on the full sketch accepts pairs of this resemblance most nearly as
+    /// often as the features do; of equally near ones the least. Takes the logarithm of the minima in tails of
+    /// [`Binomial`]; 0 where the resemblance is not a number.
+    #[must_use]
+    pub fn full_sketch_threshold(&self, resemblance: f64) -> u32 {
+        let (features, whole) = (self.fungible(resemblance), self.full_sketch(resemblance));
+        if features.is_nan() || resemblance.is_nan() {
+            return 0;
+        }
+        // Tails fall with T. The nearest is the first that is not above the features' probability, or the one before.
+        let first_not_above = |probability: f64| {
+            let (mut low, mut high) = (0, self.minima());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if whole.at_least(middle.into()) <= probability {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            low
+        };
+        let off = |threshold: u32| (whole.at_least(threshold.into()) - features).abs();
+        let below = first_not_above(features);
+        let Some(before) = below.checked_sub(1) else { return below };
+        // Where tails are 1 to the last digit there are more of them, and the least of these is meant.
+        let above = first_not_above(whole.at_least(before.into()));
+        if off(above) <= off(below) { above } else { below }
+    }
+
+    /// The probability that two documents with nothing in common are taken for near-duplicates.
+    #[must_use]
+    pub fn by_chance(&self) -> f64 {
+        self.fungible(0.0)
+    }
+
+    /// How many pairs to expect by chance among `documents` with nothing in common: [`by_chance`](Self::by_chance)
+    /// of all pairs.
+    ///
+    /// ```
+    /// use twindex::choices::Preset;
+    /// let bytes = Preset::SMALL_8.scheme;
+    /// // 4,112 pairs among 50,000 documents: one document in six has a stranger for a twin.
+    /// assert!((bytes.accidental_pairs(50_000) - 4_111.5).abs() < 0.1);
+    /// // With 7 of 8 bytes, less than one pair among 85 million documents, but hardly a near-duplicate either.
+    /// let seven = twindex::choices::FeatureScheme { threshold: 7, ..bytes };
+    /// assert!(seven.accidental_pairs(85_000_000) < 0.5);
+    /// ```
+    #[must_use]
+    pub fn accidental_pairs(&self, documents: u64) -> f64 {
+        pairs(documents) * self.by_chance()
+    }
+}
+
+/// Pairs among `documents`.
+pub(super) fn pairs(documents: u64) -> f64 {
+    documents as f64 * documents.saturating_sub(1) as f64 / 2.0
+}
+
+impl From<Banding> for FeatureScheme {
+    /// Bands that are looked up one by one: one that agrees suffices.
+    fn from(banding: Banding) -> Self {
+        Self::new(banding.bands, banding.rows, 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choices::Preset;
+
+    #[test]
+    fn one_feature_of_whole_bits_is_a_power() {
+        let one = FeatureScheme::new(1, 14, 1);
+        assert!((one.fungible(0.9) - 0.9_f64.powi(14)).abs() < 1e-15);
+        assert!((one.agreement(0.5) - 0.5_f64.powi(14)).abs() < 1e-15);
+    }
+
+    #[test]
+    fn chance_is_added_where_minima_differ_and_nowhere_else() {
+        let bytes = FeatureScheme { feature_bits: 8, ..FeatureScheme::new(1, 1, 1) };
+        assert!((bytes.fungible(0.0) - 1.0 / 256.0).abs() < 1e-15);
+        assert!((bytes.fungible(1.0) - 1.0).abs() < 1e-15);
+        assert!((bytes.fungible(0.5) - (0.5 + 0.5 / 256.0)).abs() < 1e-15);
+        let none = FeatureScheme { feature_bits: 0, ..bytes };
+        assert!((none.fungible(0.3) - 1.0).abs() < 1e-15, "no bits always agree");
+    }
+
+    #[test]
+    fn rejected_and_accepted_make_one_also_in_logarithms() {
+        for preset in Preset::ALL {
+            for j in [0.0, 0.3, 0.8, 0.9, 0.999_999, 1.0] {
+                let sum = 10_f64.powf(preset.scheme.log10_accepted(j))
+                    + 10_f64.powf(preset.scheme.log10_rejected(j));
+                assert!((sum - 1.0).abs() < 1e-12, "{} at {j}: {sum}", preset.name);
+            }
+        }
+        // 1 - 0.999999999^14 is 1.4e-8, and all six features but one differ.
+        let rejected = Preset::BRODER_84.scheme.log10_rejected(1.0 - 1e-9);
+        let by_hand = 5.0 * 1.4e-8_f64.log10() + 6_f64.log10();
+        assert!((rejected - by_hand).abs() < 1e-6, "{rejected}, {by_hand}");
+    }
+
+    #[test]
+    fn a_threshold_of_none_accepts_all_and_one_beyond_all_features_none() {
+        let scheme = FeatureScheme::new(6, 14, 0);
+        assert!(
+            (scheme.fungible(0.1) - 1.0).abs() < 1e-15 && scheme.log10_rejected(0.1) == f64::NEG_INFINITY
+        );
+        assert!(FeatureScheme::new(6, 14, 7).fungible(1.0) == 0.0);
+        assert!((FeatureScheme::new(3, 0, 3).fungible(0.1) - 1.0).abs() < 1e-15, "empty groups agree");
+        assert!(FeatureScheme::new(0, 5, 1).fungible(1.0) == 0.0);
+    }
+
+    #[test]
+    fn the_matching_threshold_of_the_full_sketch_is_the_nearest() {
+        let scheme = Preset::BRODER_84.scheme;
+        let found = scheme.full_sketch_threshold(0.9);
+        let off = |t: u32| (scheme.full_sketch(0.9).at_least(t.into()) - scheme.fungible(0.9)).abs();
+        assert!(off(found) < off(found - 1) && off(found) < off(found + 1), "{found}");
+    }
+
+    #[test]
+    fn the_matching_threshold_is_that_of_all_that_were_tried_one_by_one() {
+        for (groups, group_size, threshold) in
+            [(6, 14, 2), (8, 25, 1), (20, 6, 1), (8, 1, 7), (6, 14, 0), (6, 14, 7), (0, 5, 1), (1, 300, 1)]
+        {
+            let scheme = FeatureScheme::new(groups, group_size, threshold);
+            for j in [0.0, 0.1, 0.5, 0.8, 0.9, 0.99, 1.0] {
+                let (features, whole) = (scheme.fungible(j), scheme.full_sketch(j));
+                let off = |t: u32| (whole.at_least(t.into()) - features).abs();
+                let nearest = (0..=scheme.minima()).map(off).fold(f64::INFINITY, f64::min);
+                let found = scheme.full_sketch_threshold(j);
+                assert!(off(found) <= nearest + 1e-15, "{scheme:?} at {j}: {found}");
+            }
+        }
+        // Four thousand million minima, and 93 of the features are expected to agree.
+        let scheme = FeatureScheme::new(u16::MAX, u16::MAX, 93);
+        let found = f64::from(scheme.full_sketch_threshold(0.9999));
+        assert!((found / f64::from(scheme.minima()) - 0.9999).abs() < 1e-4, "{found}");
+        assert_eq!(scheme.full_sketch_threshold(f64::NAN), 0);
+    }
+}

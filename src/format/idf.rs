@@ -1,0 +1,204 @@
+//! A table of document frequencies: how many documents of a collection have each shingle.
+//!
+//! ```text
+//!  0  header (role 5; its salt is the table's digest, its digest that of the text below)
+//! 64  documents 8   entries 8   absent 4   length of the text 4
+//! 88  how text is cut: the lines `tokens` to `seed` of the parameters
+//!     hashes, 8 bytes each, ascending   frequencies, 4 bytes each, in the same order
+//! ```
+//!
+//! The table's digest is xxh3-128 of all bytes behind the header, so that whoever knows it, as the parameters of an
+//! index do, knows every byte; and a file by itself is checked against the digest that its header names.
+
+use xxhash_rust::xxh3::xxh3_128;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U32, U64};
+
+use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::manifest::PARAMS_BYTES_MAX;
+use super::wire::{self, Fault};
+use crate::params::Shingling;
+
+/// The most documents of a table.
+pub const IDF_DOCUMENTS_MAX: u64 = u32::MAX as u64;
+/// The most entries of a table.
+pub const IDF_ENTRIES_MAX: u64 = 1 << 27;
+/// Where the text begins.
+const TEXT_AT: usize = HEADER_BYTES + 24;
+/// The longest file.
+pub const IDF_BYTES_MAX: u64 = TEXT_AT as u64 + PARAMS_BYTES_MAX as u64 + 12 * IDF_ENTRIES_MAX;
+
+/// What a file says, its columns as they stand there.
+#[derive(Clone, Debug)]
+pub struct Idf<'a> {
+    /// xxh3-128 of all bytes behind the header.
+    pub digest: u128,
+    /// Documents that were counted.
+    pub documents: u32,
+    /// The frequency that a shingle without an entry is taken to have.
+    pub absent: u32,
+    /// How the documents were cut.
+    pub shingling: Shingling,
+    /// Shingles, ascending.
+    pub hashes: &'a [U64],
+    /// In how many documents each of them is.
+    pub frequencies: &'a [U32],
+}
+
+/// The bytes of a file. The parts are taken as they are; [`decode`] checks them.
+#[must_use]
+pub fn encode(
+    documents: u32,
+    absent: u32,
+    shingling: &Shingling,
+    hashes: &[U64],
+    frequencies: &[U32],
+) -> Vec<u8> {
+    let text = shingling.encode();
+    let mut bytes = Vec::with_capacity(TEXT_AT + text.len() + 12 * hashes.len());
+    bytes.resize(HEADER_BYTES, 0);
+    bytes.extend_from_slice(&u64::from(documents).to_le_bytes());
+    bytes.extend_from_slice(&(hashes.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&absent.to_le_bytes());
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(text.as_bytes());
+    bytes.extend_from_slice(hashes.as_bytes());
+    bytes.extend_from_slice(frequencies.as_bytes());
+    let digest = xxh3_128(&bytes[HEADER_BYTES..]);
+    let header = Header::new(Role::Idf, digest, xxh3_128(text.as_bytes()));
+    bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
+    bytes
+}
+
+/// Reads and checks a whole file.
+///
+/// # Errors
+/// A [`Refusal`].
+pub fn decode(bytes: &[u8]) -> Result<Idf<'_>, Refusal> {
+    let header = Header::read(bytes, Role::Idf)?;
+    checked(bytes, &header).map_err(Refusal::Damaged)
+}
+
+fn checked<'a>(bytes: &'a [u8], header: &Header) -> Result<Idf<'a>, Fault> {
+    let at = |place: usize, expected: String, found: String| Err(Fault::new(place as u64, expected, found));
+    let body = &bytes[HEADER_BYTES..];
+    let digest = xxh3_128(body);
+    if digest != header.salt.get() {
+        return at(HEADER_BYTES, format!("digest {:032x}", header.salt.get()), format!("{digest:032x}"));
+    }
+    let (fixed, rest) = wire::split(body, (TEXT_AT - HEADER_BYTES) as u64, "counts")?;
+    let number = |place: usize| u64::from_le_bytes(std::array::from_fn(|i| fixed[place + i]));
+    let (documents, entries) = (number(0), number(8));
+    let (absent, text_length) = (number(16) as u32, (number(16) >> 32) as u32);
+    if documents > IDF_DOCUMENTS_MAX {
+        return at(HEADER_BYTES, format!("at most {IDF_DOCUMENTS_MAX} documents"), documents.to_string());
+    }
+    if entries > IDF_ENTRIES_MAX {
+        return at(HEADER_BYTES + 8, format!("at most {IDF_ENTRIES_MAX} entries"), entries.to_string());
+    }
+    if text_length > PARAMS_BYTES_MAX {
+        let expected = format!("at most {PARAMS_BYTES_MAX} bytes of text");
+        return at(HEADER_BYTES + 20, expected, text_length.to_string());
+    }
+    let length = TEXT_AT as u64 + u64::from(text_length) + 12 * entries;
+    if bytes.len() as u64 != length {
+        return at(HEADER_BYTES, format!("{length} bytes of file"), bytes.len().to_string());
+    }
+    let (text, columns) = wire::split(rest, text_length.into(), "text")?;
+    if xxh3_128(text) != header.params_digest.get() {
+        return at(TEXT_AT, "the text of the digest in the header".into(), "another".into());
+    }
+    let wrong = |found: String| Fault::new(TEXT_AT as u64, "how text is cut, as parameters say it", found);
+    let text = std::str::from_utf8(text).map_err(|e| wrong(e.to_string()))?;
+    let shingling = Shingling::decode(text).map_err(|e| wrong(e.to_string()))?;
+    let (hashes, frequencies) = wire::split(columns, 8 * entries, "hashes")?;
+    let (hashes, frequencies) = (wire::column::<U64>(hashes)?, wire::column::<U32>(frequencies)?);
+    let hashes_at = TEXT_AT + text.len();
+    if let Some(i) = (1..hashes.len()).find(|&i| hashes[i - 1].get() >= hashes[i].get()) {
+        let expected = format!("a hash above {:016x}", hashes[i - 1].get());
+        return at(hashes_at + 8 * i, expected, format!("{:016x}", hashes[i].get()));
+    }
+    let range = absent.max(1)..=documents as u32;
+    if let Some(i) = frequencies.iter().position(|frequency| !range.contains(&frequency.get())) {
+        let expected = format!("a frequency of {} to {}", range.start(), range.end());
+        return at(hashes_at + 8 * hashes.len() + 4 * i, expected, frequencies[i].to_string());
+    }
+    if u64::from(absent) > documents {
+        return at(HEADER_BYTES + 16, format!("a frequency of at most {documents}"), absent.to_string());
+    }
+    Ok(Idf { digest, documents: documents as u32, absent, shingling, hashes, frequencies })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Vec<u8> {
+        let hashes = [3, 5, u64::MAX].map(U64::new);
+        encode(9, 1, &Shingling::words(2, 0), &hashes, &[2, 9, 1].map(U32::new))
+    }
+
+    #[test]
+    fn a_table_comes_back() {
+        let bytes = table();
+        let idf = decode(&bytes).unwrap();
+        assert_eq!((idf.documents, idf.absent, idf.shingling), (9, 1, Shingling::words(2, 0)));
+        assert_eq!(idf.hashes.iter().map(|hash| hash.get()).collect::<Vec<_>>(), [3, 5, u64::MAX]);
+        assert_eq!(idf.frequencies.iter().map(|df| df.get()).collect::<Vec<_>>(), [2, 9, 1]);
+        assert_eq!(idf.digest, xxh3_128(&bytes[HEADER_BYTES..]));
+    }
+
+    #[test]
+    fn every_flipped_bit_every_cut_and_every_byte_too_many_is_noticed() {
+        let bytes = table();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode(&damaged).is_err(), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length]).is_err(), "length {length}");
+        }
+        assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
+    }
+
+    /// Makes the digests fit a changed body, so that the change is looked at and not only noticed.
+    fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+        let length = u32::from_le_bytes(bytes[TEXT_AT - 4..TEXT_AT].try_into().unwrap()) as usize;
+        let text = &bytes[TEXT_AT..bytes.len().min(TEXT_AT + length)];
+        let header = Header::new(Role::Idf, xxh3_128(&bytes[HEADER_BYTES..]), xxh3_128(text));
+        bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_sound_digest_over_lying_fields_is_refused_by_its_place() {
+        let sound = table();
+        let hashes = sound.len() - 36;
+        for (what, place, lie) in [
+            ("documents over the limit", 64, &u64::MAX.to_le_bytes()[..]),
+            ("a frequency over the documents", 64, &8_u64.to_le_bytes()),
+            ("fewer entries", 72, &2_u64.to_le_bytes()),
+            ("entries over the limit", 72, &u64::MAX.to_le_bytes()),
+            ("absent over a frequency", 80, &2_u32.to_le_bytes()),
+            ("a longer text", 84, &u32::MAX.to_le_bytes()),
+            ("a shorter text", 84, &1_u32.to_le_bytes()),
+            ("another line", 88, b"T"),
+            ("no UTF-8", 88, &[0xFF]),
+            ("equal hashes", hashes, &5_u64.to_le_bytes()),
+            ("hashes out of order", hashes, &6_u64.to_le_bytes()),
+            ("a frequency of none", hashes + 24, &0_u32.to_le_bytes()),
+        ] {
+            let mut lying = sound.clone();
+            lying[place..place + lie.len()].copy_from_slice(lie);
+            let lying = resealed(lying);
+            let refused = decode(&lying);
+            assert!(matches!(refused, Err(Refusal::Damaged(_))), "{what}: {refused:?}");
+        }
+        let mut lying = sound.clone();
+        lying[88] = b'T';
+        let Err(Refusal::Damaged(fault)) = decode(&resealed(lying)) else { panic!("taken") };
+        assert!(fault.offset == 88 && fault.found.contains("expected a line `tokens=...`"), "{fault:?}");
+        assert!(decode(&resealed(sound)).is_ok());
+    }
+}

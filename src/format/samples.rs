@@ -1,0 +1,258 @@
+//! The sections of samples, bottom and modular: for each document, in the order of ordinals, some of its
+//! hashes.
+//!
+//! ```text
+//! offsets  (documents + 1) x o    how many values stand before those of each document, and how many there are
+//! values   rows x 6               of one document after the other, those of a document ascending
+//! ```
+//!
+//! `rows` are the values in all, and `o` is the number of bytes that hold it, at least 1. Values are hashes
+//! of 48 bits ([`sketch::samples`](crate::sketch::samples)): the least of a document, at most `bottom` of
+//! them, or those that `modulus` divides. A document without a sketch has none. A hash of 48 bits of which a
+//! document has one in `2^48 / n` has about 6 bytes of information beyond the one before it for any n that
+//! occurs, so they stand as they are.
+
+use std::ops::Range;
+
+use super::wire::{self, Fault};
+use crate::error::Error;
+use crate::params::{MODULAR_MAX, Params};
+use crate::sketch::samples::HASH_BITS;
+
+/// Codec of the sections.
+pub const CODEC: u16 = 1;
+/// Bytes of a value.
+pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;
+
+/// Which hashes of a document a section has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The least, at most this many.
+    Bottom(u16),
+    /// Those that this divides.
+    Modular(u32),
+}
+
+impl Choice {
+    /// The sections that these parameters ask for: bottom, then modular.
+    #[must_use]
+    pub fn of(params: &Params) -> [Option<Self>; 2] {
+        [
+            (params.bottom > 0).then_some(Self::Bottom(params.bottom)),
+            (params.modulus > 0).then_some(Self::Modular(params.modulus)),
+        ]
+    }
+
+    /// The most values of a document.
+    #[must_use]
+    pub fn most(self) -> u64 {
+        match self {
+            Self::Bottom(t) => t.into(),
+            Self::Modular(_) => MODULAR_MAX as u64,
+        }
+    }
+
+    /// The least number of values of a document with a sketch: each has a least hash.
+    #[must_use]
+    pub fn least(self) -> u64 {
+        match self {
+            Self::Bottom(_) => 1,
+            Self::Modular(_) => 0,
+        }
+    }
+
+    /// True if a value can stand in the section.
+    #[must_use]
+    pub fn allows(self, value: u64) -> bool {
+        match self {
+            Self::Bottom(_) => true,
+            Self::Modular(modulus) => value.is_multiple_of(modulus.into()),
+        }
+    }
+
+    /// Refuses a number of values that no document with a sketch has.
+    ///
+    /// # Errors
+    /// A [`Fault`] at offset 0.
+    pub fn check_count(self, count: usize) -> Result<(), Fault> {
+        let range = self.least()..=self.most();
+        if range.contains(&(count as u64)) {
+            return Ok(());
+        }
+        let expected = format!("{} to {} sampled hashes", range.start(), range.end());
+        Err(Fault::new(0, expected, count))
+    }
+
+    /// Refuses values that do not ascend, have more than 48 bits, or are not of this choice.
+    ///
+    /// # Errors
+    /// A [`Fault`] for the first such value, its offset counted from the first value.
+    pub fn check_values(self, values: &[u64]) -> Result<(), Fault> {
+        let mut least = 0;
+        for (place, &value) in values.iter().enumerate() {
+            if value < least || value >> HASH_BITS != 0 || !self.allows(value) {
+                let expected = match self {
+                    Self::Bottom(_) => format!("a hash of {HASH_BITS} bits, from {least} on"),
+                    Self::Modular(modulus) => {
+                        format!("a multiple of {modulus} of {HASH_BITS} bits, from {least} on")
+                    }
+                };
+                return Err(Fault::new(place as u64 * VALUE_BYTES, expected, value));
+            }
+            least = value + 1;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a sample of a document with a sketch that could not be read back; `None` where none is kept.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn check(choice: Option<Choice>, values: &[u64]) -> crate::error::Result<()> {
+    match choice {
+        Some(choice) => {
+            let checked = choice.check_count(values.len()).and_then(|()| choice.check_values(values));
+            checked.map_err(|Fault { expected, found, .. }| {
+                Error::Invalid(format!("a sample ({choice:?}): expected {expected}, found {found}"))
+            })
+        }
+        None if values.is_empty() => Ok(()),
+        None => Err(Error::Invalid("sampled hashes for parameters that keep none".into())),
+    }
+}
+
+/// Where the parts of a section of samples stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Samples {
+    /// Which hashes it has.
+    pub choice: Choice,
+    /// Bytes of an offset.
+    pub offset_bytes: u64,
+    rows: u64,
+    values: u64,
+    /// Length of the section.
+    pub length: u64,
+}
+
+impl Samples {
+    /// The layout for `rows` values of `documents`; `None` for more than any file has.
+    #[must_use]
+    pub fn of(choice: Choice, rows: u64, documents: u64) -> Option<Self> {
+        let offset_bytes = offset_bytes(rows);
+        let values = documents.checked_add(1)?.checked_mul(offset_bytes)?;
+        let length = rows.checked_mul(VALUE_BYTES)?.checked_add(values)?;
+        Some(Self { choice, offset_bytes, rows, values, length })
+    }
+
+    /// Where the offset of `ordinal`, and the one behind it, stand in the section.
+    #[must_use]
+    pub fn offsets(&self, ordinal: u64) -> Range<u64> {
+        ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
+    }
+
+    /// Where the values of `ordinal` stand in the section, from the bytes at [`offsets`](Self::offsets).
+    ///
+    /// # Errors
+    /// A [`Fault`] for offsets that descend or lie behind the end, or for too many values.
+    pub fn range(&self, offsets: &[u8], ordinal: u64) -> Result<Range<u64>, Fault> {
+        let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
+        let (start, end) = (wire::wide(start), wire::wide(end));
+        if start > end || end > self.rows || end - start > self.choice.most() {
+            let expected = format!("at most {} values, by offsets up to {}", self.choice.most(), self.rows);
+            return Err(Fault::new(self.offsets(ordinal).start, expected, format!("{start} to {end}")));
+        }
+        Ok(self.values + start * VALUE_BYTES..self.values + end * VALUE_BYTES)
+    }
+
+    /// Reads the values of a document that begin at `at` in the section, and appends them to `out`.
+    ///
+    /// # Errors
+    /// A [`Fault`] for the first that does not ascend or does not belong here.
+    pub fn decode(&self, bytes: &[u8], at: u64, out: &mut Vec<u64>) -> Result<(), Fault> {
+        let start = out.len();
+        out.extend(decode(bytes));
+        let checked = self.choice.check_values(&out[start..]);
+        checked.map_err(|fault| Fault { offset: at + fault.offset, ..fault })
+    }
+}
+
+/// Bytes of an offset in a section of `rows` values.
+#[must_use]
+pub fn offset_bytes(rows: u64) -> u64 {
+    u64::from(64 - rows.leading_zeros()).div_ceil(8).max(1)
+}
+
+/// Appends values as they stand in a section.
+pub fn encode(values: &[u64], out: &mut Vec<u8>) {
+    for value in values {
+        out.extend_from_slice(&value.to_le_bytes()[..VALUE_BYTES as usize]);
+    }
+}
+
+/// The values of bytes of a section.
+pub fn decode(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
+    bytes.chunks_exact(VALUE_BYTES as usize).map(wire::wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_take_the_bytes_that_the_number_of_values_needs() {
+        let of = |rows| Samples::of(Choice::Bottom(7), rows, 10).unwrap();
+        for (rows, bytes) in [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 3), (1 << 32, 5)] {
+            assert_eq!(of(rows).offset_bytes, bytes, "{rows}");
+            assert_eq!(of(rows).length, 11 * bytes + 6 * rows);
+        }
+        assert_eq!(Samples::of(Choice::Bottom(7), u64::MAX, 10), None);
+        assert_eq!(Samples::of(Choice::Bottom(7), 1, u64::MAX), None);
+    }
+
+    #[test]
+    fn offsets_and_values_that_lie_are_refused() {
+        let samples = Samples::of(Choice::Bottom(3), 10, 4).unwrap();
+        assert_eq!(samples.range(&[2, 5], 1), Ok(5 + 12..5 + 30));
+        assert_eq!(samples.range(&[10, 10], 3), Ok(5 + 60..5 + 60));
+        for offsets in [[5, 2], [2, 6], [9, 11], [0, 255], [11, 11], [255, 0]] {
+            assert!(samples.range(&offsets, 1).is_err(), "{offsets:?}");
+        }
+        let mut bytes = Vec::new();
+        encode(&[3, 9, (1 << 48) - 1], &mut bytes);
+        let mut out = vec![7];
+        samples.decode(&bytes, 0, &mut out).unwrap();
+        assert_eq!(out, [7, 3, 9, (1 << 48) - 1]);
+        for lie in [&[3, 3][..], &[9, 3]] {
+            bytes.clear();
+            encode(lie, &mut bytes);
+            assert_eq!(samples.decode(&bytes, 100, &mut out).unwrap_err().offset, 106);
+        }
+        let modular = Samples::of(Choice::Modular(10), 3, 4).unwrap();
+        bytes.clear();
+        encode(&[0, 30, 35], &mut bytes);
+        assert_eq!(modular.decode(&bytes, 0, &mut out).unwrap_err().offset, 12);
+    }
+
+    #[test]
+    fn samples_are_checked_for_their_number_order_width_and_choice() {
+        let (bottom, modular) = (Choice::Bottom(2), Choice::Modular(10));
+        for (choice, good) in [(bottom, &[3, 9][..]), (bottom, &[0]), (modular, &[]), (modular, &[0, 30])] {
+            assert!(check(Some(choice), good).is_ok(), "{choice:?} {good:?}");
+        }
+        for (choice, bad) in [
+            (bottom, &[][..]),
+            (bottom, &[1, 2, 3]),
+            (bottom, &[2, 2]),
+            (bottom, &[1 << 48]),
+            (modular, &[10, 25]),
+            (modular, &[20, 10]),
+        ] {
+            assert!(check(Some(choice), bad).is_err(), "{choice:?} {bad:?}");
+        }
+        let many: Vec<u64> = (0..=MODULAR_MAX as u64).collect();
+        assert!(check(Some(Choice::Modular(1)), &many[1..]).is_ok());
+        assert!(check(Some(Choice::Modular(1)), &many).is_err());
+        assert!(check(None, &[]).is_ok() && check(None, &[7]).is_err());
+    }
+}

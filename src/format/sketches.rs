@@ -1,0 +1,1021 @@
+//! A file of sketches: what was made of documents, in the order of the input, before it is in any index.
+//!
+//! ```text
+//! ┌────────┬────────────┬───────┬───┬───────┬─────┐
+//! │ header │ parameters │ block │ … │ block │ end │
+//! └────────┴────────────┴───────┴───┴───────┴─────┘
+//! parameters: length (4), the text, checksum (4)
+//! block:      records (4), length (4), the records, checksum (4)
+//! record:     key, 0 or 1, and with 1: fingerprint, features, signature, samples, as the parameters say
+//! ```
+//!
+//! It is written and read from front to back, so that it can go through a pipe; nothing here reads or writes.
+//! [`Encoded`] holds records that any thread has made, [`Encoder`] puts them in blocks, and [`Decoder`] says how many
+//! bytes it wants next and takes them. Where blocks end depends on the records alone: the same documents and
+//! parameters give the same file.
+
+use xxhash_rust::xxh3::Xxh3Default;
+use zerocopy::little_endian::{U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::checksum::checksum;
+use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::manifest::PARAMS_BYTES_MAX;
+use super::samples::{self, Choice, VALUE_BYTES};
+use super::wire::{Fault, wide};
+use super::{KEY_BYTES_MAX, footer};
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::params::{KeyKind, Params};
+
+/// A block ends with the record that brings its records to this many bytes.
+pub const BLOCK_BYTES: usize = 1 << 16;
+/// Bytes of a block before its records.
+pub const BLOCK_HEAD_BYTES: usize = 8;
+/// Bytes of a checksum, and of the parameters' length.
+const WORD: usize = 4;
+
+/// The end of the file. What is not there was cut off.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct End {
+    /// [`footer::MAGIC`]
+    pub magic: [u8; 8],
+    /// Length of the whole file.
+    pub file_length: U64,
+    /// Blocks before it.
+    pub blocks: U64,
+    /// Records in them.
+    pub documents: U64,
+    /// Those with a sketch.
+    pub sketched: U64,
+    /// xxh3-128 of the blocks' checksums, one after the other.
+    pub digest: U128,
+    /// Zero.
+    pub reserved: U32,
+    /// [`checksum`] of the bytes before it, at its offset.
+    pub checksum: U32,
+}
+
+/// Length of an [`End`].
+pub const END_BYTES: usize = 64;
+const _: () = assert!(size_of::<End>() == END_BYTES);
+
+impl End {
+    fn sealed(mut self, salt: u128, offset: u64) -> Self {
+        self.checksum = U32::new(checksum(salt, offset, &self.as_bytes()[..END_BYTES - WORD]));
+        self
+    }
+}
+
+/// The sketch of one document, as a file of sketches holds it. Parts that the parameters do not keep are empty, and 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// The fingerprint.
+    pub fingerprint: u64,
+    /// One feature for each band, all 64 bits.
+    pub features: &'a [u64],
+    /// The packed signature, [`signature_bytes`](crate::params::MinhashParams::signature_bytes) long.
+    pub signature: &'a [u8],
+    /// The bottom sample, ascending.
+    pub bottom: &'a [u64],
+    /// The 0-mod-m sample, ascending.
+    pub modular: &'a [u64],
+}
+
+/// What a record has, by the parameters.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    key: KeyKind,
+    fingerprint: bool,
+    bands: usize,
+    signature_bytes: usize,
+    /// Bits of the signature's last byte that are used; 0 stands for all.
+    last_bits: u32,
+    /// Bottom and modular, as far as they are kept.
+    samples: [Option<Choice>; 2],
+}
+
+impl Shape {
+    fn of(params: &Params) -> Self {
+        let minhash = params.minhash;
+        let bits = minhash.map_or(0, |minhash| minhash.minima() * usize::from(minhash.signature_bits));
+        Self {
+            key: params.key,
+            fingerprint: params.simhash.is_some(),
+            bands: minhash.map_or(0, |minhash| usize::from(minhash.bands)),
+            signature_bytes: minhash.map_or(0, |minhash| minhash.signature_bytes()),
+            last_bits: (bits % 8) as u32,
+            samples: Choice::of(params),
+        }
+    }
+
+    /// The most bytes of a record.
+    fn record_bytes_max(self) -> usize {
+        let samples = self.samples.iter().flatten().map(|choice| 2 + choice.most() * VALUE_BYTES);
+        let samples = samples.sum::<u64>() as usize;
+        2 + KEY_BYTES_MAX + 1 + 8 + self.bands * 8 + self.signature_bytes + samples
+    }
+
+    /// The most bytes of a block's records.
+    fn block_bytes_max(self) -> usize {
+        BLOCK_BYTES - 1 + self.record_bytes_max()
+    }
+}
+
+/// Records of one file of sketches, encoded one after the other.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    shape: Shape,
+    bytes: Vec<u8>,
+    /// Where each record ends, and whether it has a sketch.
+    ends: Vec<(usize, bool)>,
+}
+
+impl Encoded {
+    /// No records yet, of a file with these parameters.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        Self { shape: Shape::of(params), bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Adds a record; `None` for a document without a sketch.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] or [`Error::Limit`] for a key of another kind or length, [`Error::Invalid`] for a sketch
+    /// that is not of the parameters' shape; nothing is added then.
+    pub fn push(&mut self, key: Key<'_>, row: Option<Row<'_>>) -> Result<()> {
+        key.check(self.shape.key)?;
+        if let Some(row) = &row {
+            self.check(row)?;
+        }
+        match key {
+            Key::U64(key) => self.bytes.extend(key.to_le_bytes()),
+            Key::Bytes(key) => {
+                self.bytes.extend((key.len() as u16).to_le_bytes()); // at most 65,535, as checked
+                self.bytes.extend_from_slice(key);
+            }
+        }
+        self.bytes.push(row.is_some().into());
+        if let Some(row) = row {
+            if self.shape.fingerprint {
+                self.bytes.extend(row.fingerprint.to_le_bytes());
+            }
+            self.bytes.extend(row.features.iter().flat_map(|feature| feature.to_le_bytes()));
+            self.bytes.extend_from_slice(row.signature);
+            for (sample, choice) in [row.bottom, row.modular].into_iter().zip(self.shape.samples) {
+                if choice.is_some() {
+                    self.bytes.extend((sample.len() as u16).to_le_bytes()); // at most 65,535, as checked
+                    samples::encode(sample, &mut self.bytes);
+                }
+            }
+        }
+        self.ends.push((self.bytes.len(), row.is_some()));
+        Ok(())
+    }
+
+    fn check(&self, row: &Row<'_>) -> Result<()> {
+        let Shape { bands, signature_bytes, .. } = self.shape;
+        if (row.features.len(), row.signature.len()) != (bands, signature_bytes) {
+            return Err(Error::Invalid(format!(
+                "a sketch of these parameters has {bands} features and {signature_bytes} bytes of signature, this one \
+                 {} and {}",
+                row.features.len(),
+                row.signature.len()
+            )));
+        }
+        for (choice, sample) in self.shape.samples.into_iter().zip([row.bottom, row.modular]) {
+            samples::check(choice, sample)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all records, for others with the same parameters.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// Puts records in blocks.
+#[derive(Clone)]
+pub struct Encoder {
+    salt: u128,
+    /// Bytes of the file that were given out.
+    offset: u64,
+    /// The block to be: its head, still zero, and its records.
+    block: Vec<u8>,
+    records: u32,
+    blocks: u64,
+    documents: u64,
+    sketched: u64,
+    checksums: Xxh3Default,
+}
+
+impl Encoder {
+    /// Appends the beginning of a file to `out`. All that is appended to `out`, here and later, is the file.
+    #[must_use]
+    pub fn new(params: &Params, out: &mut Vec<u8>) -> Self {
+        let (text, digest) = (params.encode(), params.digest());
+        out.extend_from_slice(Header::new(Role::Sketches, digest, digest).as_bytes());
+        let mut part = (text.len() as u32).to_le_bytes().to_vec();
+        part.extend_from_slice(text.as_bytes());
+        part.extend(checksum(digest, HEADER_BYTES as u64, &part).to_le_bytes());
+        out.extend_from_slice(&part);
+        Self {
+            salt: digest,
+            offset: (HEADER_BYTES + part.len()) as u64,
+            block: vec![0; BLOCK_HEAD_BYTES],
+            records: 0,
+            blocks: 0,
+            documents: 0,
+            sketched: 0,
+            checksums: Xxh3Default::new(),
+        }
+    }
+
+    /// Adds records, and appends the blocks that become full to `out`.
+    pub fn append(&mut self, records: &Encoded, out: &mut Vec<u8>) {
+        let mut start = 0;
+        for &(end, sketched) in &records.ends {
+            self.block.extend_from_slice(&records.bytes[start..end]);
+            self.records += 1;
+            self.sketched += u64::from(sketched);
+            start = end;
+            if self.block.len() - BLOCK_HEAD_BYTES >= BLOCK_BYTES {
+                self.end_block(out);
+            }
+        }
+    }
+
+    fn end_block(&mut self, out: &mut Vec<u8>) {
+        let length = (self.block.len() - BLOCK_HEAD_BYTES) as u32;
+        self.block[..4].copy_from_slice(&self.records.to_le_bytes());
+        self.block[4..BLOCK_HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
+        let sum = checksum(self.salt, self.offset, &self.block).to_le_bytes();
+        self.checksums.update(&sum);
+        out.extend_from_slice(&self.block);
+        out.extend_from_slice(&sum);
+        self.offset += (self.block.len() + WORD) as u64;
+        self.blocks += 1;
+        self.documents += u64::from(self.records);
+        self.records = 0;
+        self.block.truncate(BLOCK_HEAD_BYTES);
+    }
+
+    /// Appends the last block and the end.
+    pub fn finish(mut self, out: &mut Vec<u8>) {
+        if self.records > 0 {
+            self.end_block(out);
+        }
+        let end = End {
+            magic: footer::MAGIC,
+            file_length: U64::new(self.offset + END_BYTES as u64),
+            blocks: U64::new(self.blocks),
+            documents: U64::new(self.documents),
+            sketched: U64::new(self.sketched),
+            digest: U128::new(self.checksums.digest128()),
+            reserved: U32::ZERO,
+            checksum: U32::ZERO,
+        }
+        .sealed(self.salt, self.offset);
+        out.extend_from_slice(end.as_bytes());
+    }
+}
+
+/// Reads a file of sketches from front to back: [`feed`](Self::feed) it the bytes that it [`wants`](Self::wants), one
+/// part after the other. Whoever feeds it refuses bytes behind the end.
+///
+/// ```
+/// use twindex::Params;
+/// use twindex::format::sketches::{Decoder, Encoded, Encoder, Row};
+///
+/// let params = Params::builder().simhash(3).build()?;
+/// let mut records = Encoded::new(&params);
+/// records.push("rose".into(), Some(Row { fingerprint: 7, ..Row::default() }))?;
+/// let mut file = Vec::new();
+/// let mut encoder = Encoder::new(&params, &mut file);
+/// encoder.append(&records, &mut file);
+/// encoder.finish(&mut file);
+///
+/// let (mut decoder, mut rest, mut found) = (Decoder::new(), &file[..], Vec::new());
+/// while decoder.wants() > 0 {
+///     let (part, later) = rest.split_at(decoder.wants());
+///     let mut rows = decoder.feed(part).unwrap();
+///     while let Some((key, row)) = rows.next().unwrap() {
+///         found.push((key.to_buf(), row.unwrap().fingerprint));
+///     }
+///     rest = later;
+/// }
+/// assert_eq!(found, [(twindex::Key::from("rose").to_buf(), 7)]);
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Decoder {
+    next: Next,
+    salt: u128,
+    params: Option<Params>,
+    shape: Option<Shape>,
+    /// Where the part that comes next begins.
+    offset: u64,
+    /// Whether a block has ended before it was full, as only the last one may.
+    short: bool,
+    blocks: u64,
+    documents: u64,
+    sketched: u64,
+    checksums: Xxh3Default,
+}
+
+/// The part that comes next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Header,
+    Length,
+    Params {
+        length: usize,
+    },
+    /// The head of a block, or the first bytes of the end.
+    Head,
+    Block {
+        head: [u8; BLOCK_HEAD_BYTES],
+        length: usize,
+    },
+    End,
+    Nothing,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// Before the first byte.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            next: Next::Header,
+            salt: 0,
+            params: None,
+            shape: None,
+            offset: 0,
+            short: false,
+            blocks: 0,
+            documents: 0,
+            sketched: 0,
+            checksums: Xxh3Default::new(),
+        }
+    }
+
+    /// How many bytes come next; 0 behind the end. Never more than a block may have: some 170,000, with samples some
+    /// 580,000.
+    #[must_use]
+    pub fn wants(&self) -> usize {
+        match self.next {
+            Next::Header => HEADER_BYTES,
+            Next::Length => WORD,
+            Next::Params { length } | Next::Block { length, .. } => length + WORD,
+            Next::Head => BLOCK_HEAD_BYTES,
+            Next::End => END_BYTES - BLOCK_HEAD_BYTES,
+            Next::Nothing => 0,
+        }
+    }
+
+    /// Whether they are records, those of a block.
+    #[must_use]
+    pub fn is_at_block(&self) -> bool {
+        matches!(self.next, Next::Block { .. })
+    }
+
+    /// Where they begin in the file.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The parameters, as soon as they were read.
+    #[must_use]
+    pub fn params(&self) -> Option<&Params> {
+        self.params.as_ref()
+    }
+
+    /// Records in the blocks so far.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Takes the bytes that come next, and gives the records in them: those of a block, otherwise none. All of a
+    /// block is checked before any of its records is given.
+    ///
+    /// # Errors
+    /// A [`Refusal`], its offset counted from the start of the file. The decoder is of no more use then.
+    pub fn feed<'b>(&mut self, bytes: &'b [u8]) -> std::result::Result<Rows<'b>, Refusal> {
+        if bytes.len() != self.wants() {
+            let expected = format!("{} bytes", self.wants());
+            return Err(damaged(self.offset, expected, format!("{} bytes", bytes.len())));
+        }
+        let start = self.offset;
+        match self.next {
+            Next::Header => {
+                let header = Header::read(bytes, Role::Sketches)?;
+                self.salt = header.salt.get();
+                if header.read_only_compatible.get() != 0 {
+                    let found = format!("{:#x}", header.read_only_compatible.get());
+                    let supported = "none; use a newer version".into();
+                    return Err(Refusal::Unsupported("read-only-compatible feature set", found, supported));
+                }
+                if header.params_digest.get() != self.salt {
+                    let found = format!("{:032x}", header.params_digest.get());
+                    return Err(damaged(
+                        24,
+                        format!("the digest of the parameters, {found}, as the salt"),
+                        "another",
+                    ));
+                }
+                self.next = Next::Length;
+            }
+            Next::Length => {
+                let length = u32_at(bytes, 0);
+                if length > PARAMS_BYTES_MAX {
+                    return Err(damaged(
+                        start,
+                        format!("at most {PARAMS_BYTES_MAX} bytes of parameters"),
+                        length,
+                    ));
+                }
+                self.next = Next::Params { length: length as usize };
+            }
+            Next::Params { length } => {
+                let mut part = (length as u32).to_le_bytes().to_vec();
+                part.extend_from_slice(&bytes[..length]);
+                self.check(&part, u32_at(bytes, length), HEADER_BYTES as u64)?;
+                let wrong =
+                    |found: String| damaged(start, format!("parameters of format {}", super::VERSION), found);
+                let text = std::str::from_utf8(&bytes[..length]).map_err(|e| wrong(e.to_string()))?;
+                let params = Params::decode(text).map_err(|e| wrong(e.to_string()))?;
+                if params.digest() != self.salt {
+                    return Err(damaged(start, "the parameters of the digest in the header", "others"));
+                }
+                self.shape = Some(Shape::of(&params));
+                self.params = Some(params);
+                self.next = Next::Head;
+            }
+            Next::Head => {
+                if bytes == footer::MAGIC {
+                    self.next = Next::End;
+                } else {
+                    let most = self.shape.map_or(0, Shape::block_bytes_max);
+                    let (records, length) = (u32_at(bytes, 0), u32_at(bytes, 4) as usize);
+                    if records == 0 || length > most || records as usize > length {
+                        let expected = format!("a block of at most {most} bytes, or the end");
+                        return Err(damaged(start, expected, format!("{records} records in {length} bytes")));
+                    }
+                    if self.short {
+                        return Err(damaged(start, "the end behind a block that is not full", "a block"));
+                    }
+                    let mut head = [0; BLOCK_HEAD_BYTES];
+                    head.copy_from_slice(bytes);
+                    self.next = Next::Block { head, length };
+                }
+            }
+            Next::Block { head, length } => {
+                self.offset += bytes.len() as u64;
+                return self.block(head, bytes, length, start);
+            }
+            Next::End => {
+                self.end(bytes, start - BLOCK_HEAD_BYTES as u64)?;
+                self.next = Next::Nothing;
+            }
+            Next::Nothing => {}
+        }
+        self.offset += bytes.len() as u64;
+        Ok(Rows::none())
+    }
+
+    fn check(&self, bytes: &[u8], found: u32, offset: u64) -> std::result::Result<(), Refusal> {
+        let expected = checksum(self.salt, offset, bytes);
+        if found == expected {
+            return Ok(());
+        }
+        let at = offset + bytes.len() as u64;
+        Err(damaged(at, format!("checksum {expected:08x}"), format!("{found:08x}")))
+    }
+
+    fn block<'b>(
+        &mut self,
+        head: [u8; BLOCK_HEAD_BYTES],
+        bytes: &'b [u8],
+        length: usize,
+        start: u64,
+    ) -> std::result::Result<Rows<'b>, Refusal> {
+        let Some(shape) = self.shape else { return Ok(Rows::none()) };
+        let mut whole = head.to_vec();
+        whole.extend_from_slice(&bytes[..length]);
+        let sum = u32_at(bytes, length);
+        self.check(&whole, sum, start - BLOCK_HEAD_BYTES as u64)?;
+        let rows = Rows {
+            shape: Some(shape),
+            bytes: &bytes[..length],
+            at: 0,
+            left: u32_at(&head, 0),
+            offset: start,
+            features: Vec::new(),
+            samples: [Vec::new(), Vec::new()],
+        };
+        // Look at all of them before anybody uses one.
+        let mut ahead = rows.clone();
+        let (mut sketched, mut last) = (0, 0);
+        loop {
+            let before = ahead.at;
+            let Some((_, row)) = ahead.next().map_err(Refusal::Damaged)? else { break };
+            sketched += u64::from(row.is_some());
+            last = before;
+        }
+        if last >= BLOCK_BYTES {
+            let found = format!("one at {last}");
+            return Err(damaged(start, format!("no record behind the first {BLOCK_BYTES} bytes"), found));
+        }
+        self.short = length < BLOCK_BYTES;
+        self.checksums.update(&sum.to_le_bytes());
+        self.blocks += 1;
+        self.documents += u64::from(rows.left);
+        self.sketched += sketched;
+        self.next = Next::Head;
+        Ok(rows)
+    }
+
+    /// Checks the end, which begins at `offset`, its magic left out of `bytes`.
+    fn end(&self, bytes: &[u8], offset: u64) -> std::result::Result<(), Refusal> {
+        let whole = [&footer::MAGIC[..], bytes].concat();
+        let Ok(end) = End::read_from_bytes(&whole) else { return Ok(()) }; // of that length, as checked
+        self.check(&whole[..END_BYTES - WORD], end.checksum.get(), offset)?;
+        for (at, what, expected, found) in [
+            (8, "file length", offset + END_BYTES as u64, end.file_length),
+            (16, "number of blocks", self.blocks, end.blocks),
+            (24, "number of documents", self.documents, end.documents),
+            (32, "number of sketches", self.sketched, end.sketched),
+        ] {
+            if found.get() != expected {
+                return Err(damaged(offset + at, format!("{what} {expected}"), found));
+            }
+        }
+        if end.digest.get() != self.checksums.digest128() {
+            return Err(damaged(offset + 40, "the digest of the blocks before", "another"));
+        }
+        if end.reserved.get() != 0 {
+            return Err(damaged(offset + 56, "zero", end.reserved));
+        }
+        Ok(())
+    }
+}
+
+fn damaged(offset: u64, expected: impl Into<String>, found: impl ToString) -> Refusal {
+    Refusal::Damaged(Fault::new(offset, expected, found))
+}
+
+/// The number at `at`, which the caller knows to be there.
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + WORD].iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
+}
+
+/// The records of a block.
+#[derive(Clone, Debug)]
+pub struct Rows<'b> {
+    /// `None` only where there are none.
+    shape: Option<Shape>,
+    bytes: &'b [u8],
+    at: usize,
+    left: u32,
+    /// Where `bytes` begin in the file.
+    offset: u64,
+    features: Vec<u64>,
+    samples: [Vec<u64>; 2],
+}
+
+impl<'b> Rows<'b> {
+    fn none() -> Self {
+        Self {
+            shape: None,
+            bytes: &[],
+            at: 0,
+            left: 0,
+            offset: 0,
+            features: Vec::new(),
+            samples: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// The next record: its key, and its sketch if it has one; `None` behind the last.
+    ///
+    /// # Errors
+    /// A [`Fault`] that a sound checksum cannot hide, its offset counted from the start of the file.
+    #[allow(clippy::should_implement_trait, reason = "what it gives is lent until the next call")]
+    pub fn next(&mut self) -> std::result::Result<Option<(Key<'b>, Option<Row<'_>>)>, Fault> {
+        let Some(shape) = self.shape.filter(|_| self.left > 0) else {
+            return match self.bytes.len() - self.at {
+                0 => Ok(None),
+                more => Err(self.fault("the end of the block", format!("{more} more bytes"))),
+            };
+        };
+        self.left -= 1;
+        let key = match shape.key {
+            KeyKind::U64 => Key::U64(wide(self.take(8, "key")?)),
+            KeyKind::Bytes => {
+                let length = wide(self.take(2, "length of a key")?) as usize;
+                if length == 0 {
+                    return Err(self.fault("a key of 1 to 65535 bytes", "one of 0"));
+                }
+                Key::Bytes(self.take(length, "key")?)
+            }
+        };
+        match self.take(1, "a byte, 0 or 1")? {
+            [0] => return Ok(Some((key, None))),
+            [1] => {}
+            other => return Err(self.fault("0 or 1", format!("{other:?}"))),
+        }
+        let fingerprint = if shape.fingerprint { wide(self.take(8, "fingerprint")?) } else { 0 };
+        let features = self.take(shape.bands * 8, "features")?;
+        self.features.clear();
+        self.features.extend(features.chunks_exact(8).map(wide));
+        let signature = self.take(shape.signature_bytes, "signature")?;
+        if let Some(&last) = signature.last()
+            && shape.last_bits > 0
+            && last >> shape.last_bits != 0
+        {
+            return Err(self.fault("zeros behind the last minimum", format!("{last:#x}")));
+        }
+        for (which, choice) in shape.samples.into_iter().enumerate() {
+            self.samples[which].clear();
+            let Some(choice) = choice else { continue };
+            let count_at = self.offset + self.at as u64;
+            let count = wide(self.take(2, "number of sampled hashes")?) as usize;
+            choice.check_count(count).map_err(|fault| Fault { offset: count_at, ..fault })?;
+            let values_at = self.offset + self.at as u64;
+            let values = self.take(count * VALUE_BYTES as usize, "sampled hashes")?;
+            self.samples[which].extend(samples::decode(values));
+            let checked = choice.check_values(&self.samples[which]);
+            checked.map_err(|fault| Fault { offset: values_at + fault.offset, ..fault })?;
+        }
+        let [bottom, modular] = &self.samples;
+        Ok(Some((key, Some(Row { fingerprint, features: &self.features, signature, bottom, modular }))))
+    }
+
+    fn take(&mut self, length: usize, what: &str) -> std::result::Result<&'b [u8], Fault> {
+        let rest: &'b [u8] = &self.bytes[self.at..];
+        let Some(taken) = rest.get(..length) else {
+            return Err(self.fault(&format!("{length} bytes of {what}"), format!("{} bytes", rest.len())));
+        };
+        self.at += length;
+        Ok(taken)
+    }
+
+    fn fault(&self, expected: &str, found: impl ToString) -> Fault {
+        Fault::new(self.offset + self.at as u64, expected, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::KeyBuf;
+
+    type Found = (KeyBuf, Option<(u64, Vec<u64>, Vec<u8>, [Vec<u64>; 2])>);
+
+    fn owned(key: Key<'_>, row: Option<Row<'_>>) -> Found {
+        let row = row.map(|row| {
+            let samples = [row.bottom.to_vec(), row.modular.to_vec()];
+            (row.fingerprint, row.features.to_vec(), row.signature.to_vec(), samples)
+        });
+        (key.to_buf(), row)
+    }
+
+    /// All records of a file, or what is wrong with it.
+    fn read(file: &[u8]) -> std::result::Result<Vec<Found>, Refusal> {
+        let (mut decoder, mut rest, mut found) = (Decoder::new(), file, Vec::new());
+        while decoder.wants() > 0 {
+            let Some((part, later)) = rest.split_at_checked(decoder.wants()) else {
+                return Err(damaged(decoder.offset(), "more", "the end"));
+            };
+            let mut rows = decoder.feed(part)?;
+            while let Some((key, row)) = rows.next().map_err(Refusal::Damaged)? {
+                found.push(owned(key, row));
+            }
+            rest = later;
+        }
+        if rest.is_empty() { Ok(found) } else { Err(damaged(decoder.offset(), "the end", "more")) }
+    }
+
+    fn file(params: &Params, records: &[Encoded]) -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(params, &mut file);
+        for records in records {
+            encoder.append(records, &mut file);
+        }
+        encoder.finish(&mut file);
+        file
+    }
+
+    /// Everything that can be kept, with a signature that does not end with a byte.
+    fn everything() -> Params {
+        let builder = Params::builder().simhash(3).minhash(3, 3).signature_bits(4);
+        builder.bottom(5).modulus(7).build().unwrap()
+    }
+
+    const ROW: Row<'static> = Row {
+        fingerprint: 0x0123_4567_89ab_cdef,
+        features: &[1, u64::MAX, 3],
+        signature: &[0x21, 0x43, 0x65, 0x87, 0x09],
+        bottom: &[4, 9, (1 << 48) - 1],
+        modular: &[7, 700],
+    };
+
+    fn small() -> Vec<u8> {
+        let params = everything();
+        let mut records = Encoded::new(&params);
+        records.push("rose".into(), Some(ROW)).unwrap();
+        records.push("empty".into(), None).unwrap();
+        records.push("tulip".into(), Some(Row { modular: &[], ..ROW })).unwrap();
+        file(&params, &[records])
+    }
+
+    #[test]
+    fn records_come_back_as_they_were_in_their_order() {
+        let found = read(&small()).unwrap();
+        assert_eq!(found[0], owned("rose".into(), Some(ROW)));
+        assert_eq!(found[1], owned("empty".into(), None));
+        assert_eq!(found[2], owned("tulip".into(), Some(Row { modular: &[], ..ROW })));
+        assert_eq!(found.len(), 3);
+
+        let numbers = Params::builder().u64_keys().simhash(3).build().unwrap();
+        let mut records = Encoded::new(&numbers);
+        let row = Row { fingerprint: 5, ..Row::default() };
+        records.push(u64::MAX.into(), Some(row)).unwrap();
+        assert_eq!(read(&file(&numbers, &[records])).unwrap(), [owned(u64::MAX.into(), Some(row))]);
+        assert_eq!(read(&file(&numbers, &[])).unwrap(), []);
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let file = small();
+        for bit in 0..file.len() * 8 {
+            let mut damaged = file.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let refusal = read(&damaged).expect_err(&format!("bit {bit}"));
+            assert!(matches!(refusal, Refusal::Damaged(_)), "bit {bit}: {refusal:?}");
+        }
+    }
+
+    #[test]
+    fn every_truncation_and_extension_is_found() {
+        let file = small();
+        for length in 0..file.len() {
+            assert!(read(&file[..length]).is_err(), "{length} bytes");
+        }
+        assert!(read(&[&file[..], b"\0"].concat()).is_err());
+    }
+
+    /// A file of some blocks, with records of very different sizes.
+    fn large(records: usize) -> (Params, Vec<Encoded>) {
+        let params = Params::builder().minhash(40, 3).build().unwrap();
+        let features: Vec<u64> = (0..40).collect();
+        let encoded = (0..records)
+            .map(|i| {
+                let mut one = Encoded::new(&params);
+                let key = "k".repeat(1 + i * i * 31 % 65_535);
+                let row = Row { features: &features, signature: &[i as u8; 120], ..Row::default() };
+                one.push((&key).into(), (i % 5 > 0).then_some(row)).unwrap();
+                one
+            })
+            .collect();
+        (params, encoded)
+    }
+
+    #[test]
+    fn blocks_end_where_the_records_say_however_they_were_handed_over() {
+        let (params, singly) = large(60);
+        let expected = file(&params, &singly);
+        let mut whole = Encoded::new(&params);
+        for one in &singly {
+            let start = whole.bytes.len();
+            whole.bytes.extend_from_slice(&one.bytes);
+            whole.ends.extend(one.ends.iter().map(|&(end, sketched)| (start + end, sketched)));
+        }
+        assert!(expected == file(&params, &[whole]));
+        assert_eq!(read(&expected).unwrap().len(), 60);
+        let mut decoder = Decoder::new();
+        let (mut at, mut blocks) = (0, 0);
+        while decoder.wants() > 0 {
+            assert!(decoder.wants() < 200_000);
+            blocks += u32::from(decoder.is_at_block());
+            let next = at + decoder.wants();
+            decoder.feed(&expected[at..next]).unwrap();
+            at = next;
+        }
+        assert!(blocks > 5, "{blocks} blocks");
+    }
+
+    #[test]
+    fn blocks_that_were_left_out_or_swapped_are_found() {
+        let (params, singly) = large(60);
+        let whole = file(&params, &singly);
+        let (mut decoder, mut at, mut starts) = (Decoder::new(), 0, Vec::new());
+        while decoder.wants() > 0 {
+            if decoder.is_at_block() {
+                starts.push(at - BLOCK_HEAD_BYTES);
+            }
+            let next = at + decoder.wants();
+            decoder.feed(&whole[at..next]).unwrap();
+            at = next;
+        }
+        let (first, second) = (&whole[starts[0]..starts[1]], &whole[starts[1]..starts[2]]);
+        let (head, tail) = (&whole[..starts[0]], &whole[starts[2]..]);
+        assert!(read(&[head, first, second, tail].concat()).is_ok());
+        for forged in [
+            [head, second, first, tail].concat(),
+            [head, second, tail].concat(),
+            [head, first, tail].concat(),
+            [head, first, first, second, tail].concat(),
+        ] {
+            assert!(read(&forged).is_err());
+        }
+    }
+
+    #[test]
+    fn a_block_of_another_file_with_the_same_parameters_and_shape_is_found() {
+        let params = Params::builder().simhash(3).build().unwrap();
+        let of = |fingerprint| {
+            let mut records = Encoded::new(&params);
+            records.push("k".into(), Some(Row { fingerprint, ..Row::default() })).unwrap();
+            file(&params, &[records])
+        };
+        let (mut one, other) = (of(1), of(2));
+        let end = one.len() - END_BYTES;
+        one[..end].copy_from_slice(&other[..end]);
+        let Err(Refusal::Damaged(fault)) = read(&one) else { panic!("not found") };
+        assert_eq!((fault.offset, &*fault.expected), (end as u64 + 40, "the digest of the blocks before"));
+    }
+
+    #[test]
+    fn counts_of_the_end_that_lie_are_refused_by_name() {
+        let file = small();
+        let salt = everything().digest();
+        let start = file.len() - END_BYTES;
+        for (at, what) in
+            [(8, "file length"), (16, "blocks"), (24, "documents"), (32, "sketches"), (56, "zero")]
+        {
+            let mut end = End::read_from_bytes(&file[start..]).unwrap();
+            end.as_mut_bytes()[at] ^= 1;
+            let forged = [&file[..start], end.sealed(salt, start as u64).as_bytes()].concat();
+            let Err(Refusal::Damaged(fault)) = read(&forged) else { panic!("{what}") };
+            assert!(fault.offset == (start + at) as u64 && fault.expected.contains(what), "{fault:?}");
+        }
+    }
+
+    /// Makes all checksums and counts hold, so that only the contents lie.
+    fn resealed(head: &[u8], salt: u128, blocks: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut file = head.to_vec();
+        let (mut sums, mut documents) = (Xxh3Default::new(), 0);
+        for (records, bytes) in blocks {
+            let offset = file.len() as u64;
+            let mut block = records.to_le_bytes().to_vec();
+            block.extend((bytes.len() as u32).to_le_bytes());
+            block.extend_from_slice(bytes);
+            let sum = checksum(salt, offset, &block).to_le_bytes();
+            sums.update(&sum);
+            file.extend(block);
+            file.extend(sum);
+            documents += u64::from(*records);
+        }
+        let offset = file.len() as u64;
+        let end = End {
+            magic: footer::MAGIC,
+            file_length: U64::new(offset + END_BYTES as u64),
+            blocks: U64::new(blocks.len() as u64),
+            documents: U64::new(documents),
+            sketched: U64::new(documents),
+            digest: U128::new(sums.digest128()),
+            reserved: U32::ZERO,
+            checksum: U32::ZERO,
+        };
+        file.extend_from_slice(end.sealed(salt, offset).as_bytes());
+        file
+    }
+
+    #[test]
+    fn contents_that_lie_behind_sound_checksums_are_refused() {
+        let params = Params::builder().minhash(1, 1).signature_bits(4).build().unwrap();
+        let mut head = Vec::new();
+        let salt = Encoder::new(&params, &mut head).salt;
+        let row = Row { features: &[1], signature: &[0x0f], ..Row::default() };
+        let mut records = Encoded::new(&params);
+        records.push("k".into(), Some(row)).unwrap();
+        let good = records.bytes.clone();
+        assert_eq!(resealed(&head, salt, &[(1, &good)]), file(&params, &[records]));
+        let with = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        let mut full = Encoded::new(&params);
+        full.push((&vec![b'k'; 65_530]).into(), Some(row)).unwrap();
+        full.push("k".into(), Some(row)).unwrap();
+        assert!(full.ends[0].0 >= BLOCK_BYTES, "full without the second");
+        let keyless = [&[0, 0], &good[3..]].concat();
+        for (what, blocks) in [
+            ("an empty key", vec![(1, keyless)]),
+            ("a key beyond the block", vec![(1, with(1, 1))]),
+            ("neither 0 nor 1", vec![(1, with(3, 2))]),
+            ("bits behind the last minimum", vec![(1, with(12, 0x1f))]),
+            ("more bytes than records", vec![(1, [&good[..], b"x"].concat())]),
+            ("more records than bytes", vec![(2, good.clone())]),
+            ("no records", vec![(0, good.clone())]),
+            ("a block that is not full before another", vec![(1, good.clone()), (1, good.clone())]),
+            ("a record behind a full block", vec![(2, full.bytes.clone())]),
+        ] {
+            let blocks: Vec<(u32, &[u8])> = blocks.iter().map(|(n, bytes)| (*n, &bytes[..])).collect();
+            assert!(read(&resealed(&head, salt, &blocks)).is_err(), "{what}");
+        }
+    }
+
+    #[test]
+    fn samples_that_lie_behind_sound_checksums_are_refused_at_their_place() {
+        let params = everything();
+        let mut head = Vec::new();
+        let salt = Encoder::new(&params, &mut head).salt;
+        let encoded = |params: &Params, row| {
+            let mut records = Encoded::new(params);
+            records.push("k".into(), Some(row)).unwrap();
+            records.bytes
+        };
+        let start = (head.len() + BLOCK_HEAD_BYTES) as u64;
+        let refused = |bytes: &[u8]| match read(&resealed(&head, salt, &[(1, bytes)])) {
+            Err(Refusal::Damaged(fault)) => fault,
+            other => panic!("{other:?}"),
+        };
+        let good = encoded(&params, ROW);
+        assert!(read(&resealed(&head, salt, &[(1, &good)])).is_ok());
+        // The last hash, 700, is a multiple of 7, and 701 is none.
+        let mut lying = good.clone();
+        lying[good.len() - 6] += 1;
+        let fault = refused(&lying);
+        assert_eq!(fault.offset, start + good.len() as u64 - 6);
+        assert!(fault.expected.contains("multiple of 7") && fault.found == "701", "{fault:?}");
+        // Six hashes where five are the most: their number stands behind key, fingerprint, features and signature.
+        let roomy = Params { bottom: 6, ..params };
+        let fault = refused(&encoded(&roomy, Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW }));
+        assert_eq!((fault.offset, &*fault.expected), (start + 3 + 1 + 8 + 24 + 5, "1 to 5 sampled hashes"));
+        assert_eq!(fault.found, "6");
+    }
+
+    #[test]
+    fn features_of_the_header_and_digests_that_differ_are_told_apart() {
+        let (file, salt) = (small(), everything().digest());
+        let with = |header: Header| read(&[header.as_bytes(), &file[HEADER_BYTES..]].concat()).unwrap_err();
+        let featured = Header::new(Role::Sketches, salt, salt).with_read_only_compatible(1);
+        let Refusal::Unsupported(field, found, _) = with(featured) else { panic!("damage") };
+        assert_eq!((field, &*found), ("read-only-compatible feature set", "0x1"));
+        let Refusal::Damaged(fault) = with(Header::new(Role::Sketches, salt, 1)) else {
+            panic!("unsupported")
+        };
+        assert!(fault.offset == 24 && fault.expected.contains("digest"), "{fault:?}");
+    }
+
+    #[test]
+    fn parameters_that_cannot_be_read_are_refused_with_the_reason() {
+        let text = everything().encode().replacen("within=3", "within=99", 1);
+        let salt = xxhash_rust::xxh3::xxh3_128(text.as_bytes());
+        let mut file = Header::new(Role::Sketches, salt, salt).as_bytes().to_vec();
+        let mut part = (text.len() as u32).to_le_bytes().to_vec();
+        part.extend_from_slice(text.as_bytes());
+        let sum = checksum(salt, HEADER_BYTES as u64, &part);
+        file.extend(part);
+        file.extend(sum.to_le_bytes());
+        let Err(Refusal::Damaged(fault)) = read(&file) else { panic!("read") };
+        assert!(fault.found.contains("within is 99"), "{fault:?}");
+    }
+
+    #[test]
+    fn sketches_of_another_shape_are_not_taken() {
+        let mut records = Encoded::new(&everything());
+        let refused = [
+            Row { features: &[1], ..ROW },
+            Row { signature: &[1], ..ROW },
+            Row { bottom: &[], ..ROW },
+            Row { bottom: &[2, 1], ..ROW },
+            Row { modular: &[1 << 48], ..ROW },
+            Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW },
+            Row { modular: &[7, 8], ..ROW },
+        ];
+        for row in refused {
+            assert!(records.push("k".into(), Some(row)).is_err(), "{row:?}");
+        }
+        assert!(records.push("".into(), Some(ROW)).is_err());
+        assert!(records.push(7.into(), Some(ROW)).is_err());
+        assert!(records.bytes.is_empty() && records.ends.is_empty());
+        let plain = Params::builder().simhash(3).build().unwrap();
+        let row = Row { bottom: &[1], ..Row::default() };
+        assert!(Encoded::new(&plain).push("k".into(), Some(row)).is_err());
+    }
+}

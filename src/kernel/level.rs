@@ -1,0 +1,291 @@
+//! The levels of instructions, and the one place where a level is chosen.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use super::bytes::{self, Classes};
+
+/// The environment variable that asks for a level by its name.
+pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
+
+/// A set of instructions that loops are compiled for, the plainest first.
+///
+/// Other processors than x86-64 have the plain level only, whose loops the compiler turns into what they always
+/// have, such as NEON on 64-bit ARM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// What every processor of the target has: the definition.
+    Scalar,
+    /// AVX2, with POPCNT, LZCNT, BMI1 and BMI2 (x86-64-v3).
+    Avx2,
+    /// AVX-512 as since Ice Lake and Zen 4: F, BW, CD, DQ, VL, VBMI, VBMI2, BITALG and VPOPCNTDQ.
+    Avx512,
+}
+
+impl Level {
+    /// All levels, the plainest first.
+    pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
+
+    /// The name by which `TWINDEX_KERNEL` asks for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// The level of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+
+    /// Whether this processor has it.
+    #[must_use]
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                std::is_x86_feature_detected!("avx2")
+                    && std::is_x86_feature_detected!("popcnt")
+                    && std::is_x86_feature_detected!("lzcnt")
+                    && std::is_x86_feature_detected!("bmi1")
+                    && std::is_x86_feature_detected!("bmi2")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && std::is_x86_feature_detected!("avx512f")
+                    && std::is_x86_feature_detected!("avx512bw")
+                    && std::is_x86_feature_detected!("avx512cd")
+                    && std::is_x86_feature_detected!("avx512dq")
+                    && std::is_x86_feature_detected!("avx512vl")
+                    && std::is_x86_feature_detected!("avx512vbmi")
+                    && std::is_x86_feature_detected!("avx512vbmi2")
+                    && std::is_x86_feature_detected!("avx512bitalg")
+                    && std::is_x86_feature_detected!("avx512vpopcntdq")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => false,
+        }
+    }
+
+    /// All levels that this processor has, the plainest first; says on standard output which it lacks, for tests.
+    #[cfg(test)]
+    pub(crate) fn tested() -> Vec<Self> {
+        let (has, lacks): (Vec<Self>, Vec<Self>) =
+            Self::ALL.into_iter().partition(|level| level.is_available());
+        for level in lacks {
+            println!("skipped: this processor has no {level}");
+        }
+        has
+    }
+
+    /// The best that this processor has.
+    #[must_use]
+    pub fn best() -> Self {
+        Self::ALL.into_iter().rev().find(|level| level.is_available()).unwrap_or(Self::Scalar)
+    }
+
+    /// What `TWINDEX_KERNEL` asks for, `None` if it is not set.
+    ///
+    /// # Errors
+    /// Says what is wrong with its value: no level has the name, or this processor has no such level.
+    pub fn asked_for() -> Result<Option<Self>, String> {
+        let Some(name) = std::env::var_os(KERNEL_VARIABLE) else { return Ok(None) };
+        let level = name.to_str().and_then(Self::named).ok_or_else(|| {
+            format!("{KERNEL_VARIABLE} is `{}`; expected scalar, avx2 or avx512", name.display())
+        })?;
+        if level.is_available() {
+            Ok(Some(level))
+        } else {
+            Err(format!("{KERNEL_VARIABLE} asks for {level}, which this processor does not have"))
+        }
+    }
+
+    /// The level that is used: the one asked for by `TWINDEX_KERNEL` if that can be had, otherwise the best. It is
+    /// looked up once in the life of a process. Results do not depend on it.
+    #[must_use]
+    #[inline]
+    pub fn chosen() -> Self {
+        static CHOSEN: OnceLock<Level> = OnceLock::new();
+        *CHOSEN.get_or_init(|| Self::asked_for().ok().flatten().unwrap_or_else(Self::best))
+    }
+
+    /// Runs `body`, compiled for this level; for the best below it where the processor does not have it. Everything
+    /// hot in `body` must be `#[inline(always)]`, or it keeps the plain instructions.
+    #[inline]
+    pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
+        struct Body<F>(F);
+        impl<R, F: FnOnce() -> R> Kernel for Body<F> {
+            type Output = R;
+            #[inline(always)]
+            fn run<S: Simd>(self, _: S) -> R {
+                (self.0)()
+            }
+        }
+        self.dispatch(Body(body))
+    }
+
+    /// As [`run`](Self::run), for kernels that need more than the compiler finds by itself.
+    #[inline]
+    pub fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if self == Self::Avx512 && self.is_available() {
+                #[allow(
+                    unsafe_code,
+                    reason = "calls a function compiled for instructions that were detected"
+                )]
+                // SAFETY: the only precondition of `avx512` is that the processor has the features it is compiled
+                // for; `is_available` has just said so.
+                return unsafe { x86::avx512(kernel) };
+            }
+            if self >= Self::Avx2 && Self::Avx2.is_available() {
+                #[allow(
+                    unsafe_code,
+                    reason = "calls a function compiled for instructions that were detected"
+                )]
+                // SAFETY: as above, for the features of `avx2`.
+                return unsafe { x86::avx2(kernel) };
+            }
+        }
+        kernel.run(Scalar)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A loop that is compiled once for each level.
+pub trait Kernel {
+    /// What it gives.
+    type Output;
+
+    /// The loop; `#[inline(always)]`, like everything hot that it calls.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// What a level can do beyond what the compiler makes of plain loops; a value of such a type is the proof that the
+/// processor has the instructions.
+pub trait Simd: Copy {
+    /// Classes and lower-cases 64 bytes of text; see [`Classes`].
+    fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes;
+
+    /// Writes `base` plus the number of each bit that is set in `mask`, ascending, to the front of `places`, and
+    /// returns how many there are; what stands behind them is of no meaning.
+    fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
+}
+
+/// The plain level.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scalar;
+
+impl Simd for Scalar {
+    #[inline(always)]
+    fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+        bytes::classes(bytes, lower)
+    }
+
+    #[inline(always)]
+    fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
+        bytes::places(mask, base, places)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::super::bytes::{self, Classes, x86};
+    use super::{Kernel, Simd};
+
+    /// Proof that the features of [`avx2`] are there: made there only.
+    #[derive(Clone, Copy)]
+    struct Avx2(());
+
+    /// Proof that the features of [`avx512`] are there: made there only.
+    #[derive(Clone, Copy)]
+    struct Avx512(());
+
+    #[target_feature(enable = "avx2,popcnt,lzcnt,bmi1,bmi2")]
+    pub(super) fn avx2<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run(Avx2(()))
+    }
+
+    #[target_feature(enable = "avx2,popcnt,lzcnt,bmi1,bmi2")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+    #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512bitalg,avx512vpopcntdq")]
+    pub(super) fn avx512<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run(Avx512(()))
+    }
+
+    impl Simd for Avx2 {
+        #[inline(always)]
+        fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: an `Avx2` is made by `avx2` alone, which runs only where its features, those of this function
+            // among them, were detected.
+            unsafe {
+                x86::classes_avx2(bytes, lower)
+            }
+        }
+
+        #[inline(always)]
+        fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
+            bytes::places(mask, base, places)
+        }
+    }
+
+    impl Simd for Avx512 {
+        #[inline(always)]
+        fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: an `Avx512` is made by `avx512` alone, which runs only where its features, those of this
+            // function among them, were detected.
+            unsafe {
+                x86::classes_avx512(bytes, lower)
+            }
+        }
+
+        #[inline(always)]
+        fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                x86::places_avx512(mask, base, places)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names_and_the_plain_one_is_always_there() {
+        for level in Level::ALL {
+            assert_eq!(Level::named(level.name()), Some(level));
+            assert_eq!(level.run(|| 7), 7, "{level}");
+        }
+        assert_eq!(Level::named("sse"), None);
+        assert!(
+            Level::Scalar.is_available() && Level::best().is_available() && Level::chosen().is_available()
+        );
+    }
+
+    #[test]
+    fn the_level_asked_for_is_the_level_used() {
+        // Whatever this run of the tests was asked for; CI asks for each level in turn.
+        match Level::asked_for() {
+            Ok(Some(level)) => assert_eq!(Level::chosen(), level),
+            Ok(None) => assert_eq!(Level::chosen(), Level::best()),
+            Err(error) => println!("skipped: {error}"),
+        }
+    }
+}

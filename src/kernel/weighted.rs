@@ -1,0 +1,190 @@
+//! Weighted votes: for each of 64 bits, the sum of the weights of the hashes that have it set.
+//!
+//! [`ones`] takes weights of 16 bits, as those of an IDF table are. Sums of a few of them fit 16 bits, so that 64
+//! counters are 128 bytes: four AVX2 registers, or two of AVX-512, which takes the hash itself as the mask of an
+//! addition. Before they could overflow, they are added to sums of 32 bits. [`ones_wide`] takes weights of up to
+//! [`WIDE_MAX`] and has sums of 64 bits.
+//!
+//! Both are written in plain Rust, which is their definition; the one for AVX-512 gives the same.
+
+#[cfg(target_arch = "x86_64")]
+use super::Level;
+use super::vectorized;
+
+/// The most items that one call takes: as many weights of the greatest size do not overflow a sum.
+pub const ITEMS_MAX: usize = 256;
+/// The greatest weight of [`ones_wide`].
+pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;
+
+/// Adds to sum i the weights of the hashes that have bit i set.
+///
+/// # Panics
+/// For more than [`ITEMS_MAX`] items, or other than a weight for each hash.
+#[inline]
+pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+    assert!(
+        hashes.len() == weights.len() && hashes.len() <= ITEMS_MAX,
+        "a weight for each of {ITEMS_MAX} hashes"
+    );
+    #[cfg(target_arch = "x86_64")]
+    if Level::chosen() == Level::Avx512 {
+        #[allow(unsafe_code, reason = "calls a function compiled for instructions that were detected")]
+        // SAFETY: the only precondition of `ones_avx512` is that the processor has the two features it is compiled
+        // for; both belong to the level, which is chosen only where all of it was detected.
+        unsafe {
+            ones_avx512(hashes, weights, sums);
+        }
+        return;
+    }
+    vectorized(
+        #[inline(always)]
+        || ones_portable(hashes, weights, sums),
+    );
+}
+
+/// How many weights of these add up to less than 2^16.
+#[inline(always)]
+fn period(weights: &[u16]) -> usize {
+    let most = weights.iter().copied().fold(1, u16::max);
+    usize::from(u16::MAX / most)
+}
+
+#[inline(always)]
+fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+    let period = period(weights);
+    for (hashes, weights) in hashes.chunks(period).zip(weights.chunks(period)) {
+        let mut few = [0_u16; 64];
+        for (&hash, &weight) in hashes.iter().zip(weights) {
+            for (part, few) in few.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+                let bits = (hash >> (16 * part)) as u16;
+                for (bit, sum) in few.iter_mut().enumerate() {
+                    // No sum of `period` weights overflows.
+                    *sum = sum.wrapping_add(if bits & 1 << bit == 0 { 0 } else { weight });
+                }
+            }
+        }
+        for (sum, few) in sums.iter_mut().zip(few) {
+            *sum = sum.wrapping_add(few.into());
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+    use std::arch::x86_64::{
+        _mm512_add_epi32, _mm512_castsi512_si256, _mm512_cvtepu16_epi32, _mm512_extracti64x4_epi64,
+        _mm512_mask_add_epi16, _mm512_set1_epi16, _mm512_setzero_si512, _mm512_storeu_epi32,
+    };
+    let period = period(weights);
+    let mut wide = [_mm512_setzero_si512(); 4];
+    for (hashes, weights) in hashes.chunks(period).zip(weights.chunks(period)) {
+        let (mut low, mut high) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        for (&hash, &weight) in hashes.iter().zip(weights) {
+            let weight = _mm512_set1_epi16(weight.cast_signed());
+            low = _mm512_mask_add_epi16(low, hash as u32, low, weight);
+            high = _mm512_mask_add_epi16(high, (hash >> 32) as u32, high, weight);
+        }
+        for (i, half) in [low, high].into_iter().enumerate() {
+            let (first, second) = (_mm512_castsi512_si256(half), _mm512_extracti64x4_epi64::<1>(half));
+            wide[2 * i] = _mm512_add_epi32(wide[2 * i], _mm512_cvtepu16_epi32(first));
+            wide[2 * i + 1] = _mm512_add_epi32(wide[2 * i + 1], _mm512_cvtepu16_epi32(second));
+        }
+    }
+    for (wide, sums) in wide.into_iter().zip(sums.as_chunks_mut::<16>().0) {
+        let mut added = [0_i32; 16];
+        #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
+        // SAFETY: `_mm512_storeu_epi32` writes 16 numbers of 4 bytes at any alignment; `added` has 16, and is only
+        // borrowed here.
+        unsafe {
+            _mm512_storeu_epi32(added.as_mut_ptr(), wide);
+        }
+        for (sum, added) in sums.iter_mut().zip(added) {
+            *sum = sum.wrapping_add(added.cast_unsigned());
+        }
+    }
+}
+
+/// As [`ones`], for weights of up to [`WIDE_MAX`].
+///
+/// # Panics
+/// As [`ones`].
+#[inline]
+pub fn ones_wide(hashes: &[u64], weights: &[u64], sums: &mut [u64; 64]) {
+    assert!(
+        hashes.len() == weights.len() && hashes.len() <= ITEMS_MAX,
+        "a weight for each of {ITEMS_MAX} hashes"
+    );
+    vectorized(
+        #[inline(always)]
+        || ones_wide_portable(hashes, weights, sums),
+    );
+}
+
+#[inline(always)]
+fn ones_wide_portable(hashes: &[u64], weights: &[u64], sums: &mut [u64; 64]) {
+    for (&hash, &weight) in hashes.iter().zip(weights) {
+        for (bit, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.wrapping_add(if hash >> bit & 1 == 0 { 0 } else { weight });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The definition.
+    fn naive(hashes: &[u64], weights: &[u64]) -> [u64; 64] {
+        std::array::from_fn(|bit| {
+            hashes
+                .iter()
+                .zip(weights)
+                .filter(|(hash, _)| *hash >> bit & 1 == 1)
+                .map(|(_, weight)| weight)
+                .sum()
+        })
+    }
+
+    type Kernel = fn(&[u64], &[u16], &mut [u32; 64]);
+
+    fn check(hashes: &[u64], weights: &[u16]) {
+        let expected = naive(hashes, &weights.iter().map(|&weight| weight.into()).collect::<Vec<_>>());
+        let kernels: [Kernel; 3] = [ones, ones_portable, |h, w, s| vectorized(|| ones_portable(h, w, s))];
+        for (i, kernel) in kernels.into_iter().enumerate() {
+            let mut sums = [7; 64];
+            kernel(hashes, weights, &mut sums);
+            assert_eq!(sums.map(|sum| u64::from(sum) - 7), expected, "kernel {i}, {} items", hashes.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_kernel_sums_what_the_definition_sums(
+            items in proptest::collection::vec((any::<u64>(), any::<u64>()), 0..=ITEMS_MAX), narrow in 0_u32..=16,
+        ) {
+            let hashes: Vec<u64> = items.iter().map(|item| item.0).collect();
+            let weights: Vec<u16> = items.iter().map(|item| (u64::from(item.1 as u16) >> narrow) as u16).collect();
+            check(&hashes, &weights);
+            let wide: Vec<u64> = items.iter().map(|item| item.1 % (WIDE_MAX + 1)).collect();
+            let mut sums = [0; 64];
+            ones_wide(&hashes, &wide, &mut sums);
+            prop_assert_eq!(sums, naive(&hashes, &wide));
+        }
+    }
+
+    #[test]
+    fn the_greatest_weights_do_not_overflow() {
+        for n in [0, 1, 2, 7, 8, 255, 256] {
+            for weight in [0, 1, 255, 257, 8448, 9362, 9363, 32_767, 32_768, u16::MAX] {
+                check(&vec![u64::MAX; n], &vec![weight; n]);
+                check(&vec![0x8000_0001_8000_0001; n], &vec![weight; n]);
+            }
+            let mut sums = [0; 64];
+            ones_wide(&vec![u64::MAX; n], &vec![WIDE_MAX; n], &mut sums);
+            assert_eq!(sums, [WIDE_MAX * n as u64; 64]);
+        }
+    }
+}

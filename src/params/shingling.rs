@@ -1,0 +1,448 @@
+//! How text becomes a set of shingles: the choices, their names and their ranges. What they mean for a text is
+//! said, and done, in [`sketch`](crate::sketch).
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::{SHINGLE_WIDTH_MAX, in_range};
+use crate::error::{Error, Result};
+
+/// A version of Unicode, whose tables cut and fold text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnicodeVersion(pub u8, pub u8, pub u8);
+
+impl UnicodeVersion {
+    /// That of this crate's own tables of word characters and lower case.
+    pub const OWN: Self = Self(14, 0, 0);
+}
+
+impl fmt::Display for UnicodeVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+impl FromStr for UnicodeVersion {
+    type Err = ();
+
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        let mut numbers = text.split('.').map(|number| number.parse::<u8>().map_err(|_| ()));
+        let mut next = || numbers.next().unwrap_or(Err(()));
+        let version = Self(next()?, next()?, next()?);
+        if version.to_string() == text { Ok(version) } else { Err(()) }
+    }
+}
+
+/// A closed list of names, each with the value it stands for.
+macro_rules! named {
+    ($(#[$of:meta])* $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
+        $(#[$of])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $type {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $type {
+            /// Every value, in the order of the specification.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The name that stands in files and on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// The value of this name.
+            #[must_use]
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.name() == name)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+pub(super) use named;
+
+named! {
+    /// What a token is.
+    Tokens {
+        /// Runs of word characters, lower-cased; scripts without spaces give a token a character.
+        Words = "words",
+        /// Words by the boundaries of UAX #29, lower-cased: `don't` and `3.14` are one each. Slow.
+        UnicodeWords = "unicode-words",
+        /// Each character of each word; what stands between words leaves no trace.
+        WordCharacters = "word-characters",
+        /// Each character of each word, and one space between words.
+        Characters = "characters",
+        /// Whole sentences by the boundaries of UAX #29, each the sequence of its words. Slow.
+        Sentences = "sentences",
+        /// No text is cut: callers bring sets or weighted vectors of their own.
+        Features = "features",
+    }
+}
+
+impl Tokens {
+    /// The version of Unicode by which this build cuts such tokens; `None` if it was built without.
+    #[must_use]
+    pub fn unicode(self) -> Option<UnicodeVersion> {
+        match self {
+            Self::Words | Self::WordCharacters | Self::Characters | Self::Features => {
+                Some(UnicodeVersion::OWN)
+            }
+            Self::UnicodeWords | Self::Sentences => segmentation_version(),
+        }
+    }
+}
+
+#[cfg(feature = "languages")]
+#[expect(clippy::unnecessary_wraps, reason = "the one below has none")]
+fn segmentation_version() -> Option<UnicodeVersion> {
+    let (major, minor, update) = unicode_segmentation::UNICODE_VERSION;
+    Some(UnicodeVersion(major as u8, minor as u8, update as u8)) // Unicode's versions are small numbers
+}
+
+#[cfg(not(feature = "languages"))]
+fn segmentation_version() -> Option<UnicodeVersion> {
+    None
+}
+
+/// The normal form that text is brought into before anything else looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NormalForm {
+    /// As it comes.
+    None,
+    /// NFKC, by the tables of this version: composed and compatibility characters become the same.
+    Nfkc(UnicodeVersion),
+}
+
+impl NormalForm {
+    /// NFKC by the tables of this build; `None` if it was built without.
+    #[must_use]
+    pub fn nfkc() -> Option<Self> {
+        #[cfg(feature = "languages")]
+        {
+            let (major, minor, update) = unicode_normalization::UNICODE_VERSION;
+            Some(Self::Nfkc(UnicodeVersion(major, minor, update)))
+        }
+        #[cfg(not(feature = "languages"))]
+        None
+    }
+}
+
+named! {
+    /// The Snowball stemmer that reduces words to their stems.
+    Stemming {
+        /// Words stay as they are.
+        None = "none",
+        /// Arabic.
+        Arabic = "arabic",
+        /// Danish.
+        Danish = "danish",
+        /// Dutch.
+        Dutch = "dutch",
+        /// English (Porter 2).
+        English = "english",
+        /// Finnish.
+        Finnish = "finnish",
+        /// French.
+        French = "french",
+        /// German.
+        German = "german",
+        /// Greek.
+        Greek = "greek",
+        /// Hungarian.
+        Hungarian = "hungarian",
+        /// Italian.
+        Italian = "italian",
+        /// Norwegian.
+        Norwegian = "norwegian",
+        /// Portuguese.
+        Portuguese = "portuguese",
+        /// Romanian.
+        Romanian = "romanian",
+        /// Russian.
+        Russian = "russian",
+        /// Spanish.
+        Spanish = "spanish",
+        /// Swedish.
+        Swedish = "swedish",
+        /// Tamil.
+        Tamil = "tamil",
+        /// Turkish.
+        Turkish = "turkish",
+    }
+}
+
+named! {
+    /// How the bytes of a shingle become 64 bits.
+    ShingleHash {
+        /// Folded multiplications of 16 bytes, joined by a cyclic polynomial.
+        Fast = "fast",
+        /// Rabin's fingerprint, a residue of polynomials over GF(2).
+        Rabin = "rabin",
+        /// The rolling hash of Rabin and Karp, a residue of numbers.
+        RabinKarp = "rabin-karp",
+    }
+}
+
+/// Words that are left out of a text before it is cut into shingles: none by default.
+///
+/// They are compared with lower-cased tokens, before stemming.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StopWords(Arc<BTreeSet<String>>);
+
+impl StopWords {
+    /// The most words in a list.
+    pub const WORDS_MAX: usize = 4096;
+    /// The most bytes of a list, a separator for each word included.
+    pub const BYTES_MAX: usize = 1 << 15;
+
+    /// A list of these words, in any order; of equal ones the second is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an empty word, one with white space or control characters in it, and a list of more
+    /// than [`WORDS_MAX`](Self::WORDS_MAX) words or [`BYTES_MAX`](Self::BYTES_MAX) bytes.
+    pub fn new<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Result<Self> {
+        let mut list = BTreeSet::new();
+        let mut bytes = 0;
+        for word in words {
+            let word = word.as_ref();
+            if word.is_empty() || word.chars().any(|c| c.is_whitespace() || c.is_control()) {
+                return Err(Error::Invalid(format!(
+                    "parameters: stop-words has `{}`, which is no word: empty, or with white space in it",
+                    word.escape_debug()
+                )));
+            }
+            if list.insert(word.to_owned()) {
+                bytes += word.len() + 1;
+            }
+            if list.len() > Self::WORDS_MAX || bytes > Self::BYTES_MAX {
+                return Err(Error::Invalid(format!(
+                    "parameters: stop-words is a list of more than {} words or {} bytes",
+                    Self::WORDS_MAX,
+                    Self::BYTES_MAX
+                )));
+            }
+        }
+        Ok(Self(Arc::new(list)))
+    }
+
+    /// True if no word is left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a token is left out.
+    #[must_use]
+    pub fn contains(&self, token: &str) -> bool {
+        self.0.contains(token)
+    }
+
+    /// The words, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    pub(super) fn decode(text: &str) -> Result<Self> {
+        if text.is_empty() { Ok(Self::default()) } else { Self::new(text.split(' ')) }
+    }
+}
+
+impl fmt::Display for StopWords {
+    /// The words, ascending, a space between two.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, word) in self.iter().enumerate() {
+            if i > 0 {
+                f.write_str(" ")?;
+            }
+            f.write_str(word)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many tokens a shingle has: one width as a rule, several for the union of their shingles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Widths(u16);
+
+impl Widths {
+    /// Shingles of `width` tokens, 1 to [`SHINGLE_WIDTH_MAX`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a width out of range.
+    pub fn one(width: u8) -> Result<Self> {
+        in_range("width", width.into(), 1, SHINGLE_WIDTH_MAX.into())?;
+        Ok(Self(1 << (width - 1)))
+    }
+
+    /// Shingles of any of these widths: `[1, 2]` are words and pairs of words.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a width out of range, and for no width.
+    pub fn union(widths: &[u8]) -> Result<Self> {
+        let mut all = 0;
+        for &width in widths {
+            all |= Self::one(width)?.0;
+        }
+        if all == 0 {
+            return Err(Error::Invalid("parameters: width names no width; one at least is needed".into()));
+        }
+        Ok(Self(all))
+    }
+
+    /// The widths, ascending.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..usize::from(SHINGLE_WIDTH_MAX)).filter(move |bit| self.0 >> bit & 1 == 1).map(|bit| bit + 1)
+    }
+
+    /// The least width.
+    #[must_use]
+    pub fn narrowest(self) -> usize {
+        self.0.trailing_zeros() as usize + 1
+    }
+
+    /// The greatest width.
+    #[must_use]
+    pub fn widest(self) -> usize {
+        self.0.ilog2() as usize + 1
+    }
+
+    /// The width, if there is only one.
+    #[must_use]
+    pub fn single(self) -> Option<usize> {
+        self.0.is_power_of_two().then(|| self.widest())
+    }
+}
+
+impl fmt::Display for Widths {
+    /// `5`, or `1+2` for a union.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, width) in self.iter().enumerate() {
+            if i > 0 {
+                f.write_str("+")?;
+            }
+            write!(f, "{width}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Widths {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let widths: Option<Vec<u8>> = text.split('+').map(|width| width.parse().ok()).collect();
+        match widths {
+            Some(widths) => Self::union(&widths),
+            None => Err(Error::Invalid(format!(
+                "parameters: width is `{}`; expected a number of tokens, or several joined by +, for example 1+2",
+                text.escape_debug()
+            ))),
+        }
+    }
+}
+
+/// How text becomes a set of shingles (Broder 1997: w-shingling).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Shingling {
+    /// What a token is.
+    pub tokens: Tokens,
+    /// The version of Unicode whose tables cut the tokens.
+    pub unicode: UnicodeVersion,
+    /// The normal form of the text.
+    pub normal_form: NormalForm,
+    /// Tokens left out.
+    pub stop_words: StopWords,
+    /// How words are reduced to stems.
+    pub stemming: Stemming,
+    /// Tokens in a shingle.
+    pub widths: Widths,
+    /// How a shingle becomes 64 bits.
+    pub hash: ShingleHash,
+    /// Chooses the hash functions of tokens and shingles.
+    pub seed: u64,
+}
+
+impl Shingling {
+    /// Shingles of `width` words, 1 to [`SHINGLE_WIDTH_MAX`] (the nearest of these is taken), hashed by the family
+    /// that `seed` chooses.
+    #[must_use]
+    pub fn words(width: u8, seed: u64) -> Self {
+        Self {
+            tokens: Tokens::Words,
+            unicode: UnicodeVersion::OWN,
+            normal_form: NormalForm::None,
+            stop_words: StopWords::default(),
+            stemming: Stemming::None,
+            widths: Widths(1 << (width.clamp(1, SHINGLE_WIDTH_MAX) - 1)),
+            hash: ShingleHash::Fast,
+            seed,
+        }
+    }
+
+    /// The same with tokens of another kind, cut by the tables of this build: sets [`tokens`](Self::tokens) and
+    /// [`unicode`](Self::unicode), which belong together.
+    ///
+    /// ```
+    /// use twindex::params::{Shingling, Tokens};
+    ///
+    /// let characters = Shingling::words(3, 0).with_tokens(Tokens::Characters)?;
+    /// assert_eq!(characters.tokens, Tokens::Characters);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for tokens that this build, made without the feature `languages`, cannot cut.
+    pub fn with_tokens(self, tokens: Tokens) -> Result<Self> {
+        let unicode = tokens.unicode().ok_or_else(|| {
+            Error::Invalid(format!(
+                "parameters: tokens is {tokens}, for which twindex must be built with the feature `languages`"
+            ))
+        })?;
+        Ok(Self { tokens, unicode, ..self })
+    }
+
+    /// Refuses combinations that mean nothing.
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |why: &str| Err(Error::Invalid(format!("parameters: {why}")));
+        let own = !matches!(self.tokens, Tokens::UnicodeWords | Tokens::Sentences);
+        if own && self.unicode != UnicodeVersion::OWN {
+            let (tokens, found, only) = (self.tokens, self.unicode, UnicodeVersion::OWN);
+            return refuse(&format!("tokens is {tokens}/{found}, and there is {tokens}/{only} only"));
+        }
+        let words = matches!(self.tokens, Tokens::Words | Tokens::UnicodeWords | Tokens::Sentences);
+        if !words && !self.stop_words.is_empty() {
+            return refuse(&format!(
+                "stop-words go with words and sentences, not with tokens={}",
+                self.tokens
+            ));
+        }
+        if !words && self.stemming != Stemming::None {
+            return refuse(&format!(
+                "stemming goes with words and sentences, not with tokens={}",
+                self.tokens
+            ));
+        }
+        if self.tokens == Tokens::Features {
+            let plain = Self { tokens: Tokens::Features, ..Self::words(1, self.seed) };
+            if *self != plain {
+                return refuse("tokens=features leaves no choice of normal form, width and shingle hash");
+            }
+        }
+        Ok(())
+    }
+}

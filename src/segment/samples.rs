@@ -1,0 +1,64 @@
+//! Ordinals to the sampled hashes of documents, where they are kept.
+
+use super::open::Segment;
+use crate::error::Result;
+use crate::format::contents::Section;
+use crate::format::samples::Samples;
+
+impl Segment {
+    /// Replaces `out` by the stored least hashes of a document, ascending; nothing where none are kept.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    pub fn bottom(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        self.sample(self.samples[0].as_ref(), ordinal, out).map(|_| ())
+    }
+
+    /// Replaces `out` by the stored hashes of a document that the modulus divides, ascending; nothing where
+    /// none are kept.
+    ///
+    /// # Errors
+    /// As [`bottom`](Self::bottom).
+    pub fn modular(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        self.sample(self.samples[1].as_ref(), ordinal, out).map(|_| ())
+    }
+
+    /// The bytes of the samples of a document, where they are kept, as they stand in the file.
+    pub(super) fn sample_bytes(&self, ordinal: u32) -> Result<[Option<&[u8]>; 2]> {
+        let mut values = Vec::new();
+        let mut bytes = [None; 2];
+        for (bytes, of) in bytes.iter_mut().zip(&self.samples) {
+            values.clear();
+            *bytes = match of {
+                Some(_) => Some(self.sample(of.as_ref(), ordinal, &mut values)?),
+                None => None,
+            };
+        }
+        Ok(bytes)
+    }
+
+    /// Appends the values of a document in a section of samples to `out`; returns the bytes they were read
+    /// from.
+    pub(super) fn sample(
+        &self,
+        of: Option<&(Section, Samples)>,
+        ordinal: u32,
+        out: &mut Vec<u64>,
+    ) -> Result<&[u8]> {
+        let Some((section, layout)) = of else { return Ok(&[]) };
+        let ordinal = u64::from(ordinal);
+        // One behind the last document, offsets would be read from values.
+        let offsets = if ordinal < self.documents() {
+            layout.offsets(ordinal)
+        } else {
+            section.length..section.length + layout.offset_bytes
+        };
+        let offsets = self.read(section, offsets)?;
+        let range = layout.range(offsets, ordinal).map_err(|e| self.corrupt_at(section, e))?;
+        let bytes = self.read(section, range.clone())?;
+        layout.decode(bytes, range.start, out).map_err(|e| self.corrupt_at(section, e))?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,260 @@
+//! Text to units: the words, characters or sentences that shingles are runs of.
+//!
+//! ```text
+//! text --normal form--> text --tokens--> words, lower-cased --stop words--> fewer --stemming--> stems --> units
+//! ```
+//!
+//! What a unit is, [`Tokens`] says:
+//!
+//! - **Words** are the tokens of [`tokens`], which has its definition and does all that is needed
+//!   where no other choice is made. *Word character* means here what it means there.
+//! - **Unicode words** are the segments between word boundaries of UAX #29 (no tailoring, rules WB1 to WB999) that
+//!   hold a word character other than a mark. A segment is kept whole, with the apostrophe in `don't`, the point in
+//!   `3.14` and a soft hyphen; each of its characters is lower-cased as [`tokens`] does. Han, Hiragana, Thai, Lao,
+//!   Khmer and Myanmar letters are words by themselves with the marks that follow, Katakana forms runs.
+//! - **Word characters** are the code points of the words of [`tokens`], one behind the other.
+//! - **Characters** are the same, and one space wherever the text has anything between two words; none at the ends,
+//!   and none between neighbours such as two Han characters, which are two words with nothing between them.
+//! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that have a word left; such
+//!   a unit is its words, as [`tokens`] finds them, with a space between two. See below for a limit.
+//!
+//! A *character* is a code point. Marks are characters, so that `é` is one character where it is composed and two
+//! where it is not, unless NFKC makes it one; this is what slicing a string means in most languages, and what the
+//! character grams of other programs are.
+//!
+//! The union of widths ([`Widths`](crate::params::Widths)) covers what is called phrase detection: with `1+2`, words
+//! and pairs of words are features of a document, without a list of phrases to be made and kept.
+//!
+//! **Normal form.** NFKC comes first, over the whole text, and case is lost afterwards. A handful of capitals have no
+//! composed form where their small letters have one (H with a line below, T with a diaeresis, W and Y with a ring, J
+//! with a caron): they stay in two code points when lower-cased.
+//!
+//! **Stop words** are compared with lower-cased words and leave no trace: the words around one are neighbours. A
+//! document of stop words alone has no units.
+//!
+//! **Stems** are those of the Snowball stemmers of the crate `rust-stemmers` 1.2.0. A word that a stemmer would reduce
+//! to nothing, and a word of more than [`STEM_MAX`] bytes, are their own stems.
+//!
+//! **Long gaps.** Rule SB8 looks ahead without bound from each character behind a full stop, which takes quadratic time
+//! where a line has thousands of spaces behind one. So, of a gap between two words of a line (by [`tokens`]; before the
+//! first and behind the last too) only the first [`GAP_MAX`] characters count for where sentences end. A line ends with
+//! LF, CR, U+0085, U+2028 or U+2029, as sentences do.
+
+#[cfg(feature = "languages")]
+mod normal;
+#[cfg(feature = "languages")]
+mod segments;
+mod stems;
+mod units;
+
+use crate::error::{Error, Result};
+use crate::params::{NormalForm, Shingling, Stemming, StopWords, Tokens, UnicodeVersion};
+
+use super::token::{GROWN, GROWS, Kind, classify, tokens};
+use stems::{Stemmer, Stems};
+pub use units::Units;
+
+/// The longest word that is reduced to its stem, in bytes. Stemmers take quadratic time for long words.
+pub const STEM_MAX: usize = 255;
+
+/// The characters of a gap between two words that are looked at for the end of a sentence.
+pub const GAP_MAX: usize = 32;
+
+/// Cuts texts into units as a [`Shingling`] says.
+///
+/// ```
+/// use twindex::params::{Shingling, Stemming, StopWords, Tokens};
+/// use twindex::sketch::{Cutter, Units};
+///
+/// let mut shingling = Shingling::words(2, 0);
+/// shingling.stop_words = StopWords::new(["the", "a"])?;
+/// let mut units = Units::default();
+/// Cutter::new(&shingling)?.cut("The dog chased a CAT.", &mut units);
+/// assert!(units.iter().eq(["dog", "chased", "cat"].map(str::as_bytes)));
+///
+/// let shingling = Shingling::words(3, 0).with_tokens(Tokens::Characters)?;
+/// Cutter::new(&shingling)?.cut("Lorem, ipsum!", &mut units);
+/// assert_eq!(units.len(), "lorem ipsum".len());
+/// assert_eq!(units.shingle(4, 3), b"m i");
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cutter {
+    tokens: Tokens,
+    normal_form: NormalForm,
+    stop_words: StopWords,
+    stemmer: Option<Stemmer>,
+}
+
+/// Working memory of a [`Cutter`], kept in [`Units`].
+#[derive(Clone, Debug, Default)]
+struct Work {
+    /// A word in lower case.
+    lower: Vec<u8>,
+    /// The text in its normal form, where it is not so already.
+    #[cfg(feature = "languages")]
+    normal: String,
+    /// A line with its long gaps cut short.
+    #[cfg(feature = "languages")]
+    line: String,
+    stems: Stems,
+}
+
+impl Cutter {
+    /// A cutter for `shingling`, of which the widths, the hash and the seed do not matter here.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the field if this build has tables of another version of Unicode than the parameters
+    /// ask for, or was made without the feature `languages` that the field needs; and for combinations that mean
+    /// nothing, such as stop words with characters.
+    pub fn new(shingling: &Shingling) -> Result<Self> {
+        shingling.check()?;
+        let tokens = shingling.tokens;
+        check_version("tokens", tokens.name(), shingling.unicode, tokens.unicode())?;
+        if let NormalForm::Nfkc(wanted) = shingling.normal_form {
+            let here = match NormalForm::nfkc() {
+                Some(NormalForm::Nfkc(here)) => Some(here),
+                Some(NormalForm::None) | None => None,
+            };
+            check_version("normal-form", "nfkc", wanted, here)?;
+        }
+        let stemmer = match shingling.stemming {
+            Stemming::None => None,
+            stemming => Some(Stemmer::new(stemming).ok_or_else(|| {
+                Error::Invalid(format!("parameters: stemming is {stemming}, {WITHOUT_LANGUAGES}"))
+            })?),
+        };
+        Ok(Self {
+            tokens,
+            normal_form: shingling.normal_form,
+            stop_words: shingling.stop_words.clone(),
+            stemmer,
+        })
+    }
+
+    /// True if the units are the tokens of [`tokens`], which are cheaper to come by.
+    pub(super) fn is_plain(&self) -> bool {
+        self.tokens == Tokens::Words
+            && self.normal_form == NormalForm::None
+            && self.stop_words.is_empty()
+            && self.stemmer.is_none()
+    }
+
+    /// Replaces `units` by those of a text; for [`Tokens::Features`], which come from no text, by none.
+    ///
+    /// Linear time, whatever the text holds. Once `units` has grown to the longest document no memory is allocated,
+    /// but for the stems of words that were not met lately, which the stemmers allocate, and for runs of more than a
+    /// few marks that NFKC sorts.
+    pub fn cut(&self, text: &str, units: &mut Units) {
+        units.clear(match self.tokens {
+            Tokens::Words | Tokens::UnicodeWords => Some(b' '),
+            // A space stands within sentences.
+            Tokens::Sentences => Some(b'\n'),
+            Tokens::WordCharacters | Tokens::Characters | Tokens::Features => None,
+        });
+        let mut work = std::mem::take(&mut units.work);
+        self.cut_with(text, units, &mut work);
+        units.work = work;
+    }
+
+    fn cut_with(&self, text: &str, units: &mut Units, work: &mut Work) {
+        #[cfg(feature = "languages")]
+        let text = match self.normal_form {
+            NormalForm::None => text,
+            NormalForm::Nfkc(_) => normal::nfkc(text, &mut work.normal),
+        };
+        let Work { lower, stems, .. } = work;
+        match self.tokens {
+            Tokens::Words => tokens(text, lower, |word| {
+                if let Some(word) = self.reduced(word, stems) {
+                    units.push(word);
+                }
+            }),
+            Tokens::Characters => characters(text, true, units),
+            Tokens::WordCharacters => characters(text, false, units),
+            #[cfg(feature = "languages")]
+            Tokens::UnicodeWords => segments::words(text, lower, |word| {
+                if let Some(word) = self.reduced(word, stems) {
+                    units.push(word);
+                }
+            }),
+            #[cfg(feature = "languages")]
+            Tokens::Sentences => segments::sentences(text, &mut work.line, |sentence| {
+                let mut sentence_of = units.sentence();
+                tokens(sentence, lower, |word| {
+                    if let Some(word) = self.reduced(word, stems) {
+                        sentence_of.push(word);
+                    }
+                });
+                sentence_of.finish();
+            }),
+            // Of no text; and without the feature no cutter is made for the others.
+            _ => {}
+        }
+    }
+
+    /// What is left of a lower-cased word: nothing of a stop word, of another its stem.
+    fn reduced<'a>(&self, word: &'a [u8], stems: &'a mut Stems) -> Option<&'a [u8]> {
+        if self.stop_words.is_empty() && self.stemmer.is_none() {
+            return Some(word);
+        }
+        let text = std::str::from_utf8(word).expect("words are cut from text at characters");
+        if self.stop_words.contains(text) {
+            return None;
+        }
+        Some(match self.stemmer {
+            Some(stemmer) if text.len() <= STEM_MAX => stems.of(stemmer, text),
+            Some(_) | None => word,
+        })
+    }
+}
+
+/// What to do about a build without the tables and stemmers.
+const WITHOUT_LANGUAGES: &str =
+    "for which this build of twindex was not made: build it with the feature `languages`";
+
+/// Refuses a version of Unicode other than this build's: the text would be cut, but not into the same units.
+fn check_version(
+    field: &str,
+    name: &str,
+    wanted: UnicodeVersion,
+    here: Option<UnicodeVersion>,
+) -> Result<()> {
+    match here {
+        Some(here) if here == wanted => Ok(()),
+        Some(here) => Err(Error::Invalid(format!(
+            "parameters: {field} is {name}/{wanted}, this build of twindex has {name}/{here} and would make other \
+             shingles of the same text; use a build with Unicode {wanted}, or make the index again from the texts"
+        ))),
+        None => Err(Error::Invalid(format!("parameters: {field} is {name}/{wanted}, {WITHOUT_LANGUAGES}"))),
+    }
+}
+
+/// The code points of all words; with `spaces`, and one space where there is something between two.
+fn characters(text: &str, spaces: bool, units: &mut Units) {
+    // A mark continues the word before it, and there is none yet.
+    let mut between = true;
+    for c in text.chars() {
+        let (kind, lower) = classify(c);
+        match kind {
+            Kind::Other => {
+                between = true;
+                continue;
+            }
+            Kind::Mark if between => continue,
+            Kind::Word | Kind::Single | Kind::Mark => {}
+        }
+        if between && spaces && !units.is_empty() {
+            units.push_character(' ');
+        }
+        between = false;
+        if c == GROWS {
+            GROWN.chars().for_each(|small| units.push_character(small));
+        } else {
+            units.push_character(lower);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

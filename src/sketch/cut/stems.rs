@@ -1,0 +1,109 @@
+//! Words to stems.
+
+#[cfg(feature = "languages")]
+pub(super) use with_languages::{Stemmer, Stems};
+#[cfg(not(feature = "languages"))]
+pub(super) use without::{Stemmer, Stems};
+
+#[cfg(feature = "languages")]
+mod with_languages {
+    use rust_stemmers::Algorithm;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use crate::params::Stemming;
+
+    /// A language's stemmer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(in super::super) struct Stemmer(Algorithm);
+
+    impl Stemmer {
+        /// `None` where there is nothing to do.
+        pub(in super::super) fn new(stemming: Stemming) -> Option<Self> {
+            Some(Self(match stemming {
+                Stemming::None => return None,
+                Stemming::Arabic => Algorithm::Arabic,
+                Stemming::Danish => Algorithm::Danish,
+                Stemming::Dutch => Algorithm::Dutch,
+                Stemming::English => Algorithm::English,
+                Stemming::Finnish => Algorithm::Finnish,
+                Stemming::French => Algorithm::French,
+                Stemming::German => Algorithm::German,
+                Stemming::Greek => Algorithm::Greek,
+                Stemming::Hungarian => Algorithm::Hungarian,
+                Stemming::Italian => Algorithm::Italian,
+                Stemming::Norwegian => Algorithm::Norwegian,
+                Stemming::Portuguese => Algorithm::Portuguese,
+                Stemming::Romanian => Algorithm::Romanian,
+                Stemming::Russian => Algorithm::Russian,
+                Stemming::Spanish => Algorithm::Spanish,
+                Stemming::Swedish => Algorithm::Swedish,
+                Stemming::Tamil => Algorithm::Tamil,
+                Stemming::Turkish => Algorithm::Turkish,
+            }))
+        }
+    }
+
+    /// Words of which the table has room.
+    const SLOTS: usize = 1 << 12;
+
+    /// Stems of the words met lately. A stemmer takes a microsecond and allocates; most words of a text have been met
+    /// before. Each word has one slot, which the next word with that slot takes over.
+    #[derive(Clone, Debug, Default)]
+    pub(in super::super) struct Stems {
+        of: Option<Stemmer>,
+        slots: Vec<Slot>,
+    }
+
+    #[derive(Clone, Debug, Default)]
+    struct Slot {
+        /// The word and, behind it, its stem.
+        bytes: Vec<u8>,
+        word: usize,
+    }
+
+    impl Stems {
+        /// The stem of a word; the word itself, should nothing remain of it.
+        pub(in super::super) fn of(&mut self, stemmer: Stemmer, word: &str) -> &[u8] {
+            if self.of != Some(stemmer) {
+                self.of = Some(stemmer);
+                self.slots.clear();
+                self.slots.resize_with(SLOTS, Slot::default);
+            }
+            let slot = &mut self.slots[xxh3_64(word.as_bytes()) as usize % SLOTS];
+            if &slot.bytes[..slot.word] != word.as_bytes() {
+                let stem = rust_stemmers::Stemmer::create(stemmer.0).stem(word);
+                let stem = if stem.is_empty() { word } else { &stem };
+                slot.bytes.clear();
+                slot.bytes.extend_from_slice(word.as_bytes());
+                slot.bytes.extend_from_slice(stem.as_bytes());
+                slot.word = word.len();
+            }
+            &slot.bytes[slot.word..]
+        }
+    }
+}
+
+#[cfg(not(feature = "languages"))]
+mod without {
+    use crate::params::Stemming;
+
+    /// There is none.
+    #[derive(Clone, Copy, Debug)]
+    pub(in super::super) enum Stemmer {}
+
+    impl Stemmer {
+        pub(in super::super) fn new(_: Stemming) -> Option<Self> {
+            None
+        }
+    }
+
+    #[derive(Clone, Debug, Default)]
+    pub(in super::super) struct Stems;
+
+    impl Stems {
+        #[expect(clippy::unused_self, reason = "as the other")]
+        pub(in super::super) fn of(&mut self, stemmer: Stemmer, _: &str) -> &[u8] {
+            match stemmer {}
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What the ways to cut a text have in common, and where they differ.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn with(change: impl FnOnce(&mut Shingling)) -> Shingling {
+    let mut shingling = Shingling::words(1, 0);
+    change(&mut shingling);
+    shingling
+}
+
+/// Tokens of this kind, by this build's tables.
+fn of(tokens: Tokens) -> Shingling {
+    Shingling::words(1, 0).with_tokens(tokens).unwrap()
+}
+
+fn strings(units: &Units) -> Vec<String> {
+    units.iter().map(|unit| String::from_utf8(unit.to_vec()).expect("a unit is UTF-8")).collect()
+}
+
+fn cut(shingling: &Shingling, text: &str) -> Vec<String> {
+    let mut units = Units::default();
+    Cutter::new(shingling).unwrap().cut(text, &mut units);
+    strings(&units)
+}
+
+fn plain(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    tokens(text, &mut Vec::new(), |token| found.push(String::from_utf8(token.to_vec()).unwrap()));
+    found
+}
+
+fn refused(shingling: &Shingling) -> String {
+    Cutter::new(shingling).unwrap_err().to_string()
+}
+
+const CHARACTERS: [Tokens; 2] = [Tokens::Characters, Tokens::WordCharacters];
+
+#[test]
+fn one_space_stands_between_words_of_characters_and_none_between_word_characters() {
+    for text in
+        ["lorem ipsum dolor", "  Lorem,\n\nipsum -- DOLOR! ", "lorem\u{2003}😀 ipsum\u{301} ?\u{301}dolor"]
+    {
+        let text = &text.replace("ipsum\u{301}", "ipsum");
+        assert_eq!(cut(&of(Tokens::Characters), text).concat(), "lorem ipsum dolor", "{text:?}");
+        assert_eq!(cut(&of(Tokens::WordCharacters), text).concat(), "loremipsumdolor", "{text:?}");
+    }
+}
+
+#[test]
+fn nothing_stands_between_letters_that_are_words_by_themselves() {
+    assert_eq!(cut(&of(Tokens::Characters), "東京タワー、2号").concat(), "東京タワー 2号");
+    assert_eq!(cut(&of(Tokens::Characters), "abc漢字Def").concat(), "abc漢字def");
+}
+
+#[test]
+fn a_character_is_a_code_point_and_marks_are_characters() {
+    for tokens in CHARACTERS {
+        assert_eq!(cut(&of(tokens), "É"), ["é"]);
+        assert_eq!(cut(&of(tokens), "E\u{301}"), ["e", "\u{301}"]);
+        assert_eq!(cut(&of(tokens), "ที่"), ["ท", "\u{e35}", "\u{e48}"]);
+        assert_eq!(cut(&of(tokens), "İ"), ["i", "\u{307}"], "its lower case is two");
+        assert!(cut(&of(tokens), "\u{301} - \u{fe0f}").is_empty(), "marks that continue nothing");
+    }
+}
+
+#[test]
+fn text_without_words_has_no_units() {
+    for &tokens in Tokens::ALL {
+        let Ok(shingling) = Shingling::words(1, 0).with_tokens(tokens) else { continue };
+        for text in ["", " \n\t", "--- ... !? \u{301}", "😀 ❤\u{fe0f} 👩\u{200d}👩\u{200d}👧"] {
+            assert!(cut(&shingling, text).is_empty(), "{tokens}: {text:?}");
+        }
+    }
+    assert!(cut(&of(Tokens::Features), "Features come from no text.").is_empty());
+}
+
+#[test]
+fn a_shingle_is_the_bytes_from_its_first_unit_to_its_last() {
+    let mut units = Units::default();
+    Cutter::new(&of(Tokens::Words)).unwrap().cut("A rose IS a rose", &mut units);
+    assert_eq!((units.shingle(0, 1), units.shingle(4, 1)), (&b"a"[..], &b"rose"[..]));
+    assert_eq!((units.shingle(0, 5), units.shingle(2, 2)), (&b"a rose is a rose"[..], &b"is a"[..]));
+    Cutter::new(&of(Tokens::Characters)).unwrap().cut("Łó dź", &mut units);
+    assert_eq!(units.shingle(1, 3), "ó d".as_bytes());
+}
+
+#[test]
+fn stop_words_are_dropped_in_lower_case_and_leave_no_trace() {
+    let stopped = |words: &[&str]| with(|shingling| shingling.stop_words = StopWords::new(words).unwrap());
+    assert_eq!(cut(&stopped(&["the", "ß"]), "THE cat, the ẞ Thé dog"), ["cat", "thé", "dog"]);
+    let mut units = Units::default();
+    Cutter::new(&stopped(&["of"])).unwrap().cut("piece of of cake of", &mut units);
+    assert_eq!(units.shingle(0, 2), b"piece cake");
+    assert!(cut(&stopped(&["a", "b"]), "A b B a").is_empty());
+    assert_eq!(cut(&stopped(&["The"]), "The the"), ["the", "the"], "a list in another form matches nothing");
+}
+
+#[test]
+fn another_version_of_unicode_is_refused_with_both_versions_and_advice() {
+    let message = refused(&with(|shingling| shingling.unicode = UnicodeVersion(15, 1, 0)));
+    for part in ["tokens", "words/15.1.0", "words/14.0.0"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    #[cfg(feature = "languages")]
+    {
+        let words = Shingling { unicode: UnicodeVersion(15, 1, 0), ..of(Tokens::UnicodeWords) };
+        let message = refused(&words);
+        for part in ["unicode-words/15.1.0", "use a build with Unicode 15.1.0", "make the index again"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+    let message =
+        refused(&with(|shingling| shingling.normal_form = NormalForm::Nfkc(UnicodeVersion(1, 2, 3))));
+    for part in ["normal-form", "nfkc/1.2.3"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(UnicodeVersion::OWN.to_string(), super::super::UNICODE_VERSION);
+}
+
+#[test]
+fn combinations_that_mean_nothing_are_refused() {
+    for tokens in CHARACTERS {
+        let mut shingling = of(tokens);
+        shingling.stop_words = StopWords::new(["the"]).unwrap();
+        assert!(refused(&shingling).contains("stop-words"));
+    }
+}
+
+#[cfg(not(feature = "languages"))]
+#[test]
+fn what_this_build_was_made_without_is_refused_by_field_with_advice() {
+    let version = UnicodeVersion(16, 0, 0);
+    for (field, shingling) in [
+        ("tokens is unicode-words/16.0.0", with(|s| (s.tokens, s.unicode) = (Tokens::UnicodeWords, version))),
+        ("tokens is sentences/16.0.0", with(|s| (s.tokens, s.unicode) = (Tokens::Sentences, version))),
+        ("normal-form is nfkc/16.0.0", with(|s| s.normal_form = NormalForm::Nfkc(version))),
+        ("stemming is english", with(|s| s.stemming = Stemming::English)),
+    ] {
+        let message = refused(&shingling);
+        assert!(message.contains(field) && message.contains("the feature `languages`"), "{message}");
+    }
+}
+
+#[cfg(feature = "languages")]
+mod with_languages {
+    use super::*;
+
+    fn nfkc() -> Shingling {
+        with(|shingling| shingling.normal_form = NormalForm::nfkc().unwrap())
+    }
+
+    fn stemmed(stemming: Stemming) -> Shingling {
+        with(|shingling| shingling.stemming = stemming)
+    }
+
+    #[test]
+    fn unicode_words_keep_together_what_belongs_together() {
+        let unicode = of(Tokens::UnicodeWords);
+        assert_eq!(cut(&unicode, "Don't pay 3.14, U.S.A."), ["don't", "pay", "3.14", "u.s.a"]);
+        assert_eq!(plain("don't 3.14"), ["don", "t", "3", "14"]);
+        assert_eq!(cut(&unicode, "ÉCOLE_2 co\u{ad}op it’s"), ["école_2", "co\u{ad}op", "it’s"]);
+        assert_eq!(
+            cut(&unicode, "東京タワー2号 ที่นี่ 한국어"),
+            ["東", "京", "タワー", "2", "号", "ที่", "นี่", "한국어"]
+        );
+        assert_eq!(cut(&unicode, "İSTANBUL"), ["i\u{307}stanbul"]);
+        // A circled letter belongs to a segment, and makes none.
+        assert_eq!(cut(&unicode, "Ⓐ aⒶ"), ["aⒶ"]);
+    }
+
+    #[test]
+    fn a_sentence_is_its_words_and_one_without_words_is_none() {
+        let sentences = of(Tokens::Sentences);
+        let text = "Mr. Fox isn't IN. He paid 3.14!  ... (Really?) “Yes.”\nA line. ";
+        assert_eq!(
+            cut(&sentences, text),
+            ["mr", "fox isn t in", "he paid 3 14", "really", "yes", "a line"],
+            "as UAX #29 has it, which does not know Mr. Fox"
+        );
+        let mut some = sentences.clone();
+        some.stop_words = StopWords::new(["in", "yes"]).unwrap();
+        some.stemming = Stemming::English;
+        assert_eq!(cut(&some, text), ["mr", "fox isn t", "he paid 3 14", "realli", "a line"]);
+        // Where one sentence ends is not lost in the bytes of a shingle.
+        let mut units = Units::default();
+        let cutter = Cutter::new(&sentences).unwrap();
+        cutter.cut("One two. Three.", &mut units);
+        assert_eq!(units.shingle(0, 2), b"one two\nthree");
+        cutter.cut("一。二三。", &mut units);
+        assert_eq!(strings(&units), ["一", "二 三"]);
+    }
+
+    #[test]
+    fn nfkc_makes_one_of_what_looks_the_same() {
+        let nfkc = nfkc();
+        for (a, b) in [
+            ("Ａ１ｂ", "a1b"),
+            ("ﬁne ofﬁce", "fine office"),
+            ("e\u{301}te\u{301}", "été"),
+            ("x²", "X2"),
+            ("ｶﾞ", "ガ"),
+            ("가", "가"),
+            ("K\u{212a}", "kk"),
+            ("a\u{323}\u{302}", "ậ"),
+            ("a\u{302}\u{323}", "ậ"),
+        ] {
+            assert_eq!(cut(&nfkc, a), cut(&nfkc, b), "{a} and {b}");
+        }
+        assert_ne!(plain("e\u{301}te\u{301}"), plain("été"));
+        assert_eq!(cut(&nfkc, "1½ …"), ["11", "2"], "a fraction slash separates");
+        let mut characters = of(Tokens::Characters);
+        characters.normal_form = NormalForm::nfkc().unwrap();
+        assert_eq!(cut(&characters, "E\u{301}\u{a0}ﬃ"), ["é", " ", "f", "f", "i"]);
+    }
+
+    #[test]
+    fn stems_are_taken_of_what_stop_words_leave() {
+        let mut shingling = stemmed(Stemming::English);
+        assert_eq!(cut(&shingling, "Cats CHASED running dogs"), ["cat", "chase", "run", "dog"]);
+        shingling.stop_words = StopWords::new(["dog"]).unwrap();
+        assert_eq!(cut(&shingling, "dog dogs"), ["dog"], "the list holds words, not stems");
+        assert_eq!(
+            cut(&stemmed(Stemming::German), "Häuser aufeinanderfolgenden"),
+            ["haus", "aufeinanderfolg"]
+        );
+        assert_eq!(cut(&stemmed(Stemming::Russian), "Свободными правами"), ["свободн", "прав"]);
+    }
+
+    #[test]
+    fn a_word_without_a_stem_and_an_overlong_one_stay() {
+        assert_eq!(cut(&stemmed(Stemming::Turkish), "leri"), ["leri"]);
+        let long = "ab".repeat((STEM_MAX - 3) / 2);
+        let english = stemmed(Stemming::English);
+        assert_eq!(cut(&english, &format!("{long}ing")), [long.as_str()]);
+        assert_eq!(cut(&english, &format!("{long}yings")), [format!("{long}yings")]);
+    }
+
+    #[test]
+    fn stems_do_not_depend_on_the_words_met_before() {
+        use rust_stemmers::{Algorithm, Stemmer};
+
+        // More words than are remembered, many of one length; each twice, and in two languages by turns.
+        let endings = ["ing", "ungen", "edly", "heit", "s"];
+        let words: Vec<String> =
+            (0..20_000).map(|n| format!("w{}o{}", n % 9_000, endings[n % endings.len()])).collect();
+        let text = words.join(" ");
+        let mut units = Units::default();
+        for (stemming, algorithm) in
+            [(Stemming::English, Algorithm::English), (Stemming::German, Algorithm::German)].repeat(2)
+        {
+            Cutter::new(&stemmed(stemming)).unwrap().cut(&text, &mut units);
+            let stemmer = Stemmer::create(algorithm);
+            assert!(units.iter().eq(words.iter().map(|word| stemmer.stem(word).into_owned().into_bytes())));
+        }
+    }
+
+    #[test]
+    fn hostile_text_takes_linear_time() {
+        // Quadratic time would be hours.
+        let million = 1_000_000;
+        let marks = "\u{301}\u{323}".repeat(million);
+        for (text, units) in [
+            (format!("a.{}1", " ".repeat(2 * million)), 1),
+            (format!("a.{}b. C", "\u{2003} ".repeat(million)), 1),
+            (format!("a{marks}.{marks} B"), 2),
+        ] {
+            assert!(cut(&of(Tokens::Sentences), &text).len() <= units + 1);
+        }
+        let mut stems = stemmed(Stemming::English);
+        assert_eq!(cut(&stems, &"ay".repeat(million)).len(), 1);
+        stems.stemming = Stemming::Turkish;
+        assert_eq!(cut(&stems, &"lerinin".repeat(million)).len(), 1);
+        assert_eq!(cut(&nfkc(), &format!("a{marks}")).len(), 1);
+        for text in ["a:\u{301}".repeat(million), "\u{200d}".repeat(million), "1,".repeat(million)] {
+            cut(&of(Tokens::UnicodeWords), &text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_choice_cuts_any_text_into_units_of_utf8(text in text(), dirt in text(), choice in 0..64_usize) {
+            let shingling = choices(choice);
+            let cutter = Cutter::new(&shingling).unwrap();
+            let mut units = Units::default();
+            Cutter::new(&choices(choice * 7 + 3)).unwrap().cut(&dirt, &mut units);
+            cutter.cut(&text, &mut units);
+            let found = strings(&units);
+            prop_assert!(found.iter().all(|unit| !unit.is_empty()));
+            prop_assert_eq!(found, cut(&shingling, &text), "buffers of another text");
+        }
+    }
+
+    /// A bit or two for each choice.
+    fn choices(bits: usize) -> Shingling {
+        let tokens = [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences, Tokens::Characters][bits & 3];
+        let mut shingling = of(tokens);
+        if bits & 4 > 0 {
+            shingling.normal_form = NormalForm::nfkc().unwrap();
+        }
+        if tokens != Tokens::Characters {
+            if bits & 8 > 0 {
+                shingling.stop_words = StopWords::new(["a", "the", "é", "東"]).unwrap();
+            }
+            let languages = [Stemming::None, Stemming::English, Stemming::Arabic, Stemming::Greek];
+            shingling.stemming = languages[bits >> 4 & 3];
+        }
+        shingling
+    }
+}
+
+/// What is cut in one way or another.
+const PIECES: [&str; 32] = [
+    "a",
+    "The",
+    " ",
+    "  ",
+    ".",
+    ". ",
+    "'",
+    "é",
+    "E\u{301}",
+    "東",
+    "京",
+    "タ",
+    "ที่",
+    "İ",
+    "ẞ",
+    "\n",
+    "\r\n",
+    "_",
+    "3.14",
+    "-",
+    "😀",
+    "\u{200d}",
+    "ﬁ",
+    "ｶﾞ",
+    "?",
+    ")",
+    "\u{2029}",
+    "\u{a0}",
+    "ﷺ",
+    "عربي",
+    "ούσ",
+    "running",
+];
+
+/// Texts of these, and any text.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40).prop_map(|pieces| pieces.concat()),
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn words_through_the_cutter_are_the_tokens(text in text()) {
+        prop_assert_eq!(cut(&of(Tokens::Words), &text), plain(&text));
+    }
+
+    #[test]
+    fn characters_are_those_of_the_tokens_with_single_spaces(text in text()) {
+        let words = plain(&text).concat();
+        let inside = cut(&of(Tokens::WordCharacters), &text);
+        prop_assert!(inside.iter().all(|unit| unit.chars().count() == 1));
+        prop_assert_eq!(inside.concat(), words.clone());
+        let with_spaces = cut(&of(Tokens::Characters), &text).concat();
+        prop_assert_eq!(with_spaces.replace(' ', ""), words);
+        prop_assert!(!with_spaces.contains("  ") && with_spaces.trim() == with_spaces);
+    }
+}

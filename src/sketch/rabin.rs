@@ -1,0 +1,616 @@
+//! Rabin's fingerprints: residues of polynomials over GF(2).
+//!
+//! A string is the polynomial whose coefficients are its bits, the highest bit of the first byte first; its
+//! fingerprint is the residue modulo an irreducible polynomial P of degree 64 (Rabin, *Fingerprinting by
+//! random polynomials*, 1981; Broder, *Some applications of Rabin's fingerprinting method*, 1993):
+//!
+//! ```text
+//! f(A) = A(x) mod P(x)          A of n bytes:  A(x) = a[0] x^(8n-1) + a[1] x^(8n-2) + ... + a[8n-1]
+//! ```
+//!
+//! In a number of 64 bits, and in the eight bytes of a fingerprint, the highest bit is the coefficient of
+//! x^63.
+//!
+//! **Extension.** With strings written one behind the other, f(a.b) = f(f(a).b), the fingerprint being a
+//! string of eight bytes ([`Rabin::extend`]); and f(a.b) = f(a) x^(8 |b|) + f(b) ([`Rabin::concat`]), from
+//! which windows slide in constant time ([`Rabin::windows`]). Plus and minus are xor.
+//!
+//! **Leading zeros.** Zeros before a polynomial mean nothing: NULs at the beginning of a string leave its
+//! fingerprint as it is, f("") = 0, and strings shorter than eight bytes are their own fingerprints. Where
+//! the strings have one length, as windows have, that is harmless. Where they do not, begin with a 1, as
+//! Broder does: `rabin.extend(Rabin::ONE, string)` is f("\x01" . string), extends and concatenates like any
+//! other, and sets all strings apart from those with more zeros in front. Shingles are hashed so.
+//!
+//! **Collisions.** Let two strings be different, of at most n bits, and chosen without knowledge of P. The
+//! difference of their polynomials, led by a 1 or of one length, has a degree of at most n, so at most n/64
+//! of the (2^64 - 2^32)/64 irreducible polynomials of degree 64 divide it. With P chosen uniformly the
+//! fingerprints collide with a probability of at most n / (2^64 - 2^32), and any two of N strings with at
+//! most about N^2 n / 2^65: 10^-5 for a million shingles of 50 bytes. That is a theorem, which hash functions
+//! like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast) do not have. It says nothing of how the bits
+//! are distributed: what takes bits of a fingerprint for random mixes them first.
+//!
+//! **The polynomial of a seed.** With `mix` and `COUNT` as in [`shingle`](super::shingle), let `key =
+//! mix(seed ^ 0x452821e638d01377)`, the fifth word of the fraction of pi. P is x^64 plus the first of
+//!
+//! ```text
+//! mix(key + 1 * COUNT) | 1,   mix(key + 2 * COUNT) | 1,   ...
+//! ```
+//!
+//! for which it is irreducible. About one in 32 is. All irreducible polynomials of degree 64 have the term 1,
+//! so setting it leaves the choice as uniform as `mix` is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::clmul::Clmul;
+use crate::kernel::clmul::{Body, Modulus, Multiply, Portable, fastest};
+
+use super::hash::{COUNT, mix};
+
+/// The fifth word of the fraction of pi: sets polynomials apart from what else is made of a seed.
+const POLYNOMIALS: u64 = 0x4528_21e6_38d0_1377;
+
+/// Strings from this length on are folded by carry-less multiplications; shorter ones are read by tables.
+#[cfg(target_arch = "x86_64")]
+const FOLDED_MIN: usize = 128;
+
+/// Whether a polynomial over GF(2) has no divisors but 1 and itself, and has a degree of 1 at least. Bit i is
+/// the coefficient of x^i.
+///
+/// Ben-Or's test (*Probabilistic algorithms in finite fields*, 1981): x^(2^i) - x is the product of all
+/// irreducible polynomials whose degree divides i, so a polynomial of degree d is irreducible if it has no
+/// factor in common with any of these for i from 1 to d/2. Exact; about d^2 steps for most polynomials, which
+/// have a small factor, and d^3 at most.
+///
+/// ```
+/// use twindex::sketch::rabin::is_irreducible;
+///
+/// assert!(is_irreducible(1 << 64 | 0b11011)); // x^64 + x^4 + x^3 + x + 1
+/// assert!(!is_irreducible(0b101)); // x^2 + 1 = (x + 1)^2
+/// ```
+#[must_use]
+pub fn is_irreducible(polynomial: u128) -> bool {
+    if polynomial < 2 {
+        return false;
+    }
+    let degree = polynomial.ilog2();
+    let mut power = 2; // x^(2^i)
+    for _ in 0..degree / 2 {
+        power = square(power, polynomial);
+        if common(polynomial, power ^ 2) != 1 {
+            return false;
+        }
+    }
+    true
+}
+
+/// The square of `a` modulo a polynomial of a higher degree, 2 at least.
+fn square(a: u128, polynomial: u128) -> u128 {
+    let degree = polynomial.ilog2();
+    let shifted = |a: u128| if a >> (degree - 1) & 1 == 1 { a << 1 ^ polynomial } else { a << 1 };
+    (0..degree).rev().fold(0, |sum, i| shifted(shifted(sum)) ^ (a >> i & 1))
+}
+
+/// The greatest common divisor.
+fn common(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        let degree = b.ilog2();
+        while a != 0 && a.ilog2() >= degree {
+            a ^= b << (a.ilog2() - degree);
+        }
+        (a, b) = (b, a);
+    }
+    a
+}
+
+/// Fingerprints modulo one irreducible polynomial of degree 64. Cheap to clone, and shared by threads at
+/// will.
+///
+/// ```
+/// use twindex::sketch::Rabin;
+///
+/// let rabin = Rabin::new(42);
+/// let (a, b) = (b"a rose is ", b"a rose");
+/// let whole = rabin.fingerprint(b"a rose is a rose");
+/// assert_eq!(rabin.extend(rabin.fingerprint(a), b), whole);
+/// assert_eq!(rabin.concat(rabin.fingerprint(a), rabin.fingerprint(b), 6), whole);
+/// let windows: Vec<u64> = rabin.windows(b"a rose is a rose", 6).collect();
+/// assert_eq!(windows[0], windows[10]);
+/// ```
+#[derive(Clone)]
+pub struct Rabin {
+    tables: Arc<Tables>,
+}
+
+struct Tables {
+    modulus: Modulus,
+    /// For each byte of a polynomial of degree below 64, the lowest first: its value times x^64.
+    up: [[u64; 256]; 8],
+    /// x^(8n).
+    powers: [u64; 256],
+}
+
+impl Rabin {
+    /// The fingerprint of the byte 1. Extended by a string, it makes zeros at the string's beginning count.
+    pub const ONE: u64 = 1;
+
+    /// Fingerprints modulo the polynomial that `seed` chooses, as the [module](self) says. About 0.1 ms.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let key = mix(seed ^ POLYNOMIALS);
+        // Ends: one in 32 is irreducible, and `mix` is a bijection, so that the stream has them all.
+        let mut state = key;
+        loop {
+            state = state.wrapping_add(COUNT);
+            let low = mix(state) | 1;
+            if is_irreducible(1 << 64 | u128::from(low)) {
+                return Self::modulo(low);
+            }
+        }
+    }
+
+    /// Fingerprints modulo this polynomial; bit i is the coefficient of x^i.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a polynomial that has another degree than 64 or is not irreducible.
+    pub fn with_polynomial(polynomial: u128) -> Result<Self> {
+        if polynomial >> 64 != 1 || !is_irreducible(polynomial) {
+            return Err(Error::Invalid(format!(
+                "Rabin's fingerprint: {polynomial:#x} is not an irreducible polynomial of degree 64"
+            )));
+        }
+        Ok(Self::modulo(polynomial as u64))
+    }
+
+    fn modulo(low: u64) -> Self {
+        let mut up = [[0; 256]; 8];
+        let mut first = low; // x^64
+        for table in &mut up {
+            *table = multiples(first, low);
+            first = times_x(table[128], low);
+        }
+        let mut powers = [1; 256];
+        for n in 1..256 {
+            let last: u64 = powers[n - 1];
+            powers[n] = last << 8 ^ up[0][(last >> 56) as usize];
+        }
+        Self { tables: Arc::new(Tables { modulus: Modulus::new(low), up, powers }) }
+    }
+
+    /// The polynomial: bit i is the coefficient of x^i, 64 the highest.
+    #[must_use]
+    pub fn polynomial(&self) -> u128 {
+        1 << 64 | u128::from(self.tables.modulus.low())
+    }
+
+    /// The fingerprint of a string, f(A) in the [module](self)'s words. Linear time, no memory.
+    ///
+    /// NULs at the beginning do not count; see there.
+    #[must_use]
+    pub fn fingerprint(&self, string: &[u8]) -> u64 {
+        self.extend(0, string)
+    }
+
+    /// The fingerprint of a.b from that of a and the string b. Linear time in b.
+    #[must_use]
+    #[inline]
+    pub fn extend(&self, fingerprint: u64, string: &[u8]) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if string.len() >= FOLDED_MIN
+            && let Some(clmul) = Clmul::detect()
+        {
+            let (blocks, rest) = string.as_chunks::<64>();
+            return self.extend_by_tables(self.tables.modulus.fold(clmul, fingerprint, blocks), rest);
+        }
+        self.extend_by_tables(fingerprint, string)
+    }
+
+    /// [`extend`](Self::extend) in plain instructions, eight bytes at a time: the definition.
+    ///
+    /// It is public for comparisons; the result never differs.
+    #[must_use]
+    #[inline]
+    pub fn extend_by_tables(&self, mut fingerprint: u64, string: &[u8]) -> u64 {
+        let (words, rest) = string.as_chunks::<8>();
+        for word in words {
+            fingerprint = self.up(fingerprint) ^ u64::from_be_bytes(*word);
+        }
+        if rest.is_empty() {
+            return fingerprint;
+        }
+        let bits = 8 * rest.len();
+        self.up(fingerprint >> (64 - bits)) ^ fingerprint << bits ^ number(rest)
+    }
+
+    /// Times x^64.
+    #[inline(always)]
+    fn up(&self, polynomial: u64) -> u64 {
+        let bytes = polynomial.to_le_bytes();
+        (0..8).fold(0, |sum, i| sum ^ self.tables.up[i][usize::from(bytes[i])])
+    }
+
+    /// The fingerprint of a.b from those of a and b and the length of b in bytes. Constant time for up to 255
+    /// bytes, and logarithmic beyond.
+    ///
+    /// As plus and minus are the same, it also takes a prefix off: f(b) is `concat(f(a), f(a.b), |b|)`.
+    #[must_use]
+    pub fn concat(&self, a: u64, b: u64, length_of_b: u64) -> u64 {
+        struct Concat<'a>(&'a Rabin, u64, u64);
+
+        impl Body for Concat<'_> {
+            type Output = u64;
+
+            #[inline(always)]
+            fn run(self, multiply: impl Multiply) -> u64 {
+                self.0.shifted(multiply, self.1, self.2)
+            }
+        }
+
+        b ^ fastest(Concat(self, a, length_of_b))
+    }
+
+    /// x^(8n) mod P: what a fingerprint is multiplied by when n bytes come behind.
+    #[must_use]
+    pub fn power(&self, n: u64) -> u64 {
+        self.concat(Self::ONE, 0, n)
+    }
+
+    /// A fingerprint times x^(8n).
+    #[inline(always)]
+    pub(super) fn shifted(&self, multiply: impl Multiply, fingerprint: u64, n: u64) -> u64 {
+        let Tables { modulus, powers, .. } = &*self.tables;
+        let low = powers[(n & 255) as usize];
+        let power = if n < 256 { low } else { modulus.times(multiply, low, self.far(multiply, n >> 8)) };
+        modulus.times(multiply, fingerprint, power)
+    }
+
+    /// As [`shifted`](Self::shifted), in plain instructions only. Few zeros are read from the tables faster
+    /// than a product is made.
+    #[inline(always)]
+    pub(super) fn shifted_by_tables(&self, fingerprint: u64, n: u64) -> u64 {
+        if n > 96 {
+            return self.shifted(Portable, fingerprint, n);
+        }
+        let whole = (0..n / 8).fold(fingerprint, |sum, _| self.up(sum));
+        let bits = n % 8 * 8;
+        if bits == 0 { whole } else { self.up(whole >> (64 - bits)) ^ whole << bits }
+    }
+
+    /// x^(2048 n) mod P, by squaring.
+    #[inline(always)]
+    fn far(&self, multiply: impl Multiply, mut n: u64) -> u64 {
+        let Tables { modulus, powers, .. } = &*self.tables;
+        let (mut power, mut base) = (1, modulus.times(multiply, powers[255], powers[1]));
+        while n > 0 {
+            if n & 1 == 1 {
+                power = modulus.times(multiply, power, base);
+            }
+            base = modulus.times(multiply, base, base);
+            n >>= 1;
+        }
+        power
+    }
+
+    /// What slides a window of `length` bytes along a string.
+    #[must_use]
+    pub fn roller(&self, length: usize) -> Roller {
+        let leaving = multiples(self.power(length as u64), self.tables.modulus.low());
+        Roller { rabin: self.clone(), leaving: Box::new(leaving) }
+    }
+
+    /// The fingerprints of all runs of `length` bytes, in order; none if `length` is 0 or more than there
+    /// are.
+    ///
+    /// Two table lookups a byte, whatever the length.
+    #[must_use]
+    pub fn windows<'a>(&self, string: &'a [u8], length: usize) -> Windows<'a> {
+        let ahead =
+            if length == 0 { None } else { string.get(..length).map(|first| self.fingerprint(first)) };
+        Windows {
+            roller: self.roller(length),
+            ahead,
+            leaving: string,
+            entering: string.get(length..).unwrap_or(&[]),
+        }
+    }
+}
+
+impl fmt::Debug for Rabin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rabin").field("polynomial", &format_args!("{:#x}", self.polynomial())).finish()
+    }
+}
+
+/// Slides a window: from the fingerprint of some bytes to that of the same without the first and with one
+/// more. Made by [`Rabin::roller`].
+#[derive(Clone, Debug)]
+pub struct Roller {
+    rabin: Rabin,
+    /// For each byte: its value times x^(8 length).
+    leaving: Box<[u64; 256]>,
+}
+
+impl Roller {
+    /// The next window's fingerprint, from this one's, the oldest byte, which leaves, and the one that
+    /// enters.
+    ///
+    /// ```
+    /// let rabin = twindex::sketch::Rabin::new(0);
+    /// let roller = rabin.roller(4);
+    /// assert_eq!(roller.roll(rabin.fingerprint(b"lore"), b'l', b'm'), rabin.fingerprint(b"orem"));
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn roll(&self, fingerprint: u64, leaves: u8, enters: u8) -> u64 {
+        let carry = self.rabin.tables.up[0][(fingerprint >> 56) as usize];
+        (fingerprint << 8 | u64::from(enters)) ^ carry ^ self.leaving[usize::from(leaves)]
+    }
+}
+
+/// Fingerprints of sliding windows. Made by [`Rabin::windows`].
+#[derive(Clone, Debug)]
+pub struct Windows<'a> {
+    roller: Roller,
+    ahead: Option<u64>,
+    leaving: &'a [u8],
+    entering: &'a [u8],
+}
+
+impl Iterator for Windows<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let fingerprint = self.ahead.take()?;
+        if let (Some((&leaves, leaving)), Some((&enters, entering))) =
+            (self.leaving.split_first(), self.entering.split_first())
+        {
+            self.ahead = Some(self.roller.roll(fingerprint, leaves, enters));
+            (self.leaving, self.entering) = (leaving, entering);
+        }
+        Some(fingerprint)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = if self.ahead.is_some() { self.entering.len() + 1 } else { 0 };
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Windows<'_> {}
+
+/// A polynomial of degree below 64 times x, modulo x^64 + `low`.
+fn times_x(polynomial: u64, low: u64) -> u64 {
+    polynomial << 1 ^ (polynomial >> 63).wrapping_neg() & low
+}
+
+/// The products of `first` and every polynomial of degree below 8, modulo x^64 + `low`.
+fn multiples(first: u64, low: u64) -> [u64; 256] {
+    let mut table = [0; 256];
+    let mut power = first;
+    for i in 0..256_usize {
+        if i.is_power_of_two() {
+            table[i] = power;
+            power = times_x(power, low);
+        } else if i > 0 {
+            table[i] = table[i & (i - 1)] ^ table[1 << i.trailing_zeros()];
+        }
+    }
+    table
+}
+
+/// The bytes of a string of 1 to 8 as a number, the first highest. By loads that overlap: where they do, they
+/// bring the same bits.
+#[inline(always)]
+fn number(string: &[u8]) -> u64 {
+    let n = string.len();
+    if let (Some(first), Some(last)) = (string.first_chunk::<4>(), string.last_chunk::<4>()) {
+        return u64::from(u32::from_be_bytes(*first)) << (8 * (n - 4)) | u64::from(u32::from_be_bytes(*last));
+    }
+    let byte = |at: usize| u64::from(string[at]) << (8 * (n - 1 - at));
+    if n == 0 { 0 } else { byte(0) | byte(n / 2) | byte(n - 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The definition is long division, bit by bit; everything faster is compared with it.
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The definition.
+    fn divided(polynomial: u128, string: &[u8]) -> u64 {
+        let bits = string.iter().flat_map(|byte| (0..8).rev().map(move |i| byte >> i & 1));
+        bits.fold(0_u128, |rest, bit| {
+            let rest = rest << 1 | u128::from(bit);
+            if rest >> 64 == 1 { rest ^ polynomial } else { rest }
+        }) as u64
+    }
+
+    fn product(a: u128, b: u128) -> u128 {
+        (0..64).filter(|i| b >> i & 1 == 1).fold(0, |sum, i| sum ^ a << i)
+    }
+
+    fn strings() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..40),
+            proptest::collection::vec(any::<u8>(), 100..700),
+            proptest::collection::vec(prop_oneof![Just(0_u8), Just(0xff), Just(0x80), Just(1)], 0..300),
+            (0..300_usize).prop_map(|n| vec![0; n]),
+            (0..300_usize).prop_map(|n| vec![0xff; n]),
+        ]
+    }
+
+    #[test]
+    fn small_polynomials_are_irreducible_if_nothing_smaller_divides_them() {
+        // Every product of two polynomials of degree 1 at least, up to degree 11: all that are reducible.
+        let mut reducible = vec![false; 1 << 12];
+        for a in 2..1_u128 << 11 {
+            for b in 2..=a {
+                if a.ilog2() + b.ilog2() < 12 {
+                    reducible[product(a, b) as usize] = true;
+                }
+            }
+        }
+        assert!(!is_irreducible(0) && !is_irreducible(1));
+        for (polynomial, reducible) in (0_u128..).zip(reducible).skip(2) {
+            assert_eq!(is_irreducible(polynomial), !reducible, "{polynomial:b}");
+        }
+    }
+
+    #[test]
+    fn the_count_of_irreducible_polynomials_is_gausss() {
+        // (1/d) sum over the divisors e of d of moebius(d/e) 2^e; for 16: (2^16 - 2^8) / 16.
+        let count = |degree: u32| (1_u128 << degree..2 << degree).filter(|&p| is_irreducible(p)).count();
+        assert_eq!((count(1), count(2), count(3), count(8), count(16)), (2, 1, 2, 30, 4080));
+    }
+
+    #[test]
+    fn known_polynomials_of_degree_64_are_told_apart() {
+        let terms = |exponents: &[u32]| exponents.iter().fold(0_u128, |sum, &i| sum ^ 1 << i);
+        // The pentanomial of tables of irreducible polynomials, the generator of ISO 3309's CRC-64, and the
+        // primitive one of a known linear-feedback shift register.
+        for known in [&[64, 4, 3, 1, 0][..], &[64, 63, 61, 60, 0]] {
+            assert!(is_irreducible(terms(known)), "{known:?}");
+        }
+        // x^64 + 1 = (x + 1)^64, x^64 + x = x (x^63 + 1), an even number of terms, a square.
+        for known in [&[64, 0][..], &[64, 1], &[64, 4, 3, 0], &[64, 8, 6, 2, 0]] {
+            assert!(!is_irreducible(terms(known)), "{known:?}");
+        }
+        // By Swan no trinomial x^64 + x^k + 1 is irreducible, as 8 divides 64.
+        assert!((1..64).all(|k| !is_irreducible(terms(&[64, k, 0]))));
+        // Products of two irreducible polynomials whose degrees sum to 64: the hardest to see, 32 and 32.
+        let of_degree =
+            |d: u32| (1_u128 << d..2 << d).filter(|&p| is_irreducible(p)).take(3).collect::<Vec<_>>();
+        for d in [1, 2, 7, 21, 31, 32] {
+            for &a in &of_degree(d) {
+                for &b in &of_degree(64 - d) {
+                    let product = (0..=d).filter(|i| a >> i & 1 == 1).fold(0, |sum, i| sum ^ b << i);
+                    assert_eq!(product.ilog2(), 64);
+                    assert!(!is_irreducible(product), "{a:b} times {b:b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn degrees_up_to_127_fit() {
+        assert!(is_irreducible(1 << 127 | 0b11)); // x^127 + x + 1, of Zierler's list
+        assert!(!is_irreducible(u128::MAX)); // (x^128 + 1) / (x + 1) = (x + 1)^127
+    }
+
+    #[test]
+    fn seeds_choose_irreducible_polynomials() {
+        let polynomials: Vec<u128> = (0..20).map(|seed| Rabin::new(seed).polynomial()).collect();
+        for (i, &polynomial) in polynomials.iter().enumerate() {
+            assert!(polynomial >> 64 == 1 && is_irreducible(polynomial));
+            assert!(!polynomials[..i].contains(&polynomial));
+            assert_eq!(Rabin::with_polynomial(polynomial).unwrap().polynomial(), polynomial);
+        }
+    }
+
+    #[test]
+    fn other_polynomials_are_refused() {
+        for polynomial in [0, 1, 0b111, 1 << 64, 1 << 64 | 1, 1 << 127 | 0b11, u128::MAX] {
+            let error = Rabin::with_polynomial(polynomial).unwrap_err();
+            assert!(error.to_string().contains(&format!("{polynomial:#x}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_bits_of_a_string_are_the_coefficients_of_its_polynomial() {
+        // 10011 is x^4 + x + 1; what is shorter than 64 bits is its own residue.
+        assert_eq!(Rabin::new(0).fingerprint(&[0b10011]), 0b10011);
+        assert_eq!(Rabin::new(0).fingerprint(b"fingers!"), u64::from_be_bytes(*b"fingers!"));
+        // And x^64 is what the polynomial has below.
+        let rabin = Rabin::new(0);
+        let low = rabin.polynomial() as u64;
+        assert_eq!(rabin.fingerprint(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), low);
+        assert_eq!(rabin.fingerprint(&[2, 0, 0, 0, 0, 0, 0, 0, 0]), times_x(low, low));
+    }
+
+    #[test]
+    fn leading_zeros_count_behind_a_one_and_only_there() {
+        let rabin = Rabin::new(7);
+        for n in 0..300 {
+            let string = [&vec![0; n][..], b"a"].concat();
+            assert_eq!(rabin.fingerprint(&string), rabin.fingerprint(b"a"));
+        }
+        let mut led: Vec<u64> = (0..300).map(|n| rabin.extend(Rabin::ONE, &vec![0; n])).collect();
+        led.sort_unstable();
+        led.dedup();
+        assert_eq!(led.len(), 300);
+        assert_eq!(rabin.extend(Rabin::ONE, b"\0a"), rabin.fingerprint(b"\x01\0a"));
+    }
+
+    #[test]
+    fn windows_that_do_not_fit_are_none() {
+        let rabin = Rabin::new(0);
+        for (string, length) in [(&b""[..], 0), (b"", 1), (b"abc", 0), (b"abc", 4), (b"abc", usize::MAX)] {
+            assert_eq!(rabin.windows(string, length).len(), 0);
+            assert_eq!(rabin.windows(string, length).next(), None);
+        }
+        assert_eq!(rabin.windows(b"abc", 3).len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn fingerprints_are_residues(seed in 0_u64..4, string in strings(), start: u64) {
+            let rabin = Rabin::new(seed);
+            prop_assert_eq!(rabin.fingerprint(&string), divided(rabin.polynomial(), &string));
+            let whole = [&start.to_be_bytes()[..], &string].concat();
+            let expected = divided(rabin.polynomial(), &whole);
+            prop_assert_eq!(rabin.extend(start, &string), expected);
+            prop_assert_eq!(rabin.extend_by_tables(start, &string), expected);
+        }
+
+        #[test]
+        fn the_fingerprint_of_two_strings_is_that_of_the_first_ones_fingerprint_and_the_second(
+            seed in 0_u64..4, a in strings(), b in strings(),
+        ) {
+            let rabin = Rabin::new(seed);
+            let f = |parts: &[&[u8]]| rabin.fingerprint(&parts.concat());
+            let of_a = f(&[&a]);
+            prop_assert_eq!(f(&[&a, &b]), f(&[&of_a.to_be_bytes(), &b]));
+            prop_assert_eq!(f(&[&a, &b]), rabin.extend(of_a, &b));
+            let length = b.len() as u64;
+            prop_assert_eq!(f(&[&a, &b]), rabin.concat(of_a, f(&[&b]), length));
+            prop_assert_eq!(f(&[&b]), rabin.concat(of_a, f(&[&a, &b]), length));
+            // Also where both are led by a one.
+            let led = rabin.extend(Rabin::ONE, &a);
+            prop_assert_eq!(rabin.extend(led, &b), f(&[&[1], &a, &b]));
+        }
+
+        #[test]
+        fn windows_slide(seed in 0_u64..4, string in strings(), length in 1_usize..300) {
+            let rabin = Rabin::new(seed);
+            let expected: Vec<u64> = string.windows(length).map(|window| rabin.fingerprint(window)).collect();
+            prop_assert_eq!(rabin.windows(&string, length).len(), expected.len());
+            prop_assert_eq!(rabin.windows(&string, length).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn powers_are_fingerprints_of_a_one_and_zeros(
+            seed in 0_u64..4,
+            n in prop_oneof![0_usize..600, Just(65_536), 0_usize..70_000],
+            fingerprint: u64,
+        ) {
+            let rabin = Rabin::new(seed);
+            prop_assert_eq!(rabin.power(n as u64), rabin.extend(1, &vec![0; n]));
+            let expected = rabin.extend(fingerprint, &vec![0; n]);
+            prop_assert_eq!(rabin.shifted(Portable, fingerprint, n as u64), expected);
+            prop_assert_eq!(rabin.shifted_by_tables(fingerprint, n as u64), expected);
+            prop_assert_eq!(rabin.concat(fingerprint, 0, n as u64), expected);
+        }
+
+        #[test]
+        fn powers_multiply(a: u32, b: u32) {
+            let rabin = Rabin::new(1);
+            let product = rabin.concat(rabin.power(a.into()), 0, b.into());
+            prop_assert_eq!(product, rabin.power(u64::from(a) + u64::from(b)));
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! The rolling hash of Rabin and Karp: strings as numbers modulo a prime.
+//!
+//! A string of k symbols is a number with k digits in base d, and its hash is the residue modulo a prime q
+//! (Karp and Rabin, *Efficient randomized pattern-matching algorithms*, 1987):
+//!
+//! ```text
+//! x[i]   = s[i] d^(k-1) + s[i+1] d^(k-2) + ... + s[i+k-1]   mod q
+//! x[i+1] = (x[i] - s[i] d^(k-1)) d + s[i+k]                 mod q
+//! ```
+//!
+//! Symbols are numbers: bytes, characters, hashes of words. They need not be smaller than d.
+//!
+//! **Leading zeros** do not count, as in numbers: the hash of no symbol is 0, and symbols 0 at the beginning
+//! leave a hash as it is. Where strings have different lengths, begin with a 1: `hash.extend(1, string)`.
+//! Shingles are hashed so.
+//!
+//! **Collisions.** Let two strings be different, of at most n symbols below q, led by a 1 or of one length,
+//! and chosen without knowledge of d. Their difference is a polynomial in d of degree at most n, which has at
+//! most n roots modulo a prime. With d chosen uniformly they collide with a probability of at most n / (q -
+//! 2): for a million shingles of 50 bytes and q = 2^61 - 1 some two collide with at most 10^-5. A base that
+//! anybody knows, such as 256, gives no such bound. As with Rabin's [fingerprints](super::rabin), bits that
+//! are to be taken for random are mixed first.
+//!
+//! **The base of a seed**, with q = 2^61 - 1 ([`RabinKarp::seeded`]). With `mix` and `COUNT` as in
+//! [`shingle`](super::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`, the sixth word of the fraction of
+//! pi. The base is the first of
+//!
+//! ```text
+//! mix(key + 1 * COUNT) mod 2^61,   mix(key + 2 * COUNT) mod 2^61,   ...
+//! ```
+//!
+//! that is above 1 and below q: the very first but for a few seeds in 2^61.
+
+use crate::error::{Error, Result};
+
+use super::hash::{COUNT, mix};
+
+/// The sixth word of the fraction of pi: sets bases apart from what else is made of a seed.
+const BASES: u64 = 0xbe54_66cf_34e9_0c6c;
+
+/// The rolling hash with one base and one modulus.
+///
+/// ```
+/// use twindex::sketch::RabinKarp;
+///
+/// let hash = RabinKarp::new(32, 1_000_003)?;
+/// assert_eq!(hash.hash(b"lore"), (108 * 32 * 32 * 32 + 111 * 32 * 32 + 114 * 32 + 101) % 1_000_003);
+/// let windows: Vec<u64> = hash.windows(b"lorem ipsum", 4).collect();
+/// assert_eq!(windows[1], hash.hash(b"orem"));
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RabinKarp {
+    base: u64,
+    modulus: u64,
+}
+
+impl RabinKarp {
+    /// The prime 2^61 - 1, modulo which residues need no division.
+    pub const MERSENNE_61: u64 = (1 << 61) - 1;
+
+    /// The hash with `base` d and `modulus` q, any prime of 64 bits.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] unless q is prime and 1 < d < q.
+    pub fn new(base: u64, modulus: u64) -> Result<Self> {
+        if !is_prime(modulus) {
+            return Err(Error::Invalid(format!("rolling hash: the modulus {modulus} is not prime")));
+        }
+        if base < 2 || base >= modulus {
+            return Err(Error::Invalid(format!(
+                "rolling hash: the base is {base}; expected more than 1 and less than the modulus {modulus}"
+            )));
+        }
+        Ok(Self { base, modulus })
+    }
+
+    /// The hash modulo 2^61 - 1 whose base `seed` chooses, as the [module](self) says.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        let mut state = mix(seed ^ BASES);
+        // Ends: `mix` is a bijection, so all but a few numbers of the stream will do.
+        loop {
+            state = state.wrapping_add(COUNT);
+            let base = mix(state) & Self::MERSENNE_61;
+            if base > 1 && base < Self::MERSENNE_61 {
+                return Self { base, modulus: Self::MERSENNE_61 };
+            }
+        }
+    }
+
+    /// The base d.
+    #[must_use]
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The modulus q.
+    #[must_use]
+    pub fn modulus(&self) -> u64 {
+        self.modulus
+    }
+
+    /// The hash of a string of symbols. Linear time, no memory.
+    ///
+    /// Zeros at the beginning do not count; see the [module](self).
+    #[must_use]
+    pub fn hash<S: Copy + Into<u64>>(&self, symbols: &[S]) -> u64 {
+        self.extend(0, symbols)
+    }
+
+    /// The hash of a.b from that of a, any number below q, and the symbols of b. Linear time in b.
+    #[must_use]
+    pub fn extend<S: Copy + Into<u64>>(&self, hash: u64, symbols: &[S]) -> u64 {
+        symbols.iter().fold(hash, |hash, &symbol| self.next(hash, symbol.into()))
+    }
+
+    /// The hash of a.b from those of a and b and the length of b. Logarithmic time.
+    #[must_use]
+    pub fn concat(&self, a: u64, b: u64, length_of_b: u64) -> u64 {
+        self.residue(self.product(a, self.power(length_of_b)) + u128::from(b))
+    }
+
+    /// d^n modulo q: what a hash is multiplied by when n symbols come behind. Logarithmic time.
+    #[must_use]
+    pub fn power(&self, n: u64) -> u64 {
+        let (mut power, mut base, mut n) = (1, self.base, n);
+        while n > 0 {
+            if n & 1 == 1 {
+                power = self.times(power, base);
+            }
+            base = self.times(base, base);
+            n >>= 1;
+        }
+        power
+    }
+
+    /// What slides a window of `length` symbols along a string.
+    #[must_use]
+    pub fn roller(&self, length: usize) -> Roller {
+        // The symbol that leaves has been multiplied by d^(length - 1), and by another d with this step.
+        let gone = self.power(length as u64);
+        Roller { hash: *self, leaving: if gone == 0 { 0 } else { self.modulus - gone } }
+    }
+
+    /// The hashes of all runs of `length` symbols, in order; none if `length` is 0 or more than there are.
+    ///
+    /// Two multiplications a symbol, whatever the length.
+    #[must_use]
+    pub fn windows<'a, S: Copy + Into<u64>>(&self, symbols: &'a [S], length: usize) -> Windows<'a, S> {
+        let ahead = if length == 0 { None } else { symbols.get(..length).map(|first| self.hash(first)) };
+        let entering = symbols.get(length..).unwrap_or(&[]);
+        Windows { roller: self.roller(length), ahead, leaving: symbols, entering }
+    }
+
+    #[inline(always)]
+    fn next(&self, hash: u64, symbol: u64) -> u64 {
+        self.residue(self.product(hash, self.base) + u128::from(symbol))
+    }
+
+    /// A product of residues: at most (2^64 - 1)^2, so that two more numbers of 64 bits can be added.
+    #[expect(clippy::unused_self, reason = "read beside `times` and `residue`")]
+    #[inline(always)]
+    pub(super) fn product(&self, a: u64, b: u64) -> u128 {
+        u128::from(a) * u128::from(b)
+    }
+
+    #[inline(always)]
+    pub(super) fn times(&self, a: u64, b: u64) -> u64 {
+        self.residue(self.product(a, b))
+    }
+
+    #[inline(always)]
+    pub(super) fn residue(&self, number: u128) -> u64 {
+        if self.modulus == Self::MERSENNE_61 && number >> 124 == 0 {
+            residue_61(number)
+        } else {
+            (number % u128::from(self.modulus)) as u64
+        }
+    }
+}
+
+/// The residue of a number below 2^124 modulo q = 2^61 - 1: as 2^61 is 1 modulo q, groups of 61 bits are
+/// added.
+#[inline(always)]
+pub(super) fn residue_61(number: u128) -> u64 {
+    const Q: u64 = RabinKarp::MERSENNE_61;
+    let sum = (number as u64 & Q) + (number >> 61) as u64; // below 2^61 + 2^63
+    let sum = (sum & Q) + (sum >> 61); // at most q + 5
+    if sum >= Q { sum - Q } else { sum }
+}
+
+/// Slides a window: from the hash of some symbols to that of the same without the first and with one more.
+/// Made by [`RabinKarp::roller`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roller {
+    hash: RabinKarp,
+    /// -d^length: times the symbol that leaves, what is added to take it off.
+    leaving: u64,
+}
+
+impl Roller {
+    /// The next window's hash, from this one's, the oldest symbol, which leaves, and the one that enters.
+    ///
+    /// (x - s d^(k-1)) d + e is computed as x d - s d^k + e.
+    #[must_use]
+    #[inline]
+    pub fn roll(&self, hash: u64, leaves: u64, enters: u64) -> u64 {
+        let kept = self.hash.next(hash, enters);
+        self.hash.residue(self.hash.product(leaves, self.leaving) + u128::from(kept))
+    }
+}
+
+/// Hashes of sliding windows. Made by [`RabinKarp::windows`].
+#[derive(Clone, Debug)]
+pub struct Windows<'a, S> {
+    roller: Roller,
+    ahead: Option<u64>,
+    leaving: &'a [S],
+    entering: &'a [S],
+}
+
+impl<S: Copy + Into<u64>> Iterator for Windows<'_, S> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let hash = self.ahead.take()?;
+        if let (Some((&leaves, leaving)), Some((&enters, entering))) =
+            (self.leaving.split_first(), self.entering.split_first())
+        {
+            self.ahead = Some(self.roller.roll(hash, leaves.into(), enters.into()));
+            (self.leaving, self.entering) = (leaving, entering);
+        }
+        Some(hash)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = if self.ahead.is_some() { self.entering.len() + 1 } else { 0 };
+        (left, Some(left))
+    }
+}
+
+impl<S: Copy + Into<u64>> ExactSizeIterator for Windows<'_, S> {}
+
+/// Whether a number is prime: Miller and Rabin's test with the first twelve primes as bases, which no
+/// composite number of 64 bits passes (Sorenson and Webster, *Strong pseudoprimes to twelve prime bases*,
+/// 2017).
+///
+/// ```
+/// use twindex::sketch::rabin_karp::is_prime;
+///
+/// assert!(is_prime((1 << 61) - 1) && !is_prime((1 << 59) - 1));
+/// ```
+#[must_use]
+pub fn is_prime(number: u64) -> bool {
+    const BASES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
+    if BASES.contains(&number) {
+        return true;
+    }
+    if number < 2 || BASES.iter().any(|base| number.is_multiple_of(*base)) {
+        return false;
+    }
+    let times = |a: u64, b: u64| (u128::from(a) * u128::from(b) % u128::from(number)) as u64;
+    let twos = (number - 1).trailing_zeros();
+    BASES.iter().all(|&base| {
+        let (mut power, mut square, mut exponent) = (1, base, (number - 1) >> twos);
+        while exponent > 0 {
+            if exponent & 1 == 1 {
+                power = times(power, square);
+            }
+            square = times(square, square);
+            exponent >>= 1;
+        }
+        if power == 1 {
+            return true;
+        }
+        for _ in 1..twos {
+            if power == number - 1 {
+                return true;
+            }
+            power = times(power, power);
+        }
+        power == number - 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Primes of every size, the greatest of 64 bits among them.
+    const PRIMES: [u64; 8] = [
+        3,
+        257,
+        1_000_003,
+        4_294_967_291,
+        RabinKarp::MERSENNE_61,
+        (1 << 61) + 15,
+        (1 << 63) - 25,
+        18_446_744_073_709_551_557,
+    ];
+
+    /// The definition, in wider numbers: the sum of symbols times powers.
+    fn defined(base: u64, modulus: u64, symbols: &[u64]) -> u64 {
+        let q = u128::from(modulus);
+        let (mut sum, mut power) = (0, 1);
+        for &symbol in symbols.iter().rev() {
+            sum = (sum + u128::from(symbol) % q * power) % q;
+            power = power * u128::from(base) % q;
+        }
+        sum as u64
+    }
+
+    fn any_hash() -> impl Strategy<Value = RabinKarp> {
+        (proptest::sample::select(&PRIMES[..]), prop_oneof![any::<u64>(), Just(u64::MAX), Just(0)]).prop_map(
+            |(modulus, any)| {
+                let base = if any == u64::MAX { modulus - 1 } else { 2 + any % (modulus - 2) };
+                RabinKarp::new(base, modulus).unwrap()
+            },
+        )
+    }
+
+    fn symbols() -> impl Strategy<Value = Vec<u64>> {
+        proptest::collection::vec(prop_oneof![0_u64..256, any::<u64>(), Just(u64::MAX), Just(0)], 0..60)
+    }
+
+    #[test]
+    fn small_primes_are_those_of_the_sieve() {
+        let mut composite = vec![false; 20_000];
+        composite[..2].fill(true);
+        for n in 2..composite.len() {
+            assert_eq!(is_prime(n as u64), !composite[n], "{n}");
+            for multiple in (n * n..composite.len()).step_by(n) {
+                composite[multiple] = true;
+            }
+        }
+    }
+
+    #[test]
+    fn large_primes_and_pseudoprimes_are_told_apart() {
+        for prime in PRIMES {
+            assert!(is_prime(prime), "{prime}");
+        }
+        // Carmichael numbers; the least strong pseudoprimes to the first 1, 2, 3, 4, 5, 6, 7 and 9 primes
+        // (Jaeschke 1993; Jiang and Deng 2014); squares and products of large primes.
+        for composite in [
+            561,
+            41_041,
+            825_265,
+            2047,
+            1_373_653,
+            25_326_001,
+            3_215_031_751,
+            2_152_302_898_747,
+            3_474_749_660_383,
+            341_550_071_728_321,
+            3_825_123_056_546_413_051,
+            4_294_967_291 * 4_294_967_291,
+            4_294_967_291 * 4_294_967_279,
+            (1 << 59) - 1,
+            u64::MAX,
+        ] {
+            assert!(!is_prime(composite), "{composite}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_base_or_no_prime_is_refused() {
+        for modulus in [0, 1, 4, 561, u64::MAX] {
+            let error = RabinKarp::new(2, modulus).unwrap_err().to_string();
+            assert!(error.contains(&format!("the modulus {modulus} is not prime")), "{error}");
+        }
+        for (base, modulus) in [(0, 7), (1, 7), (7, 7), (8, 7), (u64::MAX, 7), (1, 2), (2, 2)] {
+            let error = RabinKarp::new(base, modulus).unwrap_err().to_string();
+            assert!(error.contains(&format!("the base is {base};")), "{error}");
+        }
+        assert!(RabinKarp::new(2, 3).is_ok());
+    }
+
+    #[test]
+    fn seeds_choose_bases() {
+        let bases: Vec<u64> = (0..100).map(|seed| RabinKarp::seeded(seed).base()).collect();
+        for (i, &base) in bases.iter().enumerate() {
+            assert_eq!(RabinKarp::new(base, RabinKarp::MERSENNE_61).unwrap(), RabinKarp::seeded(i as u64));
+            assert!(!bases[..i].contains(&base));
+        }
+    }
+
+    #[test]
+    fn leading_zeros_count_behind_a_one_and_only_there() {
+        let hash = RabinKarp::seeded(0);
+        assert_eq!(hash.hash(b"\0\0a"), hash.hash(b"a"));
+        assert_ne!(hash.extend(1, b"\0\0a"), hash.extend(1, b"a"));
+        assert_eq!(hash.extend(1, b"\0\0a"), hash.hash(b"\x01\0\0a"));
+    }
+
+    #[test]
+    fn windows_that_do_not_fit_are_none() {
+        let hash = RabinKarp::seeded(0);
+        for (string, length) in [(&b""[..], 0), (b"", 1), (b"abc", 0), (b"abc", 4), (b"abc", usize::MAX)] {
+            assert_eq!(hash.windows(string, length).len(), 0);
+            assert_eq!(hash.windows(string, length).next(), None);
+        }
+        assert_eq!(hash.windows(b"abc", 3).collect::<Vec<_>>(), [hash.hash(b"abc")]);
+    }
+
+    proptest! {
+        #[test]
+        fn hashes_are_residues_of_numbers(hash in any_hash(), a in symbols(), b in symbols()) {
+            let defined = |symbols: &[u64]| defined(hash.base(), hash.modulus(), symbols);
+            let whole = [&a[..], &b].concat();
+            prop_assert_eq!(hash.hash(&whole), defined(&whole));
+            prop_assert_eq!(hash.extend(hash.hash(&a), &b), defined(&whole));
+            prop_assert_eq!(hash.concat(hash.hash(&a), hash.hash(&b), b.len() as u64), defined(&whole));
+        }
+
+        #[test]
+        fn windows_slide(hash in any_hash(), symbols in symbols(), length in 1_usize..30) {
+            let expected: Vec<u64> = symbols.windows(length).map(|window| hash.hash(window)).collect();
+            prop_assert_eq!(hash.windows(&symbols, length).len(), expected.len());
+            prop_assert_eq!(hash.windows(&symbols, length).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn residues_modulo_the_mersenne_prime_need_no_division(number in any::<u128>(), down in 4_u32..128) {
+            let number = number >> down;
+            prop_assert_eq!(u128::from(residue_61(number)), number % u128::from(RabinKarp::MERSENNE_61));
+            let multiple = number / u128::from(RabinKarp::MERSENNE_61) * u128::from(RabinKarp::MERSENNE_61);
+            prop_assert_eq!(residue_61(multiple), 0);
+        }
+    }
+}

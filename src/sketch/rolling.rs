@@ -1,0 +1,261 @@
+//! Shingle hashes that slide along the bytes of a text: Rabin's fingerprints and the hash of Rabin and Karp.
+//!
+//! A shingle is the string of the bytes of its units, from the start of the first to the end of the last,
+//! with what stands between them: one space between two words. Its hash is `mix(f(1.string))`, f being the
+//! [fingerprint](super::rabin) or the [rolling hash](super::rabin_karp) of the seed, and the 1 in front
+//! making its length count. `mix`, the bijection of [`shingle`](super::shingle), adds no collision:
+//! fingerprints are unique, but their bits are not distributed like those of random numbers, and minima and
+//! votes on bits need that.
+//!
+//! No byte is read more than twice. With F(i) for the hash of the first i bytes of all units, the hash of the
+//! bytes from a to b is F(b) - F(a) x^(8 (b - a)), and with a 1 in front F(b) - (F(a) - 1) x^(8 (b - a)): one
+//! multiplication for each shingle, whatever its length.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::kernel::clmul::{Body, Multiply, available, fastest};
+use crate::params::Widths;
+
+use super::cut::Units;
+use super::hash::mix;
+use super::rabin::Rabin;
+use super::rabin_karp::{RabinKarp, residue_61};
+use super::shingle::widths_of;
+
+/// Appends the hashes of the shingles of `units` by Rabin's fingerprints, the narrowest first. `prefixes` is
+/// working memory.
+pub(super) fn by_rabin(
+    rabin: &Rabin,
+    units: &Units,
+    widths: Widths,
+    prefixes: &mut Vec<[u64; 2]>,
+    shingles: &mut Vec<u64>,
+) {
+    by_rabin_with(available(), rabin, units, widths, prefixes, shingles);
+}
+
+/// As [`by_rabin`], with products or by tables alone.
+fn by_rabin_with(
+    products: bool,
+    rabin: &Rabin,
+    units: &Units,
+    widths: Widths,
+    prefixes: &mut Vec<[u64; 2]>,
+    shingles: &mut Vec<u64>,
+) {
+    struct Shingles<'a>(&'a Rabin, &'a Units, Widths, &'a [[u64; 2]], &'a mut Vec<u64>);
+
+    impl Body for Shingles<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run(self, multiply: impl Multiply) {
+            let Self(rabin, units, widths, prefixes, shingles) = self;
+            shingles_of(units, widths, prefixes, shingles, |before, whole, length| {
+                whole ^ rabin.shifted(multiply, before ^ Rabin::ONE, length)
+            });
+        }
+    }
+
+    prefixes_of(units, prefixes, |prefix, bytes| rabin.extend(prefix, bytes));
+    if products {
+        fastest(Shingles(rabin, units, widths, prefixes, shingles));
+    } else {
+        shingles_of(units, widths, prefixes, shingles, |before, whole, length| {
+            whole ^ rabin.shifted_by_tables(before ^ Rabin::ONE, length)
+        });
+    }
+}
+
+/// The hash of Rabin and Karp for bytes, modulo 2^61 - 1, with the powers of its base at hand.
+#[derive(Clone, Debug)]
+pub(super) struct RabinKarpBytes {
+    hash: RabinKarp,
+    powers: Arc<[u64; 256]>,
+}
+
+impl RabinKarpBytes {
+    pub(super) fn new(seed: u64) -> Self {
+        let hash = RabinKarp::seeded(seed);
+        let mut powers = [1; 256];
+        for n in 1..powers.len() {
+            powers[n] = hash.times(powers[n - 1], hash.base());
+        }
+        Self { hash, powers: Arc::new(powers) }
+    }
+
+    /// As [`RabinKarp::extend`], eight bytes at a time, so that most products do not wait for each other.
+    #[inline(always)]
+    fn extend(&self, mut hash: u64, bytes: &[u8]) -> u64 {
+        for piece in bytes.chunks(8) {
+            let n = piece.len();
+            // Nine products, the first below 2^122, the others below 2^69.
+            let mut sum = self.hash.product(hash, self.powers[n]);
+            for (i, &byte) in piece.iter().enumerate() {
+                sum += self.hash.product(self.powers[n - 1 - i], byte.into());
+            }
+            hash = residue_61(sum);
+        }
+        hash
+    }
+
+    #[inline(always)]
+    fn power(&self, n: u64) -> u64 {
+        let low = self.powers[(n & 255) as usize];
+        if n < 256 { low } else { self.hash.times(low, self.hash.power(n & !255)) }
+    }
+}
+
+/// Appends the hashes of the shingles of `units` by the hash of Rabin and Karp, the narrowest first.
+/// `prefixes` is working memory.
+pub(super) fn by_rabin_karp(
+    hash: &RabinKarpBytes,
+    units: &Units,
+    widths: Widths,
+    prefixes: &mut Vec<[u64; 2]>,
+    shingles: &mut Vec<u64>,
+) {
+    const Q: u64 = RabinKarp::MERSENNE_61;
+    prefixes_of(units, prefixes, |prefix, bytes| hash.extend(prefix, bytes));
+    shingles_of(units, widths, prefixes, shingles, |before, whole, length| {
+        // 1 - F(a), made positive: at most q + 1, so that the sum is below 2^123.
+        residue_61(hash.hash.product(Q + 1 - before, hash.power(length)) + u128::from(whole))
+    });
+}
+
+/// The hashes of all bytes up to the start and up to the end of each unit.
+#[inline(always)]
+fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64, &[u8]) -> u64) {
+    prefixes.clear();
+    let bytes = units.bytes();
+    let (mut whole, mut at) = (0, 0);
+    for unit in units.ranges() {
+        let Range { start, end } = unit;
+        // From the end of the last unit, not from this one's start: one step where a word and its space have
+        // no more than eight bytes.
+        let before = if at == start { whole } else { extend(whole, &bytes[at..start]) };
+        whole = extend(whole, &bytes[at..end]);
+        at = end;
+        prefixes.push([before, whole]);
+    }
+}
+
+/// The hashes of the shingles, from `(hash up to its start, hash up to its end, length in bytes)`.
+#[inline(always)]
+fn shingles_of(
+    units: &Units,
+    widths: Widths,
+    prefixes: &[[u64; 2]],
+    shingles: &mut Vec<u64>,
+    hash: impl Fn(u64, u64, u64) -> u64,
+) {
+    let ranges = units.ranges();
+    for width in widths_of(widths, ranges.len()) {
+        let firsts = ranges.clone().zip(prefixes);
+        let lasts = ranges.clone().zip(prefixes).skip(width - 1);
+        shingles.extend(firsts.zip(lasts).map(|((first, [before, _]), (last, [_, whole]))| {
+            mix(hash(*before, *whole, (last.end - first.start) as u64))
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::params::Shingling;
+    use crate::sketch::cut::Cutter;
+
+    /// The definition, which reads all bytes of every shingle.
+    fn defined(units: &Units, widths: Widths, led: impl Fn(&[u8]) -> u64) -> Vec<u64> {
+        let mut shingles = Vec::new();
+        for width in widths_of(widths, units.len()) {
+            for first in 0..=units.len() - width {
+                shingles.push(mix(led(units.shingle(first, width))));
+            }
+        }
+        shingles
+    }
+
+    /// Compares all ways to hash the shingles of some units with the definition.
+    fn check(units: &Units, widths: Widths, seed: u64) {
+        let (rabin, hash, plain) = (Rabin::new(seed), RabinKarpBytes::new(seed), RabinKarp::seeded(seed));
+        let mut prefixes = vec![[7; 2]; 3];
+        let expected = defined(units, widths, |shingle| rabin.fingerprint(&[b"\x01", shingle].concat()));
+        for products in [false, true] {
+            // What is there stays there.
+            let mut found = vec![1, 2, 3];
+            by_rabin_with(products, &rabin, units, widths, &mut prefixes, &mut found);
+            assert_eq!(found[..3], [1, 2, 3]);
+            assert_eq!(found[3..], expected, "rabin, products {products}, width {widths}, seed {seed}");
+        }
+        let expected = defined(units, widths, |shingle| plain.hash(&[b"\x01", shingle].concat()));
+        let mut found = Vec::new();
+        by_rabin_karp(&hash, units, widths, &mut prefixes, &mut found);
+        assert_eq!(found, expected, "rabin-karp, width {widths}, seed {seed}");
+    }
+
+    fn all_widths() -> Vec<Widths> {
+        let mut all: Vec<Widths> = (1..=16).map(|width| Widths::one(width).unwrap()).collect();
+        all.extend([&[1, 2][..], &[2, 5, 16], &[3, 4]].map(|widths| Widths::union(widths).unwrap()));
+        all
+    }
+
+    #[test]
+    fn shingles_of_words_are_those_of_the_definition() {
+        let cutter = Cutter::new(&Shingling::words(1, 0)).unwrap();
+        let letters: String = ('a'..='z').cycle().take(2100).collect();
+        let lengths =
+            |all: &[usize]| all.iter().map(|&n| &letters[n % 26..][..n]).collect::<Vec<_>>().join(" ");
+        let growing: Vec<usize> = (1..70).collect();
+        let mut units = Units::default();
+        for text in [
+            "",
+            " --- ",
+            "word",
+            "a rose is a rose is a rose",
+            "\u{dc}n\u{ef}c\u{f6}d\u{e9} \u{142}\u{f3}d\u{17a} \u{6771}\u{4eac} and some more words",
+            &lengths(&growing),
+            // Units of several hundred bytes, and shingles around 255 and 256 bytes and beyond 65,535.
+            &lengths(&[300, 1, 700, 2, 127, 127, 128, 1, 1, 255, 256, 257, 900, 3, 800, 254, 1]),
+            &lengths(&[1999; 40]),
+        ] {
+            cutter.cut(text, &mut units);
+            for (seed, widths) in (0..).zip(all_widths()) {
+                check(&units, widths, seed % 3);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shingles_of_any_units_are_those_of_the_definition(
+            units in proptest::collection::vec(
+                proptest::collection::vec(prop_oneof![any::<u8>(), Just(0_u8)], 0..12), 0..80,
+            ),
+            separator in proptest::option::of(any::<u8>()),
+            width in 0_usize..19,
+            seed in 0_u64..3,
+        ) {
+            // Units of 0 to 11 bytes, NULs among them, with a byte between them or none.
+            let units = Units::of(units.iter().map(Vec::as_slice), separator);
+            check(&units, all_widths()[width], seed);
+        }
+    }
+
+    #[test]
+    fn zeros_at_the_beginning_of_a_shingle_count() {
+        let units = |n: usize| Units::of([&[0; 300][..n]], None);
+        let (rabin, hash, one) = (Rabin::new(0), RabinKarpBytes::new(0), Widths::one(1).unwrap());
+        let mut found = Vec::new();
+        for n in 0..300 {
+            by_rabin(&rabin, &units(n), one, &mut Vec::new(), &mut found);
+            by_rabin_karp(&hash, &units(n), one, &mut Vec::new(), &mut found);
+        }
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), 600 - 1, "the string of the byte 1 alone is 1 under both");
+    }
+}

@@ -1,0 +1,519 @@
+//! Shingles to a sample of their hashes, from which resemblance *and containment* are estimated.
+//!
+//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches of which one
+//! permutation is enough, beside the t independent minima of [`minhash`](super::minhash):
+//!
+//! - **bottom-t** (his `MIN_t`): the t least hashes of a document. Its size is fixed; the first t hashes of
+//!   the union of two documents are known from both sketches, and are a sample of the union without
+//!   replacement.
+//! - **0 mod m** (his `MOD_m`): all hashes that m divides. Its size is proportional to the document's length,
+//!   which is its disadvantage, and why it tells the containment of a short document in a long one, which
+//!   bottom-t does not: of the first t of their union hardly any are the short one's.
+//!
+//! **Hashes.** A shingle hash x is sampled by
+//!
+//! ```text
+//! s(x) = mix(x ^ 0xbe5466cf34e90c6c) >> 16
+//! ```
+//!
+//! with `mix` of [`shingle`](super::shingle) and digits of pi. `mix` is a bijection under which s is
+//! independent, for all practical purposes, of the minima and of the fingerprint, whatever the shingle hash,
+//! and an affine one too. 48 bits are kept: they save a quarter of the space, and with n and t hashes of two
+//! documents in play, less than one comparison in `2^48 / (n t)` sees two shingles as one, 1 in 3 * 10^7 for
+//! a million shingles and t = 10.
+//!
+//! - The bottom-t sketch of a document is the t least distinct values of s, ascending; all of them if there
+//!   are fewer.
+//! - Its 0-mod-m sketch is all distinct values of s that m divides, ascending; of more than
+//!   [`MODULAR_MAX`] the least that many.
+//!
+//! **Departures.** Broder samples Rabin fingerprints themselves. Where a document is so long that its 0-mod-m
+//! sketch is cut off, it is a bottom sketch of the multiples of m, and is compared up to its last value only:
+//! the estimate stays unbiased, and its sample is that of the [`MODULAR_MAX`]
+//! least hashes.
+//!
+//! **Estimates.** Let n of the hashes looked at (the first t of the union, or all multiples of m in it) be in
+//! A or B, a in A and c in both. Resemblance is estimated by c / n and the containment of A in B by c / a:
+//! given n or a the sampled shingles are any with the same probability, so both are unbiased where there is a
+//! sample at all. With p = (c + 1) / (n + 2), which is never 0 or 1, and f the share of all hashes that was
+//! looked at, the standard error is `sqrt(p (1 - p) (1 - f) / n)`: the last factor because a shingle is not
+//! drawn twice. f is 1 / m, or for bottom-t the last hash looked at as a fraction of 2^48.
+
+use std::fmt;
+
+use super::estimate::Resemblance;
+use super::hash::mix;
+use crate::params::MODULAR_MAX;
+
+/// Bits of a sampled hash.
+pub const HASH_BITS: u32 = 48;
+/// Sets sampled hashes apart from shingle hashes: the sixth 64 bits of the fraction of pi.
+const SAMPLES: u64 = 0xbe54_66cf_34e9_0c6c;
+
+/// The hash by which a shingle is sampled; see the [module](self).
+#[inline]
+#[must_use]
+pub const fn hash(shingle: u64) -> u64 {
+    mix(shingle ^ SAMPLES) >> (64 - HASH_BITS)
+}
+
+/// Replaces `out` by the `t` least distinct sampled hashes of a set of shingle hashes, ascending: its
+/// bottom-t sketch. Order and repetitions do not matter. `scratch` is working memory.
+///
+/// Linear in the hashes, plus the sorting of little more than t: those above a threshold that about t are
+/// expected to stay below are not looked at again. Where many are repeated, there are a second and a third
+/// pass.
+///
+/// ```
+/// use twindex::sketch::samples::{bottom, hash};
+///
+/// let mut least = Vec::new();
+/// bottom(&[7, 8, 9, 8], 2, &mut Vec::new(), &mut least);
+/// let mut all: Vec<u64> = [7, 8, 9].map(hash).to_vec();
+/// all.sort_unstable();
+/// assert_eq!(least, all[..2]);
+/// ```
+pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<u64>) {
+    out.clear();
+    if t == 0 || shingles.is_empty() {
+        return;
+    }
+    // No more than all; so no sum below overflows, and memory is bounded by the document.
+    let t = t.min(shingles.len());
+    // A margin over t of some standard deviations, and for a few repetitions.
+    let wanted = t as u64 + t as u64 / 4 + 4 * u64::from(t.ilog2()) + 16;
+    let share = (1_u64 << HASH_BITS) / shingles.len() as u64;
+    let first = share.saturating_mul(wanted);
+    for threshold in [first, first.saturating_mul(4), u64::MAX] {
+        below(shingles, threshold, t, scratch);
+        if scratch.len() == t || threshold >> HASH_BITS > 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(scratch);
+}
+
+/// The `t` least distinct sampled hashes below a threshold, ascending, in `scratch`.
+fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>) {
+    /// Candidates held beyond t before those that are not among the least are dropped.
+    const ROOM: usize = 1024;
+    let capacity = (3 * t + ROOM).min(shingles.len());
+    scratch.resize(capacity, 0);
+    let (mut kept, mut rest) = (0, shingles);
+    loop {
+        let (now, later) = rest.split_at(rest.len().min(capacity - kept));
+        for &shingle in now {
+            // Without a branch: which hash is below the threshold cannot be foreseen.
+            let hash = hash(shingle);
+            scratch[kept] = hash;
+            kept += usize::from(hash < threshold);
+        }
+        rest = later;
+        if !rest.is_empty() && kept < capacity {
+            continue;
+        }
+        scratch.truncate(kept);
+        scratch.sort_unstable();
+        scratch.dedup();
+        scratch.truncate(t);
+        if rest.is_empty() {
+            return;
+        }
+        kept = scratch.len();
+        if kept == t {
+            threshold = threshold.min(scratch[t - 1]);
+        }
+        scratch.resize(capacity, 0);
+    }
+}
+
+/// Replaces `out` by the distinct sampled hashes of a set of shingle hashes that `modulus` divides,
+/// ascending: its 0-mod-m sketch. Of more than [`MODULAR_MAX`] the least are kept. 0 divides none.
+///
+/// Linear in the hashes, plus the sorting of those that are kept, about one in `modulus`.
+///
+/// ```
+/// use twindex::sketch::samples::{hash, modular};
+///
+/// let (shingles, mut sample): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
+/// modular(&shingles, 10, &mut sample);
+/// assert!(sample.iter().all(|hash| hash % 10 == 0));
+/// assert_eq!(sample.len(), shingles.iter().filter(|&&shingle| hash(shingle) % 10 == 0).count());
+/// ```
+pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
+    out.clear();
+    let Some(divisor) = Divisor::new(modulus) else { return };
+    out.extend(shingles.iter().map(|&shingle| hash(shingle)).filter(|&hash| divisor.divides(hash)));
+    if out.len() > 2 * MODULAR_MAX {
+        // What is far above all that can be kept is not sorted, unless repetitions fill the lower part.
+        let (lower, ..) = out.select_nth_unstable(2 * MODULAR_MAX);
+        lower.sort_unstable();
+        let distinct = lower.chunk_by(|a, b| a == b).count();
+        if distinct >= MODULAR_MAX {
+            out.truncate(2 * MODULAR_MAX);
+        }
+    }
+    out.sort_unstable();
+    out.dedup();
+    out.truncate(MODULAR_MAX);
+}
+
+/// Tells multiples without a division (Granlund and Montgomery, *Division by invariant integers using
+/// multiplication*, 1994, section 9): x is a multiple of `2^k d`, d odd, if and only if `x / d` modulo 2^64,
+/// turned right by k, is at most `(2^64 - 1) / (2^k d)`.
+#[derive(Clone, Copy, Debug)]
+struct Divisor {
+    inverse: u64,
+    shift: u32,
+    greatest: u64,
+}
+
+impl Divisor {
+    /// `None` for 0, which has no multiple but itself.
+    fn new(divisor: u32) -> Option<Self> {
+        let divisor = u64::from(divisor);
+        let greatest = u64::MAX.checked_div(divisor)?;
+        let shift = divisor.trailing_zeros();
+        let odd = divisor >> shift;
+        // Newton's iteration doubles the correct bits: 3 at first, as odd^2 is 1 modulo 8.
+        let mut inverse = odd;
+        for _ in 0..5 {
+            inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));
+        }
+        Some(Self { inverse, shift, greatest })
+    }
+
+    #[inline]
+    fn divides(self, x: u64) -> bool {
+        x.wrapping_mul(self.inverse).rotate_right(self.shift) <= self.greatest
+    }
+}
+
+/// The sampled hashes of a document and how they were chosen.
+///
+/// ```
+/// use twindex::Params;
+/// use twindex::sketch::{Sample, Sketcher};
+///
+/// let sketcher = Sketcher::new(&Params::builder().words(1).simhash(3).bottom(100).build()?)?;
+/// let a = sketcher.sketch("a white cat sat on the mat")?;
+/// let b = sketcher.sketch("a white cat sat on the mat, and on a black cat")?;
+/// let (a, b) = (Sample::bottom(a.bottom(), 100), Sample::bottom(b.bottom(), 100));
+/// // Documents of fewer than 100 shingles are known whole.
+/// assert_eq!(a.resemblance(&b).unwrap().to_string(), "7/9");
+/// assert_eq!(a.containment(&b).unwrap().to_string(), "7/7");
+/// assert_eq!(b.containment(&a).unwrap().to_string(), "7/9");
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample<'a> {
+    hashes: &'a [u64],
+    choice: Choice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// The least so many.
+    Bottom(usize),
+    /// Those that this divides.
+    Modular(u32),
+}
+
+/// What is counted in two samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    in_first: usize,
+    in_both: usize,
+    in_union: usize,
+    /// The last hash looked at.
+    last: u64,
+}
+
+impl<'a> Sample<'a> {
+    /// The first `t` hashes of what [`bottom`] gave for `t` or more.
+    #[must_use]
+    pub fn bottom(hashes: &'a [u64], t: usize) -> Self {
+        Self { hashes: &hashes[..hashes.len().min(t)], choice: Choice::Bottom(t) }
+    }
+
+    /// What [`modular`] gave for this modulus.
+    #[must_use]
+    pub fn modular(hashes: &'a [u64], modulus: u32) -> Self {
+        Self { hashes, choice: Choice::Modular(modulus) }
+    }
+
+    /// How much the documents resemble each other: exactly if both samples hold all hashes, otherwise
+    /// estimated. Of two bottom samples of different t, the larger is cut to the t of the smaller.
+    ///
+    /// `None` if nothing is known: one sample is of another kind or modulus than the other, or no hash of
+    /// either document was sampled. Linear in the samples.
+    #[must_use]
+    pub fn resemblance(&self, other: &Sample<'_>) -> Option<Resemblance> {
+        let (counts, share) = self.compare(other)?;
+        let Counts { in_both, in_union, .. } = counts;
+        if share >= 1.0 {
+            return Some(Resemblance::Exact { intersection: in_both, union: in_union });
+        }
+        let known = Containment { common: in_both, sampled: in_union, share };
+        (in_union > 0)
+            .then(|| Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() })
+    }
+
+    /// How much of this document is contained in the other.
+    ///
+    /// `None` as [`resemblance`](Self::resemblance), and where no hash of this document is among those looked
+    /// at.
+    #[must_use]
+    pub fn containment(&self, other: &Sample<'_>) -> Option<Containment> {
+        let (counts, share) = self.compare(other)?;
+        let known = Containment { common: counts.in_both, sampled: counts.in_first, share };
+        (counts.in_first > 0 || share >= 1.0).then_some(known)
+    }
+
+    /// Counts, and the share of all hashes that was looked at.
+    fn compare(&self, other: &Sample<'_>) -> Option<(Counts, f64)> {
+        let all = (1_u64 << HASH_BITS) as f64;
+        match (self.choice, other.choice) {
+            (Choice::Bottom(mine), Choice::Bottom(theirs)) => {
+                let t = mine.min(theirs);
+                let (a, b) = (Self::bottom(self.hashes, t).hashes, Sample::bottom(other.hashes, t).hashes);
+                if t == 0 {
+                    return None;
+                }
+                if a.len() < t && b.len() < t {
+                    return Some((count(a, b, usize::MAX, u64::MAX), 1.0));
+                }
+                let counts = count(a, b, t, u64::MAX);
+                // No share of less than everything is 1, which means exact.
+                let share = (counts.last as f64 / all).min(1.0 - f64::EPSILON);
+                Some((counts, share))
+            }
+            (Choice::Modular(mine), Choice::Modular(theirs)) if mine == theirs && mine > 0 => {
+                let end = [self.hashes, other.hashes]
+                    .into_iter()
+                    .filter(|hashes| hashes.len() >= MODULAR_MAX)
+                    .filter_map(|hashes| hashes.last().copied())
+                    .min();
+                let looked_at = end.map_or(1.0, |end| end as f64 / all);
+                let counts = count(self.hashes, other.hashes, usize::MAX, end.unwrap_or(u64::MAX));
+                Some((counts, looked_at / f64::from(mine)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Counts the first `most` hashes of the union that are not above `end`.
+fn count(a: &[u64], b: &[u64], most: usize, end: u64) -> Counts {
+    let (mut i, mut j, mut counts) = (0, 0, Counts::default());
+    while counts.in_union < most {
+        let hash = match (a.get(i), b.get(j)) {
+            (Some(&x), Some(&y)) => x.min(y),
+            (Some(&x), None) | (None, Some(&x)) => x,
+            (None, None) => break,
+        };
+        if hash > end {
+            break;
+        }
+        let (in_a, in_b) = (a.get(i) == Some(&hash), b.get(j) == Some(&hash));
+        i += usize::from(in_a);
+        j += usize::from(in_b);
+        counts.in_first += usize::from(in_a);
+        counts.in_both += usize::from(in_a && in_b);
+        counts.in_union += 1;
+        counts.last = hash;
+    }
+    counts
+}
+
+/// How much of one document is contained in another, counted on a sample of its shingles or on all of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Containment {
+    /// Of the shingles looked at, those that the other document has too.
+    pub common: usize,
+    /// Shingles looked at.
+    pub sampled: usize,
+    /// The share of all shingles that was looked at; 1 if the containment is exact.
+    pub share: f64,
+}
+
+impl Containment {
+    /// Containment as a number, 0 to 1; 0 for a document without shingles.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        if self.sampled == 0 { 0.0 } else { self.common as f64 / self.sampled as f64 }
+    }
+
+    /// The standard deviation of [`value`](Self::value): 0 if it is exact, otherwise positive. Too large
+    /// rather than too small where few shingles were sampled, or the documents are equal.
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        let n = self.sampled.max(1) as f64;
+        let p = (self.common as f64 + 1.0) / (self.sampled as f64 + 2.0);
+        (p * (1.0 - p) * (1.0 - self.share).max(0.0) / n).sqrt()
+    }
+
+    /// True if all shingles of both documents were looked at.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.share >= 1.0
+    }
+}
+
+impl fmt::Display for Containment {
+    /// A fraction if exact, otherwise the value and its standard error.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_exact() {
+            write!(f, "{}/{}", self.common, self.sampled)
+        } else {
+            write!(f, "{:.3}±{:.3}", self.value(), self.standard_error())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampled(shingles: &[u64]) -> Vec<u64> {
+        let mut hashes: Vec<u64> = shingles.iter().map(|&shingle| hash(shingle)).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
+    }
+
+    fn bottom_of(shingles: &[u64], t: usize) -> Vec<u64> {
+        let mut out = vec![1; 3];
+        bottom(shingles, t, &mut vec![2; 5], &mut out);
+        out
+    }
+
+    fn modular_of(shingles: &[u64], modulus: u32) -> Vec<u64> {
+        let mut out = vec![1; 3];
+        modular(shingles, modulus, &mut out);
+        out
+    }
+
+    /// Shingle hashes with as many repetitions as asked for.
+    fn shingles(count: u64, distinct: u64) -> Vec<u64> {
+        (0..count).map(|i| mix(i % distinct)).collect()
+    }
+
+    #[test]
+    fn the_bottom_sketch_is_the_head_of_all_sorted() {
+        for (count, distinct) in
+            [(0, 1), (1, 1), (7, 7), (100, 100), (101, 101), (1000, 1000), (5000, 4000), (20_000, 150)]
+        {
+            let shingles = shingles(count, distinct);
+            let all = sampled(&shingles);
+            for t in [1, 2, 100, 128, 1000, 4096] {
+                assert_eq!(bottom_of(&shingles, t), all[..all.len().min(t)], "{count} / {distinct}, t = {t}");
+            }
+            assert_eq!(bottom_of(&shingles, 0), []);
+        }
+        // Few values a hundred thousand times, and hashes that are not spread at all.
+        assert_eq!(bottom_of(&shingles(100_000, 3), 100), sampled(&shingles(3, 3)));
+        let near: Vec<u64> = (0..100_000).collect();
+        assert_eq!(bottom_of(&near, 64), sampled(&near)[..64]);
+    }
+
+    #[test]
+    fn a_bottom_sketch_takes_memory_for_the_document_and_not_for_any_t() {
+        let some = shingles(500, 300);
+        for t in [500, 501, 1 << 40, usize::MAX / 3, usize::MAX - 1, usize::MAX] {
+            assert_eq!(bottom_of(&some, t), sampled(&some), "{t}");
+        }
+        let (mut scratch, mut out) = (Vec::new(), Vec::new());
+        for t in [4096, usize::MAX] {
+            bottom(&[1, 2, 3], t, &mut scratch, &mut out);
+            assert_eq!(out, sampled(&[1, 2, 3]));
+            assert!(scratch.capacity() < 100, "{}", scratch.capacity());
+        }
+    }
+
+    #[test]
+    fn a_multiple_is_told_without_a_division() {
+        let divisors = [1, 2, 3, 4, 5, 7, 10, 12, 64, 100, 1000, 0xFFFF, 1 << 31, u32::MAX - 1, u32::MAX];
+        for divisor in divisors {
+            let by = Divisor::new(divisor).unwrap();
+            let wide = u64::from(divisor);
+            for x in (0..2000).chain((0..2000).map(|i| mix(i) / wide * wide)).chain((0..2000).map(mix)) {
+                assert_eq!(by.divides(x), x % wide == 0, "{x} by {divisor}");
+            }
+        }
+        assert!(Divisor::new(0).is_none());
+    }
+
+    #[test]
+    fn the_modular_sketch_is_every_multiple_once() {
+        for (count, distinct) in [(0, 1), (1, 1), (1000, 1000), (5000, 700)] {
+            let shingles = shingles(count, distinct);
+            for modulus in [1, 2, 7, 10, 100, u32::MAX] {
+                let mut expected = sampled(&shingles);
+                expected.retain(|hash| hash % u64::from(modulus) == 0);
+                assert_eq!(modular_of(&shingles, modulus), expected, "{count} / {distinct}, {modulus}");
+            }
+            assert_eq!(modular_of(&shingles, 0), []);
+        }
+    }
+
+    #[test]
+    fn a_modular_sketch_that_is_too_long_keeps_its_least_hashes() {
+        for (count, distinct) in [(150_000, 150_000), (300_000, 100_000), (300_000, 40_000)] {
+            let shingles = shingles(count, distinct);
+            let all = sampled(&shingles);
+            let kept = &all[..all.len().min(MODULAR_MAX)];
+            assert_eq!(modular_of(&shingles, 1), kept, "{count} / {distinct}");
+        }
+        // Cut off at different hashes, they are compared as far as both go.
+        let (a, b): (Vec<u64>, Vec<u64>) = ((0..200_000).collect(), (0..100_000).collect());
+        let (a, b) = (modular_of(&a, 1), modular_of(&b, 1));
+        let (a, b) = (Sample::modular(&a, 1), Sample::modular(&b, 1));
+        let resemblance = a.resemblance(&b).unwrap();
+        assert!(!resemblance.is_exact());
+        assert!((resemblance.value() - 0.5).abs() < 4.0 * resemblance.standard_error(), "{resemblance}");
+        assert!((b.containment(&a).unwrap().value() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn documents_known_whole_are_compared_exactly() {
+        let (a, b): (Vec<u64>, Vec<u64>) = ((0..60).collect(), (20..95).collect());
+        let (x, y) = (bottom_of(&a, 100), bottom_of(&b, 100));
+        let (x, y) = (Sample::bottom(&x, 100), Sample::bottom(&y, 100));
+        assert_eq!(x.resemblance(&y), Some(Resemblance::Exact { intersection: 40, union: 95 }));
+        assert_eq!(x.containment(&y).unwrap().to_string(), "40/60");
+        assert_eq!(y.containment(&x).unwrap().to_string(), "40/75");
+        // Whole at 100, but not at 70.
+        assert!(!Sample::bottom(x.hashes, 70).containment(&y).unwrap().is_exact());
+        assert!(!y.containment(&Sample::bottom(x.hashes, 60)).unwrap().is_exact());
+        let (x, y) = (modular_of(&a, 1), modular_of(&b, 1));
+        let (x, y) = (Sample::modular(&x, 1), Sample::modular(&y, 1));
+        assert_eq!(x.resemblance(&y), Some(Resemblance::Exact { intersection: 40, union: 95 }));
+        assert!(y.containment(&x).unwrap().standard_error() < 1e-12);
+    }
+
+    #[test]
+    fn what_was_not_sampled_is_unknown_and_not_zero() {
+        let some = bottom_of(&shingles(500, 500), 20);
+        let (bottom, none) = (Sample::bottom(&some, 20), Sample::bottom(&[], 20));
+        assert_eq!(none.containment(&bottom), None, "an empty document is contained in no other");
+        assert_eq!(none.resemblance(&none), Some(Resemblance::Exact { intersection: 0, union: 0 }));
+        assert!(bottom.containment(&none).is_some_and(|known| known.value() < 1e-12));
+        let (modular, other) = (Sample::modular(&some, 10), Sample::modular(&some, 11));
+        assert_eq!(modular.resemblance(&other), None);
+        assert_eq!(modular.containment(&bottom), None);
+        assert_eq!(Sample::modular(&[], 10).resemblance(&Sample::modular(&[], 10)), None);
+        assert_eq!(Sample::modular(&[], 0).resemblance(&Sample::modular(&[], 0)), None);
+        assert_eq!(Sample::bottom(&some, 0).resemblance(&bottom), None);
+    }
+
+    #[test]
+    fn the_standard_error_knows_how_much_was_looked_at_and_is_positive() {
+        let of = |common, sampled, share| Containment { common, sampled, share }.standard_error();
+        assert!((of(50, 100, 0.0) - 0.05).abs() < 1e-12);
+        assert!((of(50, 100, 0.75) - 0.025).abs() < 1e-12);
+        assert!(of(100, 100, 0.1) > 0.0 && of(0, 1, 0.1) > 0.0);
+        assert!(of(7, 10, 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,375 @@
+//! Plain words, fast: from a text to the hashes of its tokens in one pass.
+//!
+//! What a token is, [`token`](super::token) defines; here the same is found 64 bytes at a time. A chunk of ASCII
+//! gives two results: its bytes in lower case, and a mask of those that belong to words. Characters beyond ASCII
+//! are looked up one by one, and add their bytes and their bits. Tokens begin and end where neighbouring bits
+//! differ, or where a letter that stands alone says so; they are hashed from the lower-cased copy, a block of the
+//! text at a time, so that the copy stays in the nearest cache.
+
+use crate::kernel::{Kernel, Level, Simd};
+
+use super::hash::Fast;
+use super::token::{GROWN, GROWS, Kind, classify};
+
+/// Bytes of lower-cased text that are cut before their tokens are hashed.
+const BLOCK: usize = 1 << 13;
+
+/// What is written behind the bytes in use: a chunk, of which little may count, and a character.
+const SLACK: usize = 64 + 64;
+
+/// Working memory: a block of lower-cased text, behind what is there of a token that began before it, and the places
+/// of the tokens that end in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Words {
+    lower: Vec<u8>,
+    starts: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+/// Texts of at least so many bytes could have tokens whose places do not fit, as lower case may be half as long
+/// again; they are cut character by character.
+const TEXT_MAX: usize = 1 << 31;
+
+/// The memory that is kept from text to text, in bytes of [`Words::lower`]; more is for tokens longer than that.
+const KEPT_MAX: usize = 16 * BLOCK;
+
+impl Words {
+    /// Appends to `hashes` the hash of each token of `text`, in order.
+    pub(super) fn hash(&mut self, level: Level, text: &str, fast: Fast, hashes: &mut Vec<u64>) {
+        self.hash_below(TEXT_MAX, level, text, fast, hashes);
+    }
+
+    /// As [`hash`](Self::hash), with another limit than [`TEXT_MAX`].
+    fn hash_below(&mut self, max: usize, level: Level, text: &str, fast: Fast, hashes: &mut Vec<u64>) {
+        if text.len() >= max {
+            super::token::tokens(text, &mut Vec::new(), |token| hashes.push(fast.token(token)));
+            return;
+        }
+        if self.lower.len() < BLOCK + SLACK {
+            self.lower.resize(BLOCK + SLACK, 0);
+            // Every other byte of a block may begin a token, and places are written 64 at a time.
+            self.starts.resize(BLOCK + SLACK, 0);
+            self.ends.resize(BLOCK + SLACK, 0);
+        }
+        level.dispatch(HashTokens { words: self, text, fast, hashes });
+        if self.lower.len() > KEPT_MAX {
+            self.lower.truncate(BLOCK + SLACK);
+            self.lower.shrink_to_fit();
+        }
+    }
+}
+
+struct HashTokens<'a> {
+    words: &'a mut Words,
+    text: &'a str,
+    fast: Fast,
+    hashes: &'a mut Vec<u64>,
+}
+
+impl Kernel for HashTokens<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { words, text, fast, hashes } = self;
+        let mut cut = Cut { limit: BLOCK, ..Cut::default() };
+        let bytes = text.as_bytes();
+        let mut last = [0; 64];
+        let mut at = 0;
+        while at < bytes.len() {
+            if cut.filled >= cut.limit {
+                cut.hash(words, fast, hashes);
+                cut.drop_front(words);
+            }
+            let out = words.lower[cut.filled..].first_chunk_mut().expect("slack behind the bytes in use");
+            let rest = &bytes[at..];
+            let (chunk, length) = if let Some(chunk) = rest.first_chunk() {
+                (chunk, 64)
+            } else {
+                last[..rest.len()].copy_from_slice(rest);
+                (&last, rest.len())
+            };
+            let classes = simd.classes(chunk, out);
+            let ascii = (classes.beyond.trailing_zeros() as usize).min(length);
+            cut.ascii(simd, words, classes.word, ascii);
+            at += ascii;
+            if ascii < length {
+                at += cut.beyond_ascii(simd, words, &text[at..]);
+            }
+        }
+        cut.push(simd, words, 0, 0, 1);
+        cut.mask_places(simd, words);
+        cut.hash(words, fast, hashes);
+    }
+}
+
+/// What the last character was part of.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Open {
+    #[default]
+    Nothing,
+    Word,
+    Single,
+}
+
+/// The state of cutting a block.
+#[derive(Default)]
+struct Cut {
+    /// Bytes of `lower` in use.
+    filled: usize,
+    /// From so many on, their tokens are hashed; [`SLACK`] bytes of `lower` stand behind.
+    limit: usize,
+    /// Those whose bits have been turned to places; the bits of the others wait in the next two, `waiting` of them.
+    placed: usize,
+    /// Bits of bytes that belong to tokens.
+    word: u64,
+    /// Bits of bytes that begin a token although the byte before belongs to one.
+    begins: u64,
+    waiting: usize,
+    /// The last bit that was turned to places.
+    carry: u64,
+    starts: usize,
+    ends: usize,
+    open: Open,
+}
+
+impl Cut {
+    /// The first `count` bytes of a chunk that was lower-cased into place.
+    #[inline(always)]
+    fn ascii<S: Simd>(&mut self, simd: S, words: &mut Words, word: u64, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let word = if count < 64 { word & ((1 << count) - 1) } else { word };
+        let begins = u64::from(self.open == Open::Single);
+        self.open = if word >> (count - 1) == 1 { Open::Word } else { Open::Nothing };
+        self.filled += count;
+        self.push(simd, words, word, begins, count);
+    }
+
+    /// The characters beyond ASCII that `text` begins with, as far as the block has room; returns their bytes.
+    #[inline(always)]
+    fn beyond_ascii<S: Simd>(&mut self, simd: S, words: &mut Words, text: &str) -> usize {
+        let mut taken = 0;
+        for c in text.chars() {
+            if c.is_ascii() || self.filled >= self.limit {
+                break;
+            }
+            taken += c.len_utf8();
+            let (kind, lower) = classify(c);
+            let (open, begins) = match kind {
+                Kind::Word => (Open::Word, self.open == Open::Single),
+                Kind::Single => (Open::Single, true),
+                Kind::Mark => (self.open, false),
+                Kind::Other => (Open::Nothing, false),
+            };
+            self.open = open;
+            if open == Open::Nothing {
+                // Any byte that is no word's separates.
+                self.filled += 1;
+                self.push(simd, words, 0, 0, 1);
+                continue;
+            }
+            let out: &mut [u8; 4] =
+                words.lower[self.filled..].first_chunk_mut().expect("slack behind the limit");
+            let length = if c == GROWS {
+                out[..GROWN.len()].copy_from_slice(GROWN.as_bytes());
+                GROWN.len()
+            } else {
+                lower.encode_utf8(out).len()
+            };
+            self.filled += length;
+            self.push(simd, words, (1 << length) - 1, u64::from(begins), length);
+        }
+        taken
+    }
+
+    /// The bits of the next `count` bytes, 1 to 64.
+    #[inline(always)]
+    fn push<S: Simd>(&mut self, simd: S, words: &mut Words, word: u64, begins: u64, count: usize) {
+        self.word |= word << self.waiting;
+        self.begins |= begins << self.waiting;
+        let waiting = self.waiting + count;
+        if waiting >= 64 {
+            self.mask_places(simd, words);
+            // What did not fit; a shift by 64 leaves nothing.
+            let fitted = 64 - self.waiting as u32;
+            self.word = word.checked_shr(fitted).unwrap_or(0);
+            self.begins = begins.checked_shr(fitted).unwrap_or(0);
+            self.placed += 64;
+            self.waiting = waiting - 64;
+        } else {
+            self.waiting = waiting;
+        }
+    }
+
+    /// Turns the bits that wait to places of tokens.
+    #[inline(always)]
+    fn mask_places<S: Simd>(&mut self, simd: S, words: &mut Words) {
+        let before = self.word << 1 | self.carry;
+        let starts = self.word & (!before | self.begins);
+        let ends = before & (!self.word | self.begins);
+        self.carry = self.word >> 63;
+        let base = self.placed as u32; // below 1.5 * TEXT_MAX
+        let room = |places: &mut Vec<u32>, at: usize, mask| {
+            simd.places(mask, base, places[at..].first_chunk_mut().expect("slack behind the places in use"))
+        };
+        self.starts += room(&mut words.starts, self.starts, starts);
+        self.ends += room(&mut words.ends, self.ends, ends);
+    }
+
+    /// Hashes the tokens whose ends are known.
+    #[inline(always)]
+    fn hash(&mut self, words: &Words, fast: Fast, hashes: &mut Vec<u64>) {
+        let tokens = words.starts[..self.ends].iter().zip(&words.ends[..self.ends]);
+        hashes.extend(
+            tokens.map(|(&start, &end)| fast.token_within(&words.lower, start as usize, end as usize)),
+        );
+    }
+
+    /// Makes room: forgets the tokens that were hashed, and the bytes before the token under way.
+    #[inline(never)]
+    fn drop_front(&mut self, words: &mut Words) {
+        let is_open = self.starts > self.ends;
+        let kept = if is_open { words.starts[self.ends] as usize } else { self.placed };
+        if kept > 0 {
+            words.lower.copy_within(kept..self.filled, 0);
+        }
+        self.filled -= kept;
+        self.placed -= kept;
+        self.starts = usize::from(is_open);
+        self.ends = 0;
+        words.starts[0] = 0;
+        // Behind a long token, another block, so that there are never more places than a block has.
+        self.limit = self.filled + BLOCK;
+        if words.lower.len() < self.limit + SLACK {
+            words.lower.resize(self.limit + SLACK, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::token::tokens;
+    use super::*;
+
+    /// By the definition.
+    fn one_by_one(text: &str) -> Vec<u64> {
+        let mut hashes = Vec::new();
+        tokens(text, &mut Vec::new(), |token| hashes.push(Fast::new(3).token(token)));
+        hashes
+    }
+
+    fn check(words: &mut Words, text: &str) {
+        let expected = one_by_one(text);
+        for level in Level::tested() {
+            let mut hashes = Vec::new();
+            words.hash(level, text, Fast::new(3), &mut hashes);
+            assert!(
+                hashes == expected,
+                "{level}: {} tokens for {} of {text:.300?}",
+                hashes.len(),
+                expected.len()
+            );
+        }
+    }
+
+    /// Pieces of every kind that the state distinguishes.
+    const PIECES: [&str; 24] = [
+        " ",
+        "a",
+        "Z",
+        "_9",
+        "é",
+        "É",
+        "\u{301}",
+        "東",
+        "京",
+        "ที่",
+        "\u{fe0f}",
+        "😀",
+        "“",
+        "İ",
+        "Ⱥ",
+        "Ꮿ",
+        "ß",
+        "don't",
+        "The quick brown fox",
+        "\u{ff9e}",
+        "한국어",
+        "0",
+        "-",
+        "𐐀",
+    ];
+
+    #[test]
+    fn every_piece_before_every_other_at_every_place_of_a_chunk_gives_the_tokens_of_the_definition() {
+        let mut words = Words::default();
+        for first in PIECES {
+            for second in PIECES {
+                for before in [0, 1, 31, 58, 59, 60, 61, 62, 63, 64, 65, 127] {
+                    for filler in ["x", " ", "ж"] {
+                        let text = filler.repeat(before) + first + second + "b";
+                        check(&mut words, &text);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_longer_than_a_block_are_whole() {
+        let mut words = Words::default();
+        for length in [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
+            for token in ["x", "É", "東\u{301}", "Ⱥ"] {
+                let text = format!("first {} last", token.repeat(length));
+                check(&mut words, &text);
+                check(&mut words, &text.replace("東", "東\u{301}\u{302}"));
+            }
+        }
+        check(&mut words, &"marks\u{301}".repeat(BLOCK));
+        check(&mut words, &"a b ".repeat(3 * BLOCK));
+        check(&mut words, &"東京".repeat(3 * BLOCK));
+    }
+
+    #[test]
+    fn memory_of_long_tokens_is_given_back_and_places_need_no_more() {
+        let mut words = Words::default();
+        let text = format!("a {} b c d {}", "Long".repeat(20 * BLOCK), "e f ".repeat(BLOCK));
+        check(&mut words, &text);
+        assert!(words.lower.capacity() <= KEPT_MAX, "{}", words.lower.capacity());
+        assert_eq!((words.starts.len(), words.ends.len()), (BLOCK + SLACK, BLOCK + SLACK));
+    }
+
+    #[test]
+    fn texts_too_long_for_places_are_cut_by_the_definition_and_leave_nothing_behind() {
+        let mut words = Words::default();
+        for text in ["HELLO world", "Hello", "a b"] {
+            for max in [6, usize::MAX, 0] {
+                let mut hashes = Vec::new();
+                words.hash_below(max, Level::chosen(), text, Fast::new(3), &mut hashes);
+                assert_eq!(hashes, one_by_one(text), "{text}, {max}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_in_any_order_give_the_tokens_of_the_definition(
+            order in proptest::collection::vec(0..PIECES.len(), 0..400),
+            times in 1_usize..60,
+        ) {
+            let text: String = order.iter().map(|&piece| PIECES[piece]).collect();
+            check(&mut Words::default(), &text);
+            // More than a block.
+            check(&mut Words::default(), &text.repeat(times));
+        }
+
+        #[test]
+        fn any_text_gives_the_tokens_of_the_definition(text: String) {
+            check(&mut Words::default(), &text);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Files of IDF tables: in an index, and by themselves.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::names;
+use super::state::read_whole;
+use crate::error::{Error, Result};
+use crate::format::idf::IDF_BYTES_MAX;
+use crate::format::wire::Fault;
+use crate::params::{Params, SimhashWeights};
+use crate::segment::open::{corrupt, refused};
+use crate::sketch::IdfTable;
+use crate::sys::Vfs;
+
+/// Reads and checks a table, wherever it stands.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a file that is no table or a damaged one, [`Error::Unsupported`] for that of a newer
+/// version, [`Error::Io`].
+pub fn read(vfs: &dyn Vfs, path: &Path) -> Result<IdfTable> {
+    IdfTable::decode(read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
+}
+
+/// Writes a table to a file beside which it has room under a temporary name: the file is there whole, or as it was.
+///
+/// # Errors
+/// [`Error::Io`]; without `replace`, for a file that is there, too.
+pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
+    let dir = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
+    file.append(table.to_bytes()).map_err(|e| Error::io("write", path, e))?;
+    file.sync().map_err(|e| Error::io("sync", path, e))?;
+    file.publish(path, replace).map_err(|e| Error::io("publish", path, e))?;
+    vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
+}
+
+/// The digest of the table that parameters name.
+pub(super) fn named_by(params: &Params) -> Option<u128> {
+    match params.simhash?.weights {
+        SimhashWeights::Idf { table } => Some(table),
+        _ => None,
+    }
+}
+
+/// The table of an index with these parameters; none where they name none.
+pub(super) fn of_index(vfs: &dyn Vfs, dir: &Path, params: &Params) -> Result<Option<Arc<IdfTable>>> {
+    let Some(digest) = named_by(params) else { return Ok(None) };
+    let path = names::idf(dir, digest);
+    let table = read(vfs, &path).map_err(|error| match error {
+        Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => Error::Corrupt {
+            path,
+            section: "idf",
+            offset: 0,
+            expected: "the idf table that the parameters name".into(),
+            found: "no such file; restore it from a copy of the index, or of the table".into(),
+        },
+        other => other,
+    })?;
+    let differs = |expected, found| Err(corrupt(&path, "idf", 0, Fault::new(0, expected, found)));
+    if table.digest() != digest {
+        return differs(
+            format!("digest {digest:032x} as in the parameters"),
+            format!("{:032x}", table.digest()),
+        );
+    }
+    if table.shingling() != &params.shingling {
+        return differs(
+            format!("as in the index: {}", params.shingling.encode()),
+            table.shingling().encode(),
+        );
+    }
+    Ok(Some(Arc::new(table)))
+}

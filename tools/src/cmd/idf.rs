@@ -1,0 +1,202 @@
+//! `twindex idf`: in how many documents of a collection each shingle is.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Args;
+use serde::Serialize;
+use twindex::sketch::{IdfBuilder, IdfTable};
+use twindex::store::idf;
+use twindex::sys::RealVfs;
+use twindex::{Error, Params, Sketcher};
+
+use crate::contents;
+use crate::input::{Counts, Documents};
+use crate::options::{InputArgs, Output, Usage, Work};
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, count, counted};
+use crate::sketching::{Wanted, for_each_sketched};
+use crate::text_args::TextArgs;
+
+/// Options of `idf`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex idf pages.jsonl -o pages.idf\n  \
+    twindex build pages.twx pages.jsonl --method simhash --idf pages.idf\n\n\
+    The table says what a shingle weighs in the simhash: 1 + log2((N + 1) / (d + 1)) where d of N documents have it. \
+    An index keeps a copy of its table. Another collection gives another table, and fingerprints made with different \
+    tables are not compared. Documents without tokens are not counted.")]
+pub(crate) struct Idf {
+    #[command(flatten)]
+    input: InputArgs,
+    /// File to make for the table
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+    /// Replace FILE if it is an idf table
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    text: TextArgs,
+    /// Leave out shingles that fewer documents have
+    #[arg(long, value_name = "D", default_value_t = 2)]
+    min_df: u32,
+    /// Keep so many shingles at most, those that most documents have
+    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 27))]
+    max_entries: u32,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    input: Counts,
+    #[serde(flatten)]
+    table: Table,
+    bytes: u64,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+/// What is said of a table.
+#[derive(Serialize)]
+pub(crate) struct Table {
+    digest: String,
+    /// Documents with at least one token.
+    counted_documents: u32,
+    entries: usize,
+    /// The frequency that a shingle without an entry is taken to have.
+    absent: u32,
+}
+
+impl Table {
+    pub(crate) fn of(table: &IdfTable) -> Self {
+        Self {
+            digest: format!("{:032x}", table.digest()),
+            counted_documents: table.documents(),
+            entries: table.len(),
+            absent: table.absent(),
+        }
+    }
+
+    pub(crate) fn told(&self) -> String {
+        format!(
+            "{} of {}, others as if in {}",
+            counted(self.entries as u64, "shingle"),
+            counted(self.counted_documents.into(), "document"),
+            count(self.absent.into())
+        )
+    }
+}
+
+/// Opens the table that an option `--idf` names, whatever it was made of.
+pub(crate) fn open(path: &Path) -> anyhow::Result<IdfTable> {
+    idf::read(&RealVfs, path).map_err(|error| match error {
+        // The magic of any of our files, and the role of one.
+        Error::Corrupt { section: "idf", offset: 0 | 10, .. } => {
+            anyhow!("{}: not an idf table; `twindex idf` makes one", path.display())
+        }
+        other => other.into(),
+    })
+}
+
+/// Opens the table that an option `--idf` names, for documents that are features or texts, and with `text` as the
+/// options of how they are cut.
+pub(crate) fn open_for(path: &Path, text: &TextArgs, features: bool) -> anyhow::Result<IdfTable> {
+    text.check_features(features)?;
+    let table = open(path)?;
+    contents::check(path, table.shingling(), features)?;
+    let given = text.shingling_like(table.shingling())?;
+    table.check_shingling(&given).with_context(|| path.display().to_string())?;
+    Ok(table)
+}
+
+impl Idf {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        let watch = Stopwatch::start();
+        if self.input.inputs.is_empty() {
+            return Err(
+                Usage::new("nothing to count: name INPUT files or folders, or - for standard input").into()
+            );
+        }
+        self.text.check_features(self.input.reads_features())?;
+        self.check_out()?;
+        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let table = self.count(&mut documents)?;
+        idf::write(&RealVfs, &self.out, &table, self.force)?;
+
+        let report = Report {
+            input: documents.counts().clone(),
+            table: Table::of(&table),
+            bytes: table.to_bytes().len() as u64,
+            cpu_seconds: watch.cpu_seconds(),
+            seconds: watch.seconds(),
+            peak_rss_bytes: report::peak_rss_bytes(),
+        };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            let mut lines = vec![format!(
+                "{}: {}, {}, {:.1} s",
+                self.out.display(),
+                report.table.told(),
+                report::bytes(report.bytes),
+                report.seconds
+            )];
+            lines.extend(report.input.remarks().iter().map(|remark| format!("  note: {remark}")));
+            report::print_lines(&lines)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refuses to overwrite, before any work is done.
+    fn check_out(&self) -> anyhow::Result<()> {
+        let shown = self.out.display();
+        match self.out.symlink_metadata() {
+            Err(_) => return Ok(()),
+            Ok(_) if !self.force => {
+                return Err(anyhow!(
+                    "{shown}: already exists; choose another file, or --force to replace it"
+                ));
+            }
+            Ok(metadata) => {
+                ensure!(metadata.is_file(), "{shown}: not a regular file, so --force does not replace it");
+            }
+        }
+        let made = match idf::read(&RealVfs, &self.out) {
+            Ok(_) => true,
+            // Damaged, but one of ours.
+            Err(Error::Corrupt { offset, .. }) => offset != 0 && offset != 10,
+            Err(_) => false,
+        };
+        ensure!(made, "{shown}: not an idf table, so --force does not replace it; choose another file");
+        Ok(())
+    }
+
+    fn count(&self, documents: &mut Documents) -> anyhow::Result<IdfTable> {
+        let shingling = contents::shingling(&self.text, self.input.reads_features(), None)?;
+        let params = Params::builder().shingling(shingling).simhash(0).build()?;
+        let sketcher = Sketcher::new(&params)?;
+        let scratch = match self.out.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let mut builder = IdfBuilder::new(&params.shingling)
+            .min_df(self.min_df)
+            .entries_max(self.max_entries as usize)
+            .memory(self.work.memory / 2)
+            .scratch_dir(scratch);
+        let progress = Progress::bytes(documents.total_bytes(), "counting", self.output.quiet);
+        let wanted = Wanted { shingles: true, ..Wanted::default() };
+        for_each_sketched(documents, &sketcher, wanted, &progress, |one| Ok(builder.add(&one.shingles)?))?;
+        progress.finish();
+        builder.finish().with_context(|| format!("{}: cannot make the table", self.out.display()))
+    }
+}

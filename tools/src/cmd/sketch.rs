@@ -1,0 +1,343 @@
+//! `twindex sketch`: documents to a file of sketches, the first stage of everything else by itself.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use serde::Serialize;
+use twindex::format::sketches::{Encoded, Encoder, Row};
+use twindex::sketch::pack;
+use twindex::sys::vfs::TemporaryFile;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Params, Sketcher};
+
+use crate::input::{Counts, Documents, Parser, Record};
+use crate::options::{InputArgs, Output, Usage, Work};
+use crate::param_args::ParamArgs;
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, counted};
+use crate::sketch_file::is_sketch_file;
+use crate::sketching::{Job, Sketching, for_each_chunk};
+use crate::tsv;
+
+/// The first line of a table of sketches.
+const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";
+/// Bytes collected before they go to the file.
+const BUFFER: usize = 1 << 20;
+
+/// Options of `sketch`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex sketch pages.jsonl -o pages.sketches\n  \
+    twindex sketch part-1.jsonl.zst -o part-1.sketches --method minhash --bands 20 --rows 6\n  \
+    twindex sketch programs.jsonl --features-field ops -o programs.sketches\n  \
+    twindex sketch pages.jsonl --tsv | head\n\n\
+    OUT is read by `twindex build`. It holds a record for each document, in the order of the input, is the same for \
+    the same documents and parameters however many threads made it, and appears whole or not at all. As a table \
+    (--tsv, or -o -): key, fingerprint and features in hexadecimal, - for a document without words.")]
+pub(crate) struct Sketch {
+    #[command(flatten)]
+    input: InputArgs,
+    /// File to make, or - for a table on standard output
+    #[arg(long, short, value_name = "OUT", required_unless_present = "tsv")]
+    out: Option<PathBuf>,
+    /// A table of text instead of a file for `build`; on standard output, if no OUT is named
+    #[arg(long)]
+    tsv: bool,
+    /// Replace OUT if it is a file of sketches, or with --tsv a table of them
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    params: ParamArgs,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    counts: Counts,
+    /// Those without words, or features.
+    empty: u64,
+    bytes_on_disk: u64,
+    cpu_seconds: f64,
+    seconds: f64,
+    /// Millions of bytes of text for each second of one processor.
+    mb_per_cpu_second: f64,
+    peak_rss_bytes: u64,
+}
+
+impl Sketch {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        let watch = Stopwatch::start();
+        if self.input.inputs.is_empty() {
+            return Err(Usage::new(
+                "nothing to sketch: name INPUT files or folders, or - for standard input",
+            )
+            .into());
+        }
+        let features = self.input.reads_features();
+        let table = self.params.table(features)?;
+        let params = self.params.params(false, features, table.as_ref())?;
+        let sketcher = match table {
+            None => Sketcher::new(&params)?,
+            Some(table) => Sketcher::with_idf(&params, Arc::new(table))?,
+        };
+        let out = self.out.as_deref().filter(|out| out.as_os_str() != "-");
+        if out.is_none() && self.output.json {
+            return Err(Usage::new(
+                "--json prints on standard output, where the table goes; name a file, -o OUT",
+            )
+            .into());
+        }
+        let tsv = self.tsv || out.is_none();
+        if let Some(out) = out {
+            check_out(out, tsv, self.force)?;
+        }
+        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let quiet = self.output.quiet || out.is_none();
+        let progress = Progress::bytes(documents.total_bytes(), "sketching", quiet);
+        let mut sink = Sink::create(out)?;
+        let empty = if tsv {
+            write_table(&mut documents, &sketcher, &progress, &mut sink)?
+        } else {
+            write_sketches(&mut documents, &sketcher, &params, &progress, &mut sink)?
+        };
+        progress.finish();
+        let bytes_on_disk = sink.finish(self.force)?;
+
+        let counts = documents.counts().clone();
+        let remarks = counts.remarks();
+        let cpu_seconds = watch.cpu_seconds();
+        let report = Report {
+            empty,
+            bytes_on_disk,
+            cpu_seconds,
+            seconds: watch.seconds(),
+            mb_per_cpu_second: counts.text_bytes as f64 / 1e6 / cpu_seconds.max(1e-9),
+            peak_rss_bytes: report::peak_rss_bytes(),
+            counts,
+        };
+        match out {
+            Some(_) if self.output.json => report::print_json(&report)?,
+            _ if self.output.quiet => {}
+            Some(out) => {
+                let mut lines = vec![format!(
+                    "{}: {}, {} of text, {} on disk, {:.1} s",
+                    out.display(),
+                    counted(report.counts.documents, "document"),
+                    report::bytes(report.counts.text_bytes),
+                    report::bytes(report.bytes_on_disk),
+                    report.seconds
+                )];
+                lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
+                report::print_lines(&lines)?;
+            }
+            // Not between the lines of the table.
+            None => remarks.iter().for_each(|remark| report::note(remark)),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Refuses to overwrite, before any work is done: without `force` anything, with it what this verb did not make.
+fn check_out(out: &Path, tsv: bool, force: bool) -> anyhow::Result<()> {
+    let shown = out.display();
+    if out.file_name().is_none() {
+        return Err(Usage::new(format!("--out {shown}: expected the name of a file to make")).into());
+    }
+    if out.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    ensure!(force, "{shown}: already exists; choose another name, or --force to replace it");
+    let ours = out.symlink_metadata().is_ok_and(|metadata| metadata.is_file())
+        && if tsv { is_table(out) } else { is_sketch_file(out) };
+    let what = if tsv { "no table of sketches" } else { "no file of sketches" };
+    ensure!(ours, "{shown}: {what}, so --force does not replace it; choose another name");
+    Ok(())
+}
+
+fn is_table(path: &Path) -> bool {
+    let mut line = String::new();
+    let file = std::fs::File::open(path).map(|file| BufReader::new(io::Read::take(file, 1 << 10)));
+    file.is_ok_and(|mut file| file.read_line(&mut line).is_ok()) && line == TSV_HEAD
+}
+
+/// Where the results go: a file that gets its name when it is whole, or standard output.
+enum Sink {
+    File { file: Box<dyn TemporaryFile>, buffer: Vec<u8>, path: PathBuf, parent: PathBuf, written: u64 },
+    Stdout { out: BufWriter<io::Stdout>, written: u64 },
+}
+
+impl Sink {
+    fn create(out: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(path) = out else {
+            return Ok(Self::Stdout { out: BufWriter::with_capacity(BUFFER, io::stdout()), written: 0 });
+        };
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let file = RealVfs
+            .create_temporary(&parent)
+            .with_context(|| format!("{}: cannot create a file in {}", path.display(), parent.display()))?;
+        let buffer = Vec::with_capacity(2 * BUFFER);
+        Ok(Self::File { file, buffer, path: path.to_owned(), parent, written: 0 })
+    }
+
+    /// Writes the next bytes, many at a time.
+    fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout { out, written } => {
+                *written += bytes.len() as u64;
+                out.write_all(bytes).context("cannot write to standard output")
+            }
+            Self::File { file, buffer, path, written, .. } => {
+                *written += bytes.len() as u64;
+                buffer.extend_from_slice(bytes);
+                if buffer.len() >= BUFFER {
+                    file.append(buffer).with_context(|| format!("{}: cannot write", path.display()))?;
+                    buffer.clear();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes what was written durable and visible, and says how many bytes it is.
+    fn finish(self, force: bool) -> anyhow::Result<u64> {
+        match self {
+            Self::Stdout { mut out, written } => {
+                out.flush().context("cannot write to standard output")?;
+                Ok(written)
+            }
+            Self::File { mut file, buffer, path, parent, written } => {
+                let shown = path.display();
+                file.append(&buffer).with_context(|| format!("{shown}: cannot write"))?;
+                file.sync().with_context(|| format!("{shown}: cannot make it durable"))?;
+                match file.publish(&path, force) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        bail!(
+                            "{shown}: came into being meanwhile; choose another name, or --force to replace it"
+                        )
+                    }
+                    Err(error) => {
+                        return Err(error).with_context(|| format!("{shown}: cannot give it its name"));
+                    }
+                }
+                RealVfs
+                    .sync_dir(&parent)
+                    .with_context(|| format!("{shown}: cannot make its name durable"))?;
+                Ok(written)
+            }
+        }
+    }
+}
+
+/// Working memory for one chunk after the other.
+struct State<'s> {
+    sketching: Sketching<'s>,
+    sketch: twindex::Sketch,
+    packed: Vec<u8>,
+}
+
+impl<'s> State<'s> {
+    fn new(sketcher: &'s Sketcher) -> Self {
+        Self { sketching: Sketching::new(sketcher), sketch: twindex::Sketch::default(), packed: Vec::new() }
+    }
+}
+
+/// Writes a file of sketches, and counts the empty ones.
+fn write_sketches(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    params: &Params,
+    progress: &Progress,
+    sink: &mut Sink,
+) -> anyhow::Result<u64> {
+    let bits = params.minhash.map_or(0, |minhash| minhash.signature_bits);
+    let (mut out, mut empty) = (Vec::new(), 0);
+    let mut encoder = Encoder::new(params, &mut out);
+    let job = Job {
+        state: || State::new(sketcher),
+        begin: || (Encoded::new(params), 0_u64),
+        work: |state: &mut State<'_>, made: &mut (Encoded, u64), _: &Parser, record: Record<'_>| {
+            let State { sketching, sketch, packed } = state;
+            let sketched = sketching.sketch(record.content, sketch);
+            sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+            packed.clear();
+            pack(sketch.signature(), bits, packed);
+            let row = Row {
+                fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
+                features: sketch.features(),
+                signature: packed,
+                bottom: sketch.bottom(),
+                modular: sketch.modular(),
+            };
+            made.1 += u64::from(sketch.is_empty());
+            let pushed = made.0.push(record.key.into(), (!sketch.is_empty()).then_some(row));
+            pushed.with_context(|| format!("{}: cannot keep the sketch", record.place()))
+        },
+    };
+    for_each_chunk(documents, progress, &job, |(records, more)| {
+        empty += more;
+        encoder.append(&records, &mut out);
+        sink.write(&out)?;
+        out.clear();
+        Ok(())
+    })?;
+    encoder.finish(&mut out);
+    sink.write(&out)?;
+    Ok(empty)
+}
+
+/// Writes a table, and counts the empty sketches.
+fn write_table(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    progress: &Progress,
+    sink: &mut Sink,
+) -> anyhow::Result<u64> {
+    let mut empty = 0;
+    sink.write(TSV_HEAD.as_bytes())?;
+    let job = Job {
+        state: || State::new(sketcher),
+        begin: || (Vec::new(), 0_u64),
+        work: |state: &mut State<'_>, made: &mut (Vec<u8>, u64), _: &Parser, record: Record<'_>| {
+            let sketched = state.sketching.sketch(record.content, &mut state.sketch);
+            sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+            made.1 += u64::from(state.sketch.is_empty());
+            Ok(write_row(&mut made.0, record.key, &state.sketch)?)
+        },
+    };
+    for_each_chunk(documents, progress, &job, |(lines, more)| {
+        empty += more;
+        sink.write(&lines)
+    })?;
+    Ok(empty)
+}
+
+fn write_row(lines: &mut Vec<u8>, key: &[u8], sketch: &twindex::Sketch) -> io::Result<()> {
+    tsv::write_field(lines, key)?;
+    match sketch.fingerprint() {
+        Some(fingerprint) => write!(lines, "\t{:016x}\t", fingerprint.0)?,
+        None => lines.write_all(b"\t-\t")?,
+    }
+    if sketch.features().is_empty() {
+        lines.push(b'-');
+    }
+    for (place, feature) in sketch.features().iter().enumerate() {
+        let comma = if place > 0 { "," } else { "" };
+        write!(lines, "{comma}{feature:016x}")?;
+    }
+    lines.push(b'\n');
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! Records as they were read, many at a time, and what they say.
+//!
+//! Whoever reads copies bytes and looks for newlines, and for nothing else. What costs time is done by those
+//! who work on the [`Chunk`]s of a batch, on as many threads as there are: UTF-8, JSON, keys and texts. What
+//! is found in a record is lent, so that no memory is allocated for each document.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::features::Features;
+use super::jsonl::{self, Fields};
+use super::{InputOptions, InvalidUtf8, Place, Problem, folder};
+
+/// A batch is full from here on: enough for many threads, and little enough that it is still in the caches of
+/// one when it is looked into.
+const BATCH_BYTES: usize = 2 << 20;
+/// The most records of a batch.
+const BATCH_RECORDS: usize = 16_384;
+/// What stands for the bytes of a record that has hardly any, so that chunks of short records are not longer
+/// than others.
+const RECORD_BYTES: usize = 32;
+
+/// Records of one or more inputs, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// The lines, without newlines.
+    bytes: Vec<u8>,
+    records: Vec<Raw>,
+    /// The names of the streams that lines are from.
+    names: Vec<Arc<Path>>,
+    /// Bytes of all records.
+    size: usize,
+    failure: Option<anyhow::Error>,
+}
+
+/// A record as it was read.
+#[derive(Debug)]
+enum Raw {
+    /// A line: where it is in the bytes, its number, and which name it goes with.
+    Line {
+        start: usize,
+        end: usize,
+        number: u64,
+        name: usize,
+    },
+    Whole(Box<Whole>),
+    Bad(Box<Problem>),
+}
+
+/// A file that is one document.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) key: Vec<u8>,
+    pub(super) text: String,
+    /// Whether bytes that are not UTF-8 were replaced.
+    pub(super) replaced: bool,
+    pub(super) place: Place,
+}
+
+impl Raw {
+    fn size(&self) -> usize {
+        RECORD_BYTES
+            + match self {
+                Self::Line { start, end, .. } => end - start,
+                Self::Whole(whole) => whole.text.len(),
+                Self::Bad(_) => 0,
+            }
+    }
+}
+
+impl Batch {
+    /// Makes room. The memory of one enormous batch is given back.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(4 * BATCH_BYTES);
+        self.records.clear();
+        self.names.clear();
+        self.size = 0;
+        self.failure = None;
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.size >= BATCH_BYTES || self.records.len() >= BATCH_RECORDS
+    }
+
+    /// True if there is nothing more: no record, and no failure either.
+    pub(crate) fn is_over(&self) -> bool {
+        self.records.is_empty() && self.failure.is_none()
+    }
+
+    /// What ended the reading behind the records.
+    pub(crate) fn take_failure(&mut self) -> Option<anyhow::Error> {
+        self.failure.take()
+    }
+
+    pub(super) fn fail(&mut self, failure: anyhow::Error) {
+        self.failure = Some(failure);
+    }
+
+    pub(super) fn push_line(&mut self, line: &[u8], number: u64, name: Arc<Path>) {
+        if !self.names.last().is_some_and(|last| Arc::ptr_eq(last, &name)) {
+            self.names.push(name);
+        }
+        let (start, name) = (self.bytes.len(), self.names.len() - 1);
+        self.bytes.extend_from_slice(line);
+        self.push(Raw::Line { start, end: self.bytes.len(), number, name });
+    }
+
+    pub(super) fn push_whole(&mut self, whole: Whole) {
+        self.push(Raw::Whole(Box::new(whole)));
+    }
+
+    pub(super) fn push_bad(&mut self, bad: Problem) {
+        self.push(Raw::Bad(Box::new(bad)));
+    }
+
+    fn push(&mut self, record: Raw) {
+        self.size += record.size();
+        self.records.push(record);
+    }
+
+    /// Cuts the batch in runs of records of about this many bytes, no fewer than one.
+    pub(crate) fn chunks(&self, bytes: usize) -> Vec<Chunk<'_>> {
+        let mut chunks = Vec::new();
+        let (mut start, mut size) = (0, 0);
+        for (at, record) in self.records.iter().enumerate() {
+            size += record.size();
+            if size >= bytes || at + 1 == self.records.len() {
+                chunks.push(Chunk { batch: self, records: &self.records[start..=at] });
+                (start, size) = (at + 1, 0);
+            }
+        }
+        chunks
+    }
+}
+
+/// Some consecutive records of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk<'b> {
+    batch: &'b Batch,
+    records: &'b [Raw],
+}
+
+/// What was seen in a chunk, for [`Documents::account`](super::Documents::account).
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(super) documents: u64,
+    pub(super) text_bytes: u64,
+    pub(super) replaced: u64,
+    pub(super) bad: Vec<Problem>,
+}
+
+/// Finds out what records say; shared by threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Parser {
+    fields: Fields,
+    invalid_utf8: InvalidUtf8,
+}
+
+/// Working memory, reused from record to record.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers(jsonl::Buffers);
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content<'r> {
+    Text(&'r str),
+    Features(&'r Features),
+}
+
+impl<'r> Content<'r> {
+    /// The length of the text, or of the names of the features.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Features(features) => features.bytes(),
+        }
+    }
+
+    /// Bytes that are equal for equal contents and for no others.
+    pub(crate) fn identity(self) -> Cow<'r, [u8]> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text.as_bytes()),
+            Self::Features(features) => Cow::Owned(features.canonical()),
+        }
+    }
+}
+
+/// One document.
+#[derive(Debug)]
+pub(crate) struct Record<'r> {
+    /// What it is known by: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that has no such name.
+    pub(crate) key: &'r [u8],
+    pub(crate) content: Content<'r>,
+    from: From<'r>,
+}
+
+/// What a record was read from.
+#[derive(Debug)]
+enum From<'r> {
+    /// The line, bytes that are not UTF-8 replaced if that was asked for.
+    Line {
+        line: &'r [u8],
+        number: u64,
+        name: &'r Arc<Path>,
+    },
+    Whole(&'r Whole),
+}
+
+impl Record<'_> {
+    /// Where it stands.
+    pub(crate) fn place(&self) -> Place {
+        match &self.from {
+            From::Line { number, name, .. } => Place::line(Arc::clone(name), *number),
+            From::Whole(whole) => whole.place.clone(),
+        }
+    }
+
+    /// What stands for it in a file of JSON lines, without a newline: its own line verbatim (bytes
+    /// that are not UTF-8 replaced, if that was asked for), or, for a text file, an object of the two fields (in which a key that is not UTF-8 has its bad bytes replaced).
+    ///
+    /// # Errors
+    ///
+    /// None that writing to memory could give.
+    pub(crate) fn line(&self, parser: &Parser) -> anyhow::Result<Cow<'_, [u8]>> {
+        Ok(match &self.from {
+            From::Line { line, .. } => Cow::Borrowed(line),
+            From::Whole(whole) => Cow::Owned(folder::line(&whole.key, &whole.text, &parser.fields)?),
+        })
+    }
+}
+
+impl Parser {
+    pub(crate) fn new(options: &InputOptions) -> Self {
+        let fields = Fields {
+            id: options.id_field.clone(),
+            text: options.text_field.clone(),
+            features: options.features,
+        };
+        Self { fields, invalid_utf8: options.invalid_utf8 }
+    }
+
+    pub(super) fn invalid_utf8(&self) -> InvalidUtf8 {
+        self.invalid_utf8
+    }
+
+    /// The [`identity`](Content::identity) of what a [`line`](Record::line) says.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the line.
+    pub(crate) fn identity_of_line(&self, line: &[u8]) -> anyhow::Result<Vec<u8>> {
+        let mut buffers = jsonl::Buffers::default();
+        match jsonl::parse(line, &self.fields, self.invalid_utf8, &mut buffers) {
+            Ok(parsed) => Ok(parsed.content.identity().into_owned()),
+            Err(reason) => Err(anyhow::anyhow!("{reason}")),
+        }
+    }
+}
+
+impl Chunk<'_> {
+    /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`, the first of which is the last.
+    pub(crate) fn read(
+        &self,
+        parser: &Parser,
+        buffers: &mut Buffers,
+        mut each: impl FnMut(Record<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Seen> {
+        let mut seen = Seen::default();
+        for raw in self.records {
+            let (record, replaced) = match raw {
+                Raw::Bad(bad) => {
+                    seen.bad.push((**bad).clone());
+                    continue;
+                }
+                Raw::Whole(whole) => {
+                    let content = Content::Text(&whole.text);
+                    (Record { key: &whole.key, content, from: From::Whole(whole) }, whole.replaced)
+                }
+                &Raw::Line { start, end, number, name } => {
+                    let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
+                    match jsonl::parse(line, &parser.fields, parser.invalid_utf8, &mut buffers.0) {
+                        Ok(parsed) => {
+                            let line = parsed.replaced.map_or(line, str::as_bytes);
+                            let from = From::Line { line, number, name };
+                            let record = Record { key: parsed.key, content: parsed.content, from };
+                            (record, parsed.replaced.is_some())
+                        }
+                        Err(reason) => {
+                            let place = Place::line(Arc::clone(name), number);
+                            seen.bad.push(Problem { place, reason });
+                            continue;
+                        }
+                    }
+                }
+            };
+            seen.documents += 1;
+            seen.text_bytes += record.content.bytes() as u64;
+            seen.replaced += u64::from(replaced);
+            each(record)?;
+        }
+        Ok(seen)
+    }
+}

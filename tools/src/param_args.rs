@@ -1,0 +1,255 @@
+//! What an index keeps: the options of the verbs that make one, or sketches for one.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use twindex::Params;
+use twindex::choices::Preset;
+use twindex::params::{BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights};
+use twindex::sketch::IdfTable;
+
+use crate::cmd::idf;
+use crate::contents;
+use crate::options::Usage;
+use crate::text_args::{Made, TextArgs, check_option};
+
+/// What a new index keeps; for one that is there, the options given must agree with it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ParamArgs {
+    /// What to keep [default: both; simhash alone for raw fingerprints]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
+    method: Vec<Method>,
+    /// Hamming radius that the tables are tuned for, 0 to 10 [default: 3]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
+    within: Option<u8>,
+    #[command(flatten)]
+    text: TextArgs,
+    /// MinHash bands [default: 20]
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u16).range(1..=i64::from(BANDS_MAX)))]
+    bands: Option<u16>,
+    /// Minima in a band [default: 6]
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..=i64::from(MINIMA_MAX)))]
+    rows: Option<u16>,
+    /// Bands and rows by the name of a scheme: broder-84, broder-200, small-8, lsh-20x6 and others
+    #[arg(long, value_name = "NAME", value_parser = parse_preset, conflicts_with_all = ["bands", "rows"])]
+    preset: Option<Preset>,
+    /// Bits kept of each minimum, to estimate resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
+    #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
+    signature_bits: Option<u8>,
+    /// Family of the orders under which minima are taken [default: one-permutation-filled]
+    #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
+    family: Option<Family>,
+    /// How often a shingle votes in the simhash: as often as it occurs, or once [default: occurrences]
+    #[arg(long, value_enum, value_name = "WEIGHTS", conflicts_with = "idf")]
+    weights: Option<Weights>,
+    /// Keep the T least hashes of each document, which tell how much of one is in another, 0 to 4096 [default: 0]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(..=i64::from(BOTTOM_MAX)))]
+    bottom: Option<u16>,
+    /// Keep the hashes of each document that M divides, one in M, which tell it of documents of any length too; 0
+    /// keeps none [default: 0]
+    #[arg(long, value_name = "M")]
+    modulus: Option<u32>,
+    /// Weight the shingles of the simhash by this table, from `twindex idf`; text is cut as for the table
+    #[arg(long, value_name = "FILE")]
+    idf: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    Simhash,
+    Minhash,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Weights {
+    Occurrences,
+    Distinct,
+}
+
+impl Weights {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Occurrences => "occurrences",
+            Self::Distinct => "distinct",
+        }
+    }
+}
+
+fn family_parser() -> impl TypedValueParser<Value = Family> {
+    PossibleValuesParser::new(Family::ALL.iter().map(|family| family.name()))
+        .map(|name| Family::named(&name).expect("a name from the list"))
+}
+
+impl ParamArgs {
+    /// The table of `--idf`, with which the documents, and options that are given as well, must agree.
+    pub(crate) fn table(&self, features: bool) -> anyhow::Result<Option<IdfTable>> {
+        self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()
+    }
+
+    /// The table of `--idf`, for sketches that were made before; the file of the first is `sketches`.
+    ///
+    /// # Errors
+    ///
+    /// They were made with another table or with none, or with one and none is named.
+    pub(crate) fn table_of(&self, sketches: &Path, params: &Params) -> anyhow::Result<Option<IdfTable>> {
+        let weights = params.simhash.map(|simhash| simhash.weights);
+        let needed = matches!(weights, Some(SimhashWeights::Idf { .. }));
+        let Some(path) = &self.idf else {
+            ensure!(!needed, "{}: made with an idf table; name it with --idf FILE", sketches.display());
+            return Ok(None);
+        };
+        ensure!(
+            needed,
+            "{}: made without an idf table, and --idf {} was given; leave it out",
+            sketches.display(),
+            path.display()
+        );
+        let table = idf::open(path)?;
+        table.check(params).with_context(|| {
+            format!("{}: not the idf table that {} was made with", path.display(), sketches.display())
+        })?;
+        Ok(Some(table))
+    }
+
+    /// Whether `--idf` was given.
+    pub(crate) fn names_table(&self) -> bool {
+        self.idf.is_some()
+    }
+
+    /// Refuses options of how text is cut where documents are features.
+    pub(crate) fn check_features(&self, features: bool) -> anyhow::Result<()> {
+        self.text.check_features(features)
+    }
+
+    /// Parameters of a new index: of raw fingerprints, of features, or of texts.
+    pub(crate) fn params(
+        &self,
+        raw: bool,
+        features: bool,
+        table: Option<&IdfTable>,
+    ) -> anyhow::Result<Params> {
+        let (bands, rows) = self.banding();
+        let wanted = |method| {
+            if self.method.is_empty() {
+                !raw || method == Method::Simhash
+            } else {
+                self.method.contains(&method)
+            }
+        };
+        if self.within.is_some() && !wanted(Method::Simhash) {
+            return Err(Usage::new("--within goes with --method simhash").into());
+        }
+        if self.weights.is_some() && !wanted(Method::Simhash) {
+            return Err(Usage::new("--weights goes with --method simhash").into());
+        }
+        if (self.bands.is_some()
+            || self.rows.is_some()
+            || self.signature_bits.is_some()
+            || self.family.is_some())
+            && !wanted(Method::Minhash)
+        {
+            return Err(Usage::new(
+                "--bands, --rows, --signature-bits and --family go with --method minhash",
+            )
+            .into());
+        }
+        if raw && (self.bottom.unwrap_or(0) > 0 || self.modulus.unwrap_or(0) > 0) {
+            return Err(Usage::new("--bottom and --modulus need documents, not raw fingerprints").into());
+        }
+        if self.preset.is_some() && !wanted(Method::Minhash) {
+            return Err(Usage::new("--preset goes with --method minhash").into());
+        }
+        let mut builder = Params::builder().shingling(contents::shingling(&self.text, features, table)?);
+        builder = builder.bottom(self.bottom.unwrap_or(0)).modulus(self.modulus.unwrap_or(0));
+        if raw {
+            builder = builder.u64_keys();
+        }
+        if table.is_some() && !wanted(Method::Simhash) {
+            return Err(Usage::new("--idf goes with --method simhash").into());
+        }
+        if wanted(Method::Simhash) {
+            let weights = match (table, self.weights) {
+                (Some(table), _) => table.weights(),
+                (None, Some(Weights::Distinct)) => SimhashWeights::Distinct,
+                (None, _) => SimhashWeights::Occurrences,
+            };
+            builder = builder.simhash_weighted(self.within.unwrap_or(3), weights);
+        }
+        if wanted(Method::Minhash) {
+            builder = builder.minhash(bands.unwrap_or(20), rows.unwrap_or(6));
+            builder = builder.signature_bits(self.signature_bits.unwrap_or(8));
+            builder = builder.family(self.family.unwrap_or(Family::OnePermutationFilled));
+        }
+        // Every value was judged by itself before: what is left is how they go together.
+        builder.build().map_err(|error| Usage::new(error.to_string()).into())
+    }
+
+    /// Bands and rows as far as they were given, by number or by name.
+    fn banding(&self) -> (Option<u16>, Option<u16>) {
+        match self.preset.map(|preset| preset.scheme) {
+            Some(scheme) => (Some(scheme.groups), Some(scheme.group_size)),
+            None => (self.bands, self.rows),
+        }
+    }
+
+    /// Refuses options that contradict an index, or a file of sketches, that is there.
+    pub(crate) fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
+        self.text.check(made)?;
+        let Made { path, params, noun } = made;
+        if let Some(Preset { name, scheme, .. }) = self.preset {
+            let kept = params.minhash.map(|minhash| (minhash.bands, minhash.rows));
+            ensure!(
+                kept == Some((scheme.groups, scheme.group_size)),
+                "{}: bands x rows are {} in this {noun}, --preset {name} has {} x {}; leave it out, or make another \
+                 {noun}",
+                path.display(),
+                kept.map_or_else(|| "none".to_owned(), |(bands, rows)| format!("{bands} x {rows}")),
+                scheme.groups,
+                scheme.group_size
+            );
+        }
+        for (option, given) in [
+            ("within", self.within.map(u64::from)),
+            ("bands", self.bands.map(u64::from)),
+            ("rows", self.rows.map(u64::from)),
+            ("signature-bits", self.signature_bits.map(u64::from)),
+            ("bottom", self.bottom.map(u64::from)),
+            ("modulus", self.modulus.map(u64::from)),
+        ] {
+            check_option(made, option, option, given.map(|given| given.to_string()).as_deref())?;
+        }
+        for (option, field, given) in [
+            ("weights", "simhash", self.weights.map(Weights::name)),
+            ("family", "minhash", self.family.map(Family::name)),
+        ] {
+            check_option(made, option, field, given)?;
+        }
+        for (method, name, kept) in [
+            (Method::Simhash, "simhash", params.simhash.is_some()),
+            (Method::Minhash, "minhash", params.minhash.is_some()),
+        ] {
+            let says = |kept| if kept { "kept" } else { "not kept" };
+            ensure!(
+                self.method.is_empty() || self.method.contains(&method) == kept,
+                "{}: {name} is {} in this {noun}, and {} by the --method given; leave it out, or make another {noun}",
+                path.display(),
+                says(kept),
+                says(!kept)
+            );
+        }
+        Ok(())
+    }
+}
+
+fn parse_signature_bits(text: &str) -> Result<u8, String> {
+    let bits = text.parse().ok().filter(|bits| SIGNATURE_BITS.contains(bits));
+    bits.ok_or_else(|| format!("expected one of {}", SIGNATURE_BITS.map(|bits| bits.to_string()).join(", ")))
+}
+
+/// A preset by its name.
+pub(crate) fn parse_preset(name: &str) -> Result<Preset, String> {
+    Preset::named(name)
+        .ok_or_else(|| format!("expected one of {}", Preset::ALL.map(|preset| preset.name).join(", ")))
+}

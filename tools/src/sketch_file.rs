@@ -1,0 +1,251 @@
+//! Files of sketches: written by `twindex sketch`, read by `twindex build`.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use twindex::format::header::{self, HEADER_BYTES, Header, Refusal, Role};
+use twindex::format::sketches::{Decoder, Row, Rows};
+use twindex::sketch::IdfTable;
+use twindex::{Error, Key, Params};
+
+use crate::options::Usage;
+use crate::param_args::ParamArgs;
+use crate::text_args::Made;
+
+/// How much is asked of a file at once.
+const BUFFER: usize = 256 << 10;
+
+/// Whether a regular file begins as files of an index and files of sketches do.
+fn has_our_magic(path: &Path) -> bool {
+    let regular = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut start = [0; header::MAGIC.len()];
+    regular
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
+        && start == header::MAGIC
+}
+
+/// Whether a whole header of a file of sketches stands at `path`.
+pub(crate) fn is_sketch_file(path: &Path) -> bool {
+    let mut start = [0; HEADER_BYTES];
+    has_our_magic(path)
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
+        && Header::read(&start, Role::Sketches).is_ok()
+}
+
+/// What a whole header at `path` says that the file is, if it is one of ours and not of sketches.
+fn other_role(path: &Path) -> Option<&'static str> {
+    let mut start = [0; HEADER_BYTES];
+    File::open(path).ok()?.read_exact(&mut start).ok()?;
+    let is = |role| Header::read(&start, role).is_ok();
+    if is(Role::Idf) {
+        return Some("an idf table, not documents; name it with --idf");
+    }
+    [Role::Segment, Role::Manifest, Role::Current]
+        .into_iter()
+        .any(is)
+        .then_some("a file of an index, not documents")
+}
+
+/// Inputs that are files of sketches, all with the same parameters.
+pub(crate) struct SketchFiles {
+    files: Vec<SketchFile>,
+}
+
+impl SketchFiles {
+    /// Opens the inputs, if they are files of sketches; `None` if they are documents.
+    ///
+    /// # Errors
+    ///
+    /// Files of sketches and documents side by side, a file that is damaged at its beginning, and parameters that
+    /// differ from those of the first.
+    pub(crate) fn among(inputs: &[PathBuf]) -> anyhow::Result<Option<Self>> {
+        let (sketches, documents): (Vec<_>, Vec<_>) = inputs.iter().partition(|path| has_our_magic(path));
+        let Some(first) = sketches.first() else { return Ok(None) };
+        if let Some(other) = documents.first() {
+            return Err(Usage::new(format!(
+                "{} is a file of sketches and {} is none; add one kind after the other",
+                first.display(),
+                other.display()
+            ))
+            .into());
+        }
+        let mut files = Vec::new();
+        for path in inputs {
+            files.push(SketchFile::open(path)?);
+        }
+        let all = Self { files };
+        for file in &all.files[1..] {
+            file.check_params(first, all.params())?;
+        }
+        Ok(Some(all))
+    }
+
+    /// The parameters of all of them.
+    pub(crate) fn params(&self) -> &Params {
+        self.files[0].params()
+    }
+
+    /// Refuses them for an index at `path` with other parameters.
+    pub(crate) fn check(&self, path: &Path, index: &Params) -> anyhow::Result<()> {
+        self.files.iter().try_for_each(|file| file.check_params(path, index))
+    }
+
+    /// Refuses options of what an index keeps that contradict them.
+    pub(crate) fn check_options(&self, given: &ParamArgs) -> anyhow::Result<()> {
+        given.check(&Made::sketches(&self.files[0].path, self.params()))
+    }
+
+    /// The idf table that they were made with, which the options must name.
+    pub(crate) fn table(&self, given: &ParamArgs) -> anyhow::Result<Option<IdfTable>> {
+        given.table_of(&self.files[0].path, self.params())
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.length).sum()
+    }
+
+    pub(crate) fn into_files(self) -> impl Iterator<Item = SketchFile> {
+        self.files.into_iter()
+    }
+}
+
+/// One file of sketches, read from front to back.
+pub(crate) struct SketchFile {
+    path: PathBuf,
+    length: u64,
+    reader: BufReader<File>,
+    decoder: Decoder,
+    params: Params,
+    part: Vec<u8>,
+}
+
+impl SketchFile {
+    /// Opens a file and reads its parameters.
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        if let Some(other) = other_role(path) {
+            bail!("{}: {other}", path.display());
+        }
+        let file = File::open(path).with_context(|| format!("{}: cannot open", path.display()))?;
+        let length =
+            file.metadata().with_context(|| format!("{}: cannot read the size", path.display()))?.len();
+        let mut reader = BufReader::with_capacity(BUFFER, file);
+        let (mut decoder, mut part) = (Decoder::new(), Vec::new());
+        let params = loop {
+            fill(&mut reader, &mut part, &decoder, path)?;
+            decoder.feed(&part).map_err(|refusal| refused(path, refusal))?;
+            if let Some(params) = decoder.params() {
+                break params.clone();
+            }
+        };
+        Ok(Self { path: path.to_owned(), length, reader, decoder, params, part })
+    }
+
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.decoder.offset()
+    }
+
+    fn check_params(&self, other: &Path, params: &Params) -> anyhow::Result<()> {
+        match params.check_same_sketch(&self.params) {
+            Err(Error::ParamsMismatch { field, index, given }) => bail!(
+                "{}: made with other parameters: {field} is {given} here and {index} in {}",
+                self.path.display(),
+                other.display()
+            ),
+            Err(error) => return Err(error.into()),
+            Ok(()) => {}
+        }
+        ensure!(
+            params.key == self.params.key,
+            "{}: its keys are {}, those of {} are {}",
+            self.path.display(),
+            self.params.key,
+            other.display(),
+            params.key
+        );
+        Ok(())
+    }
+
+    /// The records of the next block; `None` behind the last.
+    ///
+    /// # Errors
+    ///
+    /// Damage, with its place; truncation and bytes behind the end too.
+    pub(crate) fn next_block(&mut self) -> anyhow::Result<Option<Block<'_>>> {
+        loop {
+            if self.decoder.wants() == 0 {
+                let more = self.reader.read(&mut [0]).with_context(|| cannot_read(&self.path))?;
+                if more > 0 {
+                    let (expected, found) = ("the end of the file".into(), "more bytes".into());
+                    return Err(corrupt(&self.path, self.decoder.offset(), expected, found).into());
+                }
+                return Ok(None);
+            }
+            fill(&mut self.reader, &mut self.part, &self.decoder, &self.path)?;
+            if self.decoder.is_at_block() {
+                break;
+            }
+            self.decoder.feed(&self.part).map_err(|refusal| refused(&self.path, refusal))?;
+        }
+        let rows = self.decoder.feed(&self.part).map_err(|refusal| refused(&self.path, refusal))?;
+        Ok(Some(Block { path: &self.path, rows }))
+    }
+}
+
+/// The records of one block.
+pub(crate) struct Block<'f> {
+    path: &'f Path,
+    rows: Rows<'f>,
+}
+
+impl Block<'_> {
+    pub(crate) fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// The next record: its key, and its sketch if it has one.
+    ///
+    /// # Errors
+    ///
+    /// None, in a block that the decoder has let through.
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<(Key<'_>, Option<Row<'_>>)>> {
+        self.rows.next().map_err(|fault| corrupt(self.path, fault.offset, fault.expected, fault.found).into())
+    }
+}
+
+/// Replaces `part` by the bytes that the decoder wants.
+fn fill(reader: &mut impl Read, part: &mut Vec<u8>, decoder: &Decoder, path: &Path) -> anyhow::Result<()> {
+    part.resize(decoder.wants(), 0);
+    match reader.read_exact(part) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            let expected = format!("{} bytes more", part.len());
+            Err(corrupt(path, decoder.offset(), expected, "the end of the file".into()).into())
+        }
+        Err(error) => Err(error).with_context(|| cannot_read(path)),
+    }
+}
+
+fn cannot_read(path: &Path) -> String {
+    format!("{}: cannot read", path.display())
+}
+
+fn corrupt(path: &Path, offset: u64, expected: String, found: String) -> Error {
+    Error::Corrupt { path: path.to_owned(), section: "sketches", offset, expected, found }
+}
+
+fn refused(path: &Path, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Damaged(fault) => corrupt(path, fault.offset, fault.expected, fault.found),
+        Refusal::Unsupported(field, found, supported) => {
+            Error::Unsupported { path: path.to_owned(), field, found, supported }
+        }
+    }
+}

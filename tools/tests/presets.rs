@@ -1,0 +1,89 @@
+//! Bands by the name of a scheme: `--preset` says the same as its numbers, and nothing else.
+
+mod support;
+
+use support::{Bench, corpus, documents, jsonl, says};
+use twindex::Index;
+use twindex::choices::Preset;
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(11, 30)));
+    bench
+}
+
+#[test]
+fn an_index_built_by_name_is_the_one_built_by_numbers() {
+    let bench = bench();
+    for preset in Preset::ALL {
+        let (name, scheme) = (preset.name, preset.scheme);
+        bench.ok(&format!("build {name}.twx in.jsonl -q --preset {name}"));
+        let index = Index::open(bench.path(&format!("{name}.twx"))).unwrap();
+        let minhash = index.params().minhash.unwrap();
+        assert_eq!((minhash.bands, minhash.rows), (scheme.groups, scheme.group_size), "{name}");
+        let numbers = format!("--bands {} --rows {}", scheme.groups, scheme.group_size);
+        bench.ok(&format!("build {name}-n.twx in.jsonl -q {numbers}"));
+        let same = Index::open(bench.path(&format!("{name}-n.twx"))).unwrap();
+        assert_eq!(index.params().digest(), same.params().digest(), "{name}");
+        // What is there can be added to under either description.
+        bench.ok(&format!("build {name}.twx in.jsonl -q {numbers}"));
+        bench.ok(&format!("build {name}-n.twx in.jsonl -q --preset {name}"));
+    }
+}
+
+#[test]
+fn a_preset_that_contradicts_is_refused() {
+    let bench = bench();
+    bench.ok("build i.twx in.jsonl -q");
+    bench.ok("build simhash.twx in.jsonl -q --method simhash");
+    let before = bench.contents(".");
+    // What contradicts the index is refused with exit code 1, what contradicts itself with 2, as usage.
+    for (line, parts) in [
+        ("build i.twx in.jsonl --preset broder-84", &["20 x 6", "--preset broder-84 has 6 x 14"][..]),
+        ("build simhash.twx in.jsonl --preset broder-84", &["none", "6 x 14"]),
+    ] {
+        says(&bench.refused(line), parts);
+    }
+    let methods = &["--preset goes with --method minhash"][..];
+    for (line, parts) in [
+        ("build new.twx in.jsonl --method simhash --preset broder-84", methods),
+        ("dedup in.jsonl -o out --method simhash --preset broder-84", methods),
+        ("dedup in.jsonl -o out --method exact --preset broder-84", methods),
+        ("build new.twx in.jsonl --preset broder", &["'broder'", "expected one of broder-84, broder-200"]),
+        ("build new.twx in.jsonl --preset broder-84 --bands 6", &["cannot be used with"]),
+        ("build new.twx in.jsonl --rows 14 --preset broder-84", &["cannot be used with"]),
+        ("dedup in.jsonl -o out --preset Broder-84", &["expected one of"]),
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8_lossy(&output.stderr), parts);
+    }
+    assert!(before == bench.contents("."), "a refusal changed something");
+}
+
+#[test]
+fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
+    let bench = bench();
+    let pairs = |name: &str| -> Vec<String> { bench.rows(name, "a\tb\tresemblance\tintersection\tunion") };
+    bench.ok("dedup in.jsonl -o chosen -q");
+    bench.ok("dedup in.jsonl -o named -q --preset lsh-20x6");
+    assert_eq!(pairs("chosen/pairs.tsv"), pairs("named/pairs.tsv"));
+
+    let output = bench.command("dedup in.jsonl -o few --preset broder-84").output().unwrap();
+    assert!(output.status.success());
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["note: --preset broder-84", "6 bands of 14 minima find 23.7 %", "threshold of 0.8", "99.8 %"],
+    );
+    let (all, few) = (pairs("chosen/pairs.tsv"), pairs("few/pairs.tsv"));
+    assert!(few.iter().all(|pair| all.contains(pair)), "a part of the pairs, each counted exactly");
+    let index = Index::open(bench.path("few/index")).unwrap();
+    assert_eq!(index.params().minhash.unwrap().bands, 6);
+
+    // At a threshold that the preset serves there is nothing to say.
+    bench.write(
+        "two.jsonl",
+        jsonl(&documents([("a", "one two three four five six"), ("b", "one two three four five six")])),
+    );
+    bench.ok("dedup two.jsonl -o served --threshold 0.8 --preset lsh-20x6");
+}
