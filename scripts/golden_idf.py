@@ -18,7 +18,7 @@ spec = importlib.util.spec_from_file_location("sketches", pathlib.Path(__file__)
 sketches = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sketches)
 
-VERSION, ROLE = 2, 5
+VERSION, ROLE = 3, 5
 
 
 def weight(documents, frequency):

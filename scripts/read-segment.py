@@ -9,6 +9,7 @@ checked on the way, the order of entries, the zeros in gaps and the identity inc
 it with status 1. tests/golden_files.rs compares what it prints with what the library reads.
 """
 
+import itertools
 import struct
 import sys
 import zlib
@@ -18,8 +19,10 @@ M32, M64, M128 = (1 << 32) - 1, (1 << 64) - 1, (1 << 128) - 1
 HEADER_MAGIC, FOOTER_MAGIC = b"\x89TWX\r\n\x1a\n", b"\x8aTWX\r\n\x1a\n"
 PAGE, ALIGNMENT, GROUP = 4096, 64, 16
 NO_RANK, LIST = 0xFFFFFFFF, 1 << 31
-KINDS = {1: "params", 2: "keys", 3: "ranks", 6: "table", 7: "filter table", 8: "postings", 9: "band",
-         10: "signatures", 11: "bottom", 12: "modular", 255: "checksums"}
+KINDS = {1: "params", 2: "keys", 3: "ranks", 4: "design", 5: "hot", 6: "table", 7: "filter table", 8: "postings",
+         9: "band", 10: "signatures", 11: "bottom", 12: "modular", 255: "checksums"}
+CODECS = {1: "planes", 2: "compact", 3: "manku", 4: "plain"}
+NESTED, HOT_ROWS, HOT_TIMES = 4, 4096, 8
 
 
 class Damaged(Exception):
@@ -37,6 +40,107 @@ def align(offset):
 
 def checksum(salt, offset, data):
     return zlib.crc32(data, zlib.crc32(salt.to_bytes(16, "little") + offset.to_bytes(8, "little")))
+
+
+# Designs and orders of bits. Bit 0 is a fingerprint's highest.
+
+BITS = list(range(64))
+
+
+def cut(bits, count):
+    """Blocks that tile `bits`, the longer ones first."""
+    length, longer = divmod(len(bits), count)
+    ends = [block * length + min(block, longer) for block in range(count + 1)]
+    return [bits[start:end] for start, end in zip(ends, ends[1:])]
+
+
+def led(first):
+    return first + [bit for bit in BITS if bit not in first], len(first), 0
+
+
+def shuffled(state):
+    bits = list(BITS)
+    for last in range(63, 0, -1):
+        state = state + 0x9E3779B97F4A7C15 & M64
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & M64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & M64
+        place = (z ^ z >> 31) * (last + 1) >> 64
+        bits[last], bits[place] = bits[place], bits[last]
+    return bits, state
+
+
+def design(name):
+    """The tables of a design: the order of bits, how many of them lead, the fewest it is probed by."""
+    kind, *numbers = name.split("-")
+    numbers = [int(number) for number in numbers]
+    need("-".join([kind, *map(str, numbers)]) == name, "a design spelled as it should be")
+    tables = []
+    if kind == "blocks" and len(numbers) == 1 and 1 <= numbers[0] <= 16:
+        tables = [led(block) for block in cut(BITS, numbers[0])]
+    elif kind == "choose" and len(numbers) == 2 and 2 <= numbers[1] < numbers[0] <= 16:
+        tables = [led(sum(chosen, [])) for chosen in itertools.combinations(cut(BITS, numbers[0]), numbers[1])]
+    elif kind == "nested" and len(numbers) == 2 and all(2 <= number <= 8 for number in numbers):
+        for first in cut(BITS, numbers[0]):
+            rest = [bit for bit in BITS if bit not in first]
+            tables += [led(first + second) for second in cut(rest, numbers[1])]
+    elif kind == "expansion" and not numbers:
+        tables = [(BITS, 64, 64)]
+    elif kind == "prefix" and len(numbers) == 1 and 1 <= numbers[0] <= 64:
+        tables = [(BITS, numbers[0], numbers[0])]
+    elif kind == "reversed" and len(numbers) == 1 and 1 <= numbers[0] <= 64:
+        tables = [(order, numbers[0], numbers[0]) for order in (BITS, BITS[::-1])]
+    elif kind == "random" and len(numbers) == 3 and 1 <= numbers[0] <= 64 and 1 <= numbers[1] <= 64:
+        state, tables = numbers[2], [(BITS, numbers[1], numbers[1])]
+        need(state <= M64, "a seed of 64 bits")
+        for _ in range(1, numbers[0]):
+            order, state = shuffled(state)
+            tables.append((order, numbers[1], numbers[1]))
+    need(1 <= len(tables) <= 64, "the name of a design")
+    return tables
+
+
+def permuted(fingerprint, order):
+    """The key of a fingerprint in a table of this order."""
+    digits = f"{fingerprint:064b}"
+    return int("".join([digits[bit] for bit in order]), 2)
+
+
+def entry_order(order, lead):
+    leads = order[:lead]
+    return BITS[:16] + [bit for bit in BITS[16:] if bit not in leads] + [bit for bit in BITS[16:] if bit in leads]
+
+
+def prefix_bits(rows, most):
+    return min(max(rows.bit_length() - 1 - 3, 0), most)
+
+
+def code_lengths(counts):
+    """Of positions that occur so often the lengths of codes of at most 15 bits, by package-merge."""
+    symbols = sorted((count, position) for position, count in enumerate(counts) if count)
+    lengths = [0] * 64
+    if len(symbols) == 1:
+        lengths[symbols[0][1]] = 1
+        return lengths
+    single = [(count, [int(position == one) for one in range(64)]) for count, position in symbols]
+    items = single
+    for _ in range(14):
+        pairs = [(a[0] + b[0], [x + y for x, y in zip(a[1], b[1])]) for a, b in zip(items[::2], items[1::2])]
+        items = sorted(single + pairs, key=lambda item: item[0])
+    for _, inside in items[: max(2 * len(symbols) - 2, 0)]:
+        lengths = [length + times for length, times in zip(lengths, inside)]
+    return lengths
+
+
+def codes(lengths):
+    """The canonical code: by length and number its position."""
+    code, number = {}, 0
+    for length in range(1, 16):
+        number *= 2
+        for position in range(64):
+            if lengths[position] == length:
+                code[length, number] = position
+                number += 1
+    return code
 
 
 # XXH3 with 128 bits, seed 0, from the algorithm's public description. Inputs here have at least 6 bytes, so the case
@@ -180,7 +284,7 @@ class Segment:
         need(magic == HEADER_MAGIC, "the magic of a header")
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
-        need((version, role, bits) == (2, 1, 64), "version 2, role 1, 64 bits")
+        need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
         need((incompatible, read_only) == (0, 0), "no features that are not known")
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -255,10 +359,8 @@ class Segment:
         self.ranks = self.fingerprints = None
         self.lists, self.bands, self.signatures = [], [], None
         if self.params["simhash"] != "none":
-            self.read_table()
+            self.read_tables()
             self.read_postings()
-            for index in (2, 3, 4):
-                self.check_filter_table(index)
         else:
             need(self.distinct == 0, "no fingerprints")
         if self.params["minhash"] != "none":
@@ -326,39 +428,199 @@ class Segment:
                 return value, at
         raise Damaged("a length of three bytes")
 
-    def directory(self, offset, rows, name):
-        """The buckets at the start of a section: bits, starts, end of the directory in the section."""
-        bits = min(max(rows.bit_length() - 1 - 3, 0), 16)
+    def directory(self, offset, rows, bits, name):
+        """The buckets at the start of a section: the first row of each and all rows, the end of the directory."""
         starts = self.take(offset, "I" * ((1 << bits) + 1),
                            *[f"{name}: bucket {b:#x} from row" for b in range(1 << bits)], f"{name}: rows in all")
         need(starts[0] == 0 and starts[-1] == rows, "a directory of all rows")
         need(all(a <= b for a, b in zip(starts, starts[1:])), "a directory that ascends")
-        return bits, starts, 4 * len(starts)
+        return starts, 4 * len(starts)
+
+    def place(self, offset, at, size):
+        """Where a part of `size` bytes begins behind one that ends at `at`: one without bytes takes no place."""
+        start = align(at) if size else at
+        self.zeros(offset + at, offset + start)
+        return start
 
     def plane(self, offset, at, rows, layout, meaning):
-        start = align(at)
-        self.zeros(offset + at, offset + start)
+        start = self.place(offset, at, rows)
         if rows:
             self.take(offset + start, layout * rows, *[meaning(row) for row in range(rows)])
         size = struct.calcsize("<" + layout)
         return struct.unpack_from("<" + layout * rows, self.data, offset + start), start + size * rows
 
-    def read_table(self):
+    def read_tables(self):
         _, offset, length, rows = self.section("ranks", 0, [1], self.documents)
         need(length == 4 * rows, "4 bytes a rank")
         self.ranks = self.take(offset, "I" * rows, *[f"ranks: of document {o}" for o in range(rows)])
-        _, offset, length, rows = self.section("table", 1, [1], self.distinct)
-        bits, starts, at = self.directory(offset, rows, "table")
+        _, offset, length, rows = self.section("design", 0, [1])
+        need(length == rows <= 64, "the name of a design")
+        name = self.data[offset : offset + length].decode("ascii")
+        self.note(offset, length, f"design: {name}")
+        need(self.params["tables"] in ("auto", "small", "fast", name), "the design that the parameters name")
+        self.design, codecs = name, []
+        for index, (order, lead, least) in enumerate(design(name), 1):
+            kind = "table" if index == 1 or ("table", index) in self.sections else "filter table"
+            codec, offset, length, rows = self.section(kind, index, [1, 2, 3, 4] if kind == "table" else [1, 2, 3],
+                                                       self.distinct)
+            codecs.append(CODECS[codec] if kind == "table" else str(codec + 1))
+            if kind == "table":
+                read = getattr(self, f"read_{CODECS[codec]}")
+                keys, end = read(offset, rows, lead, f"table {index}")
+                need(all(a < b for a, b in zip(keys, keys[1:])), f"keys of table {index} that ascend")
+                if index == 1:
+                    self.fingerprints = keys
+                need(keys == sorted(permuted(f, order) for f in self.fingerprints), "the fingerprints of table 1")
+            else:
+                end = self.read_partial(offset, rows, order, lead, codec + 1, f"filter table {index}")
+            need(end == length, f"the length of {kind} {index}")
+            self.check_hot(index, order, max(prefix_bits(rows, lead), least))
+        need(len(set(codecs[1:])) <= 1 and (len(codecs) == 1 or codecs[1].isdigit() or codecs[1] == codecs[0]),
+             "one codec of all tables but the first: its own, or a partial one")
+        asked = self.params["codec"].split("+")
+        need(asked == ["auto"] or codecs == [asked[0], *asked[-1:] * (len(codecs) - 1)],
+             "the codec that the parameters name")
+
+    def read_planes(self, offset, rows, lead, name):
+        bits = prefix_bits(rows, lead)
+        starts, at = self.directory(offset, rows, bits, name)
         prefixes = [prefix for prefix in range(1 << bits) for _ in range(starts[prefix], starts[prefix + 1])]
-        first = prefixes
         if bits < 16:
-            first, at = self.plane(offset, at, rows, "H", lambda row: f"table: block 1 of rank {row}:")
-            need([block >> (16 - bits) for block in first] == prefixes, "block 1 in the bucket of its prefix")
-        middle, at = self.plane(offset, at, rows, "I", lambda row: f"table: blocks 2 and 3 of rank {row}:")
-        last, at = self.plane(offset, at, rows, "H", lambda row: f"table: block 4 of rank {row}:")
-        need(at == length, "the length of table 1")
-        self.fingerprints = [a << 48 | b << 16 | c for a, b, c in zip(first, middle, last)]
-        need(all(a < b for a, b in zip(self.fingerprints, self.fingerprints[1:])), "fingerprints that ascend")
+            first, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: bits 1 to 16 of row {row}:")
+            need([bits16 >> (16 - bits) for bits16 in first] == prefixes, "keys in the bucket of their prefix")
+        else:
+            first = [prefix >> (bits - 16) for prefix in prefixes]
+        second, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: bits 17 to 32 of row {row}:")
+        rest, at = self.plane(offset, at, rows, "I", lambda row: f"{name}: bits 33 to 64 of row {row}:")
+        keys = [a << 48 | b << 32 | c for a, b, c in zip(first, second, rest)]
+        need([key >> (64 - bits) for key in keys] == prefixes, "keys in the bucket of their prefix")
+        return keys, at
+
+    def read_plain(self, offset, rows, _, name):
+        bits = prefix_bits(rows, 16)
+        starts, at = self.directory(offset, rows, bits, name)
+        keys, at = self.plane(offset, at, rows, "Q", lambda row: f"{name}: row {row}")
+        prefixes = [prefix for prefix in range(1 << bits) for _ in range(starts[prefix], starts[prefix + 1])]
+        need([key >> (64 - bits) for key in keys] == prefixes, "keys in the bucket of their prefix")
+        return list(keys), at
+
+    def packed(self, offset, at, size, meaning):
+        """A part of whole words as one number, bit 0 of byte 0 its lowest."""
+        start = self.place(offset, at, size)
+        self.note(offset + start, size, meaning)
+        return int.from_bytes(self.data[offset + start : offset + start + size], "little"), start + size
+
+    def read_compact(self, offset, rows, _, name):
+        h = max(rows.bit_length() - 1, 0)
+        prefix, width = max(h - 6, 0), 32 - h
+        starts, at = self.directory(offset, rows, prefix, name)
+        total = rows + (1 << h)
+        stream, at = self.packed(offset, at, -(-total // 64) * 8, f"{name}: stream")
+        first, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: first of row {row}:")
+        second, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: second of row {row}:")
+        rest, at = self.packed(offset, at, (-(-rows * width // 64) + 1) * 8, f"{name}: rest")
+        need(rest >> (rows * width) == 0, "zeros behind the last row")
+        samples, at = self.plane(offset, at, (total - 1) // 4096, "I", lambda s: f"{name}: rows before bit {4096 * s + 4096}")
+        # The ones of the stream: one at bit p is row i if i ones stand before it, and has the high p - i.
+        ones = [place for place, bit in enumerate(f"{stream:b}"[::-1]) if bit == "1"]
+        need(len(ones) == rows and stream >> total == 0, "a one for each row")
+        highs = [place - row for row, place in enumerate(ones)]
+        need(not highs or highs[-1] < 1 << h, "a zero behind the rows of the last high")
+        need(list(samples) == [sum(one < bit for one in ones) for bit in range(4096, total, 4096)], "samples")
+        prefixes = [high >> (h - prefix) for high in highs]
+        need(all(starts[p] <= row < starts[p + 1] for row, p in enumerate(prefixes)), "the directory of the highs")
+        rests = [rest >> (row * width) & ((1 << width) - 1) for row in range(rows)]
+        return [((high << 16 | a) << 16 | b) << width | c for high, a, b, c in zip(highs, first, second, rests)], at
+
+    def read_manku(self, offset, rows, _, name):
+        (count,) = self.take(offset, "Q", f"{name}: blocks")
+        nibbles = self.data[offset + 8 : offset + 40]
+        self.note(offset + 8, 32, f"{name}: lengths of the codes of positions 0 to 63")
+        self.zeros(offset + 40, offset + 64)
+        lengths = [nibbles[position // 2] >> position % 2 * 4 & 15 for position in range(64)]
+        code = codes(lengths)
+        need(count <= rows and (count == 0) == (rows == 0), "blocks that have rows")
+        lasts, at = self.plane(offset, 64, count, "Q", lambda block: f"{name}: last value of block {block}")
+        firsts, at = self.plane(offset, at, count + 1, "I", lambda block: f"{name}: first row of block {block}")
+        need(firsts[0] == 0 and firsts[-1] == rows and all(a < b for a, b in zip(firsts, firsts[1:])), "blocks of rows")
+        at = self.place(offset, at, 1024 * count)
+        keys, counts, room = [], [0] * 64, 0
+        for block in range(count):
+            start = offset + at + 1024 * block
+            self.note(start, 1024, f"{name}: block {block}")
+            whole = int.from_bytes(self.data[start : start + 1024], "big")
+            take = lambda bit, length: whole >> (8192 - bit - length) & ((1 << length) - 1)
+            bit = 64
+            first = take(0, 64)
+            if keys:
+                position = (keys[-1] ^ first).bit_length() - 1
+                need(position >= 0 and lengths[position], "a difference that has a code")
+                need(lengths[position] + position > room, "a value that the block before has no room for")
+                counts[position] += 1
+            keys.append(first)
+            for _ in range(firsts[block] + 1, firsts[block + 1]):
+                length = next((n for n in range(1, 16) if (n, take(bit, n)) in code), None)
+                need(length is not None, "a code")
+                position = code[length, take(bit, length)]
+                need(keys[-1] >> position & 1 == 0, "a difference in a bit that was 0")
+                bit += length
+                keys.append((keys[-1] >> position | 1) << position | take(bit, position))
+                bit += position
+                counts[position] += 1
+                need(bit <= 8192, "values within the block")
+            room = 8192 - bit
+            need(whole & ((1 << room) - 1) == 0, "zeros behind the last value of a block")
+            need(keys[-1] == lasts[block], "the last value of a block")
+        need(lengths == code_lengths(counts), "the code that these differences ask for")
+        return keys, at + 1024 * count
+
+    def read_partial(self, offset, rows, order, lead, width, name):
+        bits = prefix_bits(rows, lead)
+        starts, at = self.directory(offset, rows, bits, name)
+        pointers, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: pointer of row {row}:")
+        filters = [0] * rows
+        if width > 2:
+            filters, at = self.plane(offset, at, rows, {3: "B", 4: "H"}[width], lambda row: f"{name}: filter of row {row}:")
+        entry = entry_order(order, lead)
+        expected = sorted((permuted(f, order) >> (64 - bits), permuted(f, entry) >> (64 - 8 * width))
+                          for f in self.fingerprints)
+        prefixes = [prefix for prefix in range(1 << bits) for _ in range(starts[prefix], starts[prefix + 1])]
+        entries = [a << (8 * width - 16) | b for a, b in zip(pointers, filters)]
+        need(list(zip(prefixes, entries)) == expected, f"{name} as table 1 asks for")
+        return at
+
+    def check_hot(self, index, order, bits):
+        """The hot buckets of a table are byte by byte what table 1 asks for."""
+        rows, buckets = self.distinct, {}
+        if rows > HOT_ROWS and bits <= prefix_bits(rows, 64):
+            for rank, fingerprint in enumerate(self.fingerprints):
+                key = permuted(fingerprint, order)
+                buckets.setdefault(key >> (64 - bits), []).append((key & ((1 << (64 - bits)) - 1), rank))
+            buckets = {prefix: members for prefix, members in sorted(buckets.items())
+                       if len(members) > HOT_ROWS and len(members) > HOT_TIMES * (rows >> bits)}
+        if not buckets:
+            need(("hot", index) not in self.sections, f"no hot buckets of table {index}")
+            return
+        _, offset, length, _ = self.section("hot", index, [1], sum(map(len, buckets.values())))
+        width, parts, before = 64 - bits, [b"", b"", b"", b""], 0
+        for prefix, members in buckets.items():
+            parts[0] += struct.pack("<QQQ", prefix, before, len(members))
+            before += len(members)
+            for block in cut(BITS[:width], NESTED):
+                lead = prefix_bits(len(members), len(block))
+                turned = lambda rest: (rest << block[0] | rest >> (width - block[0])) & ((1 << width) - 1)
+                entries = sorted((turned(rest) << bits, rank) for rest, rank in members)
+                entries = sorted((key >> (64 - lead), (key << lead & M64) >> 48, rank) for key, rank in entries)
+                starts = [sum(entry[0] < leads for entry in entries) for leads in range((1 << lead) + 1)]
+                parts[1] += struct.pack(f"<{len(starts)}I", *starts)
+                parts[2] += struct.pack(f"<{len(entries)}H", *[entry[1] for entry in entries])
+                parts[3] += struct.pack(f"<{len(entries)}I", *[entry[2] for entry in entries])
+        expected = b""
+        for part, name in zip(parts, ("buckets", "directories", "filters", "ranks")):
+            start = self.place(offset, len(expected), len(part))
+            expected += bytes(start - len(expected)) + part
+            self.note(offset + start, len(part), f"hot {index}: {name}")
+        need(self.data[offset : offset + length] == expected, f"the hot buckets of table {index}")
 
     def read_postings(self):
         _, offset, length, rows = self.section("postings", 0, [1], self.distinct)
@@ -381,28 +643,11 @@ class Segment:
         need(length == 4 * (rows + place), "the length of the postings")
         need(tuple(found) == self.ranks, "ranks that are those of the postings")
 
-    def check_filter_table(self, index):
-        codec, offset, length, rows = self.section("filter table", index, [1, 2, 3], self.distinct)
-        width = codec + 1
-        need(width == (2 if rows <= 0x200000 else 3 if rows <= 0x3000000 else 4), "the width that the rows ask for")
-        name = f"filter table {index}"
-        bits, starts, at = self.directory(offset, rows, name)
-        pointers, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: block 1 of row {row}:")
-        filters = [0] * rows
-        if width > 2:
-            filters, at = self.plane(offset, at, rows, {3: "B", 4: "H"}[width], lambda row: f"{name}: filter {row}:")
-        need(at == length, f"the length of {name}")
-        block = lambda f, b: f >> (64 - 16 * b) & 0xFFFF
-        follower = {2: 3, 3: 4, 4: 2}[index]
-        expected = sorted((block(f, index) >> (16 - bits), block(f, 1),
-                           0 if width == 2 else block(f, follower) >> (8 * (4 - width))) for f in self.fingerprints)
-        prefixes = [prefix for prefix in range(1 << bits) for _ in range(starts[prefix], starts[prefix + 1])]
-        need(list(zip(prefixes, pointers, filters)) == expected, f"{name} as table 1 asks for")
-
     def read_band(self, index):
         _, offset, length, rows = self.section("band", index, [1])
         need(rows <= self.documents, "no more rows than documents")
-        bits, starts, at = self.directory(offset, rows, f"band {index}")
+        bits = prefix_bits(rows, 16)
+        starts, at = self.directory(offset, rows, bits, f"band {index}")
         self.zeros(offset + at, offset + align(at))
         at = align(at)
         ordinal_bits = max(max(self.documents - 1, 0).bit_length(), 1)
@@ -499,6 +744,8 @@ class Segment:
             yield f"param {name}={value}"
         for (name, index), (codec, offset, length, rows) in self.sections.items():
             yield f"section {name} {index} codec {codec} offset {offset} length {length} rows {rows}"
+        if self.ranks is not None:
+            yield f"design {self.design}"
         for ordinal, key in enumerate(self.keys):
             key = key if isinstance(key, int) else key.hex()
             rank = "-" if self.ranks is None or self.ranks[ordinal] == NO_RANK else self.ranks[ordinal]

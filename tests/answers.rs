@@ -1,162 +1,357 @@
-//! What an index answers is what a scan of all documents would: the promise of the block designs, tested against
+//! What an index answers is what a scan of all documents would: the promise of the exact designs, tested against
 //! brute force for every radius, on uniform, clustered and adversarial fingerprints, at sizes on both sides of each
-//! change of layout.
+//! change of layout. Free designs promise less, and just that is what they must answer.
+//!
+//! Designs, codecs, probes, ways to ask and sizes make too many cases for every run. By default so many are run that
+//! every two values of any two of these meet; with `TWINDEX_ANSWERS=all`, all of them. The vector instructions are
+//! those of the machine, or what `TWINDEX_KERNEL` asks for.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::ControlFlow;
 use std::path::Path;
 
+use proptest::prelude::*;
+use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
-use twindex::segment::{Records, Segment, build};
-use twindex::sys::{RealVfs, Vfs};
-use twindex::{Key, Params};
+use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::sys::RealVfs;
+use twindex::tables::Name;
+use twindex::{Error, Key};
 
+#[path = "support/memory.rs"]
+mod memory;
+#[path = "support/near.rs"]
+mod near;
 #[path = "support/random.rs"]
 mod random;
 
+use memory::MemoryVfs;
+use near::{CODECS, DESIGNS, FARTHEST, Found, clustered, expected, hot, repeated, scan, uniform};
 use random::Random;
 
-fn flip(random: &mut Random, value: u64, bits: usize) -> u64 {
-    let mut flipped = value;
-    while (flipped ^ value).count_ones() < bits as u32 {
-        flipped ^= 1 << random.below(64);
+/// How tables are probed: as their codec likes best, or as asked for.
+const PROBES: [Option<Probe>; 4] =
+    [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
+
+/// How queries are put.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// One by one, through fingerprints and their lists of documents.
+    Alone,
+    /// So many together.
+    Together(usize),
+    /// Sixteen together, of which every other one ends at its first answer.
+    Ending,
+}
+
+const WAYS: [Way; 5] = [Way::Alone, Way::Together(2), Way::Together(16), Way::Together(100), Way::Ending];
+
+const SIZES: [usize; 10] = [0, 1, 3, 15, 16, 17, 100, 1000, 5000, 40_000];
+
+fn all_is_asked_for() -> bool {
+    std::env::var_os("TWINDEX_ANSWERS").is_some_and(|value| value == "all")
+}
+
+/// A set of fingerprints, with queries and all that is near them.
+struct Set {
+    name: String,
+    fingerprints: Vec<u64>,
+    queries: Vec<u64>,
+    near: Vec<Found>,
+}
+
+impl Set {
+    fn new(name: &str, fingerprints: Vec<u64>, queries: usize) -> Self {
+        let queries = near::queries(&fingerprints, queries);
+        let near = queries.iter().map(|&query| scan(&fingerprints, query)).collect();
+        Self { name: format!("{} {name}", fingerprints.len()), fingerprints, queries, near }
     }
-    flipped
-}
 
-fn uniform(n: usize) -> Vec<u64> {
-    let mut random = Random(n as u64);
-    (0..n).map(|_| random.next()).collect()
-}
-
-fn clustered(n: usize) -> Vec<u64> {
-    let mut random = Random(n as u64 + 1);
-    let mut values: Vec<u64> = Vec::with_capacity(n);
-    for _ in 0..n {
-        let value = if values.is_empty() || random.below(10) < 4 {
-            random.next()
-        } else {
-            let (at, bits) = (random.below(values.len()), random.below(13));
-            flip(&mut random, values[at], bits)
-        };
-        values.push(value);
+    fn in_memory(&self, design: &str, codecs: &str) -> Segment {
+        near::segment_of(&MemoryVfs::default(), Path::new("000001.seg"), &self.fingerprints, design, codecs)
     }
-    values
-}
 
-/// All in few buckets of every table, with many repetitions.
-fn adversarial(n: usize) -> Vec<u64> {
-    let mut random = Random(n as u64 + 2);
-    let few = [0, u64::MAX, 0x0000_FFFF_0000_FFFF, 0x0001_0001_0001_0001];
-    (0..n).map(|_| few[random.below(4)] ^ (u64::from(random.below(3) == 0) << random.below(64))).collect()
-}
-
-fn segment_of(fingerprints: &[u64], filter_width: Option<u32>) -> (tempfile::TempDir, Segment) {
-    let dir = tempfile::tempdir().unwrap();
-    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
-    let mut records = Records::new(&params);
-    if let Some(width) = filter_width {
-        records.set_filter_width(width);
+    fn expected(&self, design: &str, query: usize, within: u32) -> Found {
+        expected(design, &self.fingerprints, self.queries[query], &self.near[query], within)
     }
-    for (key, &fingerprint) in (0..).zip(fingerprints) {
-        let kept = Kept { fingerprint, ..Kept::default() };
-        records.push(Key::U64(key), Some(kept)).unwrap();
+}
+
+/// Whether all tables have this way to probe.
+fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
+    let codecs = segment.scheme().unwrap().codecs.to_string();
+    match probe {
+        None => true,
+        Some(Probe::Directory) => !codecs.starts_with("manku"),
+        Some(_) => codecs == "manku" || codecs == "plain",
     }
-    let path = dir.path().join("000001.seg");
-    build::build(&records, &RealVfs, dir.path()).unwrap().publish(&path).unwrap();
-    let segment = Segment::open(&RealVfs, &path).unwrap();
-    (dir, segment)
 }
 
-/// Ordinals and distances within `k`, through tables and postings.
-fn answers(segment: &Segment, query: u64, k: u32) -> Vec<(u32, u32)> {
-    segment.prefetch([query, !query].into_iter()); // a hint, which must change nothing
-    let mut near = Vec::new();
-    segment.within(query, k, |hit| near.push(hit)).unwrap();
-    let mut found = Vec::new();
-    for hit in near {
-        assert_eq!(segment.fingerprint(hit.rank).unwrap(), hit.fingerprint);
-        segment.postings(hit.rank, |ordinal| found.push((ordinal, hit.distance))).unwrap();
-    }
-    found.sort_unstable();
-    found
-}
-
-fn brute_force(fingerprints: &[u64], query: u64, k: u32) -> Vec<(u32, u32)> {
-    let distances = fingerprints.iter().map(|&f| (f ^ query).count_ones());
-    (0..).zip(distances).filter(|&(_, distance)| distance <= k).collect()
-}
-
-fn check(fingerprints: &[u64], queries: usize, filter_width: Option<u32>) {
-    let (_dir, segment) = segment_of(fingerprints, filter_width);
-    assert_eq!(segment.verify(|_| ()).len(), 0);
-    let mut random = Random(7);
-    let mut hits = 0;
-    for round in 0..queries {
-        let query = match (round % 3, fingerprints.len()) {
-            (0, _) | (_, 0) => random.next(),
-            (_, n) => {
-                let bits = random.below(12);
-                flip(&mut random, fingerprints[round % n], bits)
+/// Asks `segment` all queries of the set, and compares.
+fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, way: Way) {
+    let design = segment.scheme().unwrap().design.to_string();
+    let case = format!("{}, {}, {way:?}, {ask:?}", set.name, segment.scheme().unwrap());
+    let wanted = |query: usize| set.expected(&design, query, ask.within);
+    if let Way::Alone = way {
+        for (number, &query) in set.queries.iter().enumerate() {
+            let (mut found, mut near) = (Found::new(), Vec::new());
+            let each = |asked, hit| {
+                assert_eq!(asked, 0, "{case}");
+                near.push(hit);
+                Ok(ControlFlow::Continue(()))
+            };
+            segment.search(&[query], ask, scratch, each).unwrap();
+            for hit in near {
+                assert_eq!(segment.fingerprint(hit.rank).unwrap(), hit.fingerprint, "{case}");
+                assert_eq!((hit.fingerprint ^ query).count_ones(), hit.distance, "{case}");
+                segment.postings(hit.rank, |ordinal| found.push((ordinal, hit.distance))).unwrap();
             }
-        };
-        for k in 0..=10 {
-            let expected = brute_force(fingerprints, query, k);
-            hits += expected.len();
-            assert_eq!(
-                answers(&segment, query, k),
-                expected,
-                "{query:016x} within {k} of {}",
-                fingerprints.len()
-            );
+            found.sort_unstable();
+            assert_eq!(found, wanted(number), "{query:016x}, {case}");
+        }
+        return;
+    }
+    let (together, ending) = match way {
+        Way::Together(together) => (together, false),
+        _ => (16, true),
+    };
+    // The last ones stand in a batch of their own, or more than once in one.
+    let numbers: Vec<usize> = (0..=set.queries.len().max(together)).map(|i| i % set.queries.len()).collect();
+    for batch in numbers.chunks(together) {
+        let queries: Vec<u64> = batch.iter().map(|&number| set.queries[number]).collect();
+        let mut found = vec![Found::new(); batch.len()];
+        if ending {
+            let mut ended = vec![false; batch.len()];
+            let each = |query: usize, hit: twindex::segment::near::Near| {
+                assert!(!ended[query], "an answer behind the end, {case}");
+                segment.postings(hit.rank, |ordinal| found[query].push((ordinal, hit.distance)))?;
+                ended[query] = query.is_multiple_of(2);
+                Ok(if ended[query] { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            };
+            segment.search(&queries, ask, scratch, each).unwrap();
+        } else {
+            let each = |query: usize, ordinal, distance| {
+                found[query].push((ordinal, distance));
+                Ok(ControlFlow::Continue(()))
+            };
+            segment.search_documents(&queries, ask, scratch, each).unwrap();
+        }
+        for (place, (&number, mut found)) in batch.iter().zip(found).enumerate() {
+            let mut wanted = wanted(number);
+            found.sort_unstable();
+            if ending && place % 2 == 0 {
+                assert_eq!(found.is_empty(), wanted.is_empty(), "{:016x}, {case}", queries[place]);
+                if let Some(&(first, _)) = found.first() {
+                    let one = set.fingerprints[first as usize];
+                    wanted.retain(|&(ordinal, _)| set.fingerprints[ordinal as usize] == one);
+                }
+            }
+            assert_eq!(found, wanted, "{:016x}, {case}", queries[place]);
         }
     }
-    assert!(hits > 0 || fingerprints.is_empty());
+}
+
+/// All radii, of which those that the design does not answer are refused by its name, and ways to probe that the
+/// codec does not have by that.
+fn check_all_radii(set: &Set, segment: &Segment, scratch: &mut Scratch, probe: Option<Probe>, way: Way) {
+    let design = segment.scheme().unwrap().design;
+    for within in 0..=FARTHEST + 1 {
+        let ask = Ask { probe, ..Ask::within(within) };
+        let answered = within <= design.within_max();
+        if answered && has_probe(segment, probe) {
+            check(set, segment, scratch, ask, way);
+            continue;
+        }
+        let never = |_, _| -> twindex::Result<ControlFlow<()>> { panic!("an answer to {ask:?}") };
+        let error = segment.search(&[0, 1], ask, scratch, never).unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+        let reason = match within {
+            _ if answered => format!("{:?}", probe.unwrap()),
+            0..=FARTHEST => design.to_string(),
+            _ => FARTHEST.to_string(),
+        };
+        assert!(error.to_string().contains(&reason), "{error} names no {reason}");
+    }
+}
+
+/// A size, a design, a codec, a probe and a way to ask, by their places.
+type Case = [usize; 5];
+
+/// Cases in which every two values of any two columns meet, or all of them.
+fn cases(first: usize) -> BTreeSet<Case> {
+    let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
+    let total: usize = counts.iter().product();
+    let mut seen = HashSet::new();
+    let mut chosen = BTreeSet::new();
+    for number in 0..total {
+        // A prime step goes through all of them, and two that follow each other differ in everything.
+        let mut rest = (first + number * 100_003) % total;
+        let case: Case = counts.map(|count| {
+            let value = rest % count;
+            rest /= count;
+            value
+        });
+        let pairs = (0..5).flat_map(|a| (0..a).map(move |b| (a, b, case[a], case[b])));
+        let new = pairs.filter(|&pair| seen.insert(pair)).count();
+        if new > 0 || all_is_asked_for() {
+            chosen.insert(case);
+        }
+    }
+    chosen
+}
+
+fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
+    let mut sets: BTreeMap<usize, Set> = BTreeMap::new();
+    let mut built: Option<([usize; 3], Segment)> = None;
+    let mut scratch = Scratch::default();
+    let cases = cases(first);
+    println!("{name}: {} cases", cases.len());
+    for [size, design, codec, probe, way] in cases {
+        let set = sets.entry(size).or_insert_with(|| Set::new(name, fingerprints(SIZES[size]), 20));
+        let (tables, build) = ([size, design, codec], || set.in_memory(DESIGNS[design], CODECS[codec]));
+        if built.as_ref().is_none_or(|(of, _)| *of != tables) {
+            let segment = build();
+            assert_eq!(segment.verify(|_| ()).len(), 0, "{} {}", set.name, segment.scheme().unwrap());
+            built = Some((tables, segment));
+        }
+        let segment = &built.as_ref().unwrap().1;
+        check_all_radii(set, segment, &mut scratch, PROBES[probe], WAYS[way]);
+    }
+    let hits: usize = sets.values().flat_map(|set| &set.near).map(Vec::len).sum();
+    assert!(hits > 100, "{hits} answers to compare");
 }
 
 #[test]
-fn every_radius_answers_as_brute_force_does_on_uniform_fingerprints() {
-    for n in [0, 1, 3, 15, 16, 17, 1000, 4096] {
-        check(&uniform(n), 60, None);
+fn every_two_choices_are_tried_together_at_least_once() {
+    let chosen = cases(0);
+    let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
+    for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {
+        let met: BTreeSet<_> = chosen.iter().map(|case| (case[a], case[b])).collect();
+        assert_eq!(met.len(), counts[a] * counts[b]);
     }
 }
 
 #[test]
-fn every_radius_answers_as_brute_force_does_on_clustered_fingerprints() {
-    for n in [2, 33, 2000, 20_000] {
-        check(&clustered(n), 40, None);
-    }
+fn all_tables_answer_as_brute_force_does_on_uniform_fingerprints() {
+    check_cases("uniform", 0, uniform);
 }
 
 #[test]
-fn every_radius_answers_as_brute_force_does_on_hot_buckets_and_repetitions() {
-    for n in [5, 300, 3000] {
-        check(&adversarial(n), 30, None);
-    }
+fn all_tables_answer_as_brute_force_does_on_clustered_fingerprints() {
+    check_cases("clustered", 11, clustered);
 }
 
 #[test]
-fn every_filter_width_gives_the_same_answers() {
-    for width in 2..=4 {
-        check(&clustered(3000), 40, Some(width));
-        check(&adversarial(500), 20, Some(width));
-    }
+fn all_tables_answer_as_brute_force_does_on_few_fingerprints_repeated() {
+    check_cases("repeated", 222, repeated);
 }
 
 #[test]
-fn a_table_that_leads_with_whole_blocks_answers_as_brute_force_does() {
-    // From 2^19 fingerprints on a directory covers all 16 bits of a block, and block 1 has no plane of its own.
-    let fingerprints = clustered(1 << 20);
-    for width in [None, Some(3), Some(4)] {
-        let (_dir, segment) = segment_of(&fingerprints, width);
-        assert!(segment.distinct_fingerprints() >= 1 << 19);
-        let mut random = Random(9);
-        for round in 0..24 {
-            let query = flip(&mut random, fingerprints[round * 1000], round % 6);
-            for k in [0, 2, 3, 5] {
-                assert_eq!(
-                    answers(&segment, query, k),
-                    brute_force(&fingerprints, query, k),
-                    "{query:016x} {k}"
-                );
+fn all_tables_answer_as_brute_force_does_on_hot_buckets() {
+    check_cases("hot", 3333, hot);
+}
+
+/// From 2^19 fingerprints on a table is probed by all 16 bits of a block of four, and has no plane of them; from
+/// 2^20 on longer blocks give more than 16, which is more than an entry's pointer has.
+const LARGE: [(usize, &[(&str, &str)]); 3] = [
+    ((1 << 19) - 1, &[("blocks-4", "planes"), ("blocks-4", "planes+3"), ("choose-5-2", "compact")]),
+    (
+        1 << 19,
+        &[
+            ("blocks-4", "planes"),
+            ("blocks-4", "planes+2"),
+            ("blocks-3", "compact+2"),
+            ("reversed-20", "plain"),
+        ],
+    ),
+    (
+        (1 << 20) + 5,
+        &[
+            ("blocks-2", "planes"),
+            ("blocks-3", "planes"),
+            ("blocks-3", "planes+4"),
+            ("blocks-4", "planes+3"),
+            ("choose-5-2", "planes+4"),
+            ("nested-4-4", "plain+2"),
+            ("blocks-3", "manku"),
+            ("random-4-10-7", "planes+2"),
+        ],
+    ),
+];
+
+#[test]
+fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does() {
+    for (n, schemes) in LARGE {
+        // Distinct, so that the table has as many rows; a part of them near each other.
+        let mut random = Random(n as u64);
+        let mut values: Vec<u64> = Vec::with_capacity(n + n / 8);
+        while values.len() < n + n / 8 {
+            let value = match values.get(random.below(values.len().max(1))) {
+                Some(&near) if random.below(4) == 0 => flip_some(&mut random, near),
+                _ => random.next(),
+            };
+            values.push(value);
+        }
+        values.sort_unstable();
+        values.dedup();
+        for last in (n..values.len()).rev() {
+            values.swap_remove(random.below(last));
+        }
+        let set = Set::new("large", values, 24);
+        let dir = tempfile::tempdir().unwrap();
+        for (number, &(design, codecs)) in schemes.iter().enumerate() {
+            let path = dir.path().join(format!("{number:06}.seg"));
+            let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
+            assert_eq!(segment.distinct_fingerprints(), n as u64);
+            let mut scratch = Scratch::default();
+            for way in [Way::Alone, Way::Together(16), Way::Ending] {
+                check_all_radii(&set, &segment, &mut scratch, None, way);
+            }
+        }
+    }
+}
+
+fn flip_some(random: &mut Random, value: u64) -> u64 {
+    let bits = random.below(13) as u32;
+    near::flip(random, value, bits)
+}
+
+/// Fingerprints as a recipe that can be made smaller: centres, and what stands around them.
+fn sets() -> impl Strategy<Value = Vec<u64>> {
+    let crowd = (any::<u64>(), 0_u32..65, 0_usize..600, any::<u64>());
+    prop::collection::vec(crowd, 0..8).prop_map(|crowds| {
+        let around = |(centre, fixed, count, seed): (u64, u32, usize, u64)| {
+            let mut random = Random(seed);
+            let free = u64::MAX.checked_shr(fixed).unwrap_or(0).rotate_left(seed as u32 % 64);
+            (0..count).map(move |_| centre ^ random.next() & free)
+        };
+        crowds.into_iter().flat_map(around).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_tables_of_any_fingerprints_answer_as_brute_force_does(
+        fingerprints in sets(),
+        design in prop::sample::select(&DESIGNS[..]),
+        codecs in prop::sample::select(&CODECS[..]),
+        within in 0..=FARTHEST,
+        asked in any::<u64>(),
+        near in any::<prop::sample::Index>(),
+        differing in 0_u32..12,
+    ) {
+        let mut queries = vec![asked];
+        if !fingerprints.is_empty() {
+            queries.push(near::flip(&mut Random(asked), *near.get(&fingerprints), differing));
+        }
+        let near = queries.iter().map(|&query| scan(&fingerprints, query)).collect();
+        let set = Set { name: "any".into(), fingerprints, queries, near };
+        let segment = set.in_memory(design, codecs);
+        if within <= design.parse::<Name>().unwrap().within_max() {
+            let mut scratch = Scratch::default();
+            for way in [Way::Alone, Way::Together(16), Way::Ending] {
+                check(&set, &segment, &mut scratch, Ask::within(within), way);
             }
         }
     }
@@ -164,31 +359,25 @@ fn a_table_that_leads_with_whole_blocks_answers_as_brute_force_does() {
 
 #[test]
 fn the_order_of_input_does_not_change_a_byte() {
-    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let fingerprints = clustered(500);
-    let file = |order: &[usize]| {
-        let dir = tempfile::tempdir().unwrap();
-        let mut records = Records::new(&params);
-        for &i in order {
-            let kept = Kept { fingerprint: fingerprints[i], ..Kept::default() };
-            records.push(Key::U64(3 * i as u64), Some(kept)).unwrap();
-        }
-        let path = dir.path().join("a.seg");
-        build::build(&records, &RealVfs, dir.path()).unwrap().publish(&path).unwrap();
-        read(&path)
-    };
     let forward: Vec<usize> = (0..500).collect();
     let mut shuffled = forward.clone();
     let mut random = Random(1);
     for i in (1..500).rev() {
         shuffled.swap(i, random.below(i + 1));
     }
-    assert_eq!(file(&forward), file(&shuffled));
-}
-
-fn read(path: &Path) -> Vec<u8> {
-    let file = RealVfs.open(path).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
+    for (number, design) in DESIGNS.iter().enumerate() {
+        let params = near::params(design, CODECS[number % CODECS.len()]);
+        let file = |order: &[usize]| {
+            let (files, path) = (MemoryVfs::default(), Path::new("a.seg"));
+            let mut records = Records::new(&params);
+            for &i in order {
+                let kept = Kept { fingerprint: fingerprints[i], ..Kept::default() };
+                records.push(Key::U64(3 * i as u64), Some(kept)).unwrap();
+            }
+            build::build(&records, &files, Path::new("")).unwrap().publish(path).unwrap();
+            files.get(path)
+        };
+        assert!(file(&forward) == file(&shuffled), "{design}");
+    }
 }

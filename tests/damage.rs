@@ -34,6 +34,7 @@ use twindex::segment::{Records, Segment};
 use twindex::{Error, Fingerprint, Index, Key, Params, Result, Sketch};
 
 use support::memory::MemoryVfs;
+use support::near;
 use support::{Compared, Questions, Random, Sample, Seals, bytes_of, compare, place, records, samples};
 
 /// Remembers the largest allocation of each thread, so that a lying length is seen even where memory is
@@ -186,6 +187,13 @@ impl Sound {
         Self { bytes, questions, answers }
     }
 
+    /// As this one, asking of one in so many documents and fingerprints only.
+    fn every(mut self, step: usize) -> Self {
+        self.questions.keep_every(step);
+        self.answers = self.questions.ask(&Segment::from_bytes(self.bytes.clone(), place()).unwrap());
+        self
+    }
+
     /// Opens damaged bytes and asks everything. `verify` must report damage to a file that opens.
     fn outcome(&self, damaged: Vec<u8>) -> std::result::Result<Outcome, String> {
         let segment = match Segment::from_bytes(damaged, place()) {
@@ -217,7 +225,7 @@ const RADII: &[u32] = &[0, 3, 7];
 /// Several pages of everything: damage in one of them leaves the others usable.
 fn several_pages() -> Vec<u8> {
     let params = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
-    bytes_of(&records(&params, 700, None))
+    bytes_of(&records(&params, 700))
 }
 
 #[test]
@@ -228,7 +236,7 @@ fn every_flipped_bit_of_a_segment_is_an_error_or_changes_no_answer_and_verify_se
         let bits = bits(&sound.bytes);
         add(
             &mut total,
-            run(name, bits.len(), sound.bytes.len(), |i| sound.outcome(flipped(&sound.bytes, bits[i]))),
+            run(&name, bits.len(), sound.bytes.len(), |i| sound.outcome(flipped(&sound.bytes, bits[i]))),
         );
     }
     println!("all: {total:?}");
@@ -251,19 +259,19 @@ fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
     for Sample { name, bytes } in samples() {
         let length = bytes.len();
         let sound = Sound::of(bytes, &[3]);
-        let counts = run(name, length, length, |cut| sound.outcome(sound.bytes[..cut].to_vec()));
+        let counts = run(&name, length, length, |cut| sound.outcome(sound.bytes[..cut].to_vec()));
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&length));
         add(&mut total, counts);
         let mut additions: Vec<Vec<u8>> = vec![sound.bytes.clone(), sound.bytes[length - 64..].to_vec()];
         additions.extend([1, 2, 63, 64, 65, 4096].map(|count| vec![0; count]));
         additions.extend([1, 64].map(|count| vec![0xA5; count]));
-        let counts = run(name, additions.len(), length * 2 + 4096, |i| {
+        let counts = run(&name, additions.len(), length * 2 + 4096, |i| {
             sound.outcome([&sound.bytes[..], &additions[i]].concat())
         });
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&additions.len()));
         add(&mut total, counts);
         // The head cut off, so that the footer stands where it should but nothing else does.
-        let counts = run(name, length, length, |cut| sound.outcome(sound.bytes[cut + 1..].to_vec()));
+        let counts = run(&name, length, length, |cut| sound.outcome(sound.bytes[cut + 1..].to_vec()));
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&length));
     }
     println!("all: {total:?}");
@@ -273,7 +281,7 @@ fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
 fn pages_swapped_repeated_zeroed_or_taken_from_another_segment_are_refused() {
     let params = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
     let bytes = several_pages();
-    let mut others = records(&params, 699, None);
+    let mut others = records(&params, 699);
     others.push("zzz".into(), None).unwrap();
     let other = bytes_of(&others);
     let sound = Sound::of(bytes, &[3]);
@@ -309,7 +317,7 @@ fn a_lie_under_fitting_checksums_is_never_a_panic_and_verify_reports_every_one()
         let seals = Seals::of(&bytes);
         let sound = Sound::of(bytes, RADII);
         let bits = bits(&sound.bytes);
-        let counts = run(name, bits.len(), sound.bytes.len(), |i| lie(&sound, seals, bits[i]));
+        let counts = run(&name, bits.len(), sound.bytes.len(), |i| lie(&sound, seals, bits[i]));
         add(&mut total, counts);
     }
     println!("all: {total:?}");
@@ -325,6 +333,58 @@ fn a_lie_in_one_of_several_pages_is_reported_too() {
     let counts =
         run("pages", sound.bytes.len() * 8 / step, sound.bytes.len(), |i| lie(&sound, seals, i * step));
     assert!(counts[&Outcome::LieReported] > 100, "{counts:?}");
+}
+
+/// Fingerprints only, in tables of any codec that take several pages.
+const TABLES_OF_PAGES: [(&str, &str); 7] = [
+    ("blocks-3", "planes"),
+    ("blocks-3", "compact+2"),
+    ("reversed-6", "compact"),
+    ("reversed-6", "manku"),
+    ("reversed-6", "plain"),
+    ("choose-4-2", "manku+2"),
+    ("blocks-2", "planes+4"),
+];
+
+#[test]
+fn a_flip_or_a_lie_in_tables_of_several_pages_is_noticed_whatever_their_codec() {
+    let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 7 } else { 1499 };
+    for (design, codecs) in TABLES_OF_PAGES {
+        let bytes = bytes_of(&records(&near::params(design, codecs), 900));
+        let seals = Seals::of(&bytes);
+        let sound = Sound::of(bytes, &[2]).every(9);
+        assert!(sound.bytes.len() as u64 > 3 * PAGE);
+        let (name, cases) = (format!("{design} {codecs}"), sound.bytes.len() * 8 / step);
+        let counts =
+            run(&name, cases, sound.bytes.len(), |i| sound.outcome(flipped(&sound.bytes, i * step + i % 8)));
+        assert!(counts[&Outcome::RefusedWhenAsked] > 10, "{counts:?}");
+        let counts = run(&name, cases, sound.bytes.len(), |i| lie(&sound, seals, i * step + i % 8));
+        assert!(counts[&Outcome::LieReported] > 10, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_flip_or_a_lie_in_the_table_of_a_hot_bucket_is_noticed() {
+    let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 7 } else { 997 };
+    for codecs in ["planes", "planes+3", "compact"] {
+        let mut records = Records::new(&near::params("blocks-4", codecs));
+        for (key, fingerprint) in (0..).zip(near::hot(9000)) {
+            let kept = Kept { fingerprint, ..Kept::default() };
+            records.push(Key::U64(key), Some(kept)).unwrap();
+        }
+        let bytes = bytes_of(&records);
+        let seals = Seals::of(&bytes);
+        let sound = Sound::of(bytes, &[3]).every(90);
+        let segment = Segment::from_bytes(sound.bytes.clone(), place()).unwrap();
+        let section = segment.sections().iter().find(|section| section.kind == Kind::Hot);
+        let section = section.expect("a bucket of more than 4,096 fingerprints is hot");
+        let bits = |i: usize| section.offset as usize * 8 + i * step + i % 8;
+        let cases = (section.length as usize * 8 - 8) / step;
+        let counts = run(codecs, cases, sound.bytes.len(), |i| sound.outcome(flipped(&sound.bytes, bits(i))));
+        assert!(counts[&Outcome::RefusedWhenAsked] > 10, "{counts:?}");
+        let counts = run(codecs, cases, sound.bytes.len(), |i| lie(&sound, seals, bits(i)));
+        assert!(counts[&Outcome::LieReported] > 10, "{counts:?}");
+    }
 }
 
 /// Features that a reader may ignore: the only fields of a segment that can change without a change of
@@ -572,7 +632,7 @@ fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
     // the fingerprints are chosen so that probes meet no bucket between, whose start lies behind its end.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
-    let buckets = twindex::tables::prefix_bits(3000);
+    let buckets = twindex::tables::prefix_bits(3000, 16);
     let mut random = Random(5);
     let mut next = || random.next() & !(1 << (64 - buckets)) & !(0xFFFF << 32);
     for key in 0..3000 {
@@ -592,7 +652,6 @@ fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
     Seals::of(&sound).reseal(&mut lying, true);
     let lying = Segment::from_bytes(lying, place()).unwrap();
     assert!(!lying.verify(|_| ()).is_empty());
-    lying.prefetch((0..64).map(|bit| 1 << bit)); // looks at the lies unchecked, and must not mind
     for _ in 0..20 {
         let error = lying.within(next(), 3, |_| ()).unwrap_err();
         assert!(error.to_string().contains("buckets that overlap"), "{error}");

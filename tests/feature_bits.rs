@@ -38,11 +38,11 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
     };
     assert_eq!(
         with(|header| header.version.set(1)),
-        refused("format version", "1", "2; build the index again")
+        refused("format version", "1", "3; build the index again")
     );
     assert_eq!(
-        with(|header| header.version.set(3)),
-        refused("format version", "3", "2; use a newer version")
+        with(|header| header.version.set(4)),
+        refused("format version", "4", "3; use a newer version")
     );
     assert_eq!(
         with(|header| header.incompatible.set(0x10)),

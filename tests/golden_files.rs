@@ -1,19 +1,26 @@
-//! Files written once must be read for ever. `tests/golden/index-v2` is an index of format 2, committed; it must
-//! open, give the answers it gave, and its segments must come out byte for byte when its documents are indexed again.
+//! Files written once must be read for ever. `tests/golden/index-v3` has indexes of format 3, committed: `texts`, and
+//! one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must open, give the answers
+//! they gave, and their segments must come out byte for byte when their documents are indexed again.
 //!
-//! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
-//! is there; the batches below are its whole history. When the format changes, a new directory is added and, once a
+//! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
+//! is there; the batches below are their whole history. When the format changes, a new directory is added and, once a
 //! version was declared final, this one is kept.
 //!
 //! `scripts/read-segment.py` reads the same segments by the words of `format-spec.md` alone and must find the same.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-use twindex::segment::Segment;
+use twindex::format::contents::Kind;
+use twindex::format::hot;
+use twindex::format::table::Codec;
+use twindex::segment::records::Kept;
+use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sys::{RealVfs, Vfs};
+use twindex::tables::{CodecChoice, Complete, DesignChoice};
 use twindex::{Error, Index, Key, KeyBuf, Params, Snapshot};
 
 /// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens,
@@ -49,7 +56,40 @@ const BATCHES: [&[(&str, Option<&str>)]; 2] = [
 
 fn params() -> Params {
     let builder = Params::builder().words(2).simhash(3).minhash(8, 2).signature_bits(4);
-    builder.bottom(5).modulus(4).build().unwrap()
+    let (design, codec) = choices("blocks-4", "planes+2");
+    builder.tables(design, codec).bottom(5).modulus(4).build().unwrap()
+}
+
+/// Designs, codecs and documents of the other indexes. With `auto` they are what the cost model of this version says:
+/// that index alone is to be written again where the model changes, and no number of the format does.
+const SCHEMES: [(&str, &str, u64); 8] = [
+    ("auto", "auto", 100),
+    ("blocks-3", "planes+3", 200),
+    ("choose-5-2", "compact+4", 100),
+    // More than 4096 bits of a stream, for which there is a sample.
+    ("expansion", "compact", 3200),
+    ("nested-4-4", "plain+2", 100),
+    ("random-3-12-7", "manku", 400),
+    ("reversed-20", "plain", 100),
+    ("prefix-30", "planes", 100),
+];
+
+fn choices(design: &str, codec: &str) -> (DesignChoice, CodecChoice) {
+    (design.parse().unwrap(), codec.parse().unwrap())
+}
+
+fn params_of(design: &str, codec: &str) -> Params {
+    let (design, codec) = choices(design, codec);
+    Params::builder().u64_keys().words(1).simhash(1).tables(design, codec).build().unwrap()
+}
+
+/// The document of a number: every seventh has no tokens, every fifth is like the one before.
+fn numbered(number: u64) -> String {
+    if number % 7 == 6 {
+        String::new()
+    } else {
+        format!("text number {}", number - u64::from(number % 5 == 4))
+    }
 }
 
 fn golden(name: &str) -> PathBuf {
@@ -87,16 +127,35 @@ fn build(path: &Path) {
     }
 }
 
-/// The committed index; where the environment asks for it and nothing is there yet, what `build` wrote is copied
-/// into the tree.
-fn committed() -> PathBuf {
-    static ONCE: Once = Once::new();
-    let dir = golden("index-v2");
-    ONCE.call_once(|| write_if_asked(&dir));
-    dir
+fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
+    let index = Index::create(path, params_of(design, codec)).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    for number in 0..documents {
+        writer.put(number * 1000, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
 }
 
-fn write_if_asked(dir: &Path) {
+/// A committed index, `texts` or a design's name; where the environment asks for it and nothing is there yet, it is
+/// built and copied into the tree.
+fn committed_as(name: &str) -> PathBuf {
+    static ONCE: Once = Once::new();
+    let dir = golden("index-v3");
+    ONCE.call_once(|| {
+        write_if_asked(&dir.join("texts"), build);
+        for (design, codec, documents) in SCHEMES {
+            write_if_asked(&dir.join(design), |path| build_numbered(path, design, codec, documents));
+        }
+    });
+    dir.join(name)
+}
+
+fn committed() -> PathBuf {
+    committed_as("texts")
+}
+
+fn write_if_asked(dir: &Path, build: impl FnOnce(&Path)) {
     if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_none_or(|value| value != "1")
         || RealVfs.exists(dir).unwrap()
     {
@@ -105,7 +164,11 @@ fn write_if_asked(dir: &Path) {
     let built = tempfile::tempdir().unwrap();
     let built = built.path().join("index");
     build(&built);
-    RealVfs.create_dir(dir).unwrap();
+    for dir in [dir.parent().unwrap(), dir] {
+        if !RealVfs.exists(dir).unwrap() {
+            RealVfs.create_dir(dir).unwrap();
+        }
+    }
     for name in names(&built) {
         let mut file = RealVfs.create_temporary(dir).unwrap();
         file.append(&read(&built.join(&name))).unwrap();
@@ -123,7 +186,7 @@ fn text(key: &str) -> &'static str {
 }
 
 #[test]
-fn an_index_of_format_2_opens_and_gives_the_answers_it_gave() {
+fn an_index_of_format_3_opens_and_gives_the_answers_it_gave() {
     let snapshot = open();
     assert_eq!(snapshot.params(), &params());
     assert_eq!((snapshot.generation(), snapshot.documents()), (3, 10));
@@ -167,7 +230,7 @@ fn an_index_of_format_2_opens_and_gives_the_answers_it_gave() {
 }
 
 #[test]
-fn segments_of_format_2_come_out_byte_for_byte_when_built_again() {
+fn segments_of_format_3_come_out_byte_for_byte_when_built_again() {
     let committed = committed();
     let dir = tempfile::tempdir().unwrap();
     let built = dir.path().join("index");
@@ -179,6 +242,42 @@ fn segments_of_format_2_come_out_byte_for_byte_when_built_again() {
         let (built, committed) = (read(&built.join(name)), read(&committed.join(name)));
         let differs = (0..built.len().max(committed.len())).find(|&at| built.get(at) != committed.get(at));
         assert_eq!(differs, None, "{name}: the first byte that differs");
+    }
+    for (design, codec, documents) in SCHEMES {
+        let built = dir.path().join(design);
+        build_numbered(&built, design, codec, documents);
+        let [built, committed] = [built, committed_as(design)].map(|index| read(&index.join("000001.seg")));
+        let differs = (0..built.len().max(committed.len())).find(|&at| built.get(at) != committed.get(at));
+        assert_eq!(differs, None, "{design} {codec}: the first byte that differs");
+    }
+}
+
+#[test]
+fn every_design_and_codec_of_format_3_opens_and_finds_what_is_in_it() {
+    for (design, codec, documents) in SCHEMES {
+        let snapshot = Index::open(committed_as(design)).unwrap_or_else(|error| panic!("{error}")).snapshot();
+        assert_eq!(snapshot.params(), &params_of(design, codec));
+        let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
+        for (segment, _) in snapshot.segments() {
+            assert!(segment.verify(|_| ()).is_empty(), "{design}");
+            let scheme = segment.scheme().unwrap();
+            if design != "auto" {
+                assert_eq!(scheme.design.to_string(), design);
+                // A design of one table has no others that could be partial.
+                let codecs = scheme.codecs.to_string();
+                assert!(
+                    codecs == codec || scheme.design.tables() == 1 && codec.starts_with(&codecs),
+                    "{codecs}"
+                );
+            }
+        }
+        for number in 0..documents {
+            let sketch = sketcher.sketch(&numbered(number)).unwrap();
+            let hits = snapshot.near(&sketch).run().unwrap().hits;
+            let found =
+                hits.iter().any(|hit| hit.key == KeyBuf::U64(number * 1000) && hit.distance == Some(0));
+            assert_eq!(found, number % 7 != 6, "{design}: document {number}");
+        }
     }
 }
 
@@ -207,6 +306,9 @@ fn described(path: &Path) -> twindex::Result<String> {
             section.length,
             section.rows
         ));
+    }
+    if let Some(scheme) = segment.scheme() {
+        line(format!("design {}", scheme.design));
     }
     for ordinal in 0..segment.documents() as u32 {
         let key = match segment.key(ordinal)? {
@@ -264,21 +366,16 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         ("multiples", &samples, 30),
         ("no-samples", &samples, 0),
     ] {
-        let mut records = twindex::segment::Records::new(params);
+        let mut records = Records::new(params);
         let sketcher = twindex::Sketcher::new(params).unwrap();
         for number in 0..documents {
-            // Every seventh has no tokens, every fifth is like the one before.
-            let text = if number % 7 == 6 {
-                String::new()
-            } else {
-                format!("text number {}", number - u64::from(number % 5 == 4))
-            };
+            let text = numbered(number);
             let sketch = sketcher.sketch(&text).unwrap();
             let mut signature = Vec::new();
             if let Some(minhash) = params.minhash {
                 twindex::sketch::pack(sketch.signature(), minhash.signature_bits, &mut signature);
             }
-            let kept = twindex::segment::records::Kept {
+            let kept = Kept {
                 fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
                 features: sketch.features(),
                 signature: &signature,
@@ -294,10 +391,53 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
             };
             records.push(key, (!sketch.is_empty()).then_some(kept)).unwrap();
         }
-        let path = dir.join(format!("{name}.seg"));
-        twindex::segment::build::build(&records, &RealVfs, dir).unwrap().publish(&path).unwrap();
-        paths.push(path);
+        paths.push(write(&records, dir, name));
     }
+    paths
+}
+
+fn write(records: &Records, dir: &Path, name: &str) -> PathBuf {
+    let path = dir.join(format!("{name}.seg"));
+    segment_of::build(records, &RealVfs, dir).unwrap().publish(&path).unwrap();
+    path
+}
+
+/// Segments of every kind of design with every codec, of no fingerprint and of a few, of random and of clustered ones;
+/// and one with hot buckets.
+fn schemes(dir: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let mut segment = |design: &str, codec: &str, fingerprints: &mut dyn Iterator<Item = u64>| {
+        let params = params_of(design, codec);
+        let mut records = Records::new(&params);
+        for (number, fingerprint) in (0_u64..).zip(fingerprints) {
+            let kept = Kept { fingerprint, features: &[], signature: &[], bottom: &[], modular: &[] };
+            records.push(Key::U64(number), Some(kept)).unwrap();
+        }
+        paths.push(write(&records, dir, &format!("{}-{design}-{codec}", paths.len())));
+    };
+    let random = |number: u64| {
+        let mixed = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed ^ mixed >> 31).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+    };
+    let codecs =
+        ["planes", "planes+2", "planes+3", "compact", "compact+4", "manku", "manku+2", "plain", "plain+3"];
+    for (place, codec) in codecs.into_iter().enumerate() {
+        for design in
+            ["blocks-1", "blocks-7", "choose-4-2", "nested-3-2", "expansion", "prefix-9", "reversed-33"]
+        {
+            let rows = [0, 1, 15, 40][(place + design.len()) % 4];
+            segment(design, codec, &mut (0..rows).map(random));
+        }
+        segment("random-3-18-18446744073709551615", codec, &mut (0..300).map(random));
+        segment("choose-5-3", codec, &mut (0..200).map(|number| random(number / 50) ^ (number % 50) << 9));
+    }
+    segment("blocks-2", "compact", &mut (0..2500).map(random));
+    segment("blocks-2", "manku", &mut (0..1500).map(|number| random(number % 3) ^ number));
+    segment(
+        "blocks-4",
+        "planes+2",
+        &mut (0..9000).map(|n| if n % 2 == 0 { random(n) } else { random(n) >> 11 }),
+    );
     paths
 }
 
@@ -305,24 +445,32 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
 fn a_second_reader_written_from_the_specification_finds_the_same() {
     let index = committed();
     let dir = tempfile::tempdir().unwrap();
-    let mut paths = shapes(dir.path());
+    let mut paths = [shapes(dir.path()), schemes(dir.path())].concat();
     paths.extend([golden("three-records.seg"), index.join("000001.seg"), index.join("000002.seg")]);
+    paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
+    let output = match Command::new("python3").arg(&script).args(&paths).output() {
+        Ok(output) => output,
+        Err(error) => {
+            println!("skipped: python3 cannot be run ({error})");
+            return;
+        }
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let theirs = String::from_utf8(output.stdout).unwrap();
+    let (mut theirs, mut sections) = (theirs.lines(), BTreeSet::new());
     for path in &paths {
-        let output = match Command::new("python3").arg(&script).arg(path).output() {
-            Ok(output) => output,
-            Err(error) => {
-                println!("skipped: python3 cannot be run ({error})");
-                return;
-            }
-        };
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let theirs = String::from_utf8(output.stdout).unwrap();
-        let ours = described(path).unwrap();
-        let differs = theirs.lines().zip(ours.lines()).find(|(a, b)| a != b);
-        assert_eq!(differs, None, "{}: the second reader's line, and ours", path.display());
-        assert_eq!(theirs, ours, "{}", path.display());
+        let segment = Segment::open(&RealVfs, path).unwrap();
+        sections.extend(segment.sections().iter().map(|section| (section.kind, section.codec)));
+        for line in described(path).unwrap().lines() {
+            assert_eq!(theirs.next(), Some(line), "{}: the second reader's line, and ours", path.display());
+        }
     }
+    assert_eq!(theirs.next(), None);
+    // Every codec of a table was read, and hot buckets.
+    let tables = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
+    let expected = tables.map(|codec| (codec.kind(), codec.number())).chain([(Kind::Hot, hot::CODEC)]);
+    assert!(expected.into_iter().all(|one| sections.contains(&one)), "{sections:?}");
 }
 
 #[test]
@@ -375,27 +523,31 @@ fn damage(dir: &Path, name: &str, change: &dyn Fn(&mut Vec<u8>)) {
 }
 
 #[test]
-fn a_file_of_format_1_is_refused_by_name_as_older() {
-    let path = golden("version-1.seg");
-    let Err(Error::Unsupported { field, found, supported, .. }) = Segment::open(&RealVfs, &path) else {
-        panic!("not refused as unsupported");
-    };
-    assert_eq!((field, found.as_str()), ("format version", "1"));
-    assert_eq!(supported, "2; build the index again");
+fn files_of_formats_1_and_2_are_refused_by_name_as_older() {
+    for version in [1, 2] {
+        let path = golden(&format!("version-{version}.seg"));
+        let Err(Error::Unsupported { field, found, supported, .. }) = Segment::open(&RealVfs, &path) else {
+            panic!("not refused as unsupported");
+        };
+        assert_eq!((field, found), ("format version", version.to_string()));
+        assert_eq!(supported, "3; build the index again");
 
-    // In the place of any file of an index, it is refused for its version before anything else.
-    for name in ["CURRENT", "MANIFEST-000003", "000001.seg"] {
-        let dir = tempfile::tempdir().unwrap();
-        let index = dir.path().join("index");
-        build(&index);
-        damage(&index, name, &|bytes| {
-            bytes[8] = 1;
-            seal_header(bytes);
-        });
-        let error = Index::open(&index).expect_err(name);
-        assert!(matches!(error, Error::Unsupported { .. }), "{name}: {error}");
-        let said = "format version is 1, this version of twindex reads 2; build the index again";
-        assert!(error.to_string().ends_with(said), "{name}: {error}");
+        // In the place of any file of an index, it is refused for its version before anything else.
+        for name in ["CURRENT", "MANIFEST-000003", "000001.seg"] {
+            let dir = tempfile::tempdir().unwrap();
+            let index = dir.path().join("index");
+            build(&index);
+            damage(&index, name, &|bytes| {
+                bytes[8] = version;
+                seal_header(bytes);
+            });
+            let error = Index::open(&index).expect_err(name);
+            assert!(matches!(error, Error::Unsupported { .. }), "{name}: {error}");
+            let said = format!(
+                "format version is {version}, this version of twindex reads 3; build the index again"
+            );
+            assert!(error.to_string().ends_with(&said), "{name}: {error}");
+        }
     }
 }
 

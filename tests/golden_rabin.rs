@@ -5,6 +5,10 @@
 //! A difference here means that indexes written before no longer match texts sketched now. Do not write the
 //! file again to make the test pass, unless the definition was changed on purpose.
 
+#[path = "support/golden.rs"]
+mod golden;
+
+use golden::unescape;
 use twindex::params::{ShingleHash, Shingling};
 use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler};
 
@@ -29,19 +33,6 @@ fn seed(decimal: &str) -> u64 {
 
 fn string(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
-}
-
-/// Undoes the file's only escape, `\u{hex}`.
-fn unescape(text: &str) -> String {
-    let mut parts = text.split("\\u{");
-    let mut plain = parts.next().unwrap_or("").to_owned();
-    for part in parts {
-        let (hex, rest) = part.split_once('}').expect("an escape ends");
-        let code = u32::from_str_radix(hex, 16).expect("hexadecimal");
-        plain.push(char::from_u32(code).expect("a character"));
-        plain.push_str(rest);
-    }
-    plain
 }
 
 /// The finalizer of the specification's section 10.1.

@@ -4,6 +4,10 @@
 //!
 //! Do not write the file again to make the test pass, unless the definition was changed on purpose.
 
+#[path = "support/golden.rs"]
+mod golden;
+
+use golden::{parse, unescape};
 use twindex::Params;
 use twindex::sketch::{Sample, Sketcher};
 use xxhash_rust::xxh3::xxh3_64;
@@ -12,23 +16,6 @@ const FILE: &str = include_str!("golden/samples.tsv");
 
 const COLUMNS: &str = "name\ttext\twidth\tseed\tt\tm\tbottom\tleast\tbottom_hash\tmodular\tmodular_hash\tby_bottom\t\
                        by_modular";
-
-/// Undoes the file's only escape, `\u{hex}`.
-fn unescape(text: &str) -> String {
-    let mut parts = text.split("\\u{");
-    let mut plain = parts.next().unwrap_or("").to_owned();
-    for part in parts {
-        let (hex, rest) = part.split_once('}').expect("an escape ends");
-        let code = u32::from_str_radix(hex, 16).expect("hexadecimal");
-        plain.push(char::from_u32(code).expect("a character"));
-        plain.push_str(rest);
-    }
-    plain
-}
-
-fn parse<T: std::str::FromStr>(number: &str) -> T {
-    number.parse().unwrap_or_else(|_| panic!("`{number}` is no number"))
-}
 
 fn hash(values: &[u64]) -> String {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -5,6 +5,10 @@
 //! A difference here means that indexes written before no longer match texts sketched now. Do not write the
 //! file again to make the test pass, unless the definition was changed on purpose.
 
+#[path = "support/golden.rs"]
+mod golden;
+
+use golden::{parse, unescape};
 use twindex::Params;
 use twindex::kernel::Level;
 use twindex::params::SimhashWeights;
@@ -15,26 +19,6 @@ const FILE: &str = include_str!("golden/sketches.tsv");
 
 const COLUMNS: &str = "name\ttext\twidth\tseed\tbands\trows\ttokens\ttokens_hash\tshingles\tdistinct\t\
                        occurrences_fingerprint\tdistinct_fingerprint\tsignature_hash\tfeatures_hash";
-
-/// Undoes the file's escapes: `\u{hex}`, and `\repeat{n}` before a part that is repeated.
-fn unescape(text: &str) -> String {
-    if let Some((times, part)) = text.strip_prefix("\\repeat{").and_then(|text| text.split_once('}')) {
-        return unescape(part).repeat(parse(times));
-    }
-    let mut parts = text.split("\\u{");
-    let mut plain = parts.next().unwrap_or("").to_owned();
-    for part in parts {
-        let (hex, rest) = part.split_once('}').expect("an escape ends");
-        let code = u32::from_str_radix(hex, 16).expect("hexadecimal");
-        plain.push(char::from_u32(code).expect("a character"));
-        plain.push_str(rest);
-    }
-    plain
-}
-
-fn parse<T: std::str::FromStr>(number: &str) -> T {
-    number.parse().unwrap_or_else(|_| panic!("`{number}` is no number"))
-}
 
 /// The columns of a row from `tokens` on, computed here, with the instructions of a level.
 fn computed(level: Level, text: &str, width: u8, seed: u64, bands: u16, rows: u16) -> Vec<String> {

@@ -8,6 +8,10 @@
 
 #![cfg(feature = "languages")]
 
+#[path = "support/golden.rs"]
+mod golden;
+
+use golden::unescape;
 use twindex::params::{NormalForm, Shingling, Stemming, StopWords, Tokens};
 use twindex::sketch::{Buffers, Cutter, Shingler, Units};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,19 +20,6 @@ const FILE: &str = include_str!("golden/text-options.tsv");
 
 const COLUMNS: &str = "tokens\tnormal-form\tstop-words\tstemming\twidth\tseed\tname\ttext\tunits\tunits_digest\t\
                        shingles\tshingles_digest";
-
-/// Undoes the file's only escape, `\u{hex}`.
-fn unescape(text: &str) -> String {
-    let mut parts = text.split("\\u{");
-    let mut plain = parts.next().unwrap_or("").to_owned();
-    for part in parts {
-        let (hex, rest) = part.split_once('}').expect("an escape ends");
-        let code = u32::from_str_radix(hex, 16).expect("hexadecimal");
-        plain.push(char::from_u32(code).expect("a character"));
-        plain.push_str(rest);
-    }
-    plain
-}
 
 fn shingling(columns: &[&str]) -> Shingling {
     let [tokens, form, stop_words, stemming, width, seed] = columns else { panic!("{columns:?}") };

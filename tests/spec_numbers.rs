@@ -18,8 +18,10 @@ use twindex::format::header::{self, FINGERPRINT_BITS, HEADER_BYTES, Header, Role
 use twindex::format::keys::{self, FRAME_HEAD_BYTES, FrameHead, GROUP};
 use twindex::format::manifest::{MANIFEST_BYTES_MAX, Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry};
 use twindex::format::sketches::{END_BYTES, End};
+use twindex::format::table::filter::POINTER_BITS;
+use twindex::format::table::{Codec, compact, filter, manku, plain, planes};
 use twindex::format::{
-    ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, idf, postings, ranks, samples, signatures, table,
+    ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, design, hot, idf, postings, ranks, samples, signatures,
 };
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, MODULAR_MAX, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS,
@@ -30,7 +32,8 @@ use twindex::segment::{Records, build};
 use twindex::sketch::{Sketcher, UNICODE_VERSION, pack};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::tables::{BLOCK_BITS, TABLES, filter_bytes, prefix_bits};
+use twindex::tables::design::{BLOCKS_MAX, TABLES_MAX};
+use twindex::tables::{Codecs, Complete, Design, Name, prefix_bits};
 use twindex::{Key, Params};
 use zerocopy::little_endian::{U32, U64};
 
@@ -300,7 +303,7 @@ fn roles_and_kinds_have_the_numbers_specified() {
     compare("### 3.1 Roles", &["role", "name", "file"], &numbered(&roles));
 
     let mut kinds: Vec<(u64, &str)> = Kind::ALL.iter().map(|&kind| (kind as u64, kind.name())).collect();
-    kinds.extend([(4, "values (reserved)"), (5, "stamps (reserved)")]);
+    kinds.extend([(13, "values (reserved)"), (14, "stamps (reserved)")]);
     kinds.sort_unstable();
     compare("### 5.1 Kinds", &["kind", "name", "meaning"], &numbered(&kinds));
 }
@@ -312,10 +315,15 @@ fn codecs_have_the_numbers_specified() {
         ("keys", keys::CODEC_FRAME, "frame"),
         ("keys", keys::CODEC_FRONT, "front-coded"),
         ("ranks", ranks::CODEC, "plain"),
-        ("table", table::CODEC_COMPLETE, "complete"),
-        ("filter table", table::filter_codec(2), "entries of 2 bytes"),
-        ("filter table", table::filter_codec(3), "entries of 3 bytes"),
-        ("filter table", table::filter_codec(4), "entries of 4 bytes"),
+        ("design", design::CODEC, "name"),
+        ("hot", hot::CODEC, "nested tables"),
+        ("table", planes::CODEC, "planes"),
+        ("table", compact::CODEC, "compact"),
+        ("table", manku::CODEC, "manku"),
+        ("table", plain::CODEC, "plain"),
+        ("filter table", filter::codec(2), "entries of 2 bytes"),
+        ("filter table", filter::codec(3), "entries of 3 bytes"),
+        ("filter table", filter::codec(4), "entries of 4 bytes"),
         ("postings", postings::CODEC, "single or list"),
         ("band", bands::CODEC, "tag and ordinal"),
         ("signatures", signatures::CODEC, "packed"),
@@ -326,6 +334,60 @@ fn codecs_have_the_numbers_specified() {
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
     let found = rows("### 5.2 Codecs", &["section", "codec", "name"]);
     assert_eq!(found, expected);
+    // Every codec of a table that the code has is one of these.
+    let all = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
+    for codec in all {
+        let name = match codec {
+            Codec::Complete(complete) => complete.name().to_owned(),
+            Codec::Partial(width) => format!("entries of {width} bytes"),
+        };
+        let row = [codec.kind().name().to_owned(), codec.number().to_string(), name];
+        assert!(expected.contains(&row.to_vec()), "{row:?}");
+    }
+}
+
+/// Each row is a form of names, one of them, its tables, the bits that lead them, and the largest radius.
+#[test]
+fn designs_have_the_names_tables_and_radii_specified() {
+    let columns =
+        ["name", "numbers", "tables", "for example", "its tables", "bits that lead", "largest radius"];
+    let found = rows("#### 4.4.2 Designs", &columns);
+    let forms = found.iter().map(|row| row[0].as_str()).collect::<Vec<_>>();
+    let expected =
+        ["blocks-M", "choose-M-J", "nested-A-B", "expansion", "prefix-P", "reversed-P", "random-T-P-S"];
+    assert_eq!(forms, expected);
+    for row in &found {
+        let name: Name = row[3].parse().unwrap_or_else(|error| panic!("{}: {error}", row[3]));
+        assert_eq!(row[0].split('-').next(), row[3].split('-').next());
+        let design = Design::new(name).unwrap();
+        let leads = design.tables.iter().map(|table| table.lead);
+        let (least, most) = (leads.clone().min().unwrap(), leads.max().unwrap());
+        let leads = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        let computed = [design.tables.len().to_string(), leads, name.within_max().to_string()];
+        assert_eq!(row[4..], computed, "{}", row[3]);
+    }
+    // The ranges of their numbers, at both ends.
+    let ranges = |form: usize| found[form][1].clone();
+    assert_eq!(ranges(0), format!("M 1 to {BLOCKS_MAX}"));
+    assert_eq!(ranges(1), format!("M 3 to {BLOCKS_MAX}, J 2 to M - 1, at most {TABLES_MAX} tables"));
+    assert_eq!(ranges(2), "A and B 2 to 8");
+    assert_eq!(ranges(4), "P 1 to 64");
+    assert_eq!(ranges(6), format!("T 1 to {TABLES_MAX}, P 1 to 64, S 0 to {}", u64::MAX));
+    let names = |good: &[&str], bad: &[&str]| {
+        assert!(good.iter().all(|name| name.parse::<Name>().is_ok()), "{good:?}");
+        assert!(bad.iter().all(|name| name.parse::<Name>().is_err()), "{bad:?}");
+    };
+    names(&["blocks-1", "blocks-16"], &["blocks-0", "blocks-17"]);
+    names(
+        &["choose-3-2", "choose-16-15", "choose-11-2"],
+        &["choose-2-2", "choose-4-1", "choose-4-4", "choose-12-2"],
+    );
+    names(&["nested-2-8", "nested-8-2"], &["nested-1-2", "nested-2-9"]);
+    names(&["prefix-1", "prefix-64", "reversed-64"], &["prefix-0", "reversed-65"]);
+    names(
+        &["random-1-64-0", "random-64-1-18446744073709551615"],
+        &["random-65-1-0", "random-2-9-18446744073709551616"],
+    );
 }
 
 #[test]
@@ -342,8 +404,8 @@ fn limits_and_constants_are_the_ones_specified() {
         ("entry of the table of contents", ENTRY_BYTES.to_string()),
         ("CURRENT", CURRENT_BYTES.to_string()),
         ("bits of a fingerprint", FINGERPRINT_BITS.to_string()),
-        ("tables", TABLES.to_string()),
-        ("bits of a block", BLOCK_BITS.to_string()),
+        ("bits of a pointer", POINTER_BITS.to_string()),
+        ("bytes of a design's name, at most", design::NAME_BYTES_MAX.to_string()),
         ("keys in a group", GROUP.to_string()),
         ("bits of a band key", KEY_BITS.to_string()),
         ("bytes of a sampled hash", samples::VALUE_BYTES.to_string()),
@@ -436,13 +498,22 @@ fn parameters_have_the_names_order_and_values_specified() {
                     assert!(values(name).split(", ").any(|one| one == value), "{value}");
                 }
                 "idf" => assert_eq!(values(name), format!("{} hexadecimal digits", value.len())),
-                "tables" => assert_eq!(values(name), value),
+                "tables" | "codec" => assert_eq!(value, "auto"),
                 _ => {}
             }
         }
     }
     assert_eq!(values("simhash"), listed(&["none", "occurrences", "distinct", "idf"]));
     assert_eq!(values("within"), format!("0 to {WITHIN_MAX}"));
+    assert_eq!(values("tables"), listed(&["auto", "small", "fast", "a name of section 4.4.2"]));
+    let codecs: Vec<&str> = ["auto"].into_iter().chain(Complete::ALL.iter().map(|one| one.name())).collect();
+    assert_eq!(values("codec"), format!("{}; the last four also with +2, +3 or +4 behind", listed(&codecs)));
+    for (name, partial) in
+        [("planes", None), ("compact+2", Some(2)), ("manku+3", Some(3)), ("plain+4", Some(4))]
+    {
+        assert_eq!(name.parse::<Codecs>().unwrap().partial, partial);
+    }
+    assert!("planes+1".parse::<Codecs>().is_err() && "planes+5".parse::<Codecs>().is_err());
     let families: Vec<&str> = ["none"].into_iter().chain(Family::ALL.iter().map(|one| one.name())).collect();
     assert_eq!(values("minhash"), listed(&families));
     assert_eq!(values("bands"), format!("1 to {BANDS_MAX}"));
@@ -457,16 +528,7 @@ fn widths_that_depend_on_counts_change_where_specified() {
     let table = rows("#### 4.4.1 Directory", &["rows", "bits"]);
     assert!(table.len() >= 4);
     for row in &table {
-        assert_eq!(prefix_bits(number(&row[0])), number::<u32>(&row[1]), "{row:?}");
-    }
-    let table = rows("#### 4.5.1 Width", &["distinct fingerprints", "bytes of an entry"]);
-    let changes: Vec<(u64, u32)> = table.iter().map(|row| (number(&row[0]), number(&row[1]))).collect();
-    assert_eq!(changes.len(), 3);
-    assert_eq!(changes[0].0, 0);
-    for pair in changes.windows(2) {
-        assert_ne!(pair[0].1, pair[1].1);
-        assert_eq!(filter_bytes(pair[1].0 - 1), pair[0].1, "below {}", pair[1].0);
-        assert_eq!(filter_bytes(pair[1].0), pair[1].1, "from {}", pair[1].0);
+        assert_eq!(prefix_bits(number(&row[0]), 16), number::<u32>(&row[1]), "{row:?}");
     }
 }
 
@@ -532,7 +594,8 @@ const RECORDS: [(&str, &str); 3] =
     [("tulip", "Ten tulips; nine tulips"), ("rose-2", "A ROSE is a rose."), ("rose-1", "a rose is a rose")];
 
 fn three_records() -> Vec<u8> {
-    let params = Params::builder().words(2).simhash(3).minhash(2, 2).bottom(2).modulus(3).build().unwrap();
+    let builder = Params::builder().words(2).simhash(3).minhash(2, 2).bottom(2).modulus(3);
+    let params = builder.tables("blocks-4".parse().unwrap(), "planes+2".parse().unwrap()).build().unwrap();
     let sketcher = Sketcher::new(&params).unwrap();
     let mut records = Records::new(&params);
     for (key, text) in RECORDS {

@@ -1,4 +1,4 @@
-//! Arbitrary fingerprints and queries: the tables answer as brute force does.
+//! Arbitrary fingerprints and queries, tables of any design by any codec: they answer as brute force does.
 
 #![no_main]
 

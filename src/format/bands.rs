@@ -14,10 +14,12 @@
 use std::ops::Range;
 
 use super::align;
-use super::table::Directory;
+use super::directory::Directory;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
+/// The most bits of a key that the directory has.
+const DIRECTORY_BITS: u32 = 16;
 /// Bits of a feature that are kept.
 pub const KEY_BITS: u32 = 32;
 
@@ -54,7 +56,7 @@ impl Band {
     /// The layout for `rows` sketched documents of `documents`.
     #[must_use]
     pub fn of(rows: u64, documents: u64) -> Self {
-        let directory = Directory::of(rows);
+        let directory = Directory::of(rows, DIRECTORY_BITS);
         let ordinal_bits = (64 - documents.saturating_sub(1).leading_zeros()).max(1);
         let entry_bytes = u64::from((KEY_BITS - directory.bits + ordinal_bits).div_ceil(8));
         let entries = align(directory.length());

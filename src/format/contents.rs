@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::header::HEADER_BYTES;
 use super::wire::{self, Fault};
 
-/// The kinds of sections. These numbers are for ever; 4 and 5 are kept for values and stamps.
+/// The kinds of sections. These numbers are for ever; 13 and 14 are kept for values and stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Kind {
@@ -20,9 +20,13 @@ pub enum Kind {
     Keys = 2,
     /// For each ordinal the rank of its fingerprint.
     Ranks = 3,
-    /// Table 1: the distinct fingerprints, sorted; a fingerprint's place is its rank.
+    /// The name of the table design.
+    Design = 4,
+    /// Nested tables for the hot buckets of a table (the index, from 1), if it has any.
+    Hot = 5,
+    /// A table (the index, from 1) of whole fingerprints, sorted; a fingerprint's place in table 1 is its rank.
     Table = 6,
-    /// Tables 2 to 4 (the index): filters that lead into table 1.
+    /// A table (the index, from 2) of entries that lead to table 1.
     FilterTable = 7,
     /// For each rank its documents.
     Postings = 8,
@@ -40,10 +44,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds of this version.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Params,
         Self::Keys,
         Self::Ranks,
+        Self::Design,
+        Self::Hot,
         Self::Table,
         Self::FilterTable,
         Self::Postings,
@@ -61,6 +67,8 @@ impl Kind {
             Self::Params => "params",
             Self::Keys => "keys",
             Self::Ranks => "ranks",
+            Self::Design => "design",
+            Self::Hot => "hot",
             Self::Table => "table",
             Self::FilterTable => "filter table",
             Self::Postings => "postings",

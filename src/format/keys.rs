@@ -195,26 +195,52 @@ pub fn decode_group(
     Ok(())
 }
 
+/// Codes ascending keys one by one.
+#[derive(Debug, Default)]
+pub struct FrontEncoder {
+    previous: Vec<u8>,
+    rows: u64,
+    length: u64,
+}
+
+impl FrontEncoder {
+    /// Appends what stands for `key` to `data`; returns where its group begins, if it is the first of one.
+    pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
+        debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
+        let before = data.len();
+        let group = self.rows.is_multiple_of(GROUP).then_some(self.length);
+        let shared = if group.is_some() {
+            0
+        } else {
+            let shared = self.previous.iter().zip(key).take_while(|(a, b)| a == b).count();
+            wire::put_varint(data, shared as u32);
+            shared
+        };
+        wire::put_varint(data, (key.len() - shared) as u32);
+        data.extend_from_slice(&key[shared..]);
+        self.previous.truncate(shared);
+        self.previous.extend_from_slice(&key[shared..]);
+        self.rows += 1;
+        self.length += (data.len() - before) as u64;
+        group
+    }
+
+    /// Bytes of all keys so far.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
 /// The whole section for these keys, which ascend.
 #[must_use]
 pub fn encode_front<'a>(keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let (mut data, mut previous): (Vec<u8>, &[u8]) = (Vec::new(), &[]);
+    let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
     let mut offsets: Vec<u64> = Vec::with_capacity(keys.len().div_ceil(GROUP as usize) + 1);
-    for (ordinal, key) in keys.enumerate() {
-        debug_assert!(previous < key && key.len() <= KEY_BYTES_MAX);
-        let shared = if (ordinal as u64).is_multiple_of(GROUP) {
-            offsets.push(data.len() as u64);
-            0
-        } else {
-            let shared = previous.iter().zip(key).take_while(|(a, b)| a == b).count();
-            wire::put_varint(&mut data, shared as u32);
-            shared
-        };
-        wire::put_varint(&mut data, (key.len() - shared) as u32);
-        data.extend_from_slice(&key[shared..]);
-        previous = key;
+    for key in keys {
+        offsets.extend(encoder.push(key, &mut data));
     }
-    offsets.push(data.len() as u64);
+    offsets.push(encoder.length());
     let mut section: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
     section.append(&mut data);
     section

@@ -16,8 +16,11 @@ pub mod bands;
 pub mod checksum;
 pub mod contents;
 pub mod current;
+pub mod design;
+pub mod directory;
 pub mod footer;
 pub mod header;
+pub mod hot;
 pub mod idf;
 pub mod keys;
 pub mod manifest;
@@ -30,7 +33,7 @@ pub mod table;
 pub mod wire;
 
 /// The version of the format this crate reads and writes.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Parts of a file begin at multiples of this.
 pub const ALIGNMENT: u64 = 64;
 /// The most documents a segment holds.
@@ -42,4 +45,10 @@ pub const KEY_BYTES_MAX: usize = 65_535;
 #[must_use]
 pub fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT)
+}
+
+/// Where a part of `bytes` bytes begins behind one that ends at `end`: at [`align`]; a part without bytes takes no place.
+#[must_use]
+pub fn place(end: u64, bytes: u64) -> u64 {
+    if bytes == 0 { end } else { align(end) }
 }

@@ -3,6 +3,11 @@
 //! Bit i of a number is the coefficient of x^i, so that adding is xor. [`Portable`] is the definition;
 //! [`Clmul`] is the instruction PCLMULQDQ, and gives the same. [`fastest`] chooses between them at run time.
 //!
+//! This stands beside the [levels](super::Level), not in them. PCLMULQDQ belongs to none: x86-64-v3 goes without it. And
+//! where it lacks, callers do not want the same loop in plain instructions, which is slower than their tables, but
+//! another algorithm; so they ask for it first ([`available`], [`Clmul::detect`]), which a kernel that is handed its
+//! witness cannot. The scalar level turns it off, so that one variable still asks for plain instructions everywhere.
+//!
 //! Residues are taken by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L
 //! with H and L of degrees below 64, and M = floor(x^128 / P) = x^64 + m. There are no carries, so floor(A +
 //! B) = floor(A) + floor(B), and L / P has no whole part: floor(T / P) = floor(H x^64 / P). The fraction that

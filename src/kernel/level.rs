@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use zerocopy::little_endian::{U16, U32};
+
 use super::bytes::{self, Classes};
+use super::{near, weighted};
 
 /// The environment variable that asks for a level by its name.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
@@ -42,35 +45,11 @@ impl Level {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Whether this processor has it.
+    /// Whether this processor has it. Levels are nested: it has every level up to the best it has.
     #[must_use]
+    #[inline]
     pub fn is_available(self) -> bool {
-        match self {
-            Self::Scalar => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => {
-                std::is_x86_feature_detected!("avx2")
-                    && std::is_x86_feature_detected!("popcnt")
-                    && std::is_x86_feature_detected!("lzcnt")
-                    && std::is_x86_feature_detected!("bmi1")
-                    && std::is_x86_feature_detected!("bmi2")
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => {
-                Self::Avx2.is_available()
-                    && std::is_x86_feature_detected!("avx512f")
-                    && std::is_x86_feature_detected!("avx512bw")
-                    && std::is_x86_feature_detected!("avx512cd")
-                    && std::is_x86_feature_detected!("avx512dq")
-                    && std::is_x86_feature_detected!("avx512vl")
-                    && std::is_x86_feature_detected!("avx512vbmi")
-                    && std::is_x86_feature_detected!("avx512vbmi2")
-                    && std::is_x86_feature_detected!("avx512bitalg")
-                    && std::is_x86_feature_detected!("avx512vpopcntdq")
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx512 => false,
-        }
+        self <= Self::best()
     }
 
     /// All levels that this processor has, the plainest first; says on standard output which it lacks, for tests.
@@ -84,10 +63,40 @@ impl Level {
         has
     }
 
-    /// The best that this processor has.
+    /// The best that this processor has. It is looked up once in the life of a process.
     #[must_use]
+    #[inline]
     pub fn best() -> Self {
-        Self::ALL.into_iter().rev().find(|level| level.is_available()).unwrap_or(Self::Scalar)
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(Self::detect)
+    }
+
+    /// Asks the processor for the features of each level, those that its function is compiled for.
+    fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = std::is_x86_feature_detected!("avx2")
+                && std::is_x86_feature_detected!("popcnt")
+                && std::is_x86_feature_detected!("lzcnt")
+                && std::is_x86_feature_detected!("bmi1")
+                && std::is_x86_feature_detected!("bmi2");
+            let avx512 = std::is_x86_feature_detected!("avx512f")
+                && std::is_x86_feature_detected!("avx512bw")
+                && std::is_x86_feature_detected!("avx512cd")
+                && std::is_x86_feature_detected!("avx512dq")
+                && std::is_x86_feature_detected!("avx512vl")
+                && std::is_x86_feature_detected!("avx512vbmi")
+                && std::is_x86_feature_detected!("avx512vbmi2")
+                && std::is_x86_feature_detected!("avx512bitalg")
+                && std::is_x86_feature_detected!("avx512vpopcntdq");
+            match (avx2, avx512) {
+                (false, _) => Self::Scalar,
+                (true, false) => Self::Avx2,
+                (true, true) => Self::Avx512,
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Self::Scalar
     }
 
     /// What `TWINDEX_KERNEL` asks for, `None` if it is not set.
@@ -134,23 +143,26 @@ impl Level {
     #[inline]
     pub fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
-        {
-            if self == Self::Avx512 && self.is_available() {
+        match self.min(Self::best()) {
+            Self::Scalar => {}
+            Self::Avx2 => {
                 #[allow(
                     unsafe_code,
                     reason = "calls a function compiled for instructions that were detected"
                 )]
-                // SAFETY: the only precondition of `avx512` is that the processor has the features it is compiled
-                // for; `is_available` has just said so.
-                return unsafe { x86::avx512(kernel) };
-            }
-            if self >= Self::Avx2 && Self::Avx2.is_available() {
-                #[allow(
-                    unsafe_code,
-                    reason = "calls a function compiled for instructions that were detected"
-                )]
-                // SAFETY: as above, for the features of `avx2`.
+                // SAFETY: the only precondition of `avx2` is that the processor has the features it is compiled
+                // for. The level is no better than `best`, which is `Avx2` or better only where `detect` found all of
+                // them.
                 return unsafe { x86::avx2(kernel) };
+            }
+            Self::Avx512 => {
+                #[allow(
+                    unsafe_code,
+                    reason = "calls a function compiled for instructions that were detected"
+                )]
+                // SAFETY: as above: `best` is `Avx512` only where `detect` found the features of `avx512`, which are
+                // those of both levels.
+                return unsafe { x86::avx512(kernel) };
             }
         }
         kernel.run(Scalar)
@@ -181,6 +193,21 @@ pub trait Simd: Copy {
     /// Writes `base` plus the number of each bit that is set in `mask`, ascending, to the front of `places`, and
     /// returns how many there are; what stands behind them is of no meaning.
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
+
+    /// The mask of the lanes that differ from `query` in at most `radius` bits, whatever the radius: bit i stands
+    /// for lane i. Of more than 64 lanes, the first 64 are looked at; bits for which there is no lane are 0.
+    fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64;
+
+    /// As [`near16`](Self::near16), for lanes of 32 bits.
+    fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64;
+
+    /// As [`near16`](Self::near16), for lanes of 48 bits, the upper 16 in `high` and the lower 32 in `low`; the low
+    /// 48 bits of `query` count. Lanes that only one of the two has are not there.
+    fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
+
+    /// Adds to sum i the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which checks that
+    /// there are not too many. Sums of more wrap around.
+    fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
 }
 
 /// The plain level.
@@ -197,11 +224,34 @@ impl Simd for Scalar {
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
         bytes::places(mask, base, places)
     }
+
+    #[inline(always)]
+    fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64 {
+        near::near16(lanes, query, radius)
+    }
+
+    #[inline(always)]
+    fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64 {
+        near::near32(lanes, query, radius)
+    }
+
+    #[inline(always)]
+    fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 {
+        near::near48(high, low, query, radius)
+    }
+
+    #[inline(always)]
+    fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+        weighted::ones_portable(hashes, weights, sums);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use zerocopy::little_endian::{U16, U32};
+
     use super::super::bytes::{self, Classes, x86};
+    use super::super::{near, weighted};
     use super::{Kernel, Simd};
 
     /// Proof that the features of [`avx2`] are there: made there only.
@@ -239,6 +289,38 @@ mod x86 {
         fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
             bytes::places(mask, base, places)
         }
+
+        #[inline(always)]
+        fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                near::x86::near16_avx2(lanes, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                near::x86::near32_avx2(lanes, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                near::x86::near48_avx2(high, low, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+            weighted::ones_portable(hashes, weights, sums);
+        }
     }
 
     impl Simd for Avx512 {
@@ -260,6 +342,42 @@ mod x86 {
                 x86::places_avx512(mask, base, places)
             }
         }
+
+        #[inline(always)]
+        fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                near::x86::near16_avx512(lanes, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                near::x86::near32_avx512(lanes, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                near::x86::near48_avx512(high, low, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                weighted::ones_avx512(hashes, weights, sums);
+            }
+        }
     }
 }
 
@@ -277,6 +395,23 @@ mod tests {
         assert!(
             Level::Scalar.is_available() && Level::best().is_available() && Level::chosen().is_available()
         );
+    }
+
+    #[test]
+    fn a_level_is_run_if_the_processor_has_it_and_the_best_below_otherwise() {
+        /// The name of the witness that a kernel gets.
+        struct Witness;
+        impl Kernel for Witness {
+            type Output = &'static str;
+            fn run<S: Simd>(self, _: S) -> &'static str {
+                std::any::type_name::<S>()
+            }
+        }
+        for level in Level::ALL {
+            let got = level.dispatch(Witness).rsplit("::").next().unwrap().to_lowercase();
+            assert_eq!(got, level.min(Level::detect()).name());
+            assert_eq!(level.is_available(), level <= Level::detect(), "{level}");
+        }
     }
 
     #[test]

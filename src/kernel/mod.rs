@@ -16,20 +16,21 @@ pub mod weighted;
 
 pub use bytes::Classes;
 pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
-pub use near::{Lane, find};
+pub use near::{for_each_near16, for_each_near32, for_each_near48};
 
 /// Asks the processor to bring the cache line of `bytes[at]` near, without waiting for it; nothing happens where
 /// there is no such byte. A hint: it changes no result.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(byte) = bytes.get(at) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
         // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has; it reads nothing the program
-        // could observe and faults on no address, and this pointer is that of a byte of a live slice.
+        // could observe and faults on no address, so that the address need not be that of a byte. It is computed
+        // by wrapping addition, which any pointer has.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+            _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

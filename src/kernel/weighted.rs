@@ -5,11 +5,9 @@
 //! addition. Before they could overflow, they are added to sums of 32 bits. [`ones_wide`] takes weights of up to
 //! [`WIDE_MAX`] and has sums of 64 bits.
 //!
-//! Both are written in plain Rust, which is their definition; the one for AVX-512 gives the same.
+//! Both are written in plain Rust, which is their definition; [`Simd::ones`] for AVX-512 gives the same.
 
-#[cfg(target_arch = "x86_64")]
-use super::Level;
-use super::vectorized;
+use super::{Kernel, Level, Simd, vectorized};
 
 /// The most items that one call takes: as many weights of the greatest size do not overflow a sum.
 pub const ITEMS_MAX: usize = 256;
@@ -26,20 +24,23 @@ pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
         hashes.len() == weights.len() && hashes.len() <= ITEMS_MAX,
         "a weight for each of {ITEMS_MAX} hashes"
     );
-    #[cfg(target_arch = "x86_64")]
-    if Level::chosen() == Level::Avx512 {
-        #[allow(unsafe_code, reason = "calls a function compiled for instructions that were detected")]
-        // SAFETY: the only precondition of `ones_avx512` is that the processor has the two features it is compiled
-        // for; both belong to the level, which is chosen only where all of it was detected.
-        unsafe {
-            ones_avx512(hashes, weights, sums);
-        }
-        return;
+    Level::chosen().dispatch(Ones { hashes, weights, sums });
+}
+
+/// [`Simd::ones`] as a kernel.
+struct Ones<'a> {
+    hashes: &'a [u64],
+    weights: &'a [u16],
+    sums: &'a mut [u32; 64],
+}
+
+impl Kernel for Ones<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        simd.ones(self.hashes, self.weights, self.sums);
     }
-    vectorized(
-        #[inline(always)]
-        || ones_portable(hashes, weights, sums),
-    );
 }
 
 /// How many weights of these add up to less than 2^16.
@@ -49,8 +50,9 @@ fn period(weights: &[u16]) -> usize {
     usize::from(u16::MAX / most)
 }
 
+/// The plain version of [`Simd::ones`].
 #[inline(always)]
-fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+pub(super) fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     let period = period(weights);
     for (hashes, weights) in hashes.chunks(period).zip(weights.chunks(period)) {
         let mut few = [0_u16; 64];
@@ -71,7 +73,8 @@ fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
+#[inline]
+pub(super) fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     use std::arch::x86_64::{
         _mm512_add_epi32, _mm512_castsi512_si256, _mm512_cvtepu16_epi32, _mm512_extracti64x4_epi64,
         _mm512_mask_add_epi16, _mm512_set1_epi16, _mm512_setzero_si512, _mm512_storeu_epi32,
@@ -148,16 +151,16 @@ mod tests {
         })
     }
 
-    type Kernel = fn(&[u64], &[u16], &mut [u32; 64]);
-
     fn check(hashes: &[u64], weights: &[u16]) {
         let expected = naive(hashes, &weights.iter().map(|&weight| weight.into()).collect::<Vec<_>>());
-        let kernels: [Kernel; 3] = [ones, ones_portable, |h, w, s| vectorized(|| ones_portable(h, w, s))];
-        for (i, kernel) in kernels.into_iter().enumerate() {
+        for level in Level::tested() {
             let mut sums = [7; 64];
-            kernel(hashes, weights, &mut sums);
-            assert_eq!(sums.map(|sum| u64::from(sum) - 7), expected, "kernel {i}, {} items", hashes.len());
+            level.dispatch(Ones { hashes, weights, sums: &mut sums });
+            assert_eq!(sums.map(|sum| u64::from(sum) - 7), expected, "{level}, {} items", hashes.len());
         }
+        let mut sums = [7; 64];
+        ones(hashes, weights, &mut sums);
+        assert_eq!(sums.map(|sum| u64::from(sum) - 7), expected, "chosen, {} items", hashes.len());
     }
 
     proptest! {

@@ -8,18 +8,11 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// What stands for the only design of tables.
-const TABLES: &str = "blocks-4";
-
 impl Params {
     /// The lines `name=value` that stand in files: UTF-8, fixed order, one encoding for each value.
     #[must_use]
     pub fn encode(&self) -> String {
-        let mut text = String::new();
-        for (name, value) in self.fields() {
-            writeln!(text, "{name}={value}").expect("writing to a String does not fail");
-        }
-        text
+        text_of(&self.fields())
     }
 
     /// Reads what [`encode`](Self::encode) wrote.
@@ -43,9 +36,7 @@ impl Params {
             modulus: lines.number("modulus")?,
         };
         params.check()?;
-        if params.encode() != text {
-            return Err(Error::Invalid("parameters: not in canonical form".into()));
-        }
+        canonical(&params.encode(), text)?;
         Ok(params)
     }
 
@@ -66,7 +57,8 @@ impl Params {
                     }
                 }
                 fields.push(("within", simhash.within.to_string()));
-                fields.push(("tables", TABLES.to_string()));
+                fields.push(("tables", simhash.design.to_string()));
+                fields.push(("codec", simhash.codec.to_string()));
             }
         }
         match self.minhash {
@@ -88,11 +80,7 @@ impl Shingling {
     /// Its part of [`Params::encode`]: the lines `tokens` to `seed`.
     #[must_use]
     pub fn encode(&self) -> String {
-        let mut text = String::new();
-        for (name, value) in self.fields() {
-            writeln!(text, "{name}={value}").expect("writing to a String does not fail");
-        }
-        text
+        text_of(&self.fields())
     }
 
     /// Reads what [`encode`](Self::encode) wrote.
@@ -102,9 +90,7 @@ impl Shingling {
     pub fn decode(text: &str) -> Result<Self> {
         let shingling = Lines { rest: text.lines() }.shingling()?;
         shingling.check()?;
-        if shingling.encode() != text {
-            return Err(Error::Invalid("parameters: not in canonical form".into()));
-        }
+        canonical(&shingling.encode(), text)?;
         Ok(shingling)
     }
 
@@ -128,6 +114,19 @@ impl Shingling {
             ("seed", seed.to_string()),
         ]
     }
+}
+
+/// A line for each field.
+fn text_of(fields: &[(&'static str, String)]) -> String {
+    fields.iter().fold(String::new(), |mut text, (name, value)| {
+        writeln!(text, "{name}={value}").expect("writing to a String does not fail");
+        text
+    })
+}
+
+/// Refuses a text that is not the one spelling of what it says.
+fn canonical(expected: &str, text: &str) -> Result<()> {
+    if expected == text { Ok(()) } else { Err(Error::Invalid("parameters: not in canonical form".into())) }
 }
 
 /// Reads `name=value` lines in order.
@@ -191,8 +190,9 @@ impl<'a> Lines<'a> {
             other => return Err(unknown("simhash", other)),
         };
         let within = self.number("within")?;
-        self.choice("tables", |value| (value == TABLES).then_some(()))?;
-        Ok(Some(SimhashParams { within, weights }))
+        let design = self.choice("tables", |value| value.parse().ok())?;
+        let codec = self.choice("codec", |value| value.parse().ok())?;
+        Ok(Some(SimhashParams { within, weights, design, codec }))
     }
 
     fn minhash(&mut self) -> Result<Option<MinhashParams>> {

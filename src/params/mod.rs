@@ -18,6 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::choices::Preset;
 use crate::error::{Error, Result};
+use crate::tables::{CodecChoice, Design, DesignChoice};
 
 mod lines;
 mod shingling;
@@ -75,6 +76,10 @@ pub struct SimhashParams {
     pub within: u8,
     /// The votes of a shingle.
     pub weights: SimhashWeights,
+    /// Which permutation tables there are.
+    pub design: DesignChoice,
+    /// How they are coded.
+    pub codec: CodecChoice,
 }
 
 named! {
@@ -154,6 +159,7 @@ impl Params {
             width: None,
             family: None,
             signature_bits: None,
+            tables: None,
         }
     }
 
@@ -163,7 +169,8 @@ impl Params {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses parameters that would change answers, naming the first that differs; the kind of key may differ.
+    /// Refuses parameters that would change sketches, naming the first that differs; the kind of key, and what tables
+    /// there are, may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -171,7 +178,7 @@ impl Params {
         let (mine, theirs) = (self.fields(), given.fields());
         for (name, index) in &mine {
             let other = theirs.iter().find(|(n, _)| n == name).map_or("absent", |(_, v)| v.as_str());
-            if *name != "key" && index != other {
+            if !["key", "tables", "codec"].contains(name) && index != other {
                 return Err(Error::ParamsMismatch {
                     field: (*name).to_string(),
                     index: index.clone(),
@@ -190,6 +197,10 @@ impl Params {
         self.shingling.check()?;
         if let Some(simhash) = self.simhash {
             in_range("within", simhash.within.into(), 0, WITHIN_MAX.into())?;
+            if let DesignChoice::Named(name) = simhash.design {
+                Design::new(name)?;
+                name.check_within(simhash.within.into())?;
+            }
         }
         if let Some(minhash) = self.minhash {
             in_range("bands", minhash.bands.into(), 1, BANDS_MAX.into())?;
@@ -236,6 +247,7 @@ pub struct ParamsBuilder {
     width: Option<u8>,
     family: Option<Family>,
     signature_bits: Option<u8>,
+    tables: Option<(DesignChoice, CodecChoice)>,
 }
 
 impl ParamsBuilder {
@@ -271,7 +283,15 @@ impl ParamsBuilder {
 
     /// As [`simhash`](Self::simhash), with the votes of a shingle chosen.
     pub fn simhash_weighted(mut self, within: u8, weights: SimhashWeights) -> Self {
-        self.params.simhash = Some(SimhashParams { within, weights });
+        let (design, codec) = Default::default();
+        self.params.simhash = Some(SimhashParams { within, weights, design, codec });
+        self
+    }
+
+    /// Which permutation tables there are and how they are coded, instead of what is best for each segment's size;
+    /// goes with [`simhash`](Self::simhash).
+    pub fn tables(mut self, design: DesignChoice, codec: CodecChoice) -> Self {
+        self.tables = Some((design, codec));
         self
     }
 
@@ -326,6 +346,15 @@ impl ParamsBuilder {
         }
         let needs_minhash =
             |name: &str| Error::Invalid(format!("parameters: {name} without minhash, to which it belongs"));
+        match (&mut self.params.simhash, self.tables) {
+            (_, None) => {}
+            (Some(simhash), Some((design, codec))) => (simhash.design, simhash.codec) = (design, codec),
+            (None, Some(_)) => {
+                return Err(Error::Invalid(
+                    "parameters: tables without simhash, to which they belong".into(),
+                ));
+            }
+        }
         match &mut self.params.minhash {
             Some(minhash) => {
                 minhash.signature_bits = self.signature_bits.unwrap_or(minhash.signature_bits);
@@ -351,7 +380,7 @@ mod tests {
     #[test]
     fn the_encoding_is_canonical_and_golden() {
         let text = "key=bytes\ntokens=words/14.0.0\nnormal-form=none\nstop-words=\nstemming=none\nwidth=5\n\
-                    shingle-hash=fast\nseed=0\nsimhash=occurrences\nwithin=3\ntables=blocks-4\n\
+                    shingle-hash=fast\nseed=0\nsimhash=occurrences\nwithin=3\ntables=auto\ncodec=auto\n\
                     minhash=one-permutation-filled\nbands=20\nrows=6\nsignature-bits=8\nbottom=0\nmodulus=0\n";
         assert_eq!(both().encode(), text);
         assert_eq!(Params::decode(text).unwrap(), both());
@@ -387,7 +416,10 @@ mod tests {
             ("width=5", "width=2+1", "canonical"),
             ("width=5", "width=", "width"),
             ("simhash=occurrences", "simhash=idf\nidf=0", "idf"),
-            ("tables=blocks-4\n", "", "tables"),
+            ("tables=auto\n", "", "tables"),
+            ("tables=auto", "tables=blocks-04", "tables"),
+            ("tables=auto", "tables=choose-4-2", "choose-4-2"),
+            ("codec=auto", "codec=planes+5", "codec"),
             ("rows=6\n", "rows=6\r\n", "canonical"),
             ("key=bytes\n", "key=bytes\n\n", "tokens"),
             ("modulus=0\n", "modulus=0", "canonical"),

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::open::Segment;
+use super::tables::At;
 use crate::error::Result;
 use crate::format::bands::{self, Band, BandEntry};
 use crate::format::contents::Section;
@@ -18,7 +19,7 @@ impl Segment {
     pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
         let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
         let key = bands::key(feature);
-        let rows = self.bucket(section, layout.directory, layout.prefix(key))?;
+        let rows = layout.directory.bucket(At::new(self, section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
         let tag = layout.tag(key);
         // Entries ascend by tag; a bucket is a handful of entries unless it is hot.
@@ -83,7 +84,7 @@ impl Segment {
         let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
         let mut rows = 0..0;
         for prefix in 0..1_u32 << layout.directory.bits {
-            rows = self.next_bucket(section, layout.directory, prefix as u16, rows.end)?;
+            rows = layout.directory.next_bucket(At::new(self, section), prefix.into(), rows.end)?;
             let bytes = self.read(section, layout.entries(&rows))?;
             for entry in layout.decode(bytes) {
                 self.check_ordinal(section, layout, &rows, entry)?;

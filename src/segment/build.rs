@@ -5,26 +5,33 @@
 //! 1. Order the records by key; an ordinal is a record's rank. Of a repeated key the last record counts.
 //! 2. Sum the records' hashes to the salt.
 //! 3. Sort (fingerprint, ordinal): table 1, the ranks and the postings follow.
-//! 4. Each further table: distribute table 1 over the table's buckets. As table 1 is read in order, a bucket's
-//!    entries come out sorted by block 1 already.
+//! 4. Each further table: distribute table 1 by the bits that lead the table. As table 1 is read in order, what
+//!    leads with the same bits mostly comes out in order.
 //! 5. Each band: sort (band key, ordinal).
 //!
-//! Time O(n log n), memory about 40 bytes a record beside the records.
+//! Time O(n log n), memory about 60 bytes a record beside the records. [`rows`](super::rows) builds from more than
+//! fits in memory, [`merge`](super::merge) from segments; what they share stands here.
 
 use std::path::Path;
 
 use zerocopy::IntoBytes;
 
-use super::output::SegmentOutput;
+use super::hot::write_hot;
+use super::output::{Finished, SegmentOutput};
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
+use super::sorted::{self, Sorter};
+use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
+use super::tables::{sort_values, value_of};
 use crate::error::{Error, Result};
 use crate::format::bands::{Band, BandEntry};
 use crate::format::contents::Kind;
+use crate::format::directory::DirectoryBuilder;
 use crate::format::keys::{self, Frame};
-use crate::format::table::{self, Complete, Directory, Filter};
-use crate::format::{postings, ranks, samples, signatures};
+use crate::format::table::{Codec, Columns};
+use crate::format::{design, postings, ranks, samples, signatures};
+use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
-use crate::tables::{BLOCK_BITS, TABLES, block, filter_bytes};
+use crate::tables::{Design, Scheme};
 
 /// Values written at a time.
 const CHUNK: usize = 8192;
@@ -44,6 +51,10 @@ pub struct Built {
 }
 
 impl Built {
+    pub(super) fn of(finished: Finished, salt: u128, documents: u64) -> Self {
+        Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
+    }
+
     /// Gives the segment its name; a file that is there is an error.
     ///
     /// # Errors
@@ -60,22 +71,22 @@ impl Built {
 pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
     let order = records.order();
     let documents = order.len() as u64;
-    let params = records.params.encode();
-    let params_digest = records.params.digest();
     let mut scratch = Vec::new();
-    let salt = order
-        .iter()
-        .fold(params_digest, |sum, &row| sum.wrapping_add(records.record_hash(row as usize, &mut scratch)));
-    let mut out = SegmentOutput::create(vfs, dir, salt, params_digest)?;
-    out.section(Kind::Params, 0, 1, params.len() as u64, |out| out.put(params.as_bytes()))?;
+    let salt = order.iter().fold(records.params.digest(), |sum, &row| {
+        sum.wrapping_add(records.record_hash(row as usize, &mut scratch))
+    });
+    let room = Room::unlimited();
+    let mut out = begin(vfs, dir, salt, &records.params)?;
     write_keys(&mut out, records, &order)?;
     let mut distinct = 0;
-    if records.params.simhash.is_some() {
-        distinct = write_fingerprints(&mut out, records, &order)?;
+    if let Some(simhash) = records.params.simhash {
+        let pairs = Values::from(fingerprint_pairs(records, &order));
+        distinct = write_fingerprints(&mut out, simhash, documents, room, pairs)?;
     }
     if let Some(minhash) = records.params.minhash {
         for band in 0..minhash.bands {
-            write_band(&mut out, records, &order, band)?;
+            let entries = band_entries(records, &order, band);
+            write_band(&mut out, band, documents, entries.len() as u64, room, &mut Values::of(&entries))?;
         }
         let width = minhash.signature_bytes();
         if width > 0 {
@@ -92,8 +103,15 @@ pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
             write_samples(&mut out, kind, column, &order)?;
         }
     }
-    let finished = out.finish(documents, distinct)?;
-    Ok(Built { file: finished.file, length: finished.length, digest: finished.digest, salt, documents })
+    Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
+}
+
+/// Creates the file and writes its parameters.
+pub(super) fn begin(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<SegmentOutput> {
+    let mut out = SegmentOutput::create(vfs, dir, salt, params.digest())?;
+    let params = params.encode();
+    out.section(Kind::Params, 0, 1, params.len() as u64, |out| out.put(params.as_bytes()))?;
+    Ok(out)
 }
 
 fn write_samples(out: &mut SegmentOutput, kind: Kind, column: &SampleColumn, order: &[u32]) -> Result<()> {
@@ -119,16 +137,7 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     match &records.keys {
         KeyColumn::U64(column) => {
             let sorted: Vec<u64> = order.iter().map(|&row| column[row as usize]).collect();
-            let frame = Frame::of(&sorted);
-            out.section(Kind::Keys, 0, keys::CODEC_FRAME, rows, |out| {
-                out.put(frame.head().as_bytes())?;
-                if frame.width == 0 {
-                    return Ok(());
-                }
-                put_all(out, &sorted, |key, bytes| {
-                    bytes.extend_from_slice(&(key - frame.base).to_le_bytes()[..frame.width as usize]);
-                })
-            })
+            write_numbers(out, Frame::of(&sorted), rows, &mut Values::of(&sorted))
         }
         KeyColumn::Bytes { .. } => {
             let sorted = order.iter().map(|&row| match records.keys.get(row as usize) {
@@ -141,135 +150,245 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     }
 }
 
-/// Writes ranks, tables and postings; returns the number of distinct fingerprints.
-fn write_fingerprints(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Result<u64> {
-    let mut pairs: Vec<(u64, u32)> = (0..)
-        .zip(order)
-        .filter(|&(_, &row)| records.kinds[row as usize] == RowKind::Sketched)
-        .map(|(ordinal, &row)| (records.fingerprints[row as usize], ordinal))
-        .collect();
-    pairs.sort_unstable();
-
-    let mut fingerprints: Vec<u64> = Vec::with_capacity(pairs.len());
-    let mut rank_of = vec![ranks::NO_RANK; order.len()];
-    let mut posting: Vec<u32> = Vec::with_capacity(pairs.len());
-    let mut lists: Vec<u32> = Vec::new();
-    for group in pairs.chunk_by(|a, b| a.0 == b.0) {
-        let rank = fingerprints.len() as u32;
-        fingerprints.push(group[0].0);
-        for &(_, ordinal) in group {
-            rank_of[ordinal as usize] = rank;
+/// Writes keys that ascend. Consecutive ones are not asked for.
+pub(super) fn write_numbers(
+    out: &mut SegmentOutput,
+    frame: Frame,
+    rows: u64,
+    sorted: &mut impl Chunks<u64>,
+) -> Result<()> {
+    out.section(Kind::Keys, 0, keys::CODEC_FRAME, rows, |out| {
+        out.put(frame.head().as_bytes())?;
+        if frame.width == 0 {
+            return Ok(());
         }
-        if let [(_, ordinal)] = group {
-            posting.push(*ordinal);
-        } else {
-            posting.push(postings::LIST | lists.len() as u32);
-            lists.push(group.len() as u32);
-            lists.extend(group.iter().map(|&(_, ordinal)| ordinal));
-        }
-    }
-    drop(pairs);
-
-    let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
-    out.section(Kind::Ranks, 0, ranks::CODEC, rank_of.len() as u64, |out| put_all(out, &rank_of, put_u32))?;
-    drop(rank_of);
-    let rows = fingerprints.len() as u64;
-    write_complete(out, &fingerprints)?;
-    for table in 1..TABLES {
-        write_filter(out, &fingerprints, table, records.filter_width.unwrap_or(filter_bytes(rows)))?;
-    }
-    out.section(Kind::Postings, 0, postings::CODEC, rows, |out| {
-        put_all(out, &posting, put_u32)?;
-        put_all(out, &lists, put_u32)
-    })?;
-    Ok(rows)
-}
-
-fn write_complete(out: &mut SegmentOutput, fingerprints: &[u64]) -> Result<()> {
-    let rows = fingerprints.len() as u64;
-    let layout = Complete::of(rows);
-    out.section(Kind::Table, 1, table::CODEC_COMPLETE, rows, |out| {
-        let starts = bucket_starts(layout.directory, fingerprints.iter().map(|&f| block(f, 0)));
-        put_all(out, &starts, |start, bytes| bytes.extend_from_slice(&start.to_le_bytes()))?;
-        if layout.has_first() {
-            out.align()?;
-            put_all(out, fingerprints, |f, bytes| bytes.extend_from_slice(&block(f, 0).to_le_bytes()))?;
-        }
-        out.align()?;
-        put_all(out, fingerprints, |f, bytes| bytes.extend_from_slice(&((f >> 16) as u32).to_le_bytes()))?;
-        out.align()?;
-        put_all(out, fingerprints, |f, bytes| bytes.extend_from_slice(&block(f, 3).to_le_bytes()))
-    })
-}
-
-fn write_filter(out: &mut SegmentOutput, fingerprints: &[u64], table: usize, width: u32) -> Result<()> {
-    let rows = fingerprints.len() as u64;
-    let layout = Filter::of(rows, width);
-    let shift = BLOCK_BITS - layout.directory.bits;
-    let starts = bucket_starts(layout.directory, fingerprints.iter().map(|&f| block(f, table)));
-    let mut next = starts.clone();
-    let mut pointers = vec![0_u16; fingerprints.len()];
-    let mut filters = vec![0_u16; if layout.width > 2 { fingerprints.len() } else { 0 }];
-    for &fingerprint in fingerprints {
-        let place = &mut next[(u32::from(block(fingerprint, table)) >> shift) as usize];
-        pointers[*place as usize] = block(fingerprint, 0);
-        if layout.width > 2 {
-            filters[*place as usize] = filter_value(fingerprint, table, layout.width);
-        }
-        *place += 1;
-    }
-    drop(next);
-    if layout.width > 2 {
-        // Within a bucket, entries with the same block 1 came in the order of the whole fingerprint; the filter's
-        // bits may be elsewhere in it.
-        for bucket in starts.windows(2) {
-            let rows = bucket[0] as usize..bucket[1] as usize;
-            let mut start = rows.start;
-            for run in pointers[rows].chunk_by(|a, b| a == b) {
-                filters[start..start + run.len()].sort_unstable();
-                start += run.len();
-            }
-        }
-    }
-    out.section(Kind::FilterTable, table as u16 + 1, table::filter_codec(width), rows, |out| {
-        put_all(out, &starts, |start, bytes| bytes.extend_from_slice(&start.to_le_bytes()))?;
-        out.align()?;
-        put_all(out, &pointers, |pointer, bytes| bytes.extend_from_slice(&pointer.to_le_bytes()))?;
-        if layout.width > 2 {
-            out.align()?;
-            let width = layout.width as usize - 2;
-            put_all(out, &filters, |filter, bytes| bytes.extend_from_slice(&filter.to_le_bytes()[..width]))?;
+        while let Some(chunk) = sorted.next_slice()? {
+            put_all(out, chunk, |key, bytes| {
+                bytes.extend_from_slice(&(key - frame.base).to_le_bytes()[..frame.width as usize]);
+            })?;
         }
         Ok(())
     })
 }
 
-/// The table whose block a filter table's further bytes come from: the next of 2, 3, 4 in the cycle (0-based).
-#[inline(always)]
-fn filter_block(table: usize) -> usize {
-    table % (TABLES - 1) + 1
+/// Fingerprints and ordinals, ascending.
+fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
+    let mut pairs: Vec<u128> = (0..)
+        .zip(order)
+        .filter(|&(_, &row)| records.kinds[row as usize] == RowKind::Sketched)
+        .map(|(ordinal, &row)| pair(records.fingerprints[row as usize], ordinal))
+        .collect();
+    sorted::sort(&mut pairs, &mut Vec::new());
+    pairs
 }
 
-/// The further bytes of a filter table's entry: the first one, or both, of the next block.
-#[inline(always)]
-pub(super) fn filter_value(fingerprint: u64, table: usize, width: u32) -> u16 {
-    block(fingerprint, filter_block(table)) >> (8 * (4 - width))
+/// The rank of each document.
+enum RankColumn<'r> {
+    /// In the order of ordinals.
+    InMemory(Vec<u32>),
+    /// Ordinals above ranks.
+    Sorted(Sorter<'r, u64>),
 }
 
-/// For each prefix of the directory the number of blocks below it, and the number of all.
-pub(super) fn bucket_starts(directory: Directory, blocks: impl Iterator<Item = u16>) -> Vec<u32> {
-    let shift = BLOCK_BITS - directory.bits;
-    let mut starts = vec![0_u32; (1 << directory.bits) + 1];
-    for block in blocks {
-        starts[(u32::from(block) >> shift) as usize + 1] += 1;
+/// What follows from ascending (fingerprint, ordinal).
+struct Distinct<'r> {
+    fingerprints: Column<'r, u64>,
+    posting: Column<'r, u32>,
+    lists: Column<'r, u32>,
+    ranks: RankColumn<'r>,
+}
+
+impl<'r> Distinct<'r> {
+    /// Takes all pairs, whose ordinals are below `documents`.
+    fn of(documents: u64, room: Room<'r>, mut pairs: impl Chunks<u128>) -> Result<Self> {
+        let in_memory = documents.saturating_mul(4) <= room.share(8) as u64;
+        let mut distinct = Self {
+            fingerprints: Column::new(room, room.share(8)),
+            posting: Column::new(room, room.share(16)),
+            lists: Column::new(room, room.share(32)),
+            ranks: if in_memory {
+                RankColumn::InMemory(vec![ranks::NO_RANK; documents as usize])
+            } else {
+                RankColumn::Sorted(Sorter::new(room, room.share(8), 64 - documents.leading_zeros() + 32))
+            },
+        };
+        // The ordinals of the fingerprint at hand, from the second on: few, or millions.
+        let mut more = Column::new(room, room.share(32));
+        let mut last: Option<(u64, u32)> = None;
+        while let Some(chunk) = pairs.next_slice()? {
+            for &item in chunk {
+                let (fingerprint, ordinal) = ((item >> 32) as u64, item as u32);
+                match last {
+                    Some((same, _)) if same == fingerprint => more.push(ordinal)?,
+                    _ => {
+                        if let Some((_, first)) = last.replace((fingerprint, ordinal)) {
+                            distinct.end_group(first, &mut more)?;
+                        }
+                        distinct.fingerprints.push(fingerprint)?;
+                    }
+                }
+                let rank = distinct.fingerprints.len() as u32 - 1;
+                match &mut distinct.ranks {
+                    RankColumn::InMemory(ranks) => ranks[ordinal as usize] = rank,
+                    RankColumn::Sorted(sorter) => sorter.push(u64::from(ordinal) << 32 | u64::from(rank))?,
+                }
+            }
+        }
+        if let Some((_, first)) = last {
+            distinct.end_group(first, &mut more)?;
+        }
+        Ok(distinct)
     }
-    for prefix in 1..starts.len() {
-        starts[prefix] += starts[prefix - 1];
+
+    #[inline]
+    fn end_group(&mut self, first: u32, more: &mut Column<'r, u32>) -> Result<()> {
+        if more.len() == 0 {
+            return self.posting.push(first);
+        }
+        self.posting.push(postings::LIST | self.lists.len() as u32)?;
+        self.lists.push(more.len() as u32 + 1)?;
+        self.lists.push(first)?;
+        more.values().try_for_each(|ordinal| self.lists.push(ordinal?))?;
+        more.clear();
+        Ok(())
     }
-    starts
 }
 
-fn write_band(out: &mut SegmentOutput, records: &Records, order: &[u32], band: u16) -> Result<()> {
+/// Writes ranks, tables and postings from ascending fingerprints and ordinals, which are below `documents`; returns
+/// the number of distinct fingerprints.
+pub(super) fn write_fingerprints(
+    out: &mut SegmentOutput,
+    simhash: SimhashParams,
+    documents: u64,
+    room: Room<'_>,
+    pairs: impl Chunks<u128>,
+) -> Result<u64> {
+    // What the pairs are read from is gone before the tables are made.
+    let Distinct { fingerprints, posting, lists, ranks } = Distinct::of(documents, room, pairs)?;
+    let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
+    out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
+        RankColumn::InMemory(ranks) => put_all(out, &ranks, put_u32),
+        RankColumn::Sorted(sorter) => {
+            let sorted = sorter.finish()?;
+            let (mut values, mut next) = (sorted.values(), 0);
+            let mut filled = Vec::new();
+            while let Some(chunk) = values.next_slice()? {
+                for part in chunk.chunks(CHUNK) {
+                    filled.clear();
+                    for &item in part {
+                        let ordinal = item >> 32;
+                        put_rankless(out, ordinal - next, &mut filled)?;
+                        filled.push(item as u32);
+                        next = ordinal + 1;
+                    }
+                    put_all(out, &filled, put_u32)?;
+                }
+            }
+            filled.clear();
+            put_rankless(out, documents - next, &mut filled)?;
+            put_all(out, &filled, put_u32)
+        }
+    })?;
+    let rows = fingerprints.len();
+    write_tables(out, simhash, &fingerprints, room)?;
+    out.section(Kind::Postings, 0, postings::CODEC, rows, |out| {
+        for column in [&posting, &lists] {
+            let mut values = column.values();
+            while let Some(chunk) = values.next_slice()? {
+                put_all(out, chunk, put_u32)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Appends the ranks of `count` documents without one, which can be millions, to what is to be written next.
+fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>) -> Result<()> {
+    while count > 0 {
+        let now = count.min(CHUNK as u64);
+        waiting.resize(waiting.len() + now as usize, ranks::NO_RANK);
+        count -= now;
+        if waiting.len() >= CHUNK {
+            put_all(out, waiting, |rank: u32, bytes| bytes.extend_from_slice(&rank.to_le_bytes()))?;
+            waiting.clear();
+        }
+    }
+    Ok(())
+}
+
+/// Writes the tables of the design that is chosen for these fingerprints, which ascend by their keys in table 1.
+fn write_tables(
+    out: &mut SegmentOutput,
+    simhash: SimhashParams,
+    fingerprints: &Column<'_, u64>,
+    room: Room<'_>,
+) -> Result<()> {
+    let rows = fingerprints.len();
+    let scheme = Scheme::choose(simhash.design, simhash.codec, simhash.within, rows);
+    let name = scheme.design.to_string();
+    out.section(Kind::Design, 0, design::CODEC, name.len() as u64, |out| out.put(name.as_bytes()))?;
+    let tables = Design::new(scheme.design)?;
+    for place in 0..tables.tables.len() {
+        let parts = Parts::new(room, room.share(8));
+        write_hot(
+            out,
+            &tables,
+            place,
+            rows,
+            || Ok(fingerprints.values()),
+            parts,
+            |out, parts| parts.write(out, true),
+        )?;
+    }
+    encode_tables(scheme, fingerprints, room, |place, codec, parts| {
+        // Kinds stand in their order, so whole tables before partial ones.
+        out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
+    })
+}
+
+/// Makes the tables of a scheme and hands the parts of each to `each`.
+pub(super) fn encode_tables(
+    scheme: Scheme,
+    fingerprints: &Column<'_, u64>,
+    room: Room<'_>,
+    mut each: impl FnMut(usize, Codec, &Parts<'_>) -> Result<()>,
+) -> Result<()> {
+    let rows = fingerprints.len();
+    let design = Design::new(scheme.design)?;
+    let in_memory = rows.saturating_mul(16) <= room.share(2) as u64;
+    let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
+    for (place, table) in design.tables.iter().enumerate() {
+        let codec = Codec::in_scheme(scheme, place);
+        let mut parts = Parts::new(room, room.share(8));
+        if place == 0 {
+            // Its keys are the fingerprints.
+            codec.encode(rows, table.lead, || fingerprints.values(), &mut parts)?;
+        } else if in_memory {
+            let value = value_of(&design, place, codec, rows);
+            values.clear();
+            let mut chunks = fingerprints.values();
+            while let Some(chunk) = chunks.next_slice()? {
+                values.extend(chunk.iter().map(|&fingerprint| value(fingerprint)));
+            }
+            sort_values(table, codec, &mut values, &mut scratch);
+            codec.encode(rows, table.lead, || Values::of(&values), &mut parts)?;
+        } else {
+            let value = value_of(&design, place, codec, rows);
+            let mut sorter = Sorter::new(room, room.share(2), 64);
+            for fingerprint in fingerprints.values() {
+                sorter.push(value(fingerprint?))?;
+            }
+            let sorted = sorter.finish()?;
+            codec.encode(rows, table.lead, || sorted.values(), &mut parts)?;
+        }
+        each(place, codec, &parts)?;
+    }
+    Ok(())
+}
+
+/// Band keys above ordinals, ascending.
+fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     let (bands, _) = records.widths();
     let mut entries: Vec<u64> = (0_u64..)
         .zip(order)
@@ -279,23 +398,44 @@ fn write_band(out: &mut SegmentOutput, records: &Records, order: &[u32], band: u
             u64::from(key) << 32 | ordinal
         })
         .collect();
-    entries.sort_unstable();
-    let rows = entries.len() as u64;
-    let layout = Band::of(rows, order.len() as u64);
+    sorted::sort(&mut entries, &mut Vec::new());
+    entries
+}
+
+/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals.
+pub(super) fn write_band(
+    out: &mut SegmentOutput,
+    band: u16,
+    documents: u64,
+    rows: u64,
+    room: Room<'_>,
+    entries: &mut impl Chunks<u64>,
+) -> Result<()> {
+    let layout = Band::of(rows, documents);
+    let mut directory = DirectoryBuilder::new(layout.directory);
+    let mut parts = Parts::new(room, room.share(8));
+    let mut bytes = Vec::new();
+    while let Some(chunk) = entries.next_slice()? {
+        for some in chunk.chunks(CHUNK) {
+            bytes.clear();
+            for &entry in some {
+                directory.count(entry);
+                let entry = BandEntry { tag: layout.tag((entry >> 32) as u32), ordinal: entry as u32 };
+                bytes.extend_from_slice(&layout.encode(entry)[..layout.entry_bytes as usize]);
+            }
+            parts.put(1, &bytes)?;
+        }
+    }
+    directory.encode(|bytes| parts.put(0, bytes))?;
     out.section(Kind::Band, band + 1, crate::format::bands::CODEC, rows, |out| {
-        // A directory over at most 16 bits sees of a band key what it sees of a block.
-        let starts = bucket_starts(layout.directory, entries.iter().map(|entry| (entry >> 48) as u16));
-        put_all(out, &starts, |start, bytes| bytes.extend_from_slice(&start.to_le_bytes()))?;
-        out.align()?;
-        put_all(out, &entries, |entry, bytes| {
-            let entry = BandEntry { tag: layout.tag((entry >> 32) as u32), ordinal: entry as u32 };
-            bytes.extend_from_slice(&layout.encode(entry)[..layout.entry_bytes as usize]);
-        })
+        parts.write(out, true)?;
+        // Entries begin at a multiple of 64 even where there are none.
+        if rows == 0 { out.align() } else { Ok(()) }
     })
 }
 
 /// Writes values through a small buffer.
-fn put_all<T: Copy>(
+pub(super) fn put_all<T: Copy>(
     out: &mut SegmentOutput,
     values: &[T],
     mut encode: impl FnMut(T, &mut Vec<u8>),

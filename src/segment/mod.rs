@@ -4,7 +4,9 @@
 //! directory it stands in.
 //!
 //! - [`records`]: what goes in, column by column;
-//! - [`build`]: records to a file, front to back;
+//! - [`build`]: records to a file, front to back; [`rows`]: the same from more than fits in memory;
+//! - [`merge`]: segments to one;
+//! - [`sorted`], [`spilled`]: sorting, and columns that go to scratch files;
 //! - [`open`]: a file to a [`Segment`], checked as far as its head, contents and extents;
 //!   a page's checksum is looked at when the page is first touched;
 //! - [`keys`], [`near`], [`buckets`], [`samples`], [`scan`]: the questions;
@@ -12,16 +14,25 @@
 
 pub mod buckets;
 pub mod build;
+mod hot;
 pub mod keys;
+pub mod merge;
 pub mod near;
 pub mod open;
 mod output;
 mod pages;
+mod probe;
 pub mod records;
+pub mod rows;
 pub mod samples;
 pub mod scan;
+pub mod sorted;
+pub mod spilled;
+mod tables;
 pub mod verify;
 
 pub use build::Built;
+pub use near::Ask;
 pub use open::Segment;
+pub use probe::Scratch;
 pub use records::Records;

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
-use super::pages::Pages;
+use super::pages::{Known, Pages, Trouble};
+use super::tables::{OpenTable, Tables};
 use crate::error::{Error, Result};
 use crate::format::bands::{self, Band};
 use crate::format::checksum::{PAGE, checksum};
@@ -28,19 +29,20 @@ use crate::format::header::{HEADER_BYTES, Header, Refusal, Role};
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
 use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::samples::{self, Choice, Samples};
-use crate::format::table::{self, Complete, Filter};
+use crate::format::table::Codec;
 use crate::format::wire::{self, Fault};
-use crate::format::{DOCUMENTS_MAX, postings, ranks, signatures};
+use crate::format::{DOCUMENTS_MAX, design, hot, postings, ranks, signatures};
 use crate::params::{KeyKind, Params};
-use crate::sys::Bytes;
+use crate::sys::Access;
+use crate::sys::mmap::View;
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
-use crate::tables::TABLES;
+use crate::tables::{self, Design};
 
-/// An open segment: `Send + Sync`, shared by all who ask. The bytes are mapped, not copied.
+/// An open segment: `Send + Sync`, shared by all who ask. The bytes are mapped, or read when first touched.
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: View,
     pages: Pages,
     params: Params,
     salt: u128,
@@ -63,15 +65,11 @@ pub(super) enum Keys {
 }
 
 /// The sections that are there when fingerprints are kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Fingerprints {
     pub(super) distinct: u64,
     pub(super) ranks: Section,
-    pub(super) table: Section,
-    pub(super) complete: Complete,
-    /// Tables 2 to 4.
-    pub(super) filters: [Section; TABLES - 1],
-    pub(super) filter: Filter,
+    pub(super) tables: Tables,
     pub(super) postings: Section,
 }
 
@@ -81,8 +79,16 @@ impl Segment {
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Unsupported`] or [`Error::Io`], each naming the file.
     pub fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        Self::open_with(vfs, path, Access::default())
+    }
+
+    /// As [`open`](Self::open), with a choice of how the bytes come into memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(vfs: &dyn Vfs, path: &Path, access: Access) -> Result<Self> {
         let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
-        Self::open_file(&*file, path)
+        Self::open_file(file, path, access)
     }
 
     /// Opens a segment from bytes in memory; `path` is what errors call it.
@@ -90,10 +96,10 @@ impl Segment {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self> {
-        Self::open_file(&MemoryFile(bytes), path)
+        Self::open_file(Box::new(MemoryFile(bytes)), path, Access::default())
     }
 
-    fn open_file(file: &dyn ReadFile, path: &Path) -> Result<Self> {
+    fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
         let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
         let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
         let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
@@ -168,7 +174,7 @@ impl Segment {
 
         let mut segment = Self {
             path: path.to_owned(),
-            bytes: file.map(map_length).map_err(|e| Error::io("map", path, e))?,
+            bytes: View::new(file, map_length, access).map_err(|e| Error::io("map", path, e))?,
             pages: Pages::new(salt, columns, sums.offset),
             params: Params::builder().simhash(0).build()?,
             salt,
@@ -271,23 +277,41 @@ impl Segment {
         if self.params.simhash.is_some() {
             let ranks = next(Kind::Ranks, 0, ranks::CODEC, Some(documents))?;
             long(&ranks, documents * ranks::RANK_BYTES)?;
-            let table = next(Kind::Table, 1, table::CODEC_COMPLETE, Some(distinct))?;
-            let complete = Complete::of(distinct);
-            long(&table, complete.length)?;
-            // All three have the width of the first.
-            let first = self.sections.iter().find(|section| section.kind == Kind::FilterTable);
-            let width = first.and_then(|section| table::filter_width(section.codec)).unwrap_or(2);
-            let filter = Filter::of(distinct, width);
-            let mut filters = [table; TABLES - 1];
-            for (index, section) in (2..).zip(&mut filters) {
-                *section = next(Kind::FilterTable, index, table::filter_codec(width), Some(distinct))?;
-                long(section, filter.length)?;
+            let named = next(Kind::Design, 0, design::CODEC, None)?;
+            long(&named, named.rows.min(design::NAME_BYTES_MAX))?;
+            let name = design::decode(self.read(&named, 0..named.length)?);
+            let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
+            let count = design.tables.len() as u16;
+            // A table has a hot section if it has hot buckets; `verify` finds out whether it should have.
+            let mut hot_sections = vec![None; count.into()];
+            for index in 1..=count {
+                if self.sections.iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {
+                    hot_sections[usize::from(index) - 1] = Some(next(Kind::Hot, index, hot::CODEC, None)?);
+                }
+            }
+            let mut all: Vec<OpenTable> = Vec::with_capacity(design.tables.len());
+            for (index, hot) in (1..=count).zip(hot_sections) {
+                // The section that stands there says itself which codec it has; partial tables come behind whole ones.
+                let kinds = [Kind::Table, Kind::FilterTable];
+                let found = self.sections.iter().find(|s| s.index == index && kinds.contains(&s.kind));
+                let codec = found
+                    .and_then(|section| Codec::of(section.kind, section.codec))
+                    .filter(|&codec| match &all[..] {
+                        [] => matches!(codec, Codec::Complete(_)),
+                        [first] => matches!(codec, Codec::Partial(_)) || codec == first.codec,
+                        [.., last] => codec == last.codec,
+                    })
+                    .or(all.last().map(|table| table.codec))
+                    .unwrap_or(Codec::Complete(tables::Complete::Planes));
+                let section = next(codec.kind(), index, codec.number(), Some(distinct))?;
+                all.push(OpenTable::open(self, &design, section, codec, hot)?);
             }
             let postings = next(Kind::Postings, 0, postings::CODEC, Some(distinct))?;
             if postings.length < distinct * 4 || postings.length % 4 != 0 {
                 long(&postings, distinct * 4)?;
             }
-            fingerprints = Some(Fingerprints { distinct, ranks, table, complete, filters, filter, postings });
+            let tables = Tables::new(design, all, distinct);
+            fingerprints = Some(Fingerprints { distinct, ranks, tables, postings });
         }
         let (mut band_sections, mut signature_section) = (Vec::new(), None);
         if let Some(minhash) = self.params.minhash {
@@ -342,10 +366,56 @@ impl Segment {
             return Err(self.outside(section, &range));
         }
         let range = section.offset + range.start..section.offset + range.end;
-        match self.pages.touch(&self.bytes, &range) {
-            Ok(()) => Ok(&self.bytes[range.start as usize..range.end as usize]),
-            Err(fault) => Err(corrupt(&self.path, section.kind.name(), 0, fault)),
+        self.pages.read(&self.bytes, &range).map_err(|trouble| self.unreadable(section.kind.name(), trouble))
+    }
+
+    /// The bytes at `range` of the file, as [`read`](Self::read) has those of a section; of no use behind the
+    /// pages' end.
+    pub(super) fn read_file(&self, section: &'static str, range: &Range<u64>) -> Result<&[u8]> {
+        self.pages.read(&self.bytes, range).map_err(|trouble| self.unreadable(section, trouble))
+    }
+
+    /// Compares a page with its checksum, even if it was found sound before.
+    pub(super) fn check_page(&self, page: u64) -> Result<()> {
+        self.pages.check(&self.bytes, page).map_err(|trouble| self.unreadable("page", trouble))
+    }
+
+    /// Pages in all.
+    pub(super) fn page_count(&self) -> u64 {
+        self.pages.count()
+    }
+
+    #[cold]
+    fn unreadable(&self, section: &'static str, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Damaged(fault) => corrupt(&self.path, section, 0, fault),
+            Trouble::Failed(error) => Error::io("read", &self.path, error),
         }
+    }
+
+    /// The whole file where it is mapped or in memory, otherwise nothing. Not checked: to be read where
+    /// [`knows`](Self::knows) says so.
+    #[inline(always)]
+    pub(super) fn whole(&self) -> &[u8] {
+        match &self.bytes {
+            View::Whole { bytes, .. } => bytes,
+            View::Fetched(_) => &[],
+        }
+    }
+
+    /// Which pages were found sound.
+    #[inline(always)]
+    pub(super) fn known(&self) -> Known<'_> {
+        self.pages.known()
+    }
+
+    /// Says that the bytes at `range`, offsets in the file, will be read soon: the operating system begins to read
+    /// those of pages that were not touched yet, and this does not wait. Worth saying for all that a batch of questions
+    /// will read before the first of it is read: a disk serves many reads at once nearly as fast as one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn will_need(&self, range: Range<u64>) {
+        self.pages.will_need(&self.bytes, &range);
     }
 
     #[cold]
@@ -371,14 +441,6 @@ impl Segment {
             fault.offset += start;
             self.corrupt_at(section, fault)
         })
-    }
-
-    pub(super) fn pages(&self) -> &Pages {
-        &self.pages
-    }
-
-    pub(super) fn file(&self) -> &[u8] {
-        &self.bytes
     }
 
     /// The file.
@@ -420,7 +482,7 @@ impl Segment {
     /// Distinct fingerprints in it.
     #[must_use]
     pub fn distinct_fingerprints(&self) -> u64 {
-        self.fingerprints.map_or(0, |fingerprints| fingerprints.distinct)
+        self.fingerprints.as_ref().map_or(0, |fingerprints| fingerprints.distinct)
     }
 
     /// Its sections, in the order of the file.

@@ -1,5 +1,11 @@
-//! The checksum of each page, looked at when the page is first touched.
+//! The checksum of each page, looked at when the page is first touched; and which pages to read ahead.
+//!
+//! Lookups touch pages here and there, and want no page but those. Scans walk from page to page, and want the disk
+//! to be ahead of them. Which of the two is going on is seen from what was touched before: where the last
+//! [`WALK`] pages before a new one are known, a walk has come to it. So every scan is read ahead, whatever it scans
+//! and however many sections at once, and no scan has to say so.
 
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,25 +13,100 @@ use zerocopy::little_endian::U32;
 
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::wire::Fault;
+use crate::sys::mmap::{PIECE, View};
+
+const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked together");
+
+/// Pages known before a new one that make it a step of a walk. With half of a file's pages touched at random, one
+/// new page of 256 passes for a step.
+const WALK: u64 = 8;
+/// Pages announced ahead of a walk: 1 MiB, more than devices take together; half of it is on its way at least.
+const AHEAD: u64 = 256;
+/// Pages fetched by one call, on a walk or when that many are asked for.
+const RUN: u64 = 64;
 
 /// The expected checksums, and which pages have been found to match.
 #[derive(Debug)]
 pub(super) struct Pages {
     salt: u128,
     expected: Vec<u32>,
-    /// A bit for each page. Two threads may both check a page; setting the bit twice does no harm, and as a set
-    /// bit publishes nothing but itself (the file does not change), relaxed ordering is enough.
-    sound: Box<[AtomicU64]>,
+    /// A bit for each page. Two threads may both check a page; setting the bit twice does no harm.
+    sound: Bits,
+    /// Pages that the operating system was told to read.
+    announced: Bits,
     /// End of the pages in the file.
     end: u64,
+}
+
+/// Why a page is not to be had.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It is not what was written.
+    Damaged(Fault),
+    /// It could not be read; it may be the next time.
+    Failed(io::Error),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Damaged(fault)
+    }
+}
+
+/// Which pages were found sound, to be asked often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a>(&'a [AtomicU64]);
+
+impl Known<'_> {
+    /// True if the pages of `range`, offsets in the file, all were.
+    #[inline(always)]
+    pub(super) fn have(self, range: &Range<usize>) -> bool {
+        const SIZE: usize = PAGE as usize;
+        // Acquire, as in `Bits::has`.
+        let has = |page: usize| {
+            let word = self.0.get(page / 64);
+            word.is_some_and(|word| word.load(Ordering::Acquire) >> (page % 64) & 1 != 0)
+        };
+        let (first, last) = (range.start / SIZE, range.end.saturating_sub(1) / SIZE);
+        has(first) && (first >= last || (first + 1..=last).all(has))
+    }
+}
+
+/// A bit for each page, set once.
+#[derive(Debug)]
+struct Bits(Box<[AtomicU64]>);
+
+impl Bits {
+    fn new(count: usize) -> Self {
+        Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Acquire, as a page that is seen to be sound must also be seen to be fetched.
+    #[inline(always)]
+    fn has(&self, page: u64) -> bool {
+        let word = self.0.get((page / 64) as usize);
+        word.is_some_and(|word| word.load(Ordering::Acquire) & 1 << (page % 64) != 0)
+    }
+
+    /// Returns false where it was set before, and where there is no such page.
+    fn set(&self, page: u64) -> bool {
+        let bit = 1 << (page % 64);
+        self.0.get((page / 64) as usize).is_some_and(|word| word.fetch_or(bit, Ordering::Release) & bit == 0)
+    }
 }
 
 impl Pages {
     /// Pages of the first `end` bytes, whose checksums are `expected`.
     pub(super) fn new(salt: u128, expected: &[U32], end: u64) -> Self {
         let expected: Vec<u32> = expected.iter().map(|sum| sum.get()).collect();
-        let sound = (0..expected.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Self { salt, expected, sound, end }
+        let [sound, announced] = [(); 2].map(|()| Bits::new(expected.len()));
+        Self { salt, expected, sound, announced, end }
+    }
+
+    /// Which pages were found sound.
+    #[inline(always)]
+    pub(super) fn known(&self) -> Known<'_> {
+        Known(&self.sound.0)
     }
 
     /// Pages in all.
@@ -33,42 +114,349 @@ impl Pages {
         self.expected.len() as u64
     }
 
-    /// Makes sure that the pages of `range`, an extent of `file`, are what was written.
+    /// The bytes at `range`, an extent of `file`, once their pages are what was written. What has failed is
+    /// tried anew the next time.
     #[inline(always)]
-    pub(super) fn touch(&self, file: &[u8], range: &Range<u64>) -> Result<(), Fault> {
-        if range.start >= range.end {
-            return Ok(());
-        }
-        let (first, last) = (range.start / PAGE, (range.end - 1) / PAGE);
-        for page in first..=last {
-            let bit = 1 << (page % 64);
-            let known = self
-                .sound
-                .get((page / 64) as usize)
-                .is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0);
-            if !known {
-                self.check(file, page)?;
+    pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], Trouble> {
+        if range.start < range.end {
+            let (first, last) = (range.start / PAGE, (range.end - 1) / PAGE);
+            for page in first..=last {
+                if !self.sound.has(page) {
+                    self.admit(file, page, last)?;
+                }
             }
         }
+        file.get(range.start as usize..range.end as usize)
+            .ok_or_else(|| Fault::new(range.start, "a place in the file", "one behind its end").into())
+    }
+
+    /// The first touch of `page`, on the way to `last`.
+    #[cold]
+    #[inline(never)]
+    fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), Trouble> {
+        let View::Fetched(fetched) = file else {
+            if last > page {
+                self.announce(file, page..last.min(page + AHEAD) + 1);
+            }
+            return self.check(file, page);
+        };
+        let most = if self.is_walk(page) { RUN } else { RUN.min(last - page + 1) };
+        let most = most.min(self.count().saturating_sub(page));
+        let count = 1 + (1..most).take_while(|ahead| !self.sound.has(page + ahead)).count();
+        if count > 1 {
+            let start = page as usize * PIECE;
+            let mut bytes = vec![0; (count * PIECE).min(file.len().saturating_sub(start))];
+            if fetched.read_exact_at(&mut bytes, start).is_ok() {
+                for (page, bytes) in (page..).zip(bytes.chunks(PIECE)) {
+                    if self.compare(page, bytes).is_ok() {
+                        fetched.keep(page as usize, bytes);
+                        self.sound.set(page);
+                    }
+                }
+            }
+            if self.sound.has(page) {
+                return Ok(());
+            }
+            // What failed may be a page that nobody asked for: look at this one alone.
+        }
+        self.check(file, page)
+    }
+
+    /// Compares a page with its checksum, even if it was found sound before; pages that are fetched are read anew.
+    #[inline(never)]
+    pub(super) fn check(&self, file: &View, page: u64) -> Result<(), Trouble> {
+        let start = page.saturating_mul(PAGE);
+        let ends = |found: &str| Fault::new(start, "a page", found);
+        let length = (file.len() as u64).saturating_sub(start).min(PAGE) as usize;
+        if page >= self.count() || length == 0 {
+            return Err(ends("the end of the file").into());
+        }
+        match file {
+            View::Whole { .. } => {
+                self.read_ahead(file, page);
+                let bytes = file.get(start as usize..start as usize + length);
+                self.compare(page, bytes.ok_or_else(|| ends("the end of the file"))?)?;
+            }
+            View::Fetched(fetched) => {
+                let mut bytes = [0; PIECE];
+                let bytes = &mut bytes[..length];
+                fetched.read_exact_at(bytes, start as usize).map_err(|error| match error.kind() {
+                    io::ErrorKind::UnexpectedEof => ends("the end of a file that was cut short").into(),
+                    _ => Trouble::Failed(error),
+                })?;
+                self.compare(page, bytes)?;
+                fetched.keep(page as usize, bytes);
+            }
+        }
+        self.sound.set(page);
         Ok(())
     }
 
-    /// Compares a page with its checksum.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn check(&self, file: &[u8], page: u64) -> Result<(), Fault> {
+    /// Compares the bytes of a page, as far as they are covered, with its checksum.
+    fn compare(&self, page: u64, bytes: &[u8]) -> Result<(), Fault> {
         let start = page * PAGE;
-        let bytes = file
-            .get(start as usize..self.end.min(start + PAGE) as usize)
-            .ok_or_else(|| Fault::new(start, "a page", "the end of the file"))?;
         let expected = *self.expected.get(page as usize).ok_or_else(|| {
             Fault::new(start, format!("{} pages", self.expected.len()), format!("page {page}"))
         })?;
+        let covered = self.end.saturating_sub(start).min(PAGE) as usize;
+        let bytes = bytes.get(..covered).ok_or_else(|| Fault::new(start, "a page", "the end of the file"))?;
         let found = checksum(self.salt, start, bytes);
         if found != expected {
             return Err(Fault::new(start, format!("page checksum {expected:08x}"), format!("{found:08x}")));
         }
-        self.sound[(page / 64) as usize].fetch_or(1 << (page % 64), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// True where a walk has come to this page.
+    fn is_walk(&self, page: u64) -> bool {
+        page >= WALK && (page - WALK..page).rev().all(|before| self.sound.has(before))
+    }
+
+    /// Keeps the disk ahead of a walk that has come to this page.
+    fn read_ahead(&self, file: &View, page: u64) {
+        let middle = (page + AHEAD / 2).min(self.count() - 1);
+        let under_way = self.announced.has(middle) || self.sound.has(middle);
+        if !under_way && self.is_walk(page) {
+            self.announce(file, page..page + AHEAD);
+        }
+    }
+
+    /// Tells the operating system that the pages of `range` will be read soon, unless it was told before or they
+    /// were read: once a page at most.
+    pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
+        if range.start >= range.end {
+            return;
+        }
+        let (first, last) = (range.start / PAGE, (range.end - 1) / PAGE);
+        for page in first..=last.min(self.count().saturating_sub(1)) {
+            if !self.sound.has(page) && !self.announced.has(page) {
+                return self.announce(file, page..last + 1);
+            }
+        }
+    }
+
+    /// One call to the operating system for each run of pages that are neither announced nor sound.
+    #[cold]
+    #[inline(never)]
+    fn announce(&self, file: &View, pages: Range<u64>) {
+        if matches!(file, View::Whole { hints: false, .. }) {
+            return;
+        }
+        let end = pages.end.min(self.count());
+        let mut page = pages.start;
+        while page < end {
+            let start = page;
+            while page < end && !self.sound.has(page) && self.announced.set(page) {
+                page += 1;
+            }
+            if page > start {
+                file.will_need(&((start * PAGE) as usize..(page * PAGE) as usize));
+            } else {
+                page += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier, Mutex};
+
+    use super::*;
+    use crate::sys::vfs::ReadFile;
+    use crate::sys::{Access, Bytes};
+
+    const SALT: u128 = 5;
+
+    /// Says what it was asked for, and can have pages that cannot be read.
+    #[derive(Clone, Debug, Default)]
+    struct Disk {
+        bytes: Vec<u8>,
+        bad: Vec<u64>,
+        /// Runs of pages: the first, and how many.
+        read: Arc<Mutex<Vec<(u64, u64)>>>,
+        announced: Arc<Mutex<Vec<(u64, u64)>>>,
+    }
+
+    fn pages_of(offset: u64, length: u64) -> (u64, u64) {
+        (offset / PAGE, length.div_ceil(PAGE))
+    }
+
+    impl ReadFile for Disk {
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            let (first, count) = pages_of(offset, buffer.len() as u64);
+            self.read.lock().unwrap().push((first, count));
+            if self.bad.iter().any(|bad| (first..first + count).contains(bad)) {
+                return Err(io::Error::from_raw_os_error(5));
+            }
+            let bytes = self.bytes.get(offset as usize..).and_then(|bytes| bytes.get(..buffer.len()));
+            buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        }
+        fn map(&self, _: usize) -> io::Result<Bytes> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        fn will_need(&self, offset: u64, length: u64) {
+            self.announced.lock().unwrap().push(pages_of(offset, length));
+        }
+    }
+
+    impl Disk {
+        fn new(length: usize) -> Self {
+            let mut state = 1_u64;
+            let bytes = std::iter::repeat_with(|| {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                (state >> 33) as u8
+            });
+            Self { bytes: bytes.take(length).collect(), ..Self::default() }
+        }
+
+        fn open(&self) -> (Pages, View) {
+            let sums = self.bytes.chunks(PIECE).zip((0..).step_by(PIECE));
+            let sums: Vec<U32> = sums.map(|(bytes, at)| U32::new(checksum(SALT, at, bytes))).collect();
+            let length = self.bytes.len();
+            let view = View::new(Box::new(self.clone()), length, Access::Read).unwrap();
+            (Pages::new(SALT, &sums, length as u64), view)
+        }
+
+        fn taken(list: &Mutex<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
+            std::mem::take(&mut list.lock().unwrap())
+        }
+    }
+
+    fn page(page: u64) -> Range<u64> {
+        page * PAGE..page * PAGE + 8
+    }
+
+    #[test]
+    fn pages_here_and_there_are_read_alone_and_once_and_a_walk_in_runs() {
+        let disk = Disk::new(1000 * PIECE);
+        let (pages, view) = disk.open();
+        for at in [500, 900, 7, 500, 501, 901] {
+            pages.read(&view, &page(at)).unwrap();
+        }
+        assert_eq!(Disk::taken(&disk.read), [(500, 1), (900, 1), (7, 1), (501, 1), (901, 1)]);
+        for at in 100..400 {
+            pages.read(&view, &page(at)).unwrap();
+        }
+        let alone = (100..100 + WALK).map(|page| (page, 1));
+        let runs = (100 + WALK..400).step_by(RUN as usize).map(|page| (page, RUN));
+        assert_eq!(Disk::taken(&disk.read), alone.chain(runs).collect::<Vec<_>>());
+        // Up to what is there, and up to the end.
+        for at in 860..1000 {
+            pages.read(&view, &page(at)).unwrap();
+        }
+        assert_eq!(Disk::taken(&disk.read)[WALK as usize..], [(868, 32), (902, 64), (966, 34)]);
+    }
+
+    #[test]
+    fn an_extent_of_many_pages_is_read_in_runs() {
+        let disk = Disk::new(300 * PIECE + 77);
+        let (pages, view) = disk.open();
+        let extent = 10 * PAGE + 5..299 * PAGE + 99;
+        let bytes = pages.read(&view, &extent).unwrap();
+        assert!(*bytes == disk.bytes[extent.start as usize..extent.end as usize]);
+        let runs = [(10, 64), (74, 64), (138, 64), (202, 64), (266, 35)];
+        assert_eq!(Disk::taken(&disk.read), runs, "the last brings the end of the file along");
+        let end = 300 * PAGE..300 * PAGE + 77;
+        assert!(*pages.read(&view, &end).unwrap() == disk.bytes[300 * PIECE..]);
+        assert_eq!(Disk::taken(&disk.read), []);
+    }
+
+    #[test]
+    fn a_page_that_nobody_asked_for_fails_nobody() {
+        let mut disk = Disk::new(200 * PIECE);
+        disk.bad = vec![120];
+        let (pages, view) = disk.open();
+        for at in 90..120 {
+            pages.read(&view, &page(at)).unwrap();
+        }
+        assert!(matches!(pages.read(&view, &page(120)), Err(Trouble::Failed(_))));
+        assert!(matches!(pages.read(&view, &page(120)), Err(Trouble::Failed(_))), "not cached as sound");
+        for at in 121..140 {
+            pages.read(&view, &page(at)).unwrap();
+        }
+        // Likewise with bytes that are not what was written.
+        let disk = Disk::new(200 * PIECE);
+        let (pages, _) = disk.open();
+        let mut damaged = disk.clone();
+        damaged.bytes[120 * PIECE + 1] ^= 1;
+        let (_, view) = damaged.open();
+        for at in (90..120).chain(121..140) {
+            pages.read(&view, &page(at)).unwrap();
+        }
+        let Err(Trouble::Damaged(fault)) = pages.read(&view, &page(120)) else {
+            panic!("page 120 is damaged")
+        };
+        assert_eq!(fault.offset, 120 * PAGE);
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_damaged_and_what_was_read_stays() {
+        let whole = Disk::new(20 * PIECE);
+        let (pages, _) = whole.open();
+        let short = Disk { bytes: whole.bytes[..=10 * PIECE].to_vec(), ..Disk::default() };
+        let view = View::new(Box::new(short), 20 * PIECE, Access::Read).unwrap();
+        pages.read(&view, &page(9)).unwrap();
+        for at in [10, 11, 19] {
+            let Err(Trouble::Damaged(fault)) = pages.read(&view, &page(at)) else {
+                panic!("page {at} is gone")
+            };
+            assert!(fault.found.contains("cut short"), "{fault:?}");
+        }
+        assert!(matches!(pages.read(&view, &(9 * PAGE..11 * PAGE)), Err(Trouble::Damaged(_))));
+        assert!(*pages.read(&view, &page(9)).unwrap() == whole.bytes[9 * PIECE..9 * PIECE + 8]);
+        for behind in [20, 64, u64::MAX / PAGE] {
+            assert!(pages.check(&view, behind).is_err(), "{behind}");
+        }
+    }
+
+    #[test]
+    fn each_page_is_announced_once_at_most_and_neighbours_together() {
+        let disk = Disk::new(200 * PIECE + 1);
+        let (pages, view) = disk.open();
+        let will_need = |range: Range<u64>| {
+            pages.will_need(&view, &range);
+            Disk::taken(&disk.announced)
+        };
+        assert_eq!(will_need(page(70)), [(70, 1)]);
+        assert_eq!(will_need(page(70)), []);
+        assert_eq!(will_need(60 * PAGE + 9..61 * PAGE + 9), [(60, 2)]);
+        assert_eq!(will_need(59 * PAGE..73 * PAGE), [(59, 1), (62, 8), (71, 2)]);
+        pages.read(&view, &page(100)).unwrap();
+        assert_eq!(will_need(page(100)), [], "it was read");
+        assert_eq!(will_need(99 * PAGE..102 * PAGE), [(99, 1), (101, 1)]);
+        assert_eq!(will_need(200 * PAGE..900 * PAGE), [(200, 1)], "no further than the file");
+        assert_eq!(will_need(900 * PAGE..u64::MAX), []);
+        assert_eq!(will_need(5..5), []);
+    }
+
+    #[test]
+    fn threads_that_touch_the_same_pages_at_once_see_the_files_bytes() {
+        let disk = Disk::new(257 * PIECE + 1234);
+        for round in 0..20_u64 {
+            let (pages, view) = disk.open();
+            let start = Barrier::new(16);
+            std::thread::scope(|scope| {
+                for thread in 0..16_u64 {
+                    let (pages, view, disk, start) = (&pages, &view, &disk, &start);
+                    scope.spawn(move || {
+                        let mut state = (round << 8) | (thread / 2); // each two take the same way
+                        start.wait();
+                        for _ in 0..600 {
+                            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405);
+                            let at = (state >> 20) % disk.bytes.len() as u64;
+                            let end = (at + (state >> 50) % 9000).min(disk.bytes.len() as u64);
+                            pages.will_need(view, &(at..end));
+                            let found = pages.read(view, &(at..end)).unwrap();
+                            assert!(*found == disk.bytes[at as usize..end as usize], "{at}..{end}");
+                        }
+                    });
+                }
+            });
+        }
     }
 }

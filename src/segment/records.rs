@@ -24,7 +24,6 @@ pub struct Records {
     /// Bottom and modular, as far as they are kept.
     pub(super) samples: [Option<SampleColumn>; 2],
     pub(super) kinds: Vec<RowKind>,
-    pub(super) filter_width: Option<u32>,
 }
 
 /// What a row says of its key.
@@ -89,14 +88,7 @@ impl Records {
                 choice.map(|choice| SampleColumn { choice, values: Vec::new(), ends: Vec::new() })
             }),
             kinds: Vec::new(),
-            filter_width: None,
         }
-    }
-
-    /// Builds filter tables with entries of `width` bytes, 2 to 4, instead of the width that
-    /// [`filter_bytes`](crate::tables::filter_bytes) chooses: for measuring the choice.
-    pub fn set_filter_width(&mut self, width: u32) {
-        self.filter_width = Some(width.clamp(2, 4));
     }
 
     /// Records given, repeated keys included.

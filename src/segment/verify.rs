@@ -1,39 +1,100 @@
 //! The slow proof that a segment is what `build` would have written.
 //!
-//! Reads everything once (tables and bands more than once), in memory of about 8 bytes a document and 64 MiB. Time
+//! Reads everything once (tables and bands more than once), in memory of about 20 bytes a document and 64 MiB. Time
 //! is linear in documents, which can cost no bytes at all (consecutive keys, no sketches):
 //!
 //! 1. every page's checksum, and zeros in the gaps between parts;
 //! 2. keys ascend;
-//! 3. table 1 ascends strictly and its directory fits it;
-//! 4. each further table has, bucket by bucket, the entries that table 1 asks for: they ascend, and their number
-//!    and hashed sum are right;
-//! 5. postings and ranks say the same, and each document stands in one list at most;
-//! 6. each band ascends and has the same documents, each once;
-//! 7. the samples of documents follow one another, ascend and have what belongs in them;
-//! 8. the records' hashes sum to the salt.
+//! 3. table 1 ascends strictly, and each table is byte by byte what its fingerprints ask for;
+//! 4. postings and ranks say the same, and each document stands in one list at most;
+//! 5. each band ascends and has the same documents, each once;
+//! 6. the samples of documents follow one another, ascend and have what belongs in them;
+//! 7. the records' hashes sum to the salt.
 //!
 //! A problem does not end it: what can still be looked at is looked at.
 
 use std::ops::Range;
 
 use roaring::RoaringBitmap;
-use xxhash_rust::xxh3::xxh3_64;
-use zerocopy::little_endian::{U16, U64};
+use zerocopy::little_endian::U64;
 
-use super::build::filter_value;
+use super::hot::hot_buckets;
 use super::open::{Keys, Segment};
 use super::records::{RecordSketch, record_hash};
+use super::tables::sorted_values;
 use crate::error::{Error, Result};
 use crate::format::contents::{Kind, Section};
+use crate::format::hot::Hot;
 use crate::format::keys::Frame;
 use crate::format::postings::{self, Posting};
+use crate::format::table::Columns;
 use crate::format::wire::{self, Fault};
-use crate::format::{align, keys, ranks, samples, signatures};
+use crate::format::{ALIGNMENT, align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
-use crate::tables::{BLOCK_BITS, TABLES, block};
+use crate::tables::{CodecChoice, Codecs, DesignChoice};
 
-/// Bytes of band keys held at a time in step 8.
+/// Compares what an encoder writes with a section. First it counts the bytes of the parts; then, when it knows where
+/// they begin, it compares.
+struct Compared<'a> {
+    segment: &'a Segment,
+    section: &'a Section,
+    /// Bytes of each part; when comparing, where its next bytes stand.
+    next: Vec<u64>,
+    /// Where each part ends, once all have been counted.
+    ends: Option<Vec<u64>>,
+}
+
+impl Compared<'_> {
+    /// Lays the parts out, and checks what is between them and behind.
+    fn place(&mut self) -> Result<()> {
+        let mut end = 0;
+        let mut ends = Vec::new();
+        for part in 0..self.next.len() {
+            // What is not there has no beginning.
+            let start = if self.next[part] == 0 { end } else { align(end) };
+            self.compare(end, &[0; ALIGNMENT as usize][..(start - end) as usize])?;
+            end = start + std::mem::replace(&mut self.next[part], start);
+            ends.push(end);
+        }
+        self.ends = Some(ends);
+        if end == self.section.length {
+            return Ok(());
+        }
+        let expected = format!("{end} bytes for these fingerprints");
+        Err(self.segment.wrong(self.section, 0, &expected, self.section.length))
+    }
+
+    fn compare(&self, at: u64, expected: &[u8]) -> Result<()> {
+        let found = self.segment.read(self.section, at..at + expected.len() as u64)?;
+        match expected.iter().zip(found).position(|(expected, found)| expected != found) {
+            None => Ok(()),
+            Some(place) => {
+                let wanted = format!("{:#04x} for the fingerprints of table 1", expected[place]);
+                Err(self.segment.wrong(
+                    self.section,
+                    at + place as u64,
+                    &wanted,
+                    format!("{:#04x}", found[place]),
+                ))
+            }
+        }
+    }
+}
+
+impl Columns for Compared<'_> {
+    fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
+        if self.next.len() <= part {
+            self.next.resize(part + 1, 0);
+        }
+        if self.ends.is_some() {
+            self.compare(self.next[part], bytes)?;
+        }
+        self.next[part] += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Bytes of band keys held at a time in step 7.
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
@@ -41,21 +102,18 @@ impl Segment {
     /// file looked at by step 1, which takes most of the time on a cold file.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
-        for page in 0..self.pages().count() {
-            if let Err(fault) = self.pages().check(self.file(), page) {
-                problems.push(super::open::corrupt(self.path(), "page", 0, fault));
-            }
+        for page in 0..self.page_count() {
+            problems.extend(self.check_page(page).err());
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
             // The rest would report the same pages again, in other words.
             return problems;
         }
-        let steps: [fn(&Self) -> Result<()>; 8] = [
+        let steps: [fn(&Self) -> Result<()>; 7] = [
             Self::verify_gaps,
             Self::verify_keys,
-            Self::verify_table,
-            Self::verify_filters,
+            Self::verify_tables,
             Self::verify_postings,
             Self::verify_bands,
             Self::verify_samples,
@@ -71,7 +129,7 @@ impl Segment {
 
     fn verify_gaps(&self) -> Result<()> {
         let zeros = |range: Range<u64>, section: &Section| {
-            let bytes = &self.file()[range.start as usize..range.end as usize];
+            let bytes = self.read_file(section.kind.name(), &range)?;
             match bytes.iter().position(|&byte| byte != 0) {
                 None => Ok(()),
                 Some(at) => {
@@ -80,23 +138,9 @@ impl Segment {
                 }
             }
         };
-        for section in self.sections() {
+        // Behind the checksums, opening has looked.
+        for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             zeros(section.end()..align(section.end()), section)?;
-        }
-        if let Some(fingerprints) = &self.fingerprints {
-            let (section, layout) = (&fingerprints.table, &fingerprints.complete);
-            let all = 0..fingerprints.distinct;
-            let parts =
-                [0..layout.directory.length(), layout.first(&all), layout.middle(&all), layout.last(&all)];
-            for pair in parts.windows(2) {
-                zeros(section.offset + pair[0].end..section.offset + pair[1].start, section)?;
-            }
-            let layout = &fingerprints.filter;
-            for section in &fingerprints.filters {
-                let pointer = layout.pointer(&all);
-                zeros(section.offset + layout.directory.length()..section.offset + pointer.start, section)?;
-                zeros(section.offset + pointer.end..section.offset + layout.filter(&all).start, section)?;
-            }
         }
         for (section, layout) in &self.bands {
             let entries = layout.entries(&(0..section.rows));
@@ -146,44 +190,61 @@ impl Segment {
         self.sections().iter().find(|section| section.kind == kind).unwrap_or(&self.sections()[0])
     }
 
-    fn verify_table(&self) -> Result<()> {
+    /// The fingerprints of table 1 ascend; and every table, the first too, is byte by byte what they ask for.
+    fn verify_tables(&self) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
-        let (section, bits) = (&fingerprints.table, fingerprints.complete.directory.bits);
-        let mut next = Some(0);
-        let mut rows = 0;
-        self.for_each_fingerprint(|rank, fingerprint| {
-            let least = next
-                .ok_or(())
-                .map_err(|()| self.wrong(section, 0, "no fingerprint behind the largest", rank))?;
-            if fingerprint < least {
-                let expected = format!("rank {rank}: a fingerprint from {least:016x} on");
-                return Err(self.wrong(section, 0, &expected, format!("{fingerprint:016x}")));
-            }
-            next = fingerprint.checked_add(1);
-            rows += 1;
+        let tables = &fingerprints.tables;
+        let mut all: Vec<u64> = Vec::new();
+        self.for_each_fingerprint(|_, fingerprint| {
+            all.push(fingerprint);
             Ok(())
         })?;
-        if rows != fingerprints.distinct {
-            return Err(self.wrong(
-                section,
-                0,
-                &format!("{} fingerprints in buckets", fingerprints.distinct),
-                rows,
-            ));
+        let first = &tables.all[0];
+        // Of few fingerprints the bytes may be those of several codecs, so that only the parameters tell a lie.
+        if let Some(simhash) = self.params().simhash
+            && let CodecChoice::Named(named) = simhash.codec
+        {
+            let found = tables.scheme().codecs;
+            let partial = named.partial.filter(|_| tables.all.len() > 1);
+            if found != (Codecs { partial, ..named }) {
+                return Err(self.wrong(&first.section, 0, &format!("tables coded as {named}"), found));
+            }
         }
-        // Ascending buckets of ascending fingerprints can still stand under the wrong prefix.
-        if fingerprints.complete.has_first() {
-            for prefix in 0..1_u32 << bits {
-                let rows = self.bucket(section, fingerprints.complete.directory, prefix as u16)?;
-                for first in self.column::<U16>(section, fingerprints.complete.first(&rows))? {
-                    if u32::from(first.get()) >> (BLOCK_BITS - bits) != prefix {
-                        let expected = format!("block 1 with prefix {prefix:#x}");
-                        return Err(self.wrong(
-                            section,
-                            rows.start,
-                            &expected,
-                            format!("{:#06x}", first.get()),
-                        ));
+        if let Some(simhash) = self.params().simhash
+            && let DesignChoice::Named(named) = simhash.design
+            && named != tables.design.name
+        {
+            return Err(self.wrong(&first.section, 0, &format!("tables {named}"), tables.design.name));
+        }
+        if all.len() as u64 != tables.rows {
+            let expected = format!("{} fingerprints", tables.rows);
+            return Err(self.wrong(&first.section, 0, &expected, all.len()));
+        }
+        let mut neighbours = all.iter().zip(all.iter().skip(1));
+        if let Some((before, behind)) = neighbours.find(|(before, behind)| before >= behind) {
+            let expected = format!("a fingerprint above {before:016x}");
+            return Err(self.wrong(&first.section, 0, &expected, format!("{behind:016x}")));
+        }
+        let mut values = Vec::new();
+        for (place, table) in tables.all.iter().enumerate() {
+            sorted_values(&tables.design, place, table.codec, &all, &mut values);
+            let lead = tables.design.tables[place].lead;
+            let encode = |columns: &mut Compared<'_>| {
+                table.codec.encode(tables.rows, lead, || values.iter().copied().map(Ok), columns)
+            };
+            self.compare(&table.section, encode)?;
+            let again = || Ok(all.iter().copied().map(Ok));
+            let buckets = hot_buckets(&tables.design.tables[place], tables.rows, again)?;
+            let rows = buckets.iter().map(|bucket| bucket.1.len() as u64).sum::<u64>();
+            match &table.hot {
+                Some(open) if open.section.rows == rows => {
+                    self.compare(&open.section, |columns| Hot::encode(&buckets, table.bits, columns))?;
+                }
+                found => {
+                    let found = found.as_ref().map_or(0, |open| open.section.rows);
+                    if found != rows {
+                        let expected = format!("{rows} fingerprints in hot buckets");
+                        return Err(self.wrong(&table.section, 0, &expected, found));
                     }
                 }
             }
@@ -191,56 +252,12 @@ impl Segment {
         Ok(())
     }
 
-    fn verify_filters(&self) -> Result<()> {
-        let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
-        let layout = &fingerprints.filter;
-        let shift = BLOCK_BITS - layout.directory.bits;
-        let hash = |prefix: u16, pointer: u16, filter: u16| {
-            let mut bytes = [0; 6];
-            bytes[..2].copy_from_slice(&prefix.to_le_bytes());
-            bytes[2..4].copy_from_slice(&pointer.to_le_bytes());
-            bytes[4..].copy_from_slice(&filter.to_le_bytes());
-            xxh3_64(&bytes)
-        };
-        let mut expected = [0_u64; TABLES - 1];
-        self.for_each_fingerprint(|_, fingerprint| {
-            for (table, sum) in (1..).zip(&mut expected) {
-                let prefix = (u32::from(block(fingerprint, table)) >> shift) as u16;
-                let filter =
-                    if layout.width > 2 { filter_value(fingerprint, table, layout.width) } else { 0 };
-                *sum = sum.wrapping_add(hash(prefix, block(fingerprint, 0), filter));
-            }
-            Ok(())
-        })?;
-        for (section, expected) in fingerprints.filters.iter().zip(expected) {
-            let (mut found, mut rows) = (0_u64, 0..0);
-            for prefix in 0..1_u32 << layout.directory.bits {
-                rows = self.next_bucket(section, layout.directory, prefix as u16, rows.end)?;
-                let pointers: &[U16] = self.column(section, layout.pointer(&rows))?;
-                let filters = self.read(section, layout.filter(&rows))?;
-                let mut last = (0, 0);
-                for (place, pointer) in pointers.iter().enumerate() {
-                    let width = layout.width as usize - 2;
-                    let entry = (pointer.get(), wire::short(&filters[place * width..(place + 1) * width]));
-                    if entry < last {
-                        let at = layout.pointer(&rows).start + place as u64 * 2;
-                        return Err(self.wrong(
-                            section,
-                            at,
-                            &format!("an entry from {last:x?} on"),
-                            format!("{entry:x?}"),
-                        ));
-                    }
-                    last = entry;
-                    found = found.wrapping_add(hash(prefix as u16, entry.0, entry.1));
-                }
-            }
-            if found != expected {
-                let expected = format!("the entries of table 1, hashed sum {expected:016x}");
-                return Err(self.wrong(section, 0, &expected, format!("{found:016x}")));
-            }
-        }
-        Ok(())
+    /// Compares a section with what an encoder writes, which is asked twice.
+    fn compare(&self, section: &Section, encode: impl Fn(&mut Compared<'_>) -> Result<()>) -> Result<()> {
+        let mut columns = Compared { segment: self, section, next: Vec::new(), ends: None };
+        encode(&mut columns)?;
+        columns.place()?;
+        encode(&mut columns)
     }
 
     fn verify_postings(&self) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::format::manifest::Manifest;
 use crate::params::Params;
 use crate::sketch::{Cutter, IdfTable, Sketcher};
 use crate::sys::vfs::TEMPORARY_PREFIX;
-use crate::sys::{RealVfs, Vfs};
+use crate::sys::{Access, RealVfs, Vfs};
 
 /// An open index: cheap to clone, shared by threads at will.
 ///
@@ -42,10 +42,63 @@ pub struct Index {
 pub(super) struct Shared {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
+    /// How the bytes of segments come into memory.
+    pub(super) access: Access,
     /// What the next snapshot sees; replaced as a whole by a commit.
     pub(super) published: RwLock<Arc<State>>,
     /// The IDF table, once it was asked for; parameters, and with them the table, never change.
     idf: OnceLock<Arc<IdfTable>>,
+}
+
+/// How to open an index; [`Index::options`] makes it, with the choices of [`Index::open`].
+///
+/// ```
+/// use twindex::sys::Access;
+/// use twindex::{Index, Params};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("pages.twx");
+/// # Index::create(&path, Params::builder().words(2).simhash(3).build()?)?;
+/// let index = Index::options().access(Access::Read).open(&path)?;
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct OpenOptions {
+    access: Access,
+}
+
+impl OpenOptions {
+    /// How the bytes of segments come into memory: [`Access::Map`] unless said otherwise. It holds for the segments
+    /// that [`Index::refresh`] and [`Index::writer`] open later, too.
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Opens an index; never creates one.
+    ///
+    /// # Errors
+    /// As [`Index::open`].
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Index> {
+        self.open_with(Arc::new(RealVfs), path.as_ref())
+    }
+
+    /// As [`open`](Self::open), on another file system.
+    ///
+    /// # Errors
+    /// As [`Index::open`].
+    pub fn open_with(self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
+        let state = State::load(&*vfs, path, self.access, None)?;
+        let shared = Shared {
+            vfs,
+            dir: path.to_owned(),
+            access: self.access,
+            published: RwLock::new(Arc::new(state)),
+            idf: OnceLock::new(),
+        };
+        Ok(Index { shared: Arc::new(shared) })
+    }
 }
 
 impl Index {
@@ -144,12 +197,13 @@ impl Index {
 
     /// Opens an index; never creates one.
     ///
-    /// Reads `CURRENT`, the manifest and the head, contents and checksums of each segment; maps the rest.
+    /// Reads `CURRENT`, the manifest and the head, contents and checksums of each segment; maps the rest. For other
+    /// ways to read it, see [`options`](Self::options).
     ///
     /// # Errors
     /// [`Error::NotAnIndex`], [`Error::Unsupported`], [`Error::Corrupt`], [`Error::Io`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(Arc::new(RealVfs), path.as_ref())
+        Self::options().open(path)
     }
 
     /// As [`open`](Self::open), on another file system.
@@ -157,14 +211,18 @@ impl Index {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Self> {
-        let state = State::load(&*vfs, path, None)?;
-        let shared = Shared {
-            vfs,
-            dir: path.to_owned(),
-            published: RwLock::new(Arc::new(state)),
-            idf: OnceLock::new(),
-        };
-        Ok(Self { shared: Arc::new(shared) })
+        Self::options().open_with(vfs, path)
+    }
+
+    /// The choices there are when an index is opened.
+    pub fn options() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// How the bytes of its segments come into memory.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        self.shared.access
     }
 
     /// The directory.
@@ -216,7 +274,7 @@ impl Index {
     /// As [`open`](Self::open); the index stays as it was.
     pub fn refresh(&self) -> Result<bool> {
         let known = Arc::clone(&self.shared.published.read());
-        let state = State::load(&*self.shared.vfs, &self.shared.dir, Some(&known))?;
+        let state = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access, Some(&known))?;
         if state.manifest.uuid != known.manifest.uuid {
             let why = "another index has taken its place; open it anew".into();
             return Err(Error::NotAnIndex { path: self.shared.dir.clone(), why });
@@ -235,5 +293,13 @@ impl Index {
     /// [`Error::Locked`] where there is a writer, in this process or another; otherwise as [`open`](Self::open).
     pub fn writer(&self) -> Result<Writer> {
         Writer::new(self, &names::lock(&self.shared.dir))
+    }
+
+    /// Merges all segments to one: [`Writer::compact`] by a writer of its own. Returns the generation.
+    ///
+    /// # Errors
+    /// As [`writer`](Self::writer) and [`Writer::compact`].
+    pub fn compact(&self) -> Result<u64> {
+        self.writer()?.compact()
     }
 }

@@ -19,7 +19,7 @@ mod state;
 pub mod verify;
 pub mod writer;
 
-pub use index::Index;
+pub use index::{Index, OpenOptions};
 pub use names::is_of_an_index;
 pub use query::{Answers, Hit, Query};
 pub use snapshot::{Record, Snapshot};

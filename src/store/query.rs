@@ -2,14 +2,16 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
 
 use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
+use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Params};
-use crate::segment::Segment;
+use crate::segment::{Ask, Scratch, Segment};
 use crate::sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
@@ -72,6 +74,9 @@ pub struct Answers {
     pub hits: Vec<Hit>,
     /// How many more there are beyond the limit.
     pub left_out: u64,
+    /// Buckets of the tables that were not looked at, as they would have been more than
+    /// [`visit_limit`](Query::visit_limit) allows; there may be hits in them. 0 without such a limit.
+    pub unvisited: u64,
 }
 
 /// A question, made by [`Snapshot::near`], [`within`](Snapshot::within) or [`resembling`](Snapshot::resembling).
@@ -87,6 +92,8 @@ pub struct Query {
     /// The samples of the document that is asked about, bottom and modular, where they are kept.
     samples: Option<[Vec<u64>; 2]>,
     limit: usize,
+    visits: Option<u64>,
+    probe: Option<Probe>,
     refused: Option<Error>,
 }
 
@@ -113,6 +120,8 @@ impl Query {
             measured_from: None,
             samples: None,
             limit: usize::MAX,
+            visits: None,
+            probe: None,
             refused: None,
         }
     }
@@ -150,23 +159,104 @@ impl Query {
         self
     }
 
+    /// Visit at most this many rows of the fingerprint tables' buckets in each segment; what this leaves out is
+    /// counted in [`Answers::unvisited`]. It bounds what a question can cost, whatever the fingerprints are like; the
+    /// same question visits the same buckets each time.
+    pub fn visit_limit(mut self, rows: u64) -> Self {
+        self.visits = Some(rows);
+        self
+    }
+
+    /// Probe the fingerprint tables in this way, which their codecs must have, instead of the fastest they have.
+    /// Answers do not depend on it.
+    pub fn probe(mut self, probe: Probe) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// How many live documents there are, without their names: for questions about distance alone that is the least
+    /// work. The limit does not count.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn count(mut self) -> Result<u64> {
+        self.check()?;
+        let mut count = 0;
+        let mut unvisited = 0;
+        let snapshot = self.snapshot.clone();
+        for (segment, deleted) in snapshot.segments() {
+            count += self.find_in(segment, deleted, &mut unvisited)?.len() as u64;
+        }
+        Ok(count)
+    }
+
+    /// A hit, the first that is found and not the nearest of all; none if there is none. Stops as soon as it has one.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn first(mut self) -> Result<Option<Hit>> {
+        self.check()?;
+        let snapshot = self.snapshot.clone();
+        let mut stored = [Vec::new(), Vec::new()];
+        for (segment, deleted) in snapshot.segments() {
+            let mut found = None;
+            if let Some((fingerprint, _)) = self.within {
+                let mut scratch = Scratch::default();
+                segment.search_documents(
+                    &[fingerprint.0],
+                    self.ask(),
+                    &mut scratch,
+                    |_, ordinal, distance| {
+                        if deleted.contains(ordinal) {
+                            return Ok(ControlFlow::Continue(()));
+                        }
+                        found = Some(Found { ordinal, distance: Some(distance), resemblance: None });
+                        Ok(ControlFlow::Break(()))
+                    },
+                )?;
+            }
+            if found.is_none() && self.bands.is_some() {
+                found = self.find_in(segment, deleted, &mut 0)?.into_iter().next();
+            }
+            if let Some(found) = found {
+                return self.hit(segment, &found, &mut stored).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Refuses a question that cannot be answered.
+    fn check(&mut self) -> Result<()> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
+        self.within.map_or(Ok(()), |(_, within)| self.snapshot.check_within(within))
+    }
+
+    fn ask(&self) -> Ask {
+        Ask { within: self.within.map_or(0, |(_, within)| within), probe: self.probe, visits: self.visits }
+    }
+
+    /// What is told of a document that was found.
+    fn hit(&self, segment: &Segment, found: &Found, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
+        let key = segment.key(found.ordinal)?;
+        let [query_in_hit, hit_in_query] = self.contained(segment, found.ordinal, stored)?;
+        let &Found { distance, resemblance, .. } = found;
+        Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
+    }
+
     /// All hits up to the limit, sorted.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch of other parameters, [`Error::Invalid`] for a radius that is not
     /// answered, [`Error::Corrupt`]: an answer that may be incomplete is an error, never a shorter answer.
     pub fn run(mut self) -> Result<Answers> {
-        if let Some(error) = self.refused.take() {
-            return Err(error);
-        }
-        if let Some((_, within)) = self.within {
-            self.snapshot.check_within(within)?;
-        }
+        self.check()?;
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
-        let mut left_out = 0;
+        let (mut left_out, mut unvisited) = (0, 0);
         let mut stored = [Vec::new(), Vec::new()];
         for (segment, deleted) in self.snapshot.segments() {
-            for found in self.find_in(segment, deleted)? {
+            for found in self.find_in(segment, deleted, &mut unvisited)? {
                 // Keys cost more than distances: one that cannot be among the nearest is not read.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
@@ -175,28 +265,33 @@ impl Query {
                     left_out += 1;
                     continue;
                 }
-                let key = segment.key(found.ordinal)?;
-                let [query_in_hit, hit_in_query] = self.contained(segment, found.ordinal, &mut stored)?;
-                let Found { distance, resemblance, .. } = found;
-                nearest.push(Hit { key, distance, resemblance, query_in_hit, hit_in_query });
+                nearest.push(self.hit(segment, &found, &mut stored)?);
                 if nearest.len() > self.limit {
                     nearest.pop(); // the farthest
                     left_out += 1;
                 }
             }
         }
-        Ok(Answers { hits: nearest.into_sorted_vec(), left_out })
+        Ok(Answers { hits: nearest.into_sorted_vec(), left_out, unvisited })
     }
 
     /// The documents of one segment, each once.
-    fn find_in(&self, segment: &Segment, deleted: &RoaringBitmap) -> Result<Vec<Found>> {
+    fn find_in(&self, segment: &Segment, deleted: &RoaringBitmap, unvisited: &mut u64) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
-        if let Some((fingerprint, within)) = self.within {
-            segment.documents_within(fingerprint.0, within, |ordinal, distance| {
-                if !deleted.contains(ordinal) {
-                    found.push(Found { ordinal, distance: Some(distance), resemblance: None });
-                }
-            })?;
+        if let Some((fingerprint, _)) = self.within {
+            let mut scratch = Scratch::default();
+            segment.search_documents(
+                &[fingerprint.0],
+                self.ask(),
+                &mut scratch,
+                |_, ordinal, distance| {
+                    if !deleted.contains(ordinal) {
+                        found.push(Found { ordinal, distance: Some(distance), resemblance: None });
+                    }
+                    Ok(ControlFlow::Continue(()))
+                },
+            )?;
+            *unvisited += scratch.left_out();
         }
         let (Some(bands), Some(minhash)) = (&self.bands, self.snapshot.params().minhash) else {
             return Ok(found);

@@ -1,5 +1,6 @@
 //! The index at one generation.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -10,12 +11,9 @@ use crate::error::{Error, Result};
 use crate::format::manifest::SegmentEntry;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
-use crate::segment::Segment;
 use crate::segment::near::check_radius;
+use crate::segment::{Ask, Scratch, Segment};
 use crate::sketch::{Fingerprint, Sketch, pack};
-
-/// How many questions are best announced together to [`Snapshot::prefetch`].
-pub const IN_FLIGHT: usize = 16;
 
 /// A view of the index that never changes. Cheap to clone, `Send + Sync`; it keeps its files open.
 #[derive(Clone, Debug)]
@@ -196,30 +194,67 @@ impl Snapshot {
         check_radius(within)
     }
 
-    /// A hint that these fingerprints, some [`IN_FLIGHT`] of them, will be asked about next, one after the other:
-    /// what is read first for each comes into the caches for all at once. As soon as the index is larger than the
-    /// caches, that is about twice as fast as letting each question wait for memory by itself. It changes no answer.
+    /// Hands each live document within `within` bits of each of these fingerprints to `each`: the number of the
+    /// fingerprint in the slice, the document, the distance; in no particular order. The questions wait for memory
+    /// together and not one after the other, so that as soon as the index is larger than the caches this is about
+    /// twice as fast as [`for_each_within`](Self::for_each_within).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let params = twindex::Params::builder().u64_keys().simhash(3).build()?;
     /// # let snapshot = twindex::Index::create(dir.path().join("x"), params)?.snapshot();
     /// use twindex::Fingerprint;
-    /// use twindex::store::snapshot::IN_FLIGHT;
     ///
     /// let queries: Vec<Fingerprint> = (0..1000).map(Fingerprint).collect();
-    /// for group in queries.chunks(IN_FLIGHT) {
-    ///     snapshot.prefetch(group);
-    ///     for &query in group {
-    ///         let answers = snapshot.within(query, 3).run()?;
-    ///     }
-    /// }
+    /// let mut pairs = 0;
+    /// snapshot.for_each_within_any(&queries, 3, |_query, _document, _distance| {
+    ///     pairs += 1;
+    ///     Ok(())
+    /// })?;
     /// # Ok::<(), twindex::Error>(())
     /// ```
-    pub fn prefetch(&self, fingerprints: &[Fingerprint]) {
-        for (segment, _) in self.segments() {
-            segment.prefetch(fingerprints.iter().map(|fingerprint| fingerprint.0));
+    ///
+    /// # Errors
+    /// As [`for_each_within`](Self::for_each_within), or what `each` returns.
+    pub fn for_each_within_any(
+        &self,
+        fingerprints: &[Fingerprint],
+        within: u32,
+        mut each: impl FnMut(usize, Place<'_>, u32) -> Result<()>,
+    ) -> Result<()> {
+        self.for_each_answer(fingerprints, Ask::within(within), |query, place, distance| {
+            each(query, place, distance)?;
+            Ok(ControlFlow::Continue(()))
+        })
+        .map(drop)
+    }
+
+    /// As [`for_each_within_any`](Self::for_each_within_any), with all that can be asked: how tables are probed, how
+    /// many rows a question may visit in each segment. A break ends the question it answers, as far as this segment
+    /// goes. Returns how many buckets were left out.
+    ///
+    /// # Errors
+    /// As [`Segment::search`].
+    pub fn for_each_answer(
+        &self,
+        fingerprints: &[Fingerprint],
+        ask: Ask,
+        mut each: impl FnMut(usize, Place<'_>, u32) -> Result<ControlFlow<()>>,
+    ) -> Result<u64> {
+        self.check_within(ask.within)?;
+        let mut left_out = 0;
+        let queries: Vec<u64> = fingerprints.iter().map(|fingerprint| fingerprint.0).collect();
+        let mut scratch = Scratch::default();
+        for (segment, deleted) in self.segments() {
+            segment.search_documents(&queries, ask, &mut scratch, |query, ordinal, distance| {
+                if deleted.is_empty() || !deleted.contains(ordinal) {
+                    return each(query, Place { segment, ordinal }, distance);
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            left_out += scratch.left_out();
         }
+        Ok(left_out)
     }
 
     /// Hands each live document within `within` bits of `fingerprint` and its distance to `each`, in no particular

@@ -11,7 +11,7 @@ use crate::format::wire::Fault;
 use crate::segment::Segment;
 use crate::segment::open::{corrupt, refused};
 use crate::store::names::{self, Name};
-use crate::sys::Vfs;
+use crate::sys::{Access, Vfs};
 
 /// A generation: its manifest and its open segments, in the manifest's order.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ impl State {
     }
 
     /// Reads the current generation; segments that `known` has open are not opened again.
-    pub(super) fn load(vfs: &dyn Vfs, dir: &Path, known: Option<&State>) -> Result<Self> {
+    pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access, known: Option<&State>) -> Result<Self> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file that this
         // one names is missing, but CURRENT has moved on: start over.
         let mut last = None;
         loop {
             let current = read_current(vfs, dir)?;
             let generation = current.generation.get();
-            match Self::load_generation(vfs, dir, &current, known) {
+            match Self::load_generation(vfs, dir, access, &current, known) {
                 Err(error) if is_missing(&error) && last != Some(generation) => last = Some(generation),
                 other => return other.map_err(|error| missing_is_damage(error, generation)),
             }
@@ -48,14 +48,20 @@ impl State {
         Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
     }
 
-    fn load_generation(vfs: &dyn Vfs, dir: &Path, current: &Current, known: Option<&State>) -> Result<Self> {
+    fn load_generation(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        current: &Current,
+        known: Option<&State>,
+    ) -> Result<Self> {
         let manifest = Self::read_manifest(vfs, dir, current)?;
         let segments = manifest
             .segments
             .iter()
             .map(|entry| {
                 let open = known.and_then(|state| state.segment(entry));
-                open.map_or_else(|| open_segment(vfs, dir, &manifest, entry), Ok)
+                open.map_or_else(|| open_segment(vfs, dir, access, &manifest, entry), Ok)
             })
             .collect::<Result<_>>()?;
         Ok(Self::new(manifest, segments))
@@ -97,11 +103,12 @@ impl State {
 pub(super) fn open_segment(
     vfs: &dyn Vfs,
     dir: &Path,
+    access: Access,
     manifest: &Manifest,
     entry: &SegmentEntry,
 ) -> Result<Arc<Segment>> {
     let path = names::segment(dir, entry.number);
-    let segment = Segment::open(vfs, &path)?;
+    let segment = Segment::open_with(vfs, &path, access)?;
     let differs = |what: &str, expected: String, found: String| {
         let expected = format!("{what} {expected} as in the manifest");
         Err(corrupt(&path, "segment", 0, Fault::new(0, expected, found)))

@@ -6,7 +6,7 @@ use super::idf;
 use super::names::{self, Name};
 use super::state::{State, missing_is_damage, open_segment};
 use crate::error::Error;
-use crate::sys::Vfs;
+use crate::sys::{Access, Vfs};
 
 /// What [`verify`] found.
 #[derive(Debug, Default)]
@@ -24,9 +24,15 @@ pub struct Findings {
 /// the first problem. `progress` is told the bytes done.
 ///
 /// A commit that comes meanwhile is no problem: what is checked is the generation that was current at the start.
-pub fn verify(vfs: &dyn Vfs, dir: &Path, mut progress: impl FnMut(u64)) -> Findings {
+pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {
+    verify_with(vfs, dir, Access::default(), progress)
+}
+
+/// As [`verify`], with a choice of how the bytes of segments come into memory. With [`Access::Read`], a disk that fails
+/// is a problem found and not the end of the process; it takes as much memory as the segments are long.
+pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl FnMut(u64)) -> Findings {
     let mut findings = Findings::default();
-    let manifest = match State::load(vfs, dir, None) {
+    let manifest = match State::load(vfs, dir, access, None) {
         Ok(state) => {
             for segment in &state.segments {
                 let before = findings.bytes;
@@ -41,7 +47,7 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path, mut progress: impl FnMut(u64)) -> Findi
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
                 let Some(manifest) = &manifest else { continue };
-                match open_segment(vfs, dir, manifest, entry) {
+                match open_segment(vfs, dir, access, manifest, entry) {
                     Ok(segment) => {
                         problems.extend(segment.verify(|bytes| progress(findings.bytes + bytes)));
                         findings.bytes += segment.length();

@@ -11,13 +11,18 @@ use crate::format::manifest::{Manifest, SEGMENTS_MAX, SegmentEntry};
 use crate::format::sketches::Row;
 use crate::key::Key;
 use crate::params::Params;
+use crate::segment::merge::{self, Input};
 use crate::segment::records::{Kept, Records};
-use crate::segment::{Segment, build};
+use crate::segment::rows::Rows;
+use crate::segment::spilled::Room;
+use crate::segment::{Built, Segment, build};
 use crate::sketch::{Fingerprint, Sketch, pack};
 use crate::sys::lock::{FileLock, LockFailure};
 
 /// Bytes of records held before they are written to a segment; see [`Writer::set_memory`].
 const MEMORY: usize = 1 << 30;
+/// Segments of a batch that are merged before there are more, where it is to become one.
+const MERGED_AT: usize = 64;
 
 /// The one writer of an index. What it was given is invisible until [`commit`](Writer::commit), and is gone if it
 /// is dropped before.
@@ -28,7 +33,10 @@ pub struct Writer {
     params: Params,
     params_digest: u128,
     memory: usize,
+    one_segment: bool,
     records: Records,
+    /// Records given before those, where a batch is to become one segment and they can wait in a scratch file.
+    rows: Option<Rows>,
     /// The generation to come: the published one, and segments already written for this batch.
     next: Manifest,
     segments: Vec<Arc<Segment>>,
@@ -70,7 +78,9 @@ impl Writer {
             lock,
             params_digest: state.params_digest,
             memory: MEMORY,
+            one_segment: false,
             records: Records::new(&params),
+            rows: None,
             params,
             next: state.manifest.clone(),
             segments: state.segments.clone(),
@@ -86,6 +96,13 @@ impl Writer {
     /// segments; it still becomes visible as one.
     pub fn set_memory(&mut self, bytes: usize) {
         self.memory = bytes;
+    }
+
+    /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
+    /// merges what is larger than the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs
+    /// room on the disk for a second copy of the batch meanwhile; and the segment does not depend on the memory.
+    pub fn set_one_segment(&mut self, one_segment: bool) {
+        self.one_segment = one_segment;
     }
 
     /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing.
@@ -176,7 +193,28 @@ impl Writer {
         if self.records.memory() < self.memory {
             return Ok(());
         }
-        self.guarded(Self::flush)
+        self.guarded(|writer| {
+            if writer.one_segment && Rows::can_hold(&writer.params) {
+                return writer.set_aside();
+            }
+            writer.flush()?;
+            if writer.one_segment && writer.written.len() >= MERGED_AT {
+                writer.merge_written()
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Moves the records held to a scratch file.
+    fn set_aside(&mut self) -> Result<()> {
+        let room = Room::new(self.memory, &self.shared.dir);
+        let records = std::mem::replace(&mut self.records, Records::new(&self.params));
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            none => none.insert(Rows::new(room)?),
+        };
+        rows.append(&records, room)
     }
 
     /// Runs a step that touches the disk; its failure ends this writer.
@@ -189,6 +227,9 @@ impl Writer {
 
     /// Writes the records held as a segment of the generation to come.
     fn flush(&mut self) -> Result<()> {
+        if self.rows.is_some() {
+            return self.flush_rows();
+        }
         if self.records.is_empty() {
             return Ok(());
         }
@@ -201,10 +242,31 @@ impl Writer {
                 }
             }
         }
-        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        let built = build::build(&records, vfs, dir)?;
+        let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
         drop(keys);
         drop(records);
+        self.add(built)
+    }
+
+    /// As [`flush`](Self::flush), for what waits in a scratch file too.
+    fn flush_rows(&mut self) -> Result<()> {
+        self.set_aside()?;
+        let Some(rows) = self.rows.take() else { return Ok(()) };
+        let room = Room::new(self.memory.saturating_mul(2), &self.shared.dir);
+        let (entries, segments) = (&mut self.next.segments, &self.segments);
+        let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, room, |key| {
+            for (entry, segment) in entries.iter_mut().zip(segments) {
+                if let Some(ordinal) = segment.find(Key::U64(key))? {
+                    entry.deleted.insert(ordinal);
+                }
+            }
+            Ok(())
+        })?;
+        self.add(built)
+    }
+
+    /// Adds a segment to the generation to come.
+    fn add(&mut self, built: Built) -> Result<()> {
         if built.documents == 0 {
             return Ok(()); // nothing but deletes
         }
@@ -224,10 +286,72 @@ impl Writer {
         // A writer that lost its lock must not take a name from the one that has it.
         self.check_lock()?;
         self.written.push(entry.number);
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         built.publish(&names::segment(dir, entry.number))?;
-        self.segments.push(open_segment(vfs, dir, &self.next, &entry)?);
+        self.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.next.segments.push(entry);
         Ok(())
+    }
+
+    /// Merges the segments of this batch to one, and removes them.
+    fn merge_written(&mut self) -> Result<()> {
+        let written = std::mem::take(&mut self.written);
+        // Whatever happens, they are known: they go when the writer goes, if not before.
+        self.written.clone_from(&written);
+        if !self.merge_all(|entry| written.contains(&entry.number))? {
+            return Ok(());
+        }
+        self.written.retain(|number| !written.contains(number));
+        for number in written {
+            let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
+        }
+        Ok(())
+    }
+
+    /// Merges the chosen segments of the generation to come to one, in the place of the last. False where there is
+    /// nothing to do, as the only one is whole.
+    fn merge_all(&mut self, chosen: impl Fn(&SegmentEntry) -> bool) -> Result<bool> {
+        let mut of_them: Vec<&SegmentEntry> =
+            self.next.segments.iter().filter(|entry| chosen(entry)).collect();
+        if of_them.len() < 2 && of_them.iter().all(|entry| entry.deleted.is_empty()) {
+            return Ok(false);
+        }
+        of_them.retain(|entry| entry.deleted.len() < entry.documents);
+        let inputs: Vec<Input<'_>> = (self.next.segments.iter().zip(&self.segments))
+            .filter(|(entry, _)| of_them.iter().any(|one| one.number == entry.number))
+            .map(|(entry, segment)| Input { segment, deleted: &entry.deleted })
+            .collect();
+        let room = Room::new(self.memory.saturating_mul(2), &self.shared.dir);
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        let built = if inputs.is_empty() { None } else { Some(merge::merge(&inputs, vfs, dir, room)?) };
+        let (entries, segments) = (&mut self.next.segments, &mut self.segments);
+        (*entries, *segments) = std::mem::take(entries)
+            .into_iter()
+            .zip(std::mem::take(segments))
+            .filter(|(entry, _)| !chosen(entry))
+            .unzip();
+        built.map_or(Ok(()), |built| self.add(built))?;
+        Ok(true)
+    }
+
+    /// Merges all segments, and the batch with them, to one, and makes it visible and durable as
+    /// [`commit`](Self::commit) does: the index answers as before. The segment is byte by byte the one that an index
+    /// gets to which the live documents are given at once; without a live document there is none. An index that is
+    /// one such segment already is left alone.
+    ///
+    /// Time is that of building it; memory up to twice the bytes of [`set_memory`](Self::set_memory), beside a
+    /// thousandth of the files; on the disk there is room needed for a second copy meanwhile. The old files are removed
+    /// once nothing names them, and stay for snapshots that have them open.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit); [`Error::Corrupt`] for a damaged segment, and [`Error::Limit`] for more than 2^30
+    /// documents: the index stays as it was.
+    pub fn compact(&mut self) -> Result<u64> {
+        self.guarded(|writer| {
+            writer.flush()?;
+            writer.merge_all(|_| true)?;
+            writer.publish()
+        })
     }
 
     /// Makes the batch visible and durable, all of it or nothing, and returns the new generation. Without changes
@@ -241,31 +365,39 @@ impl Writer {
     pub fn commit(&mut self) -> Result<u64> {
         self.guarded(|writer| {
             writer.flush()?;
-            let generation = writer.shared.published.read().manifest.generation;
-            let unchanged = writer.shared.published.read().manifest == writer.next;
-            if unchanged {
-                return Ok(generation);
+            if writer.one_segment {
+                writer.merge_written()?;
             }
-            writer.check_lock()?;
-            // A segment without a live document only costs probes.
-            let (entries, segments) = (&mut writer.next.segments, &mut writer.segments);
-            (*entries, *segments) = std::mem::take(entries)
-                .into_iter()
-                .zip(std::mem::take(segments))
-                .filter(|(entry, _)| entry.deleted.len() < entry.documents)
-                .unzip();
-            writer.next.generation = next_number("generation of an index", generation)?;
-
-            let (vfs, dir) = (&*writer.shared.vfs, &writer.shared.dir);
-            let current = commit::write_manifest(vfs, dir, &writer.next)?;
-            commit::point(vfs, dir, &current, &mut writer.pointed)?;
-            writer.pointed = false;
-            writer.written.clear();
-            let state = State::new(writer.next.clone(), writer.segments.clone());
-            *writer.shared.published.write() = Arc::new(state);
-            commit::sweep(vfs, dir, &writer.next);
-            Ok(writer.next.generation)
+            writer.publish()
         })
+    }
+
+    /// Makes the generation to come the current one.
+    fn publish(&mut self) -> Result<u64> {
+        let generation = self.shared.published.read().manifest.generation;
+        let unchanged = self.shared.published.read().manifest == self.next;
+        if unchanged {
+            return Ok(generation);
+        }
+        self.check_lock()?;
+        // A segment without a live document only costs probes.
+        let (entries, segments) = (&mut self.next.segments, &mut self.segments);
+        (*entries, *segments) = std::mem::take(entries)
+            .into_iter()
+            .zip(std::mem::take(segments))
+            .filter(|(entry, _)| entry.deleted.len() < entry.documents)
+            .unzip();
+        self.next.generation = next_number("generation of an index", generation)?;
+
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        let current = commit::write_manifest(vfs, dir, &self.next)?;
+        commit::point(vfs, dir, &current, &mut self.pointed)?;
+        self.pointed = false;
+        self.written.clear();
+        let state = State::new(self.next.clone(), self.segments.clone());
+        *self.shared.published.write() = Arc::new(state);
+        commit::sweep(vfs, dir, &self.next);
+        Ok(self.next.generation)
     }
 }
 

@@ -1,8 +1,41 @@
-//! Bytes of a file, mapped or read.
+//! Bytes of a file: mapped, copied whole, or fetched piece by piece.
+//!
+//! A map is the fastest way to read a file that is in the page cache, and shares that cache with all who read the
+//! file. Its price: where a page cannot be read, because the disk fails, the server of a network file system is
+//! gone or somebody truncated the file, the operating system has no way to return an error, and ends the process
+//! with SIGBUS. [`Access::Read`] is for those who cannot have that.
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::vfs::ReadFile;
+
+/// How the bytes of an index's segments come into memory. It changes no answer, only what reading costs and what
+/// happens when a file cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Access {
+    /// Maps of the files, with hints to the operating system: single pages are read where pages are looked up
+    /// (`MADV_RANDOM`), runs of pages where they are walked or announced (`MADV_WILLNEED`). Fastest wherever the
+    /// files are on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map.
+    #[default]
+    Map,
+    /// Maps without hints: each page that is missing brings its neighbours, up to the read-ahead of the device. Better
+    /// than [`Map`](Self::Map) only where all of a file that fits into memory will be asked for soon.
+    PlainMap,
+    /// No maps: a page is read when it is first touched, with a call that can fail, checked, and kept in memory of
+    /// the process until the segment is closed. The safe choice: a failing disk, a lost server, a truncated file
+    /// are [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) of the question at hand,
+    /// never SIGBUS, and pages that were read once cannot change any more. It costs a copy of what was touched,
+    /// which other processes do not share and the system can put into swap only; address space of the files'
+    /// lengths is reserved. An index that is larger than memory is no case for it, unless few of its pages
+    /// are ever asked for.
+    Read,
+}
 
 /// The bytes of one immutable file: a read-only map, or a copy on the heap where there is nothing to map.
 #[derive(Debug)]
@@ -43,4 +76,235 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     // give an error or a wrong answer that the page checksum did not cover, and a truncation gives SIGBUS.
     let map = unsafe { memmap2::MmapOptions::new().len(len).map(file) }?;
     Ok(Bytes::Mapped(map))
+}
+
+/// Tells the system that these bytes of `file` will be read soon; what it answers does not matter.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
+pub(super) fn will_need(file: &File, offset: u64, length: u64) {
+    use std::os::fd::AsRawFd;
+    let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
+    // SAFETY: The descriptor is open as long as `file` is borrowed. The call takes numbers only and touches no
+    // memory of this process; numbers it does not like are an error that it returns.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
+}
+
+/// Bytes that [`Fetched`] brings and keeps together: a page of the format, and of most processors.
+pub(crate) const PIECE: usize = 4096;
+
+/// The bytes of a file, as an [`Access`] gives them.
+#[derive(Debug)]
+pub(crate) enum View {
+    /// All at once.
+    Whole {
+        bytes: Bytes,
+        /// The operating system is told what will be read.
+        hints: bool,
+    },
+    /// Those that were asked for.
+    Fetched(Fetched),
+}
+
+impl View {
+    /// The first `len` bytes of `file`.
+    ///
+    /// # Errors
+    /// The operating system's, which may refuse to reserve that much address space.
+    pub(crate) fn new(file: Box<dyn ReadFile>, len: usize, access: Access) -> io::Result<Self> {
+        if access == Access::Read && len > 0 {
+            return Fetched::new(file, len).map(Self::Fetched);
+        }
+        let bytes = file.map(len)?;
+        #[cfg(unix)]
+        if access == Access::Map
+            && let Bytes::Mapped(map) = &bytes
+        {
+            // A hint: where the system does not take it, all works as without.
+            let _ = map.advise(memmap2::Advice::Random);
+            return Ok(Self::Whole { bytes, hints: true });
+        }
+        Ok(Self::Whole { bytes, hints: false })
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole { bytes, .. } => bytes.len(),
+            Self::Fetched(fetched) => fetched.region.len(),
+        }
+    }
+
+    /// The bytes at `range`; none where the file has none, and where they were not fetched yet. Never waits for the
+    /// disk in the second case; in a map it may.
+    #[inline(always)]
+    pub(crate) fn get(&self, range: Range<usize>) -> Option<&[u8]> {
+        match self {
+            Self::Whole { bytes, .. } => bytes.get(range),
+            Self::Fetched(fetched) => fetched.get(range),
+        }
+    }
+
+    /// Tells the operating system that the bytes at `range` will be read soon; it begins to read them, and this
+    /// does not wait for it. A hint, that changes nothing else.
+    pub(crate) fn will_need(&self, range: &Range<usize>) {
+        let end = range.end.min(self.len());
+        let Some(length) = end.checked_sub(range.start).filter(|&length| length > 0) else { return };
+        match self {
+            #[cfg(unix)]
+            Self::Whole { bytes: Bytes::Mapped(map), hints: true } => {
+                let _ = map.advise_range(memmap2::Advice::WillNeed, range.start, length);
+            }
+            Self::Whole { .. } => {}
+            Self::Fetched(fetched) => fetched.file.will_need(range.start as u64, length as u64),
+        }
+    }
+}
+
+/// A file of which only those pieces are in memory that somebody asked for: a region as long as the file, whose
+/// pages cost nothing until they are written to. Bytes once kept never change.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    file: Box<dyn ReadFile>,
+    region: memmap2::MmapRaw,
+    /// A bit for each piece that is in the region.
+    there: Box<[AtomicU64]>,
+    /// Held while a piece is written to the region.
+    keeping: Mutex<()>,
+}
+
+impl Fetched {
+    fn new(file: Box<dyn ReadFile>, len: usize) -> io::Result<Self> {
+        let region = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
+        // A huge page would cost 2 MiB for the first piece in it.
+        #[cfg(target_os = "linux")]
+        let _ = region.advise(memmap2::Advice::NoHugePage);
+        let there = (0..len.div_ceil(PIECE).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(Self { file, region: region.into(), there, keeping: Mutex::new(()) })
+    }
+
+    /// Fills `buffer` from the file, whatever is in the region.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: usize) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset as u64)
+    }
+
+    #[inline(always)]
+    fn is_there(&self, piece: usize) -> bool {
+        // Acquire, to see the bytes that were written before the bit was set.
+        self.there.get(piece / 64).is_some_and(|word| word.load(Ordering::Acquire) & 1 << (piece % 64) != 0)
+    }
+
+    #[inline(always)]
+    #[allow(
+        unsafe_code,
+        reason = "parts of the region are written while others are read; see the SAFETY note"
+    )]
+    fn get(&self, range: Range<usize>) -> Option<&[u8]> {
+        if range.start >= range.end {
+            return (range.start == range.end && range.end <= self.region.len()).then_some(&[]);
+        }
+        let in_file = range.end <= self.region.len();
+        if !in_file || !(range.start / PIECE..=(range.end - 1) / PIECE).all(|piece| self.is_there(piece)) {
+            return None;
+        }
+        // SAFETY: `range` is not empty and ends within the region, which is mapped, readable and zeroed or written
+        // from its first byte to its last, and lives as long as `self`. Every piece that `range` meets has its bit
+        // in `there`. `keep` alone writes to the region, and only to a piece whose bit is not set, as it finds
+        // holding the lock; it sets the bit after writing, and no bit is ever cleared. So nothing writes to these
+        // pieces any more, and what was written happened before the bit was seen (Release there, Acquire here).
+        // The region's pointer is never handed out, and no `&mut` to it is ever formed.
+        Some(unsafe {
+            std::slice::from_raw_parts(self.region.as_ptr().add(range.start), range.end - range.start)
+        })
+    }
+
+    /// Keeps the bytes of a piece, all that the file has of it; those kept before stay.
+    #[allow(unsafe_code, reason = "writes to the region behind a shared reference; see the SAFETY note")]
+    pub(crate) fn keep(&self, piece: usize, bytes: &[u8]) {
+        let start = piece.saturating_mul(PIECE);
+        let length = self.region.len().saturating_sub(start).min(PIECE);
+        let Some(word) = self.there.get(piece / 64) else { return };
+        if bytes.len() != length || length == 0 {
+            debug_assert_eq!(bytes.len(), length, "piece {piece}");
+            return;
+        }
+        let _keeping = self.keeping.lock();
+        if self.is_there(piece) {
+            return;
+        }
+        // SAFETY: The target is `length` bytes within the region (`start + length` is at most its length), mapped
+        // and writable. No reference to them exists: `get` forms one only to pieces whose bit is set, and this
+        // piece's is not. No other thread writes to them: this is the only place that writes, and the lock is
+        // held from looking at the bit until it is set. The source is a live slice; were it a part of this region,
+        // it would be of a piece that is there, thus of another, so the two do not overlap.
+        unsafe {
+            let target = self.region.as_mut_ptr().add(start);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, length);
+        }
+        word.fetch_or(1 << (piece % 64), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::vfs::MemoryFile;
+    use super::*;
+
+    fn fetched(bytes: &[u8]) -> (View, Vec<u8>) {
+        let view = View::new(Box::new(MemoryFile(bytes.to_vec())), bytes.len(), Access::Read).unwrap();
+        (view, bytes.to_vec())
+    }
+
+    fn pieces(view: &View) -> &Fetched {
+        match view {
+            View::Fetched(fetched) => fetched,
+            View::Whole { .. } => unreachable!("asked for with Access::Read"),
+        }
+    }
+
+    #[test]
+    fn bytes_are_handed_out_only_from_pieces_that_are_there() {
+        let bytes: Vec<u8> = (0..3 * PIECE + 100).map(|i| (i / 7) as u8).collect();
+        let (view, bytes) = fetched(&bytes);
+        assert_eq!(view.len(), bytes.len());
+        assert_eq!(view.get(0..1), None);
+        pieces(&view).keep(1, &bytes[PIECE..2 * PIECE]);
+        assert_eq!(view.get(PIECE..2 * PIECE), Some(&bytes[PIECE..2 * PIECE]));
+        assert_eq!(view.get(2 * PIECE - 1..2 * PIECE + 1), None, "its second piece is missing");
+        assert_eq!(view.get(PIECE - 1..PIECE + 1), None, "its first piece is missing");
+        pieces(&view).keep(3, &bytes[3 * PIECE..]);
+        assert_eq!(view.get(3 * PIECE..bytes.len()), Some(&bytes[3 * PIECE..]));
+        pieces(&view).keep(2, &bytes[2 * PIECE..3 * PIECE]);
+        assert_eq!(view.get(PIECE + 5..bytes.len()), Some(&bytes[PIECE + 5..]));
+    }
+
+    #[test]
+    fn places_outside_of_the_file_have_no_bytes() {
+        for len in [1, PIECE, PIECE + 1, 64 * PIECE, 64 * PIECE + 1] {
+            let (view, bytes) = fetched(&vec![7; len]);
+            for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
+                pieces(&view).keep(piece, bytes);
+            }
+            assert_eq!(view.get(0..len), Some(&bytes[..]), "{len}");
+            assert_eq!(view.get(0..len + 1), None, "{len}");
+            assert_eq!(view.get(len + PIECE..len + PIECE), None, "{len}");
+            assert_eq!(view.get(usize::MAX - 1..usize::MAX), None, "{len}");
+            #[allow(clippy::reversed_empty_ranges, reason = "what a lie in a file can ask for")]
+            let reversed = view.get(1..0);
+            assert_eq!(reversed, None, "{len}");
+            pieces(&view).keep(usize::MAX, &[]);
+            view.will_need(&(0..usize::MAX));
+            view.will_need(&(len + 1..len + 2));
+        }
+    }
+
+    #[test]
+    fn what_was_kept_first_stays() {
+        let (view, _) = fetched(&vec![0; 2 * PIECE]);
+        pieces(&view).keep(1, &[1; PIECE]);
+        pieces(&view).keep(1, &[2; PIECE]);
+        assert_eq!(view.get(PIECE..2 * PIECE), Some(&[1; PIECE][..]));
+    }
 }

@@ -8,6 +8,6 @@ pub mod mmap;
 pub mod spill;
 pub mod vfs;
 
-pub use mmap::Bytes;
+pub use mmap::{Access, Bytes};
 pub use spill::Spill;
 pub use vfs::{RealVfs, Vfs};

@@ -54,17 +54,21 @@ pub trait TemporaryFile: Debug + Send {
 }
 
 /// A published file.
-pub trait ReadFile: Debug + Send {
+pub trait ReadFile: Debug + Send + Sync {
     /// Its length in bytes.
     fn len(&self) -> io::Result<u64>;
     /// True where [`len`](Self::len) is 0.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Fills `buffer` from `offset` on; an end of file before that is an error.
+    /// Fills `buffer` from `offset` on; an end of file before that is [`io::ErrorKind::UnexpectedEof`]. Threads may
+    /// read at the same time.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     /// The first `len` bytes, mapped.
     fn map(&self, len: usize) -> io::Result<Bytes>;
+    /// A hint that these bytes will be read soon; nothing waits for them, and nothing happens where there is nothing
+    /// to gain.
+    fn will_need(&self, _offset: u64, _length: u64) {}
 }
 
 /// The operating system's file system.
@@ -161,9 +165,25 @@ impl ReadFile for File {
         std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
     }
 
-    #[cfg(not(unix))]
+    #[cfg(windows)]
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match std::os::windows::fs::FileExt::seek_read(self, buffer, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => (buffer, offset) = (&mut buffer[count..], offset + count as u64),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(not(any(unix, windows)))]
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         use std::io::{Read, Seek, SeekFrom};
+        // The file's one position is shared by all threads.
+        static SEEKING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+        let _seeking = SEEKING.lock();
         let mut file = self;
         file.seek(SeekFrom::Start(offset))?;
         file.read_exact(buffer)
@@ -171,6 +191,11 @@ impl ReadFile for File {
 
     fn map(&self, len: usize) -> io::Result<Bytes> {
         mmap::map(self, len)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn will_need(&self, offset: u64, length: u64) {
+        mmap::will_need(self, offset, length);
     }
 }
 

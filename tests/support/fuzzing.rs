@@ -4,7 +4,7 @@
 mod files;
 mod sketching;
 
-use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -13,8 +13,9 @@ use twindex::format::current::Current;
 use twindex::format::header::{HEADER_BYTES, Header, Role};
 use twindex::format::manifest::{Manifest, SegmentEntry};
 use twindex::segment::records::Kept;
-use twindex::segment::{Records, Segment, build};
-use twindex::{Fingerprint, Index, Key, Params};
+use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::tables::Name;
+use twindex::{Fingerprint, Index, Key};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -22,6 +23,7 @@ pub use files::{idf, sketches};
 pub use sketching::sketch;
 
 use super::memory::MemoryVfs;
+use super::near::{self, CODECS, DESIGNS, FARTHEST, Found};
 use super::{Compared, Questions, Sample, Seals, compare, place, samples as segments};
 
 /// A fuzz target: panics where something is wrong with the library.
@@ -158,10 +160,11 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// Arbitrary fingerprints and queries: the tables answer as brute force does.
+/// Arbitrary fingerprints and queries, tables of any design by any codec: they answer as brute force does, or as a
+/// free design is defined; queries together as each alone.
 pub fn answers(data: &[u8]) {
-    let Some((&first, rest)) = data.split_first() else { return };
-    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let &[design, codecs, keys, ref rest @ ..] = data else { return };
+    let (design, codecs) = (DESIGNS[usize::from(design) % 16], CODECS[usize::from(codecs) % 11]);
     let mut fingerprints: Vec<u64> = Vec::new();
     for bytes in rest.chunks_exact(5).take(400) {
         let mask = u64::from(u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]));
@@ -178,42 +181,51 @@ pub fn answers(data: &[u8]) {
                 }),
         });
     }
-    let (queries, stored) = fingerprints.split_at(fingerprints.len() / 8);
-    let mut records = Records::new(&params);
-    if first % 4 > 0 {
-        records.set_filter_width(u32::from(first % 4) + 1);
-    }
-    for (key, &fingerprint) in (0..).zip(stored) {
-        // Keys in another order than fingerprints are given in.
-        let kept = Kept { fingerprint, ..Kept::default() };
-        records.push(Key::U64(key ^ u64::from(first / 4)), Some(kept)).unwrap();
+    let (queries, given) = fingerprints.split_at(fingerprints.len() / 8);
+    // Many are needed before any are probed for, so some bring a crowd that agrees with them in their first bits.
+    let crowd = |&fingerprint: &u64| {
+        let mut random = super::Random(fingerprint);
+        let (size, agree) = (fingerprint % 16, fingerprint >> 4 & 31);
+        std::iter::once(fingerprint).chain((0..size).map(move |_| fingerprint ^ random.next() >> agree))
+    };
+    // Keys in another order than fingerprints are given in.
+    let stored: Vec<(u64, u64)> =
+        (0..).map(|key| key ^ u64::from(keys)).zip(given.iter().flat_map(crowd)).collect();
+    let mut records = Records::new(&near::params(design, codecs));
+    for &(key, fingerprint) in &stored {
+        records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() })).unwrap();
     }
     let vfs = MemoryVfs::default();
     build::build(&records, &vfs, Path::new("")).unwrap().publish(place()).unwrap();
     let segment = Segment::open(&vfs, place()).unwrap();
     assert!(segment.verify(|_| ()).is_empty());
-    let mut of_key: BTreeMap<u64, u64> = BTreeMap::new();
-    of_key.extend((0..).zip(stored).map(|(key, &fingerprint)| (key ^ u64::from(first / 4), fingerprint)));
-    for &query in queries {
-        for within in 0..=10 {
-            let mut found = Vec::new();
-            let mut near = Vec::new();
-            segment.within(query, within, |hit| near.push(hit)).unwrap();
-            for hit in near {
-                segment
-                    .postings(hit.rank, |ordinal| {
-                        found.push((segment.key(ordinal).unwrap().to_string(), hit.distance));
-                    })
-                    .unwrap();
+    let mut by_key = stored;
+    by_key.sort_unstable();
+    let by_ordinal: Vec<u64> = by_key.into_iter().map(|(_, fingerprint)| fingerprint).collect();
+
+    let queries = &queries[..queries.len().min(24)];
+    let all: Vec<Found> = queries.iter().map(|&query| near::scan(&by_ordinal, query)).collect();
+    let mut scratch = Scratch::default();
+    for within in 0..=design.parse::<Name>().unwrap().within_max().min(FARTHEST) {
+        let expected: Vec<Found> = queries
+            .iter()
+            .zip(&all)
+            .map(|(&query, all)| near::expected(design, &by_ordinal, query, all, within))
+            .collect();
+        for together in [1, queries.len().max(1)] {
+            let batches = queries.chunks(together).zip(expected.chunks(together));
+            for (queries, expected) in batches {
+                let mut found = vec![Found::new(); queries.len()];
+                let each = |query: usize, ordinal, distance| {
+                    found[query].push((ordinal, distance));
+                    Ok(ControlFlow::Continue(()))
+                };
+                segment.search_documents(queries, Ask::within(within), &mut scratch, each).unwrap();
+                for found in &mut found {
+                    found.sort_unstable();
+                }
+                assert_eq!(found, expected, "{design} {codecs}: {queries:x?} within {within}");
             }
-            found.sort_unstable();
-            let distances = of_key.iter().map(|(key, fingerprint)| (key, (fingerprint ^ query).count_ones()));
-            let mut expected: Vec<(String, u32)> = distances
-                .filter(|&(_, distance)| distance <= within)
-                .map(|(key, distance)| (key.to_string(), distance))
-                .collect();
-            expected.sort_unstable();
-            assert_eq!(found, expected, "{query:016x} within {within}");
         }
     }
 }
@@ -254,8 +266,15 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         }
         "answers" => {
             let mut random = super::Random(1);
+            let mut seed = |size: usize, design: usize, codecs: usize| {
+                let mut bytes = vec![design as u8, codecs as u8];
+                bytes.extend((0..size).map(|_| random.next() as u8));
+                bytes
+            };
             let sizes = [0, 6, 60, 300, 2001];
-            sizes.iter().map(|&size| (0..size).map(|_| random.next() as u8).collect()).collect()
+            let of_sizes: Vec<Vec<u8>> = sizes.iter().map(|&size| seed(size, 3, 5)).collect();
+            let of_designs = (0..DESIGNS.len()).map(|design| seed(1001, design, design * 3 % CODECS.len()));
+            of_sizes.into_iter().chain(of_designs).collect()
         }
         "idf" => files::idf_seeds(),
         "sketches" => files::sketches_seeds(),

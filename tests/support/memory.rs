@@ -1,5 +1,7 @@
 //! An index directory in memory: the seam's read side, and as much of the write side as building needs.
 
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;

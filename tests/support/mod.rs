@@ -5,17 +5,19 @@
 
 pub mod fuzzing;
 pub mod memory;
+pub mod near;
 pub mod random;
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
 use twindex::format::checksum::{PAGE, checksum};
 use twindex::format::contents::{ENTRY_BYTES, Kind};
 use twindex::format::footer::{FOOTER_BYTES, Footer};
 use twindex::format::header::{HEADER_BYTES, Header};
+use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
-use twindex::segment::{Records, Segment, build};
+use twindex::segment::{Ask, Records, Scratch, Segment, build};
 use twindex::{Key, KeyBuf, Params, Result};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
@@ -37,13 +39,13 @@ pub fn bytes_of(records: &Records) -> Vec<u8> {
 
 /// A sound file and what it is for.
 pub struct Sample {
-    pub name: &'static str,
+    pub name: String,
     pub bytes: Vec<u8>,
 }
 
 /// One small segment of every kind: together they have every section, every codec, lists of postings,
 /// documents without tokens, directories of none and of some bits, and padding bits wherever the format has
-/// them.
+/// them. Few fingerprints are all looked at by exact designs; free ones always probe.
 pub fn samples() -> Vec<Sample> {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
@@ -51,36 +53,69 @@ pub fn samples() -> Vec<Sample> {
     let features_only = Params::builder().minhash(1, 1).signature_bits(0).build().unwrap();
     let with_samples = Params::builder().u64_keys().simhash(3).bottom(3).modulus(3).build().unwrap();
     let long_samples = Params::builder().minhash(1, 2).signature_bits(0).bottom(30).build().unwrap();
-    let sample = |name, params: &Params, count, filter_width| Sample {
-        name,
-        bytes: bytes_of(&records(params, count, filter_width)),
+    let sample = |name: &str, params: &Params, count, codec: Option<&str>| Sample {
+        name: name.into(),
+        bytes: bytes_of(&records(&with_codec(params, codec), count)),
     };
     let mut empty_texts = Records::new(&both);
     for key in ["a", "b"] {
         empty_texts.push(Key::from(key), None).unwrap();
     }
-    vec![
+    let mut all = vec![
         sample("three fingerprints", &only_simhash, 3, None),
         sample("forty of everything", &both, 40, None),
         sample("twenty with minhash", &only_minhash, 20, None),
         sample("three with features", &features_only, 3, None),
-        sample("filters of 3 bytes", &only_simhash, 24, Some(3)),
-        sample("filters of 4 bytes", &only_simhash, 24, Some(4)),
+        sample("filters of 3 bytes", &only_simhash, 24, Some("planes+3")),
+        sample("filters of 4 bytes", &only_simhash, 24, Some("planes+4")),
         sample("nothing, by number", &only_simhash, 0, None),
         sample("nothing, by name", &both, 0, None),
-        Sample { name: "texts without a token", bytes: bytes_of(&empty_texts) },
+        Sample { name: "texts without a token".into(), bytes: bytes_of(&empty_texts) },
         sample("twelve with both samples", &with_samples, 12, None),
         sample("twenty with long samples", &long_samples, 20, None),
         sample("nothing, with samples", &with_samples, 0, None),
-    ]
+    ];
+    all.extend(TABLES.map(|(design, codecs, count)| Sample {
+        name: format!("{count} in {design} {codecs}"),
+        bytes: bytes_of(&records(&near::params(design, codecs), count)),
+    }));
+    all
+}
+
+/// Tables by every codec, and numbers of records for them.
+const TABLES: [(&str, &str, u64); 18] = [
+    ("reversed-3", "planes", 24),
+    ("reversed-3", "compact", 24),
+    ("reversed-3", "manku", 24),
+    ("reversed-3", "plain", 24),
+    ("reversed-3", "planes+2", 24),
+    ("reversed-3", "planes+4", 24),
+    ("reversed-3", "compact+3", 24),
+    ("reversed-3", "manku+2", 24),
+    ("reversed-3", "plain+2", 24),
+    ("random-3-5-9", "compact", 40),
+    ("choose-4-2", "manku", 9),
+    ("nested-2-2", "planes+2", 40),
+    ("blocks-1", "compact", 3),
+    ("blocks-3", "compact", 17),
+    ("expansion", "manku", 5),
+    ("blocks-2", "compact", 0),
+    ("blocks-2", "manku", 0),
+    ("prefix-12", "plain", 0),
+];
+
+/// These parameters with the tables coded so.
+pub fn with_codec(params: &Params, codec: Option<&str>) -> Params {
+    let mut params = params.clone();
+    if let (Some(simhash), Some(codec)) = (&mut params.simhash, codec) {
+        simhash.codec = codec.parse().unwrap();
+    }
+    params
 }
 
 /// Records of which some have the fingerprint of the one before, some lie near it, and some have no sketch.
-pub fn records(params: &Params, count: u64, filter_width: Option<u32>) -> Records {
+pub fn records(params: &Params, count: u64) -> Records {
     let mut records = Records::new(params);
-    if let Some(width) = filter_width {
-        records.set_filter_width(width);
-    }
     let mut random = Random(count);
     let (bands, signature_bytes) =
         params.minhash.map_or((0, 0), |m| (usize::from(m.bands), m.signature_bytes()));
@@ -148,6 +183,8 @@ pub struct Questions {
     /// A feature with the key of each band entry.
     features: Vec<(usize, u64)>,
     radii: &'static [u32],
+    /// Of documents, keys and ranks, one in so many is asked for.
+    step: usize,
 }
 
 impl Questions {
@@ -175,7 +212,13 @@ impl Questions {
         features.dedup();
         let mut queries: Vec<u64> = vec![0, u64::MAX];
         queries.extend(fingerprints.iter().enumerate().map(|(i, f)| f ^ (i as u64 % 2) << (i % 64)));
-        Self { documents: segment.documents() as u32, keys, fingerprints, queries, features, radii }
+        Self { documents: segment.documents() as u32, keys, fingerprints, queries, features, radii, step: 1 }
+    }
+
+    /// Leaves questions out, where there are too many to ask them often.
+    pub fn keep_every(&mut self, step: usize) {
+        self.step = step;
+        self.queries = self.queries.iter().copied().step_by(step).collect();
     }
 
     /// The answers of `segment`, each or why there is none; always as many as for the sound segment.
@@ -188,7 +231,7 @@ impl Questions {
             segment.params().digest() as u64,
             segment.sections().len() as u64,
         ])];
-        for ordinal in 0..=self.documents {
+        for ordinal in (0..=self.documents).step_by(self.step) {
             all.push(segment.key(ordinal).map(|key| words(key.as_key())));
             all.push(segment.rank(ordinal).map(|rank| rank.map(u64::from).into_iter().collect()));
             all.push(segment.signature(ordinal).map(|bytes| bytes.iter().map(|&byte| byte.into()).collect()));
@@ -201,11 +244,11 @@ impl Questions {
                 [&b"\0"[..], b"https://example.org/010x", b"\xFF"].map(|key| KeyBuf::Bytes(key.into()))
             }
         };
-        for key in self.keys.iter().chain(&absent) {
+        for key in self.keys.iter().step_by(self.step).chain(&absent) {
             // A file that lies may be of the other kind; then the question is refused.
             all.push(segment.find(key.as_key()).map(|found| found.map(u64::from).into_iter().collect()));
         }
-        for rank in 0..=self.fingerprints.len() as u32 {
+        for rank in (0..=self.fingerprints.len() as u32).step_by(self.step) {
             all.push(segment.fingerprint(rank).map(|fingerprint| vec![fingerprint]));
             all.push(collected(|out| segment.postings(rank, |ordinal| out.push(ordinal.into()))));
         }
@@ -220,6 +263,21 @@ impl Questions {
                         .collect()
                 }));
             }
+        }
+        for probe in [Probe::Directory, Probe::Interpolation, Probe::Binary] {
+            let ask = Ask { probe: Some(probe), ..Ask::within(self.radii[0]) };
+            let mut near = Vec::new();
+            let asked = segment.search_documents(
+                &self.queries,
+                ask,
+                &mut Scratch::default(),
+                |query, ordinal, distance| {
+                    near.push([query as u64, ordinal.into(), distance.into()]);
+                    Ok(ControlFlow::Continue(()))
+                },
+            );
+            near.sort_unstable();
+            all.push(asked.map(|()| near.concat()));
         }
         for &(band, feature) in &self.features {
             all.push(collected(|out| {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use twindex::sys::Access;
 
 use crate::input::{InputFormat, InputOptions, InvalidUtf8};
 
@@ -59,10 +60,36 @@ impl Work {
     }
 }
 
+/// Options of verbs that ask an index.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AccessArgs {
+    /// How the index is read: maps of its files; reads of single pages, which cost more, but where a failing disk or
+    /// network is an error message and not the end of the process; or maps without hints to the system, to compare
+    #[arg(long, value_enum, value_name = "HOW", default_value = "map")]
+    access: How,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    Map,
+    Read,
+    PlainMap,
+}
+
+impl AccessArgs {
+    pub(crate) fn access(&self) -> Access {
+        match self.access {
+            How::Map => Access::Map,
+            How::Read => Access::Read,
+            How::PlainMap => Access::PlainMap,
+        }
+    }
+}
+
 /// Less would make a file of every few documents.
 const MEMORY_MIN: u64 = 1 << 16;
 
-fn parse_size(text: &str) -> Result<usize, String> {
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
         "" => 1_u64,

@@ -9,6 +9,7 @@ use twindex::Params;
 use twindex::choices::Preset;
 use twindex::params::{BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights};
 use twindex::sketch::IdfTable;
+use twindex::tables::{CodecChoice, DesignChoice};
 
 use crate::cmd::idf;
 use crate::contents;
@@ -24,6 +25,14 @@ pub(crate) struct ParamArgs {
     /// Hamming radius that the tables are tuned for, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
+    /// Permutation tables: auto, small, fast, or a design by name: blocks-M, choose-M-J, nested-A-B, expansion; free
+    /// ones, which miss some: prefix-P, reversed-P, random-T-P-SEED; `twindex plan` compares them [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = parse_design)]
+    design: Option<DesignChoice>,
+    /// How tables are coded: auto, planes, compact, manku or plain; +2, +3 or +4 behind gives all but the first
+    /// entries of so many bytes instead of whole fingerprints [default: auto]
+    #[arg(long, value_name = "CODEC", value_parser = parse_codec)]
+    codec: Option<CodecChoice>,
     #[command(flatten)]
     text: TextArgs,
     /// MinHash bands [default: 20]
@@ -141,6 +150,9 @@ impl ParamArgs {
         if self.within.is_some() && !wanted(Method::Simhash) {
             return Err(Usage::new("--within goes with --method simhash").into());
         }
+        if (self.design.is_some() || self.codec.is_some()) && !wanted(Method::Simhash) {
+            return Err(Usage::new("--design and --codec go with --method simhash").into());
+        }
         if self.weights.is_some() && !wanted(Method::Simhash) {
             return Err(Usage::new("--weights goes with --method simhash").into());
         }
@@ -176,6 +188,7 @@ impl ParamArgs {
                 (None, _) => SimhashWeights::Occurrences,
             };
             builder = builder.simhash_weighted(self.within.unwrap_or(3), weights);
+            builder = builder.tables(self.design.unwrap_or_default(), self.codec.unwrap_or_default());
         }
         if wanted(Method::Minhash) {
             builder = builder.minhash(bands.unwrap_or(20), rows.unwrap_or(6));
@@ -226,6 +239,12 @@ impl ParamArgs {
         ] {
             check_option(made, option, field, given)?;
         }
+        for (option, field, given) in [
+            ("design", "tables", self.design.map(|design| design.to_string())),
+            ("codec", "codec", self.codec.map(|codec| codec.to_string())),
+        ] {
+            check_option(made, option, field, given.as_deref())?;
+        }
         for (method, name, kept) in [
             (Method::Simhash, "simhash", params.simhash.is_some()),
             (Method::Minhash, "minhash", params.minhash.is_some()),
@@ -241,6 +260,14 @@ impl ParamArgs {
         }
         Ok(())
     }
+}
+
+fn parse_design(name: &str) -> Result<DesignChoice, String> {
+    name.parse().map_err(|error: twindex::Error| error.to_string())
+}
+
+fn parse_codec(name: &str) -> Result<CodecChoice, String> {
+    name.parse().map_err(|error: twindex::Error| error.to_string())
 }
 
 fn parse_signature_bits(text: &str) -> Result<u8, String> {

@@ -117,7 +117,9 @@ impl Build {
                 return Err(error.into());
             }
         };
+        // Half for what is read, and half for writing it.
         writer.set_memory(self.work.memory / 2);
+        writer.set_one_segment(true);
         let before = index.snapshot().documents();
         let raw_rows = raw.as_ref().map_or(0, |raw| raw.rows);
         let (mut from_sketches, mut empty) = (Counts::default(), 0);

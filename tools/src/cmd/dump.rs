@@ -241,10 +241,16 @@ impl Dump {
                     lines.push(format!("ordinal {ordinal}: rank {rank}"));
                 }
             }
-            Kind::Table => {
-                for rank in 0..ranks {
-                    lines.push(format!("rank {rank}: {:016x}", segment.fingerprint(rank)?));
-                }
+            Kind::Design => lines.extend(segment.scheme().map(|scheme| scheme.to_string())),
+            Kind::Table | Kind::FilterTable => {
+                let mut left = self.rows;
+                segment.for_each_table_row(index.into(), |row, value| {
+                    if left > 0 {
+                        left -= 1;
+                        lines.push(format!("row {row}: {value:016x}"));
+                    }
+                    Ok(())
+                })?;
             }
             Kind::Postings => {
                 for rank in 0..ranks {
@@ -286,7 +292,7 @@ impl Dump {
                     lines.push(format!("ordinal {ordinal}: {count} hashes {}{more}", shown.join(" ")));
                 }
             }
-            Kind::FilterTable | Kind::Checksums => {}
+            Kind::Hot | Kind::Checksums => {}
         }
         for line in lines {
             writeln!(printer.out, "{:>10}  {line}", "").context(CANNOT)?;

@@ -1,10 +1,12 @@
 //! The verbs.
 
 mod build;
+mod compact;
 mod dedup;
 mod dump;
 pub(crate) mod idf;
 mod pairs;
+mod plan;
 mod query;
 mod sketch;
 mod stats;
@@ -29,6 +31,10 @@ pub(crate) enum Verb {
     Idf(idf::Idf),
     /// List all near pairs inside an index
     Pairs(pairs::Pairs),
+    /// Say what an index would cost: designs of tables with their bytes, probes and times
+    Plan(plan::Plan),
+    /// Merge the segments of an index to one, without what was replaced or deleted
+    Compact(compact::Compact),
     /// Say what is in an index
     Stats(stats::Stats),
     /// Check that an index is sound, down to the last byte
@@ -47,6 +53,8 @@ impl Verb {
             Self::Query(query) => query.run(),
             Self::Idf(idf) => idf.run(),
             Self::Pairs(pairs) => pairs.run(),
+            Self::Plan(plan) => plan.run(),
+            Self::Compact(compact) => compact.run(),
             Self::Stats(stats) => stats.run(),
             Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),

@@ -2,23 +2,25 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 use twindex::bands::Banding;
+use twindex::format::table::Probe;
+use twindex::segment::Ask;
 use twindex::sketch::Containment;
-use twindex::store::snapshot::IN_FLIGHT;
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Sketch, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::RawColumn;
 use crate::contents;
 use crate::input::Documents;
-use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
+use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
 use crate::sketching::{Wanted, for_each_sketched};
@@ -60,10 +62,39 @@ pub(crate) struct Query {
     /// At most this many hits a query, the nearest
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// One hit a query, the first that is found, which need not be the nearest
+    #[arg(long, conflicts_with = "limit")]
+    first: bool,
+    /// Visit at most N rows of the fingerprint tables for a query in each segment; what that leaves out is counted
+    #[arg(long, value_name = "N")]
+    visits: Option<u64>,
+    /// How the fingerprint tables are probed, if their codec has it; answers do not depend on it [default: the fastest]
+    #[arg(long, value_enum, value_name = "WAY")]
+    probe: Option<Way>,
+    #[command(flatten)]
+    access: AccessArgs,
     #[command(flatten)]
     work: Work,
     #[command(flatten)]
     output: Output,
+}
+
+/// Ways to probe tables.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Way {
+    Directory,
+    Interpolation,
+    Binary,
+}
+
+impl Way {
+    fn probe(self) -> Probe {
+        match self {
+            Self::Directory => Probe::Directory,
+            Self::Interpolation => Probe::Interpolation,
+            Self::Binary => Probe::Binary,
+        }
+    }
 }
 
 /// Fields of `--json`.
@@ -72,6 +103,8 @@ struct Report {
     queries: u64,
     hits: u64,
     left_out: u64,
+    /// Buckets that `--visits` left out: there may be hits in them.
+    unvisited: u64,
     /// Of answering and printing; of documents also of reading and sketching, of raw fingerprints without the
     /// reading.
     cpu_seconds: f64,
@@ -96,6 +129,7 @@ struct Totals {
     queries: u64,
     hits: u64,
     left_out: u64,
+    unvisited: u64,
     checksum: u64,
     query_in_hit: Mean,
     hit_in_query: Mean,
@@ -127,6 +161,7 @@ impl Totals {
             queries: self.queries + other.queries,
             hits: self.hits + other.hits,
             left_out: self.left_out + other.left_out,
+            unvisited: self.unvisited + other.unvisited,
             checksum: self.checksum.wrapping_add(other.checksum),
             // Raw fingerprints, whose parts these are, have no samples.
             ..self
@@ -148,7 +183,7 @@ impl Query {
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
             return Err(Usage::new("nothing to ask: name INPUT files, or --fingerprints FILE").into());
         }
-        let index = Index::open(&self.index)?;
+        let index = Index::options().access(self.access.access()).open(&self.index)?;
         let snapshot = index.snapshot();
         if self.within.is_some() && snapshot.params().simhash.is_none() {
             bail!(
@@ -184,6 +219,7 @@ impl Query {
                 queries: totals.queries,
                 hits: totals.hits,
                 left_out: totals.left_out,
+                unvisited: totals.unvisited,
                 cpu_seconds,
                 ns_per_query: cpu_seconds * 1e9 / (totals.queries.max(1)) as f64,
                 checksum: format!("{:016x}", totals.checksum),
@@ -194,6 +230,10 @@ impl Query {
             })?;
         } else if self.count {
             report::print_lines(&[totals.hits.to_string()])?;
+        }
+        if totals.unvisited > 0 && !self.output.quiet {
+            let buckets = report::count(totals.unvisited);
+            report::note(&format!("{buckets} buckets were left out by --visits; there may be hits in them"));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -274,16 +314,12 @@ impl Query {
         let mut totals = Totals { queries: queries.len() as u64, ..Totals::default() };
         let sampled = keeps_samples(snapshot);
         let mut lines = Vec::new();
-        for (number, &query) in (first..).zip(queries) {
-            let ahead = (number - first) as usize;
-            if ahead.is_multiple_of(IN_FLIGHT) {
-                let group = &queries[ahead..queries.len().min(ahead + IN_FLIGHT)];
-                snapshot.prefetch(&group.iter().copied().map(Fingerprint).collect::<Vec<_>>());
-            }
-            let query = Fingerprint(query);
-            if self.prints() || self.limit.is_some() {
-                let answers = snapshot.within(query, within).limit(self.limit.unwrap_or(usize::MAX)).run()?;
+        let fingerprints: Vec<Fingerprint> = queries.iter().copied().map(Fingerprint).collect();
+        if self.prints() || self.limit.is_some() {
+            for (number, &fingerprint) in (first..).zip(&fingerprints) {
+                let answers = self.answers(self.bounded(snapshot.within(fingerprint, within)))?;
                 totals.left_out += answers.left_out;
+                totals.unvisited += answers.unvisited;
                 for hit in &answers.hits {
                     totals.hits += 1;
                     totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
@@ -291,20 +327,21 @@ impl Query {
                         write_hit(&mut lines, number.to_string().as_bytes(), hit, sampled)?;
                     }
                 }
-                continue;
             }
-            let mut failed = None;
-            snapshot.for_each_within(query, within, |place, _| match place.key() {
-                Ok(key) => {
-                    totals.hits += 1;
-                    totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&key)));
-                }
-                Err(error) => failed = Some(error),
-            })?;
-            if let Some(error) = failed {
-                return Err(error.into());
-            }
+            return Ok((totals, lines));
         }
+        let ask = Ask { within, probe: self.probe.map(Way::probe), visits: self.visits };
+        let mut answered = vec![false; fingerprints.len()];
+        totals.unvisited = snapshot.for_each_answer(&fingerprints, ask, |query, place, _| {
+            // A break ends a question in one segment only.
+            if self.first && std::mem::replace(&mut answered[query], true) {
+                return Ok(ControlFlow::Break(()));
+            }
+            totals.hits += 1;
+            let number = first + query as u64;
+            totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&place.key()?)));
+            Ok(if self.first { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
         Ok((totals, lines))
     }
 
@@ -319,9 +356,10 @@ impl Query {
         let sampled = keeps_samples(snapshot);
         for_each_sketched(&mut documents, &index.sketcher()?, Wanted::default(), &progress, |one| {
             let query = self.ask(snapshot, &one.sketch)?;
-            let answers = query.map(twindex::Query::run).transpose()?.unwrap_or_default();
+            let answers = query.map(|query| self.answers(query)).transpose()?.unwrap_or_default();
             totals.queries += 1;
             totals.left_out += answers.left_out;
+            totals.unvisited += answers.unvisited;
             for hit in &answers.hits {
                 totals.hits += 1;
                 totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
@@ -350,7 +388,28 @@ impl Query {
             (None, Some(threshold)) => Some(snapshot.resembling(sketch, threshold)?),
             (None, None) => Some(snapshot.near(sketch)),
         };
-        Ok(query.map(|query| query.limit(self.limit.unwrap_or(usize::MAX))))
+        Ok(query.map(|query| self.bounded(query)))
+    }
+
+    /// A question with the bounds that the options set.
+    fn bounded(&self, mut query: twindex::Query) -> twindex::Query {
+        query = query.limit(self.limit.unwrap_or(usize::MAX));
+        if let Some(visits) = self.visits {
+            query = query.visit_limit(visits);
+        }
+        match self.probe {
+            Some(way) => query.probe(way.probe()),
+            None => query,
+        }
+    }
+
+    fn answers(&self, query: twindex::Query) -> twindex::Result<twindex::Answers> {
+        if !self.first {
+            return query.run();
+        }
+        let mut answers = twindex::Answers::default();
+        answers.hits.extend(query.first()?);
+        Ok(answers)
     }
 }
 

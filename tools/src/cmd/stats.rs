@@ -82,13 +82,23 @@ struct Report {
     segments: usize,
     generation: u64,
     uuid: String,
-    design: &'static str,
+    /// The table design and codecs of its segments, each once.
+    design: String,
     params: BTreeMap<&'static str, String>,
     /// Of the IDF table, if there is one and it is sound; `verify` tells what is wrong with it.
     idf: Option<Table>,
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
+}
+
+/// What the tables of the segments are, each once; `none` where no fingerprints are kept.
+fn designs(snapshot: &Snapshot) -> String {
+    let mut schemes: Vec<String> =
+        snapshot.segments().filter_map(|(segment, _)| Some(segment.scheme()?.to_string())).collect();
+    schemes.sort_unstable();
+    schemes.dedup();
+    if schemes.is_empty() { "none".to_string() } else { schemes.join(", ") }
 }
 
 impl Stats {
@@ -103,7 +113,7 @@ impl Stats {
             segments: snapshot.entries().len(),
             generation: snapshot.generation(),
             uuid: format!("{:032x}", snapshot.uuid()),
-            design: if snapshot.params().simhash.is_some() { "blocks-4" } else { "none" },
+            design: designs(&snapshot),
             params: snapshot.params().fields().into_iter().collect(),
             idf: index.idf().ok().flatten().map(|table| Table::of(&table)),
             bytes_on_disk: space.on_disk,

@@ -9,7 +9,7 @@ use twindex::segment::Segment;
 use twindex::store::verify;
 use twindex::sys::RealVfs;
 
-use crate::options::Output;
+use crate::options::{AccessArgs, Output};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
 
@@ -17,11 +17,13 @@ use crate::report::{self, Stopwatch, counted};
 #[derive(Args)]
 #[command(
     after_help = "Reads everything, changes nothing. Exit code 0: sound; 1: problems, each printed with file, \
-    section and offset."
+    section and offset. On a disk that may fail use --access read, which takes memory for all of the index."
 )]
 pub(crate) struct Verify {
     /// Directory of an index, or one segment file
     index: PathBuf,
+    #[command(flatten)]
+    access: AccessArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -77,10 +79,10 @@ impl Verify {
     fn look(&self, path: &Path) -> verify::Findings {
         if !path.is_file() {
             let progress = Progress::bytes(None, "verifying", self.output.quiet);
-            return verify::verify(&RealVfs, path, |bytes| progress.set(bytes));
+            return verify::verify_with(&RealVfs, path, self.access.access(), |bytes| progress.set(bytes));
         }
         let mut findings = verify::Findings::default();
-        match Segment::open(&RealVfs, path) {
+        match Segment::open_with(&RealVfs, path, self.access.access()) {
             Ok(segment) => {
                 let progress = Progress::bytes(Some(segment.length()), "verifying", self.output.quiet);
                 findings.bytes = segment.length();

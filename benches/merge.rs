@@ -1,0 +1,209 @@
+//! What it costs to build and to merge segments, next to sorting their tables.
+//!
+//! ```sh
+//! cargo bench --bench merge -- [FILE.u64 ...]
+//! ```
+//!
+//! Each file holds fingerprints, little-endian; without one, a million random ones are made. Eight segments of them are
+//! merged, the documents spread over all. Rows:
+//!
+//! - `sort_unstable`: the baseline, the values of each table sorted;
+//! - `radix`: the same by `segment::sorted::sort`;
+//! - `merge of the tables`: from eight open segments to the encoded tables of one, nothing written;
+//! - `merge`, `build`: whole segments, written and synced.
+//!
+//! Each number is the median of rounds in turn, of CPU time of the thread where the system tells it (a busy machine
+//! stretches time), and of time elsewhere. Memory is the most anonymous memory seen meanwhile, less that at the start.
+
+#![allow(clippy::disallowed_methods, reason = "reads files that are no index's")]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use roaring::RoaringBitmap;
+use twindex::segment::merge::{Input, merge, merge_tables};
+use twindex::segment::records::Kept;
+use twindex::segment::rows::Rows;
+use twindex::segment::spilled::Room;
+use twindex::segment::{Records, Segment, build, sorted};
+use twindex::sys::RealVfs;
+use twindex::tables::{Design, Name};
+use twindex::{Key, Params};
+
+const SEGMENTS: usize = 8;
+const ROUNDS: usize = 5;
+const MEMORY: [usize; 3] = [64 << 20, 256 << 20, 1 << 30];
+
+fn random(count: usize) -> Vec<u64> {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Seconds this thread has worked; on systems that do not say, seconds.
+fn worked(since: Instant) -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<u64>().ok());
+    nanoseconds.map_or(since.elapsed().as_secs_f64(), |nanoseconds| nanoseconds as f64 * 1e-9)
+}
+
+fn anonymous() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0) << 10
+}
+
+/// Runs `work`; returns seconds of work, seconds, and the most anonymous memory on top of what was there.
+fn measured<T>(work: impl FnOnce() -> T) -> (f64, f64, u64, T) {
+    let done = Arc::new(AtomicBool::new(false));
+    let before = anonymous();
+    let watcher = std::thread::spawn({
+        let done = Arc::clone(&done);
+        move || {
+            let mut most = 0;
+            while !done.load(Ordering::Relaxed) {
+                most = most.max(anonymous());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            most
+        }
+    });
+    let (start, at_start) = (Instant::now(), worked(Instant::now()));
+    let result = work();
+    let (cpu, seconds) = (worked(start) - at_start, start.elapsed().as_secs_f64());
+    done.store(true, Ordering::Relaxed);
+    let most = watcher.join().unwrap_or(0);
+    (cpu, seconds, most.saturating_sub(before), result)
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+fn main() {
+    let files: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    if files.is_empty() {
+        report("random, 1 M", &random(1_000_000));
+    }
+    for file in files {
+        let bytes = std::fs::read(&file).expect("a file of fingerprints");
+        let (words, _) = bytes.as_chunks::<8>();
+        let fingerprints: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        drop(bytes);
+        report(Path::new(&file).file_name().and_then(|name| name.to_str()).unwrap_or(&file), &fingerprints);
+    }
+}
+
+fn report(name: &str, fingerprints: &[u64]) {
+    let params = Params::builder().u64_keys().simhash(3).build().expect("parameters");
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut segments = Vec::new();
+    for part in 0..SEGMENTS {
+        let mut records = Records::new(&params);
+        for (key, &fingerprint) in (0..).zip(fingerprints).skip(part).step_by(SEGMENTS) {
+            records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() })).expect("a record");
+        }
+        let path = dir.path().join(format!("{part}.seg"));
+        build::build(&records, &RealVfs, dir.path())
+            .and_then(|built| built.publish(&path))
+            .expect("a segment");
+        segments.push(Segment::open(&RealVfs, &path).expect("the segment"));
+    }
+    let none = RoaringBitmap::new();
+    let inputs: Vec<Input<'_>> = segments.iter().map(|segment| Input { segment, deleted: &none }).collect();
+    let roomy = Room::new(4 << 30, dir.path());
+
+    // What the tables are sorted by: those of the design that is chosen by itself.
+    let design =
+        Design::new(segments[0].scheme().map_or(Name::Blocks(4), |scheme| scheme.design)).expect("a design");
+    let mut distinct = fingerprints.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let tables: Vec<Vec<u64>> = design
+        .tables
+        .iter()
+        .map(|table| {
+            fingerprints_in_input_order(fingerprints, &distinct).map(|f| table.order.apply(f)).collect()
+        })
+        .collect();
+    let entries = (distinct.len() * tables.len()) as f64;
+    let [mut comparison, mut radix, mut merged] = [(); 3].map(|()| Vec::new());
+    for _ in 0..ROUNDS {
+        let mut copies = tables.clone();
+        comparison.push(measured(|| copies.iter_mut().for_each(|table| table.sort_unstable())).0);
+        black_box(&copies);
+        let mut copies = tables.clone();
+        radix.push(
+            measured(|| {
+                let mut scratch = Vec::new();
+                for table in &mut copies {
+                    sorted::sort(table, &mut scratch);
+                }
+            })
+            .0,
+        );
+        black_box(&copies);
+        drop(copies);
+        let tables = merge_tables(&inputs, roomy).expect("segments that merge");
+        let (cpu, _, _, count) = measured(|| tables().expect("tables"));
+        assert!((count as f64 - entries).abs() < 0.5, "{count} of {entries}");
+        merged.push(cpu);
+    }
+    let (comparison, radix, merged) = (median(comparison), median(radix), median(merged));
+    println!("{name}: {} fingerprints, {} tables, {entries} entries", distinct.len(), tables.len());
+    let row = |what: &str, seconds: f64| {
+        let rate = entries / seconds * 1e-6;
+        println!("  {what:<22} {rate:6.1} M entries/s, {:.2} times sort_unstable", comparison / seconds);
+    };
+    row("sort_unstable", comparison);
+    row("radix", radix);
+    row("merge of the tables", merged);
+    drop((tables, distinct));
+
+    let to = dir.path().join("one.seg");
+    let whole = |what: &str, memory: usize, work: &dyn Fn(Room<'_>) -> twindex::Result<build::Built>| {
+        let (cpu, seconds, most, built) = measured(|| work(Room::new(memory, dir.path())));
+        built.and_then(|built| built.publish(&to)).expect("a segment");
+        std::fs::remove_file(&to).expect("the segment");
+        println!(
+            "  {what:<22} {cpu:5.2} s of work, {seconds:5.2} s, {:5} MiB of {} MiB",
+            most >> 20,
+            memory >> 20
+        );
+    };
+    for memory in MEMORY {
+        whole("merge", memory, &|room| merge(&inputs, &RealVfs, dir.path(), room));
+        whole("build", memory, &|room| {
+            let mut rows = Rows::new(room)?;
+            for (start, part) in (0..).step_by(1 << 16).zip(fingerprints.chunks(1 << 16)) {
+                let mut records = Records::new(&params);
+                for (key, &fingerprint) in (start..).zip(part) {
+                    records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() }))?;
+                }
+                rows.append(&records, room)?;
+            }
+            rows.build(&params, &RealVfs, dir.path(), room, |_| Ok(()))
+        });
+    }
+}
+
+/// The distinct ones, in the order in which they first come.
+fn fingerprints_in_input_order<'a>(
+    fingerprints: &'a [u64],
+    distinct: &'a [u64],
+) -> impl Iterator<Item = u64> + 'a {
+    let mut seen = vec![false; distinct.len()];
+    fingerprints.iter().copied().filter(move |fingerprint| {
+        distinct.binary_search(fingerprint).is_ok_and(|place| !std::mem::replace(&mut seen[place], true))
+    })
+}

@@ -1,0 +1,114 @@
+//! What the Hamming filter costs: nanoseconds for a bucket, at each level of instructions.
+//!
+//! ```sh
+//! cargo bench --bench near
+//! ```
+//!
+//! Buckets follow each other in a plane, as in a table, and begin anywhere; the planes are small enough for the
+//! caches. About 15 elements are what a table with a prefix of the right length has in a bucket, 153 and 763 what
+//! shorter prefixes leave.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use twindex::kernel::{Kernel, Level, Simd, for_each_near16, for_each_near32, for_each_near48};
+use zerocopy::little_endian::{U16, U32};
+
+/// Buckets that one iteration looks at.
+const BUCKETS: usize = 256;
+const RADIUS: u32 = 3;
+
+/// Splitmix64.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Planes, where each bucket ends, and a query for each.
+struct Buckets {
+    high: Vec<U16>,
+    low: Vec<U32>,
+    ends: Vec<usize>,
+    queries: Vec<u64>,
+}
+
+impl Buckets {
+    /// Buckets of `mean` elements; `spread` makes them of any number up to a third less and more.
+    fn new(mean: usize, spread: bool) -> Self {
+        let mut state = 7;
+        let third = if spread { mean / 3 } else { 0 };
+        let ends: Vec<usize> = (0..BUCKETS)
+            .scan(0, |end, _| {
+                *end += mean - third + random(&mut state) as usize % (2 * third + 1);
+                Some(*end)
+            })
+            .collect();
+        let count = ends.last().copied().unwrap_or_default();
+        let mut values = || (0..count).map(|_| random(&mut state)).collect::<Vec<_>>();
+        let high = values().into_iter().map(|value| U16::new(value as u16)).collect();
+        let low = values().into_iter().map(|value| U32::new(value as u32)).collect();
+        let queries = (0..BUCKETS).map(|_| random(&mut state)).collect();
+        Self { high, low, ends, queries }
+    }
+
+    /// The sum of `of` over all buckets, from `(high, low, query)`.
+    #[inline(always)]
+    fn sum(&self, of: impl Fn(&[U16], &[U32], u64) -> usize) -> usize {
+        let (mut start, mut sum) = (0, 0);
+        for (&end, &query) in self.ends.iter().zip(&self.queries) {
+            sum += of(&self.high[start..end], &self.low[start..end], query);
+            start = end;
+        }
+        sum
+    }
+}
+
+/// The filter over pieces of `BITS`.
+struct Filter<'a, const BITS: u32>(&'a Buckets);
+
+impl<const BITS: u32> Kernel for Filter<'_, BITS> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> usize {
+        self.0.sum(
+            #[inline(always)]
+            |high, low, query| {
+                let mut sum = 0;
+                match BITS {
+                    16 => for_each_near16(simd, high, query as u16, RADIUS, |place| sum += place),
+                    32 => for_each_near32(simd, low, query as u32, RADIUS, |place| sum += place),
+                    _ => for_each_near48(simd, high, low, query, RADIUS, |place| sum += place),
+                }
+                sum
+            },
+        )
+    }
+}
+
+fn filters(criterion: &mut Criterion) {
+    for (mean, spread) in [(15, false), (15, true), (153, false), (763, false)] {
+        let buckets = Buckets::new(mean, spread);
+        let name = format!("{}{mean}", if spread { "about-" } else { "" });
+        let mut group = criterion.benchmark_group(format!("near/{name}"));
+        group.throughput(Throughput::Elements(BUCKETS as u64));
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            group.bench_function(format!("16/{level}"), |b| {
+                b.iter(|| level.dispatch(Filter::<16>(black_box(&buckets))));
+            });
+            group.bench_function(format!("32/{level}"), |b| {
+                b.iter(|| level.dispatch(Filter::<32>(black_box(&buckets))));
+            });
+            group.bench_function(format!("48/{level}"), |b| {
+                b.iter(|| level.dispatch(Filter::<48>(black_box(&buckets))));
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, filters);
+criterion_main!(benches);

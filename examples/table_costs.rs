@@ -1,0 +1,111 @@
+//! What the tables of a segment cost, measured and predicted: bytes, probes, and nanoseconds a query.
+//!
+//! ```sh
+//! cargo run --release --example table_costs -- 10000000 3 blocks-4/planes+3 blocks-2/compact+3
+//! ```
+//!
+//! Fingerprints are uniform, half of the queries are 0 to 3 bits from one that is stored, 16 are asked together, and
+//! the segment is mapped and warm. The time is that of the tenth part of passes which are fastest, of 256 queries each,
+//! none of which comes twice before 2^17 others: caches are as warm as they are in use, and a neighbour on the machine
+//! is left out where it can be. Columns: fingerprints, radius, scheme, measured and predicted nanoseconds a
+//! query, the second over the first, bytes of the tables, stored and predicted, probes, seconds to build. The first four
+//! are what `scripts/fit-costs.py` reads.
+
+use std::error::Error;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use twindex::format::contents::Kind;
+use twindex::segment::records::Kept;
+use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::sys::RealVfs;
+use twindex::tables::{CodecChoice, DesignChoice, cost};
+use twindex::{Key, Params};
+
+const TOGETHER: usize = 16;
+const PASS: usize = 256;
+const QUERIES: usize = 1 << 17;
+const SECONDS: u64 = 4;
+
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn segment(dir: &Path, scheme: &str, within: u8, fingerprints: &[u64]) -> Result<Segment, Box<dyn Error>> {
+    let (design, codec) = scheme.split_once('/').unwrap_or((scheme, "auto"));
+    let (design, codec): (DesignChoice, CodecChoice) = (design.parse()?, codec.parse()?);
+    let params = Params::builder().u64_keys().simhash(within).tables(design, codec).build()?;
+    let mut records = Records::new(&params);
+    for (key, &fingerprint) in (0..).zip(fingerprints) {
+        records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() }))?;
+    }
+    let path = dir.join("000001.seg");
+    build::build(&records, &RealVfs, dir)?.publish(&path)?;
+    Ok(Segment::open(&RealVfs, &path)?)
+}
+
+/// Nanoseconds a query, a low decile of all passes.
+fn measure(segment: &Segment, queries: &[u64], within: u32, tables: u32) -> Result<f64, Box<dyn Error>> {
+    // Every page is read and its checksum looked at, once.
+    for table in 1..=tables as usize {
+        segment.for_each_table_row(table, |_, _| Ok(()))?;
+    }
+    let mut scratch = Scratch::default();
+    let mut times = Vec::new();
+    let start = Instant::now();
+    for pass in queries.chunks_exact(PASS).cycle() {
+        let begun = Instant::now();
+        for together in pass.chunks(TOGETHER) {
+            segment
+                .search(together, Ask::within(within), &mut scratch, |_, _| Ok(ControlFlow::Continue(())))?;
+        }
+        times.push(begun.elapsed().as_nanos() as f64 / PASS as f64);
+        if start.elapsed().as_secs() >= SECONDS {
+            break;
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 10])
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let usage = "usage: table_costs FINGERPRINTS WITHIN DESIGN/CODECS...";
+    let mut args = std::env::args().skip(1);
+    let (rows, within): (usize, u8) =
+        (args.next().ok_or(usage)?.parse()?, args.next().ok_or(usage)?.parse()?);
+    let mut state = 1 + rows as u64;
+    let fingerprints: Vec<u64> = (0..rows).map(|_| random(&mut state)).collect();
+    let mut state = 0xABC_DEF0;
+    let queries: Vec<u64> = (0..QUERIES)
+        .map(|place| {
+            let stored = fingerprints[((u128::from(random(&mut state)) * rows as u128) >> 64) as usize];
+            let flips = random(&mut state) % 4;
+            let near = (0..flips).fold(stored, |value, _| value ^ 1 << (random(&mut state) % 64));
+            if place % 2 == 0 { random(&mut state) } else { near }
+        })
+        .collect();
+    for scheme in args {
+        let dir = tempfile::tempdir()?;
+        let built = Instant::now();
+        let segment = segment(dir.path(), &scheme, within, &fingerprints)?;
+        let built = built.elapsed().as_secs_f64();
+        let of_tables = |kind| matches!(kind, Kind::Table | Kind::FilterTable);
+        let bytes: u64 = segment.sections().iter().filter(|s| of_tables(s.kind)).map(|s| s.length).sum();
+        let scheme = segment.scheme().ok_or("no tables")?;
+        let nanos = measure(&segment, &queries, within.into(), scheme.design.tables())?;
+        let cost = cost::cost(scheme, within.into(), rows as u64)?;
+        println!(
+            "{rows}\t{within}\t{scheme}\t{nanos:.1}\t{:.1}\t{:.2}\t{bytes}\t{}\t{}\t{built:.1}",
+            cost.nanos(),
+            cost.nanos() / nanos,
+            cost.bytes,
+            cost.probes,
+        );
+    }
+    Ok(())
+}

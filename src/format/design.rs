@@ -1,0 +1,19 @@
+//! The design section: the name of the segment's table design, as ASCII, without an end of line. The codec of each
+//! table stands in the table of contents.
+
+use crate::format::wire::Fault;
+use crate::tables::Name;
+
+/// Codec of the section.
+pub const CODEC: u16 = 1;
+/// The longest name.
+pub const NAME_BYTES_MAX: u64 = 64;
+
+/// Reads a name.
+///
+/// # Errors
+/// A [`Fault`] for a name of no design.
+pub fn decode(bytes: &[u8]) -> Result<Name, Fault> {
+    let name = std::str::from_utf8(bytes).ok().and_then(|name| name.parse().ok());
+    name.ok_or_else(|| Fault::new(0, "the name of a table design", bytes.escape_ascii()))
+}

@@ -1,0 +1,173 @@
+//! A directory: where the rows of each prefix begin.
+//!
+//! Tables and bands begin with one over the first `d` bits of what they are sorted by: `2^d + 1` numbers of 4 bytes,
+//! the rows that have a smaller prefix, and all of them.
+
+use std::ops::Range;
+
+use zerocopy::little_endian::U32;
+
+use super::table::source::Source;
+use super::wire::{self, Fault};
+use crate::error::Result;
+use crate::tables::prefix_bits;
+
+/// A directory over `bits` bits, at the start of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// Bits of a prefix.
+    pub bits: u32,
+    /// What the directory counts.
+    pub rows: u64,
+}
+
+impl Directory {
+    /// The directory of a section of `rows` entries, over at most `most` bits, itself at most 32.
+    #[must_use]
+    pub fn of(rows: u64, most: u32) -> Self {
+        Self { bits: prefix_bits(rows, most), rows }
+    }
+
+    /// Bytes it takes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        ((1 << self.bits) + 1) * 4
+    }
+
+    /// Where the first row of `prefix` and the first behind it stand.
+    #[must_use]
+    #[inline(always)]
+    pub fn range(&self, prefix: u64) -> Range<u64> {
+        prefix * 4..prefix * 4 + 8
+    }
+
+    /// Reads the rows of a bucket from the bytes at [`range`](Self::range).
+    ///
+    /// # Errors
+    /// A [`Fault`] where the two are not in order or beyond the rows.
+    #[inline(always)]
+    pub fn decode(&self, bytes: &[u8], prefix: u64) -> std::result::Result<Range<u64>, Fault> {
+        let (start, end) = match wire::column::<U32>(bytes) {
+            Ok([start, end]) => (u64::from(start.get()), u64::from(end.get())),
+            _ => (1, 0),
+        };
+        if start <= end && end <= self.rows { Ok(start..end) } else { Err(self.fault(prefix, start, end)) }
+    }
+
+    #[cold]
+    fn fault(&self, prefix: u64, start: u64, end: u64) -> Fault {
+        let expected = format!("ascending rows up to {}", self.rows);
+        Fault::new(self.range(prefix).start, expected, format!("{start} and {end}"))
+    }
+
+    /// The rows of a bucket.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn bucket<'a>(&self, source: impl Source<'a>, prefix: u64) -> Result<Range<u64>> {
+        let bytes = source.read(self.range(prefix))?;
+        self.decode(bytes, prefix).map_err(|fault| source.corrupt(fault))
+    }
+
+    /// The rows whose first `bits` bits, at most as many as the directory has, are `prefix`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
+        if bits == self.bits {
+            return self.bucket(source, prefix);
+        }
+        let narrower = self.bits - bits;
+        let (first, last) = (prefix << narrower, ((prefix + 1) << narrower) - 1);
+        let start = self.bucket(source, first)?.start;
+        let end = self.bucket(source, last)?.end;
+        if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
+    }
+
+    /// The rows of a bucket in a scan of them all, which begins at row `end`, where the one before ended. A
+    /// directory that lies could otherwise name every row in every bucket, and make a scan take its square.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn next_bucket<'a>(&self, source: impl Source<'a>, prefix: u64, end: u64) -> Result<Range<u64>> {
+        let rows = self.bucket(source, prefix)?;
+        let last = prefix + 1 == 1 << self.bits;
+        let expected = match (rows.start == end, last && rows.end != self.rows) {
+            (false, _) => format!("a bucket from row {end}"),
+            (true, true) => format!("a last bucket up to row {}", self.rows),
+            (true, false) => return Ok(rows),
+        };
+        let lie = Fault::new(self.range(prefix).start, expected, format!("{}..{}", rows.start, rows.end));
+        Err(source.corrupt(lie))
+    }
+
+    /// The prefix whose bucket a row lies in: binary search, O(bits) reads.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn prefix_of<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
+        let (mut low, mut high) = (0_u64, 1 << self.bits);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.bucket(source, middle)?.start <= row {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// Counts rows by prefix, for a directory to be.
+#[derive(Debug)]
+pub struct DirectoryBuilder {
+    bits: u32,
+    counts: Vec<u32>,
+}
+
+impl DirectoryBuilder {
+    /// For this directory. Memory: its length.
+    #[must_use]
+    pub fn new(directory: Directory) -> Self {
+        Self { bits: directory.bits, counts: vec![0; 1 << directory.bits] }
+    }
+
+    /// Counts a row, by the first bits of `key`, which has 64.
+    #[inline(always)]
+    pub fn count(&mut self, key: u64) {
+        self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] += 1;
+    }
+
+    /// The numbers of the directory, in chunks of bytes.
+    pub fn encode(&self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let mut next = 0_u32;
+        let mut bytes = Vec::new();
+        for chunk in self.counts.chunks(1 << 12) {
+            bytes.clear();
+            for &count in chunk {
+                bytes.extend_from_slice(&next.to_le_bytes());
+                next += count;
+            }
+            put(&bytes)?;
+        }
+        put(&next.to_le_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_runs_backwards_or_past_the_end_is_refused() {
+        let directory = Directory { bits: 4, rows: 10 };
+        let pair = |a: u32, b: u32| [a.to_le_bytes(), b.to_le_bytes()].concat();
+        assert_eq!(directory.decode(&pair(3, 7), 1), Ok(3..7));
+        assert!(directory.decode(&pair(7, 3), 1).is_err());
+        assert!(directory.decode(&pair(3, 11), 1).is_err());
+        assert!(directory.decode(&[0; 4], 1).is_err());
+    }
+}

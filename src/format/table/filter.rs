@@ -1,0 +1,234 @@
+//! A partial table: entries that lead to table 1 instead of repeating the fingerprint.
+//!
+//! An entry is the *pointer*, the first 16 bits of the fingerprint's key in table 1, by which it is found there, and 0,
+//! 1 or 2 bytes of *filter*, the bits that follow in [`Design::entry_order`](crate::tables::Design::entry_order). Both
+//! are compared with the query's, so that few entries are followed. Entries ascend within a bucket; two fingerprints
+//! may give equal ones, and both are kept.
+//!
+//! ```text
+//! directory  (2^d + 1) x 4, over the first d bits of the table's keys: floor(log2 rows) - 3 of those that lead it
+//! pointer    rows x 2
+//! filter     rows x (0, 1 or 2); absent for entries of 2 bytes
+//! ```
+
+use std::ops::Range;
+
+use zerocopy::little_endian::U16;
+
+use super::planes::flush;
+use super::source::{Columns, Source, column, hint_lines};
+use crate::error::Result;
+use crate::format::directory::{Directory, DirectoryBuilder};
+use crate::format::place;
+use crate::format::wire;
+use crate::kernel::{self, Simd};
+
+/// Codec of a table whose entries are 2 bytes; 3 and 4 bytes have the next numbers.
+pub const CODEC_2: u16 = 1;
+/// Bits of a pointer.
+pub const POINTER_BITS: u32 = 16;
+
+/// The codec of tables whose entries are `width` bytes, 2 to 4.
+#[must_use]
+pub fn codec(width: u8) -> u16 {
+    CODEC_2 + u16::from(width) - 2
+}
+
+/// The width of a codec's entries, 2 to 4 bytes.
+#[must_use]
+pub fn width(of: u16) -> Option<u8> {
+    (2..=4).find(|&width| codec(width) == of)
+}
+
+/// Where the parts of a partial table stand in its section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Over the first bits of the table's keys.
+    pub directory: Directory,
+    /// Bytes of an entry, 2 to 4.
+    pub width: u8,
+    pointers: u64,
+    filters: u64,
+    /// Length of the section.
+    pub length: u64,
+}
+
+impl Filter {
+    /// The layout for `rows` fingerprints, entries of `width` bytes, 2 to 4, and a table that leads with `lead` bits.
+    #[must_use]
+    pub fn of(rows: u64, lead: u32, width: u8) -> Self {
+        let directory = Directory::of(rows, lead);
+        let pointers = place(directory.length(), rows * 2);
+        let filter_bytes = rows * u64::from(width - 2);
+        let filters = place(pointers + rows * 2, filter_bytes);
+        Self { directory, width, pointers, filters, length: filters + filter_bytes }
+    }
+
+    /// Where in the section the plane of pointers begins, which is looked at first.
+    #[must_use]
+    pub fn scanned(&self) -> u64 {
+        self.pointers
+    }
+
+    /// What the table is sorted by: the bits of the directory, pointer and filter of an entry, one behind the other
+    /// from the top. `key` is the fingerprint's in this table, `entry` its bits in the entry's order.
+    #[inline(always)]
+    #[must_use]
+    pub fn sorted_by(&self, key: u64, entry: u64) -> u64 {
+        let bits = self.directory.bits;
+        let prefix = key.checked_shr(64 - bits).unwrap_or(0);
+        let entry = entry >> (64 - 8 * u32::from(self.width));
+        (prefix << (8 * u32::from(self.width)) | entry) << (64 - bits - 8 * u32::from(self.width))
+    }
+
+    /// The rows of the bucket that has the keys beginning with the `bits` bits of `prefix`: more than those, where the
+    /// directory has fewer bits.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
+        if bits <= self.directory.bits {
+            self.directory.rows(source, prefix, bits)
+        } else {
+            self.directory.bucket(source, prefix >> (bits - self.directory.bits))
+        }
+    }
+
+    /// Hints at the directory's entry for a prefix.
+    #[inline(always)]
+    pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
+        let own = self.directory.bits;
+        let bucket = if bits <= own { prefix << (own - bits) } else { prefix >> (bits - own) };
+        let entry = self.directory.range(bucket);
+        source.hint(entry.start);
+        source.announce(entry);
+    }
+
+    /// Hints at what [`candidates`](Self::candidates) reads.
+    #[inline(always)]
+    pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
+        hint_lines(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2);
+    }
+
+    /// Hints at the filter of a row.
+    #[inline(always)]
+    pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
+        if self.width > 2 {
+            let width = u64::from(self.width - 2);
+            let filter = self.filters + row * width;
+            source.hint(filter);
+            source.announce(filter..filter + width);
+        }
+    }
+
+    /// The rows whose pointers are within `radius` of that of the query, whose entry is `entry`, and their pointers.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn candidates<'a, S: Simd>(
+        &self,
+        simd: S,
+        source: impl Source<'a>,
+        rows: &Range<u64>,
+        entry: u64,
+        radius: u32,
+        mut each: impl FnMut(u64, u16),
+    ) -> Result<()> {
+        let pointers = self.pointers(source, rows)?;
+        let start = rows.start;
+        kernel::for_each_near16(simd, pointers, (entry >> 48) as u16, radius, |place| {
+            each(start + place as u64, pointers[place].get());
+        });
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn pointers<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) -> Result<&'a [U16]> {
+        column(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2)
+    }
+
+    /// How far the filter of a row is from that of the query, whose entry is `entry`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn distance<'a>(&self, source: impl Source<'a>, row: u64, entry: u64) -> Result<u32> {
+        let stored = self.filter(source, row)?;
+        let query = (entry << POINTER_BITS).checked_shr(64 - 8 * u32::from(self.width - 2)).unwrap_or(0);
+        Ok((u64::from(stored) ^ query).count_ones())
+    }
+
+    #[inline(always)]
+    fn filter<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u16> {
+        let width = u64::from(self.width - 2);
+        let at = self.filters + row * width;
+        Ok(wire::short(source.read(at..at + width)?))
+    }
+
+    /// Hands all entries to `each` in the order of the table, as what it is [sorted by](Self::sorted_by).
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also where entries do not ascend, or what `each` returns.
+    pub fn for_each<'a>(
+        &self,
+        source: impl Source<'a>,
+        mut each: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut rows = 0..0;
+        let mut last = 0;
+        for bucket in 0..1_u64 << self.directory.bits {
+            rows = self.directory.next_bucket(source, bucket, rows.end)?;
+            let pointers = self.pointers(source, &rows)?;
+            for (row, pointer) in rows.clone().zip(pointers) {
+                let filter = u64::from(self.filter(source, row)?);
+                let entry = u64::from(pointer.get()) << 48
+                    | filter.checked_shl(64 - 8 * u32::from(self.width)).unwrap_or(0);
+                let key = bucket.checked_shl(64 - self.directory.bits).unwrap_or(0);
+                let value = self.sorted_by(key, entry);
+                if value < last {
+                    let at = self.pointers + row * 2;
+                    let fault =
+                        wire::Fault::new(at, format!("an entry from {last:x} on"), format!("{value:x}"));
+                    return Err(source.corrupt(fault));
+                }
+                last = value;
+                each(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes ascending values of [`sorted_by`](Self::sorted_by), as many as the layout has rows. Memory: the
+    /// directory.
+    ///
+    /// # Errors
+    /// What `values` and `columns` return.
+    pub fn encode(
+        &self,
+        values: impl Iterator<Item = Result<u64>>,
+        columns: &mut impl Columns,
+    ) -> Result<()> {
+        let mut directory = DirectoryBuilder::new(self.directory);
+        let mut chunk: [Vec<u8>; 2] = Default::default();
+        let bits = self.directory.bits;
+        for value in values {
+            let value = value?;
+            directory.count(value);
+            let entry = value.checked_shl(bits).unwrap_or(0);
+            chunk[0].extend_from_slice(&((entry >> 48) as u16).to_le_bytes());
+            let filter = (entry << POINTER_BITS) >> 48;
+            match self.width {
+                2 => {}
+                3 => chunk[1].push((filter >> 8) as u8),
+                _ => chunk[1].extend_from_slice(&(filter as u16).to_le_bytes()),
+            }
+            if chunk[0].len() >= 1 << 15 {
+                flush(&mut chunk, columns)?;
+            }
+        }
+        flush(&mut chunk, columns)?;
+        directory.encode(|bytes| columns.put(0, bytes))
+    }
+}

@@ -1,0 +1,355 @@
+//! The permutation tables.
+//!
+//! A table holds the distinct fingerprints of a segment, each as its *key*: its bits in the table's order
+//! ([`tables::order`](crate::tables::order)), so that the bits which lead the table come first. Table 1 holds them all
+//! in full, by one of the codecs for complete tables; a fingerprint's place in it is its rank. The others hold them in
+//! full likewise, or in part ([`filter`]). Any codec serves any table; one file here describes each:
+//!
+//! | codec | holds | is for |
+//! |---|---|---|
+//! | [`planes`] | whole keys | speed |
+//! | [`filter`] | 2 to 4 bytes of each | speed and size, in all tables but the first |
+//! | [`compact`] | whole keys | size |
+//! | [`manku`] | whole keys | comparing with the paper |
+//! | [`plain`] | whole keys | comparing with the paper, and probes that need whole keys |
+
+pub mod compact;
+pub mod filter;
+pub mod manku;
+pub mod plain;
+pub mod planes;
+pub mod search;
+pub mod source;
+#[cfg(test)]
+mod testing;
+
+use std::ops::{ControlFlow, Range};
+
+use super::contents::Kind;
+use crate::error::{Error, Result};
+use crate::kernel::Simd;
+use crate::tables::{Complete, Scheme};
+
+pub use compact::Compact;
+pub use filter::Filter;
+pub use manku::Manku;
+pub use plain::Plain;
+pub use planes::Planes;
+use search::Search;
+pub use source::{Columns, Probe, Source};
+
+/// How a table is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// Whole keys.
+    Complete(Complete),
+    /// Entries of this many bytes, 2 to 4, that lead to table 1.
+    Partial(u8),
+}
+
+impl Codec {
+    /// The codec of a table, numbered from 0, of a scheme.
+    #[must_use]
+    pub fn in_scheme(scheme: Scheme, place: usize) -> Self {
+        match scheme.codecs.partial {
+            Some(width) if place > 0 => Self::Partial(width),
+            _ => Self::Complete(scheme.codecs.first),
+        }
+    }
+
+    /// The kind of its section.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Complete(_) => Kind::Table,
+            Self::Partial(_) => Kind::FilterTable,
+        }
+    }
+
+    /// Its number in the table of contents.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        match self {
+            Self::Complete(Complete::Planes) => planes::CODEC,
+            Self::Complete(Complete::Compact) => compact::CODEC,
+            Self::Complete(Complete::Manku) => manku::CODEC,
+            Self::Complete(Complete::Plain) => plain::CODEC,
+            Self::Partial(width) => filter::codec(width),
+        }
+    }
+
+    /// The codec of a section.
+    #[must_use]
+    pub fn of(kind: Kind, number: u16) -> Option<Self> {
+        let partial = (2..=4).map(Self::Partial);
+        let mut all = Complete::ALL.into_iter().map(Self::Complete).chain(partial);
+        all.find(|codec| (codec.kind(), codec.number()) == (kind, number))
+    }
+
+    /// What a table of `rows` fingerprints is sorted by, of a fingerprint that has this key in it and this entry
+    /// ([`Design::entry_order`](crate::tables::Design::entry_order)). The table leads with `lead` bits.
+    #[inline]
+    pub fn sorted_by(self, rows: u64, lead: u32) -> impl Fn(u64, u64) -> u64 + Copy {
+        let filter = match self {
+            Self::Complete(_) => None,
+            Self::Partial(width) => Some(Filter::of(rows, lead, width)),
+        };
+        move |key, entry| filter.map_or(key, |filter| filter.sorted_by(key, entry))
+    }
+
+    /// Writes the table of `rows` values, ascending, which are [sorted by](Self::sorted_by) and can be gone through
+    /// more than once.
+    ///
+    /// # Errors
+    /// What `values` and `columns` return.
+    pub fn encode<I: Iterator<Item = Result<u64>>>(
+        self,
+        rows: u64,
+        lead: u32,
+        values: impl Fn() -> I,
+        columns: &mut impl Columns,
+    ) -> Result<()> {
+        match self {
+            Self::Complete(Complete::Planes) => Planes::of(rows, lead).encode(values(), columns),
+            Self::Complete(Complete::Compact) => Compact::of(rows).encode(values(), columns),
+            Self::Complete(Complete::Manku) => Manku::encode(rows, values, columns),
+            Self::Complete(Complete::Plain) => Plain::of(rows).encode(values(), columns),
+            Self::Partial(width) => Filter::of(rows, lead, width).encode(values(), columns),
+        }
+    }
+}
+
+/// A table of a file: its codec, and where its parts stand.
+#[derive(Clone, Debug)]
+pub enum Layout {
+    /// See [`planes`].
+    Planes(Planes),
+    /// See [`compact`].
+    Compact(Compact),
+    /// See [`manku`].
+    Manku(Manku),
+    /// See [`plain`].
+    Plain(Plain),
+    /// See [`filter`].
+    Filter(Filter),
+}
+
+impl Layout {
+    /// The layout of a section of this codec, `rows` and `length` in a table that leads with `lead` bits, checked as
+    /// far as its head goes.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn open<'a>(
+        codec: Codec,
+        source: impl Source<'a>,
+        rows: u64,
+        lead: u32,
+        length: u64,
+    ) -> Result<Self> {
+        let (layout, expected) = match codec {
+            Codec::Complete(Complete::Planes) => {
+                let planes = Planes::of(rows, lead);
+                (Self::Planes(planes), planes.length)
+            }
+            Codec::Partial(width) => {
+                let filter = Filter::of(rows, lead, width);
+                (Self::Filter(filter), filter.length)
+            }
+            Codec::Complete(Complete::Compact) => {
+                (Self::Compact(Compact::open(source, rows, length)?), length)
+            }
+            Codec::Complete(Complete::Manku) => (Self::Manku(Manku::open(source, rows, length)?), length),
+            Codec::Complete(Complete::Plain) => (Self::Plain(Plain::open(source, rows, length)?), length),
+        };
+        if length == expected {
+            return Ok(layout);
+        }
+        let expected = format!("{expected} bytes for {rows} rows");
+        Err(source.corrupt(super::wire::Fault::new(0, expected, format!("{length} bytes"))))
+    }
+
+    /// Refuses a way to probe that the codec does not have.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], naming both.
+    pub fn check_probe(&self, probe: Probe) -> Result<()> {
+        let has = match self {
+            Self::Planes(_) | Self::Filter(_) | Self::Compact(_) => probe == Probe::Directory,
+            Self::Manku(_) => probe != Probe::Directory,
+            Self::Plain(_) => true,
+        };
+        if has {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!("probe {probe:?}: tables coded as {} are not probed so", self.name())))
+    }
+
+    /// How it is probed unless somebody says otherwise.
+    #[must_use]
+    pub fn probe(&self) -> Probe {
+        if matches!(self, Self::Manku(_)) { Probe::Interpolation } else { Probe::Directory }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Planes(_) => Complete::Planes.name(),
+            Self::Compact(_) => Complete::Compact.name(),
+            Self::Manku(_) => Complete::Manku.name(),
+            Self::Plain(_) => Complete::Plain.name(),
+            Self::Filter(_) => "partial",
+        }
+    }
+
+    /// The rows whose keys begin with the `bits` bits of `prefix`; of a partial table, whose directory may have fewer
+    /// bits, those of its bucket.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[inline(always)]
+    pub fn rows<'a>(
+        &self,
+        source: impl Source<'a>,
+        prefix: u64,
+        bits: u32,
+        probe: Probe,
+    ) -> Result<Range<u64>> {
+        match self {
+            Self::Planes(planes) => planes.rows(source, prefix, bits),
+            Self::Filter(filter) => filter.rows(source, prefix, bits),
+            _ => self.rows_searched(source, prefix, bits, probe),
+        }
+    }
+
+    /// Out of line, as these are long, and a call is little beside them.
+    #[inline(never)]
+    fn rows_searched<'a>(
+        &self,
+        source: impl Source<'a>,
+        prefix: u64,
+        bits: u32,
+        probe: Probe,
+    ) -> Result<Range<u64>> {
+        match self {
+            Self::Compact(compact) => compact.rows(source, prefix, bits),
+            Self::Manku(manku) => {
+                let binary = probe == Probe::Binary;
+                manku.rows(source, prefix, bits, if binary { Search::Binary } else { Search::Interpolation })
+            }
+            Self::Plain(plain) => plain.rows(source, prefix, bits, probe),
+            Self::Planes(_) | Self::Filter(_) => Err(partial()),
+        }
+    }
+
+    /// Hints at what [`rows`](Self::rows) reads first.
+    #[inline(always)]
+    pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
+        match self {
+            Self::Planes(planes) => planes.hint_directory(source, prefix, bits),
+            Self::Filter(filter) => filter.hint_directory(source, prefix, bits),
+            Self::Compact(compact) => compact.hint_directory(source, prefix, bits),
+            Self::Plain(plain) => plain.hint_directory(source, prefix, bits),
+            Self::Manku(_) => {}
+        }
+    }
+
+    /// Hints at what is read first of these rows.
+    #[inline(always)]
+    pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
+        match self {
+            Self::Planes(planes) => planes.hint_rows(source, rows),
+            Self::Filter(filter) => filter.hint_rows(source, rows),
+            Self::Compact(compact) => compact.hint_rows(source, rows),
+            Self::Plain(plain) => plain.hint_rows(source, rows),
+            Self::Manku(manku) => manku.hint_rows(source, rows),
+        }
+    }
+
+    /// Hints at what is read of a row that a scan found.
+    #[inline(always)]
+    pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
+        match self {
+            Self::Planes(planes) => planes.hint_row(source, row),
+            Self::Filter(filter) => filter.hint_row(source, row),
+            _ => {}
+        }
+    }
+
+    /// Hands the rows within `radius` of `query` and their keys to `each`, ascending; of a complete table.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[inline(always)]
+    pub fn scan<'a, S: Simd>(
+        &self,
+        simd: S,
+        source: impl Source<'a>,
+        rows: Range<u64>,
+        query: u64,
+        radius: u32,
+        each: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        match self {
+            Self::Planes(planes) => planes.scan(simd, source, rows, query, radius, each),
+            Self::Compact(compact) => compact.scan(simd, source, rows, query, radius, each),
+            Self::Manku(manku) => manku.scan(simd, source, rows, query, radius, each),
+            Self::Plain(plain) => plain.scan(simd, source, rows, query, radius, each),
+            Self::Filter(_) => Err(partial()),
+        }
+    }
+
+    /// The key of a row of a complete table.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], also for a row that there is not.
+    pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
+        match self {
+            Self::Planes(planes) => planes.value(source, row),
+            Self::Compact(compact) => compact.value(source, row),
+            Self::Manku(manku) => manku.value(source, row),
+            Self::Plain(plain) => plain.value(source, row),
+            Self::Filter(_) => Err(partial()),
+        }
+    }
+
+    /// The row of a key of a complete table.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    #[inline(never)]
+    pub fn find<'a>(&self, source: impl Source<'a>, key: u64) -> Result<Option<u64>> {
+        match self {
+            Self::Planes(planes) => planes.find(source, key),
+            Self::Compact(compact) => compact.find(source, key),
+            Self::Manku(manku) => manku.find(source, key),
+            Self::Plain(plain) => plain.find(source, key),
+            Self::Filter(_) => Err(partial()),
+        }
+    }
+
+    /// Hands all rows to `each` with what the table is sorted by, which ascends: keys, or entries of a partial one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or what `each` returns.
+    pub fn for_each<'a>(
+        &self,
+        source: impl Source<'a>,
+        mut each: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Planes(planes) => planes.for_each(source, each),
+            Self::Compact(compact) => compact.for_each(source, each),
+            Self::Manku(manku) => manku.for_each(source, each),
+            Self::Plain(plain) => plain.for_each(source, each),
+            Self::Filter(filter) => {
+                let mut rows = 0..;
+                filter.for_each(source, |value| each(rows.next().unwrap_or(u64::MAX), value))
+            }
+        }
+    }
+}
+
+#[cold]
+fn partial() -> Error {
+    Error::Invalid("a partial table holds no whole fingerprints".into())
+}

@@ -1,0 +1,337 @@
+//! Codec `planes`: a directory, and what it leaves of each key in planes.
+//!
+//! A scan reads one plane of 16 bits and looks at the others for what is left only.
+//!
+//! ```text
+//! directory  (2^d + 1) x 4, over the first d bits of the keys: floor(log2 rows) - 3 of those that lead the table
+//! first      rows x 2: bits 1 to 16; absent where d >= 16, because the directory has them all
+//! second     rows x 2: bits 17 to 32
+//! rest       rows x 4: bits 33 to 64
+//! ```
+
+use std::ops::{ControlFlow, Range};
+
+use zerocopy::little_endian::{U16, U32};
+
+use super::source::{Columns, Source, column, hint_lines};
+use crate::error::Result;
+use crate::format::directory::{Directory, DirectoryBuilder};
+use crate::format::place;
+use crate::format::wire::Fault;
+use crate::kernel::{self, Simd};
+
+/// Codec of the section.
+pub const CODEC: u16 = 1;
+/// From this radius on, a filter of 16 bits lets too much through to be worth its time.
+pub const WIDE: u32 = 5;
+/// Where the parts of a table stand in its section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planes {
+    /// Over the first bits of the keys.
+    pub directory: Directory,
+    first: u64,
+    second: u64,
+    rest: u64,
+    /// Length of the section.
+    pub length: u64,
+}
+
+impl Planes {
+    /// The layout for `rows` keys of a table that leads with `lead` bits.
+    #[must_use]
+    pub fn of(rows: u64, lead: u32) -> Self {
+        let directory = Directory::of(rows, lead);
+        let first_bytes = if directory.bits < 16 { rows * 2 } else { 0 };
+        let first = place(directory.length(), first_bytes);
+        let second = place(first + first_bytes, rows * 2);
+        let rest = place(second + rows * 2, rows * 4);
+        Self { directory, first, second, rest, length: rest + rows * 4 }
+    }
+
+    /// True where bits 1 to 16 have a plane of their own.
+    #[must_use]
+    pub fn has_first(&self) -> bool {
+        self.directory.bits < 16
+    }
+
+    #[inline(always)]
+    fn firsts<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) -> Result<&'a [U16]> {
+        column(source, self.first + rows.start * 2..self.first + rows.end * 2)
+    }
+
+    #[inline(always)]
+    fn seconds<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) -> Result<&'a [U16]> {
+        column(source, self.second + rows.start * 2..self.second + rows.end * 2)
+    }
+
+    #[inline(always)]
+    fn rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) -> Result<&'a [U32]> {
+        column(source, self.rest + rows.start * 4..self.rest + rows.end * 4)
+    }
+
+    /// Where in the section the plane of bits 17 to 32 begins, which is looked at first.
+    #[must_use]
+    pub fn scanned(&self) -> u64 {
+        self.second
+    }
+
+    /// The rows whose keys begin with the `bits` bits of `prefix`: from the directory, and by binary search in the
+    /// bucket for what it does not resolve.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
+        if bits <= self.directory.bits {
+            return self.directory.rows(source, prefix, bits);
+        }
+        self.narrow(source, prefix, bits)
+    }
+
+    #[cold]
+    fn narrow<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
+        let bucket = self.directory.bucket(source, prefix >> (bits - self.directory.bits))?;
+        let first = prefix << (64 - bits);
+        let top = (first >> 48) as u16;
+        let start = partition(bucket.clone(), |row| Ok(self.complete(source, row, top)? < first))?;
+        let last = first | (u64::MAX.checked_shr(bits).unwrap_or(0));
+        let end = partition(start..bucket.end, |row| Ok(self.complete(source, row, top)? <= last))?;
+        Ok(start..end)
+    }
+
+    /// Hints at the directory's entry for a prefix.
+    #[inline(always)]
+    pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
+        let bucket = if bits <= self.directory.bits {
+            prefix << (self.directory.bits - bits)
+        } else {
+            prefix >> (bits - self.directory.bits)
+        };
+        let entry = self.directory.range(bucket);
+        source.hint(entry.start);
+        source.announce(entry);
+    }
+
+    /// Hints at what [`candidates`](Self::candidates) reads first.
+    #[inline(always)]
+    pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
+        hint_lines(source, self.second + rows.start * 2..self.second + rows.end * 2);
+    }
+
+    /// Hints at the rest of a row.
+    #[inline(always)]
+    pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
+        let rest = self.rest + row * 4;
+        source.hint(rest);
+        source.announce(rest..rest + 4);
+        if self.has_first() {
+            let first = self.first + row * 2;
+            source.hint(first);
+            source.announce(first..first + 2);
+        }
+    }
+
+    /// The rows that may be within `radius` of `query` in all bits but the first 16; the others are not.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn candidates<'a, S: Simd>(
+        &self,
+        simd: S,
+        source: impl Source<'a>,
+        rows: &Range<u64>,
+        query: u64,
+        radius: u32,
+        mut each: impl FnMut(u64),
+    ) -> Result<()> {
+        let seconds = self.seconds(source, rows)?;
+        let start = rows.start;
+        if radius < WIDE {
+            kernel::for_each_near16(simd, seconds, (query >> 32) as u16, radius, |place| {
+                each(start + place as u64);
+            });
+        } else {
+            let rests = self.rests(source, rows)?;
+            kernel::for_each_near48(simd, seconds, rests, query, radius, |place| {
+                each(start + place as u64);
+            });
+        }
+        Ok(())
+    }
+
+    /// The key of a row; `top` are its first 16 bits, taken from there if they have no plane.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn complete<'a>(&self, source: impl Source<'a>, row: u64, top: u16) -> Result<u64> {
+        let row = row..row + 1;
+        let top = if self.has_first() { self.firsts(source, &row)?[0].get() } else { top };
+        let (second, rest) = (self.seconds(source, &row)?[0].get(), self.rests(source, &row)?[0].get());
+        Ok(u64::from(top) << 48 | u64::from(second) << 32 | u64::from(rest))
+    }
+
+    /// The first 16 bits of keys in a bucket of the directory.
+    fn top(&self, bucket: u64) -> u16 {
+        (bucket.checked_shl(64 - self.directory.bits).unwrap_or(0) >> 48) as u16
+    }
+
+    /// The key of a row: O(1) where the first bits have a plane, otherwise a binary search in the directory.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also for a row that there is not.
+    pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
+        if row >= self.directory.rows {
+            let fault = Fault::new(0, format!("a row below {}", self.directory.rows), row);
+            return Err(source.corrupt(fault));
+        }
+        let top = if self.has_first() { 0 } else { self.top(self.directory.prefix_of(source, row)?) };
+        self.complete(source, row, top)
+    }
+
+    /// The row of a key.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn find<'a>(&self, source: impl Source<'a>, key: u64) -> Result<Option<u64>> {
+        let bits = self.directory.bits;
+        let rows = self.directory.bucket(source, key.checked_shr(64 - bits).unwrap_or(0))?;
+        let top = (key >> 48) as u16;
+        let row = partition(rows.clone(), |row| Ok(self.complete(source, row, top)? < key))?;
+        Ok((row < rows.end && self.complete(source, row, top)? == key).then_some(row))
+    }
+
+    /// Hands the rows within `radius` of `query` and their keys to `each`, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn scan<'a, S: Simd>(
+        &self,
+        simd: S,
+        source: impl Source<'a>,
+        rows: Range<u64>,
+        query: u64,
+        radius: u32,
+        mut each: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        if rows.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        // Where the first bits stand in the directory alone, they are those of one bucket at a time.
+        let mut bucket = if self.has_first() { 0 } else { self.directory.prefix_of(source, rows.start)? };
+        let mut start = rows.start;
+        let mut places: Vec<u64> = Vec::new();
+        while start < rows.end {
+            let mut end = rows.end;
+            if !self.has_first() {
+                if bucket >> self.directory.bits != 0 {
+                    let fault = Fault::new(0, format!("a bucket for row {start}"), "none");
+                    return Err(source.corrupt(fault));
+                }
+                end = end.min(self.directory.bucket(source, bucket)?.end);
+            }
+            if start < end {
+                places.clear();
+                self.candidates(simd, source, &(start..end), query, radius, |row| places.push(row))?;
+                let top = self.top(bucket);
+                for &row in &places {
+                    let key = self.complete(source, row, top)?;
+                    if (key ^ query).count_ones() <= radius && each(row, key).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                start = end;
+            }
+            bucket += 1;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Hands all rows and their keys to `each`, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also where keys do not ascend strictly, or what `each` returns.
+    pub fn for_each<'a>(
+        &self,
+        source: impl Source<'a>,
+        mut each: impl FnMut(u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut rows = 0..0;
+        let mut last = None;
+        for bucket in 0..1_u64 << self.directory.bits {
+            rows = self.directory.next_bucket(source, bucket, rows.end)?;
+            let (seconds, rests) = (self.seconds(source, &rows)?, self.rests(source, &rows)?);
+            let firsts = if self.has_first() { self.firsts(source, &rows)? } else { &[] };
+            for (place, (second, rest)) in seconds.iter().zip(rests).enumerate() {
+                let top = firsts.get(place).map_or_else(|| self.top(bucket), |first| first.get());
+                let key = u64::from(top) << 48 | u64::from(second.get()) << 32 | u64::from(rest.get());
+                let row = rows.start + place as u64;
+                let leads = key.checked_shr(64 - self.directory.bits).unwrap_or(0);
+                if last >= Some(key) || leads != bucket {
+                    let expected = format!("a key of bucket {bucket:x} behind {last:x?}");
+                    return Err(source.corrupt(Fault::new(
+                        self.second + row * 2,
+                        expected,
+                        format!("{key:x}"),
+                    )));
+                }
+                last = Some(key);
+                each(row, key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes strictly ascending keys, as many as the layout has rows. Memory: the directory.
+    ///
+    /// # Errors
+    /// What `keys` and `columns` return.
+    pub fn encode(&self, keys: impl Iterator<Item = Result<u64>>, columns: &mut impl Columns) -> Result<()> {
+        let mut directory = DirectoryBuilder::new(self.directory);
+        let mut chunk: [Vec<u8>; 3] = Default::default();
+        for key in keys {
+            let key = key?;
+            directory.count(key);
+            if self.has_first() {
+                chunk[0].extend_from_slice(&((key >> 48) as u16).to_le_bytes());
+            }
+            chunk[1].extend_from_slice(&((key >> 32) as u16).to_le_bytes());
+            chunk[2].extend_from_slice(&(key as u32).to_le_bytes());
+            if chunk[2].len() >= CHUNK {
+                flush(&mut chunk, columns)?;
+            }
+        }
+        flush(&mut chunk, columns)?;
+        directory.encode(|bytes| columns.put(0, bytes))
+    }
+}
+
+/// Bytes collected before they go to a column.
+const CHUNK: usize = 1 << 15;
+
+/// Hands collected bytes to the columns behind the directory.
+pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl Columns) -> Result<()> {
+    for (part, bytes) in (1..).zip(chunk) {
+        columns.put(part, bytes)?;
+        bytes.clear();
+    }
+    Ok(())
+}
+
+/// The first of `rows` for which `before` is false, where it is true of all before that one.
+#[inline(always)]
+pub(super) fn partition(rows: Range<u64>, mut before: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    let (mut low, mut high) = (rows.start, rows.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

@@ -1,0 +1,206 @@
+//! Searches in columns of ascending values, and the values that a prefix stands for.
+//!
+//! Nothing here trusts the column: where its values do not ascend, a search still ends after O(log n) reads,
+//! at some place within the range it was given.
+
+use std::ops::{Range, RangeInclusive};
+
+use super::source::Source;
+use crate::error::Result;
+use crate::format::wire::Fault;
+
+/// Interpolations before a search goes on by doubling steps. Uniform keys need two or three.
+const INTERPOLATIONS: u32 = 4;
+/// A range of at most so many rows is bisected, and the first of the doubling steps.
+const SHORT: u64 = 8;
+
+/// How a place is found in a column of whole keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Search {
+    /// Interpolation, then doubling steps, then bisection.
+    Interpolation,
+    /// Bisection.
+    Binary,
+}
+
+/// The values whose first `bits` bits are `prefix`; `None` where no value has such a prefix (`prefix` has
+/// more bits than `bits` says, or `bits` is over 64).
+#[inline(always)]
+#[must_use]
+pub fn bounds(prefix: u64, bits: u32) -> Option<RangeInclusive<u64>> {
+    let below = 64_u32.checked_sub(bits)?;
+    if prefix.checked_shr(bits).unwrap_or(0) != 0 {
+        return None;
+    }
+    let start = prefix.checked_shl(below).unwrap_or(0);
+    Some(start..=start | u64::MAX.checked_shr(bits).unwrap_or(0))
+}
+
+/// The first `bits` bits of a value, `bits` from 0 to 64.
+#[inline(always)]
+#[must_use]
+pub fn top(value: u64, bits: u32) -> u64 {
+    value.checked_shr(64 - bits).unwrap_or(0)
+}
+
+/// Reads the `N` bytes at an offset of the section.
+#[inline(always)]
+pub fn array<'a, const N: usize>(source: impl Source<'a>, at: u64) -> Result<[u8; N]> {
+    let bytes = source.read(at..at + N as u64)?;
+    bytes
+        .try_into()
+        .map_err(|_| source.corrupt(Fault::new(at, format!("{N} bytes"), format!("{} bytes", bytes.len()))))
+}
+
+/// The first row of `rows` whose value is at least `target`, the end of `rows` where there is none. log2 of
+/// the rows reads.
+#[inline(always)]
+pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Result<u64>) -> Result<u64> {
+    let Range { start: mut low, end: mut high } = rows;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if value(middle)? < target {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// As [`bisect`], where values are spread about evenly over `span`: interpolates a few times, goes on from
+/// there by doubling steps, then bisects. So uneven values cost O(log n) reads as well.
+#[inline]
+pub fn interpolate(
+    rows: Range<u64>,
+    span: RangeInclusive<u64>,
+    target: u64,
+    mut value: impl FnMut(u64) -> Result<u64>,
+) -> Result<u64> {
+    let Range { start: mut low, end: mut high } = rows;
+    // What is known to be below the target or the target, and what is not below it.
+    let (mut least, mut most) = (target.min(*span.start()), target.max(*span.end()));
+    let mut upwards = true;
+    for _ in 0..INTERPOLATIONS {
+        if high.saturating_sub(low) <= SHORT || least == most {
+            break;
+        }
+        let share = u128::from(target - least) * u128::from(high - low) / u128::from(most - least);
+        let guess = (low + share as u64).min(high - 1);
+        let found = value(guess)?;
+        upwards = found < target;
+        if upwards {
+            (low, least) = (guess + 1, found);
+        } else {
+            (high, most) = (guess, found);
+        }
+    }
+    let mut step = SHORT;
+    while high.saturating_sub(low) > step {
+        let place = if upwards { low + step } else { high - step };
+        let below = value(place)? < target;
+        if below {
+            low = place + 1;
+        } else {
+            high = place;
+        }
+        if below != upwards {
+            break;
+        }
+        step *= 2;
+    }
+    bisect(low..high, target, value)
+}
+
+/// The rows of `rows` whose values are within `bounds`, in a column of values that ascend over all 64 bits.
+#[inline(always)]
+pub fn between(
+    rows: Range<u64>,
+    bounds: &RangeInclusive<u64>,
+    search: Search,
+    mut value: impl FnMut(u64) -> Result<u64>,
+) -> Result<Range<u64>> {
+    let mut first = |rows: Range<u64>, span: RangeInclusive<u64>, target: u64| match search {
+        Search::Binary => bisect(rows, target, &mut value),
+        Search::Interpolation => interpolate(rows, span, target, &mut value),
+    };
+    let start = first(rows.clone(), 0..=u64::MAX, *bounds.start())?;
+    let end = match bounds.end().checked_add(1) {
+        // Values are distinct, so few rows are between: the span says how far to go.
+        Some(behind) => first(start..rows.end, *bounds.start()..=u64::MAX, behind)?,
+        None => rows.end,
+    };
+    Ok(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_prefix_stands_for_the_values_that_begin_with_it() {
+        assert_eq!(bounds(0, 0), Some(0..=u64::MAX));
+        assert_eq!(bounds(1, 0), None);
+        assert_eq!(bounds(1, 1), Some(1 << 63..=u64::MAX));
+        assert_eq!(bounds(2, 1), None);
+        assert_eq!(bounds(0xAB, 8), Some(0xAB << 56..=(0xAC << 56) - 1));
+        assert_eq!(bounds(7, 64), Some(7..=7));
+        assert_eq!(bounds(u64::MAX, 64), Some(u64::MAX..=u64::MAX));
+        assert_eq!(bounds(0, 65), None);
+        assert_eq!((top(u64::MAX, 0), top(u64::MAX, 3), top(5, 64)), (0, 7, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn both_searches_find_the_partition_point_in_few_reads(
+            mut values in proptest::collection::vec(any::<u64>(), 0..600), shift in 0_u32..63, target: u64,
+            pick: prop::sample::Index,
+        ) {
+            for value in &mut values {
+                *value >>= shift * u32::from(*value % 3 != 0);
+            }
+            values.sort_unstable();
+            let picked = values.get(pick.index(values.len().max(1))).copied().unwrap_or(0);
+            let targets = [target, target >> shift, picked];
+            for target in targets {
+                let expected = values.partition_point(|&value| value < target) as u64;
+                let rows = 0..values.len() as u64;
+                let mut reads = 0;
+                let mut read = |row: u64| { reads += 1; Ok(values[row as usize]) };
+                prop_assert_eq!(bisect(rows.clone(), target, &mut read).unwrap(), expected);
+                let found = interpolate(rows.clone(), 0..=u64::MAX, target, &mut read).unwrap();
+                prop_assert_eq!(found, expected);
+                prop_assert!(reads <= 10 + 4 + 2 * 10, "{} reads", reads);
+            }
+        }
+
+        #[test]
+        fn a_column_in_disorder_gives_some_place_within_the_range(
+            values in proptest::collection::vec(any::<u64>(), 0..100), from in 0_u64..100, target: u64,
+        ) {
+            let rows = from.min(values.len() as u64)..values.len() as u64;
+            for search in [Search::Binary, Search::Interpolation] {
+                let bounds = target..=target.saturating_add(1 << 60);
+                let found = between(rows.clone(), &bounds, search, |row| Ok(values[row as usize])).unwrap();
+                prop_assert!(rows.start <= found.start && found.start <= found.end && found.end <= rows.end);
+            }
+        }
+    }
+
+    #[test]
+    fn interpolation_reads_few_rows_of_uniform_values() {
+        let values: Vec<u64> = super::super::testing::uniform(100_000, 1);
+        let mut reads = 0;
+        for target in super::super::testing::uniform(1000, 2) {
+            let place = interpolate(0..values.len() as u64, 0..=u64::MAX, target, |row| {
+                reads += 1;
+                Ok(values[row as usize])
+            });
+            assert_eq!(place.unwrap(), values.partition_point(|&value| value < target) as u64);
+        }
+        // Bisection takes 17.
+        assert!(reads < 1000 * 11, "{reads} reads in 1,000 searches");
+    }
+}

@@ -1,0 +1,445 @@
+//! What must hold for every codec of complete tables, stated once.
+//!
+//! A codec is tried on sets of values that are uniform, clustered and adverse; its answers are compared with
+//! plain loops over the values, and its bytes are damaged.
+
+use std::cell::Cell;
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::source::{Columns, Source};
+use crate::error::{Error, Result};
+use crate::format::place;
+use crate::format::wire::Fault;
+use crate::kernel::{Kernel, Level, Simd};
+
+thread_local! {
+    static BYTES_READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A section in memory. Counts what is read.
+#[derive(Clone, Copy)]
+pub(super) struct Memory<'a>(pub(super) &'a [u8]);
+
+pub(super) fn reset_bytes_read() {
+    BYTES_READ.set(0);
+}
+
+pub(super) fn bytes_read() -> u64 {
+    BYTES_READ.get()
+}
+
+impl<'a> Source<'a> for Memory<'a> {
+    fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
+        BYTES_READ.set(BYTES_READ.get() + range.end.saturating_sub(range.start));
+        let bytes = self.0.get(range.start as usize..range.end as usize);
+        bytes.ok_or_else(|| {
+            self.corrupt(Fault::new(range.start, "a place in the section", format!("{range:?}")))
+        })
+    }
+
+    fn corrupt(self, fault: Fault) -> Error {
+        Error::Corrupt {
+            path: PathBuf::new(),
+            section: "table",
+            offset: fault.offset,
+            expected: fault.expected,
+            found: fault.found,
+        }
+    }
+
+    fn hint(self, _: u64) {}
+}
+
+/// The parts of a section.
+#[derive(Default)]
+pub(super) struct Parts(Vec<Vec<u8>>);
+
+impl Columns for Parts {
+    fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
+        if self.0.len() <= part {
+            self.0.resize(part + 1, Vec::new());
+        }
+        self.0[part].extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Parts {
+    /// The bytes of the section, `None` between parts.
+    fn joined(self) -> Vec<Option<u8>> {
+        let mut section = Vec::new();
+        for part in self.0 {
+            section.resize(place(section.len() as u64, part.len() as u64) as usize, None);
+            section.extend(part.into_iter().map(Some));
+        }
+        section
+    }
+}
+
+/// The interface that codecs share.
+pub(super) trait Codec: Sized {
+    const NAME: &'static str;
+    fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self>;
+    fn rows(&self, source: Memory<'_>, prefix: u64, bits: u32) -> Result<Range<u64>>;
+    fn scan<S: Simd>(
+        &self,
+        simd: S,
+        source: Memory<'_>,
+        rows: Range<u64>,
+        query: u64,
+        radius: u32,
+        each: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>>;
+    fn value(&self, source: Memory<'_>, row: u64) -> Result<u64>;
+    fn find(&self, source: Memory<'_>, value: u64) -> Result<Option<u64>>;
+    fn for_each(&self, source: Memory<'_>, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()>;
+    fn hint(&self, source: Memory<'_>, prefix: u64, bits: u32, rows: &Range<u64>);
+    fn encode(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()>;
+}
+
+/// The section of these values.
+pub(super) fn section<C: Codec>(values: &[u64]) -> Vec<u8> {
+    let mut parts = Parts::default();
+    C::encode(values.len() as u64, values, &mut parts).unwrap();
+    parts.joined().into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// Whether a section is that of these values, whatever stands between its parts.
+fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
+    let mut parts = Parts::default();
+    C::encode(values.len() as u64, values, &mut parts).unwrap();
+    let expected = parts.joined();
+    expected.len() == bytes.len()
+        && expected
+            .into_iter()
+            .zip(bytes)
+            .all(|(expected, &byte)| expected.is_none_or(|expected| expected == byte))
+}
+
+/// Splitmix64: values that look random, the same in every run.
+pub(super) fn random(seed: u64) -> impl Iterator<Item = u64> {
+    (1..).map(move |step: u64| {
+        let mut z =
+            seed.wrapping_mul(0xA076_1D64_78BD_642F).wrapping_add(step.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    })
+}
+
+fn sorted(mut values: Vec<u64>) -> Vec<u64> {
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// So many uniform values, ascending.
+pub(super) fn uniform(rows: usize, seed: u64) -> Vec<u64> {
+    sorted(random(seed).take(rows).collect())
+}
+
+/// Sets of values with their names.
+pub(super) fn sets() -> Vec<(String, Vec<u64>)> {
+    let mut sets: Vec<(String, Vec<u64>)> = [0, 1, 2, 3, 63, 64, 65, 1000, 20_000]
+        .map(|rows| (format!("uniform {rows}"), uniform(rows, rows as u64)))
+        .into();
+    let middles: Vec<u64> = random(7).take(20).collect();
+    let clustered = random(8).zip(random(9)).take(5000);
+    let clustered = clustered
+        .map(|(at, flips)| middles[at as usize % 20] ^ (1 << (flips % 64)) ^ (1 << (flips >> 8 & 63)));
+    sets.push(("clustered".into(), sorted(clustered.collect())));
+    sets.push(("consecutive from 0".into(), (0..5000).collect()));
+    sets.push(("consecutive up to the last".into(), (u64::MAX - 4999..=u64::MAX).collect()));
+    sets.push(("the two ends".into(), vec![0, u64::MAX]));
+    sets.push(("one value, zero".into(), vec![0]));
+    sets.push(("one value, the last".into(), vec![u64::MAX]));
+    let mut ends = uniform(700, 10);
+    ends.extend((0..100).chain(u64::MAX - 99..=u64::MAX));
+    sets.push(("uniform with runs at both ends".into(), sorted(ends)));
+    let bucket = random(11).take(9000).map(|value| 0xABCD << 48 | value >> 16);
+    sets.push(("one bucket".into(), sorted(bucket.collect())));
+    let skewed = random(12).zip(random(13)).take(20_000);
+    let skewed = skewed.map(|(value, hot)| if hot % 2 == 0 { value >> 24 | 0x5A_5A5A << 40 } else { value });
+    sets.push(("half in one bucket".into(), sorted(skewed.collect())));
+    sets.push(("powers of two".into(), (0..64).map(|bit| 1 << bit).collect()));
+    sets
+}
+
+/// Values of a set, their neighbours, and others.
+fn queries(values: &[u64], seed: u64) -> Vec<u64> {
+    let mut queries = vec![0, 1, u64::MAX, 1 << 63];
+    queries.extend(random(seed).take(8));
+    for (pick, flips) in random(seed + 1).zip(random(seed + 2)).take(if values.is_empty() { 0 } else { 12 }) {
+        let value = values[(pick % values.len() as u64) as usize];
+        queries.push(value);
+        queries.push(value ^ (1 << (flips % 64)) ^ (1 << (flips >> 8 & 63)) ^ (1 << (flips >> 16 & 63)));
+    }
+    queries
+}
+
+/// All of the section's rows.
+fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
+    let mut values = Vec::new();
+    codec.for_each(Memory(bytes), |row, value| {
+        assert_eq!(row, values.len() as u64);
+        values.push(value);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// Values come back, by row, by value and all together; encoding twice gives the same bytes.
+pub(super) fn values_come_back<C: Codec>(values: &[u64], name: &str) {
+    let bytes = section::<C>(values);
+    let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
+    let found = decode(&codec, &bytes).unwrap();
+    assert_eq!(found, values, "{} {name}", C::NAME);
+    assert_eq!(section::<C>(&found), bytes, "{} {name}: encoding is canonical", C::NAME);
+    let step = (values.len() / 3000).max(1);
+    for (row, &value) in values.iter().enumerate().step_by(step) {
+        assert_eq!(codec.value(Memory(&bytes), row as u64).unwrap(), value, "{} {name} row {row}", C::NAME);
+        assert_eq!(
+            codec.find(Memory(&bytes), value).unwrap(),
+            Some(row as u64),
+            "{} {name} {value:x}",
+            C::NAME
+        );
+    }
+    for query in queries(values, 20) {
+        let expected = values.binary_search(&query).ok().map(|row| row as u64);
+        assert_eq!(codec.find(Memory(&bytes), query).unwrap(), expected, "{} {name} {query:x}", C::NAME);
+    }
+    assert!(codec.value(Memory(&bytes), values.len() as u64).is_err());
+    assert!(codec.value(Memory(&bytes), u64::MAX).is_err());
+    for length in [bytes.len() - 1, bytes.len() + 1, bytes.len() + 64, 0] {
+        assert!(C::open(Memory(&bytes), values.len() as u64, length as u64).is_err(), "{} {name}", C::NAME);
+    }
+}
+
+/// Rows of prefixes are those between two partition points.
+pub(super) fn rows_are_between_partition_points<C: Codec>(values: &[u64], name: &str) {
+    let bytes = section::<C>(values);
+    let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
+    for query in queries(values, 30) {
+        for bits in 0..=64 {
+            let prefix = query.checked_shr(64 - bits).unwrap_or(0);
+            let of = |value: u64| value.checked_shr(64 - bits).unwrap_or(0);
+            let start = values.partition_point(|&value| of(value) < prefix) as u64;
+            let end = values.partition_point(|&value| of(value) <= prefix) as u64;
+            let found = codec.rows(Memory(&bytes), prefix, bits).unwrap();
+            if start == end {
+                assert!(found.is_empty(), "{} {name}: {prefix:x} of {bits} bits: {found:?}", C::NAME);
+            } else {
+                assert_eq!(found, start..end, "{} {name}: {prefix:x} of {bits} bits", C::NAME);
+            }
+            codec.hint(Memory(&bytes), prefix, bits, &found);
+        }
+    }
+    assert!(codec.rows(Memory(&bytes), 2, 1).unwrap().is_empty(), "no value has such a prefix");
+    assert!(codec.rows(Memory(&bytes), 0, 65).unwrap().is_empty());
+    codec.hint(Memory(&bytes), u64::MAX, 65, &(u64::MAX - 1..u64::MAX));
+}
+
+/// A scan as a kernel; stops after `limit` hits.
+struct Scan<'a, C> {
+    codec: &'a C,
+    bytes: &'a [u8],
+    rows: Range<u64>,
+    query: u64,
+    radius: u32,
+    limit: usize,
+}
+
+impl<C: Codec> Kernel for Scan<'_, C> {
+    type Output = Result<Vec<(u64, u64)>>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
+        let mut found = Vec::new();
+        let flow =
+            self.codec.scan(simd, Memory(self.bytes), self.rows, self.query, self.radius, |row, value| {
+                found.push((row, value));
+                if found.len() == self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+        assert_eq!(flow.is_break(), found.len() == self.limit);
+        Ok(found)
+    }
+}
+
+/// Scans find what a plain loop finds, at every level.
+pub(super) fn scans_find_what_a_plain_loop_finds<C: Codec>(values: &[u64], name: &str) {
+    let bytes = section::<C>(values);
+    let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
+    let all = values.len() as u64;
+    let ranges = [0..all, all / 3..all - all / 4, all / 2..(all / 2 + 70).min(all), all / 2..all / 2];
+    let levels = Level::tested();
+    for (number, query) in queries(values, 40).into_iter().enumerate() {
+        for radius in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 64] {
+            if !(number + radius as usize).is_multiple_of(3) {
+                continue;
+            }
+            for rows in &ranges {
+                let near = |&row: &u64| (values[row as usize] ^ query).count_ones() <= radius;
+                let expected: Vec<(u64, u64)> =
+                    rows.clone().filter(near).map(|row| (row, values[row as usize])).collect();
+                for level in &levels {
+                    for limit in [usize::MAX, 1] {
+                        let scan =
+                            Scan { codec: &codec, bytes: &bytes, rows: rows.clone(), query, radius, limit };
+                        let found = level.dispatch(scan).unwrap();
+                        let expected = &expected[..expected.len().min(limit)];
+                        assert_eq!(found, expected, "{} {name} {query:x} {radius} {rows:?} {level}", C::NAME);
+                    }
+                }
+            }
+        }
+    }
+    for rows in [0..all + 1, u64::MAX - 1..u64::MAX] {
+        let scan = Scan { codec: &codec, bytes: &bytes, rows, query: 0, radius: 3, limit: usize::MAX };
+        assert!(Level::Scalar.dispatch(scan).is_err());
+    }
+}
+
+/// Values that do not ascend, or are not as many as was said, are refused.
+pub(super) fn wrong_values_are_refused<C: Codec>() {
+    for (rows, values) in
+        [(2, &[5, 5][..]), (2, &[6, 5]), (3, &[1, 2]), (1, &[1, 2]), (0, &[1]), (1 << 40, &[])]
+    {
+        assert!(C::encode(rows, values, &mut Parts::default()).is_err(), "{} {rows} {values:?}", C::NAME);
+    }
+}
+
+/// Whatever the bytes, every call comes back, and rows are within the table. Bytes that hold other values, or
+/// the same in another way than encoders write them, are refused where all of them are gone through.
+pub(super) fn answers_something<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
+    let Ok(codec) = C::open(Memory(bytes), rows, bytes.len() as u64) else { return };
+    for bits in [0, 1, 5, 9, 13, 20, 33, 64] {
+        let prefix = query.checked_shr(64 - bits).unwrap_or(0);
+        let Ok(found) = codec.rows(Memory(bytes), prefix, bits) else { continue };
+        assert!(found.start <= found.end && found.end <= rows, "{} {found:?}", C::NAME);
+        codec.hint(Memory(bytes), prefix, bits, &found);
+        for radius in [2, 7] {
+            let scan = Scan { codec: &codec, bytes, rows: found.clone(), query, radius, limit: usize::MAX };
+            let Ok(hits) = Level::chosen().dispatch(scan) else { continue };
+            assert!(
+                hits.iter().all(|(row, value)| found.contains(row) && (value ^ query).count_ones() <= radius)
+            );
+        }
+    }
+    for row in [0, rows / 2, rows.saturating_sub(1), query % rows.max(1)] {
+        let _ = codec.value(Memory(bytes), row);
+    }
+    if let Ok(Some(row)) = codec.find(Memory(bytes), query) {
+        assert!(row < rows);
+    }
+    if let Ok(values) = decode(&codec, bytes) {
+        assert_eq!(values.len() as u64, rows, "{}", C::NAME);
+        assert!(is_section_of::<C>(bytes, &values), "{}: damage that nobody notices", C::NAME);
+    }
+}
+
+/// Values of many shapes, for properties.
+pub(super) fn any_values() -> impl Strategy<Value = Vec<u64>> {
+    (proptest::collection::vec(any::<u64>(), 0..400), 0_u32..64, any::<u64>(), 0_u32..4).prop_map(
+        |(values, shift, base, share)| {
+            let narrowed = |value: u64| {
+                if value & 3 < share.into() { base ^ value >> shift } else { value }
+            };
+            sorted(values.into_iter().map(narrowed).collect())
+        },
+    )
+}
+
+/// The tests of a codec, in its own module.
+macro_rules! codec_tests {
+    ($codec:ty) => {
+        #[test]
+        fn values_come_back() {
+            for (name, values) in testing::sets() {
+                testing::values_come_back::<$codec>(&values, &name);
+            }
+            testing::values_come_back::<$codec>(&testing::uniform(100_000, 100), "uniform 100,000");
+        }
+
+        #[test]
+        fn rows_are_between_partition_points() {
+            for (name, values) in testing::sets() {
+                testing::rows_are_between_partition_points::<$codec>(&values, &name);
+            }
+            let many = testing::uniform(100_000, 101);
+            testing::rows_are_between_partition_points::<$codec>(&many, "uniform 100,000");
+        }
+
+        #[test]
+        fn scans_find_what_a_plain_loop_finds() {
+            for (name, values) in testing::sets() {
+                testing::scans_find_what_a_plain_loop_finds::<$codec>(&values, &name);
+            }
+        }
+
+        #[test]
+        fn wrong_values_are_refused() {
+            testing::wrong_values_are_refused::<$codec>();
+        }
+
+        #[test]
+        fn every_flip_of_a_bit_in_small_sections_gives_an_error_or_an_answer() {
+            for values in [testing::uniform(3, 1), testing::uniform(200, 2), (0..150).collect()] {
+                let bytes = testing::section::<$codec>(&values);
+                for bit in 0..bytes.len() * 8 {
+                    let mut damaged = bytes.clone();
+                    damaged[bit / 8] ^= 1 << (bit % 8);
+                    testing::answers_something::<$codec>(&damaged, values.len() as u64, values[1]);
+                }
+            }
+        }
+
+        #[test]
+        fn damage_of_a_hot_bucket_gives_an_error_or_an_answer() {
+            let (_, values) =
+                testing::sets().into_iter().find(|(name, _)| name == "half in one bucket").unwrap();
+            let bytes = testing::section::<$codec>(&values);
+            for (place, with) in testing::random(50).zip(testing::random(51)).take(100) {
+                let mut damaged = bytes.clone();
+                for place in [place, place >> 20, place >> 40] {
+                    damaged[(place % bytes.len() as u64) as usize] = with as u8;
+                }
+                let query = values[(with % values.len() as u64) as usize];
+                testing::answers_something::<$codec>(&damaged, values.len() as u64, query);
+            }
+        }
+
+        proptest::proptest! {
+            #[test]
+            fn any_values_come_back(values in testing::any_values()) {
+                testing::values_come_back::<$codec>(&values, "any");
+            }
+
+            #[test]
+            fn damage_gives_an_error_or_an_answer(
+                values in testing::any_values(), query: u64, noise: u64, count in 1_usize..40,
+            ) {
+                let mut bytes = testing::section::<$codec>(&values);
+                for (place, with) in testing::random(noise).zip(testing::random(noise ^ 1)).take(count) {
+                    let place = (place % bytes.len() as u64) as usize;
+                    bytes[place] = match with % 3 { 0 => 0, 1 => 0xFF, _ => (with >> 8) as u8 };
+                }
+                let query = values.get(query as usize % values.len().max(1)).map_or(query, |value| value ^ 1);
+                testing::answers_something::<$codec>(&bytes, values.len() as u64, query);
+            }
+
+            #[test]
+            fn noise_gives_an_error_or_an_answer(rows in 0_usize..300, noise: u64, query: u64) {
+                let length = testing::section::<$codec>(&testing::uniform(rows, 1)).len();
+                let bytes: Vec<u8> =
+                    testing::random(noise).flat_map(u64::to_le_bytes).take(length).collect();
+                testing::answers_something::<$codec>(&bytes, rows as u64, query);
+            }
+        }
+    };
+}
+
+pub(super) use codec_tests;

@@ -1,0 +1,293 @@
+//! Hot buckets: searched by their nested tables, so that a bucket of a million costs little more than any other.
+
+use super::open::Segment;
+use super::output::SegmentOutput;
+use super::tables::{At, OpenTable, Tables};
+use crate::error::Result;
+use crate::format::contents::{Kind, Section};
+use crate::format::hot::{self, Hot, HotBucket, NESTED};
+use crate::format::table::{Columns, Layout, Source};
+use crate::format::wire::Fault;
+use crate::kernel::{Kernel, Level, Simd};
+use crate::tables::design::{Design, Table};
+use crate::tables::masks::masks;
+
+/// The hot buckets of an open table.
+#[derive(Debug)]
+pub(super) struct OpenHot {
+    pub(super) section: Section,
+    pub(super) hot: Hot,
+}
+
+/// The search of a hot bucket.
+pub(super) struct NestedSearch<'a, 'b> {
+    pub(super) at: At<'a>,
+    pub(super) tables: &'a Tables,
+    pub(super) table: &'a OpenTable,
+    pub(super) section: &'a Section,
+    pub(super) hot: &'a Hot,
+    pub(super) bucket: &'a HotBucket,
+    /// The query's key in the table.
+    pub(super) key: u64,
+    pub(super) within: u32,
+    /// Told rank and fingerprint of what is near.
+    pub(super) each: &'b mut dyn FnMut(u32, u64),
+}
+
+impl Kernel for NestedSearch<'_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Result<()> {
+        let Self { at, tables, table, section, hot, bucket, key, within, each } = self;
+        let source = at.section(section);
+        let first = &tables.all[0];
+        let spent = (table.prefix(key) ^ bucket.prefix).count_ones();
+        let Some(left) = within.checked_sub(spent) else { return Ok(()) };
+        let mut radii = [None; NESTED];
+        for step in 0..=left as usize {
+            let radius: &mut Option<u32> = &mut radii[step % NESTED];
+            *radius = Some(radius.map_or(0, |radius| radius + 1));
+        }
+        let query = table.order.invert(key);
+        let top = (query >> 48) as u16;
+        let lead = |j: usize| hot.rest.lead(j, bucket.rows);
+        let leads = |j: usize, nested: u64| nested.checked_shr(64 - lead(j)).unwrap_or(0);
+        for j in 0..NESTED {
+            let Some(radius) = radii[j] else { continue };
+            let nested = hot.rest.nested(j, key);
+            let filter = hot::filter(nested, lead(j));
+            for mask in masks(lead(j), radius) {
+                let prefix = leads(j, nested) ^ mask;
+                let rows = bucket.nested_rows(source, j, prefix)?;
+                let filters = bucket.filters(source, j, &rows)?;
+                let left = left.saturating_sub(mask.count_ones());
+                for (base, lanes) in (rows.start..).step_by(64).zip(filters.chunks(64)) {
+                    let mut near = simd.near16(lanes, filter, left);
+                    while near != 0 {
+                        let row = base + u64::from(near.trailing_zeros());
+                        near &= near - 1;
+                        let rank = bucket.rank(source, j, row, tables.rows)?;
+                        // Bits 1 to 16 can be far to seek; most are too far without them.
+                        if let Layout::Planes(planes) = &first.layout
+                            && !planes.has_first()
+                        {
+                            let below = planes.complete(at.section(&first.section), rank.into(), top)?;
+                            if (below ^ query).count_ones() > within {
+                                continue;
+                            }
+                        }
+                        let fingerprint = first.layout.value(at.section(&first.section), rank.into())?;
+                        let found = table.order.apply(fingerprint);
+                        let difference = found ^ key;
+                        if table.prefix(found) != bucket.prefix
+                            || leads(j, hot.rest.nested(j, found)) != prefix
+                        {
+                            let expected = format!("a fingerprint of bucket {:x}", bucket.prefix);
+                            return Err(source.corrupt(Fault::new(
+                                0,
+                                expected,
+                                format!("{fingerprint:016x}"),
+                            )));
+                        }
+                        // What an earlier nested table finds, it has handed out.
+                        let found_before = (0..j).any(|earlier| {
+                            let differs = leads(earlier, hot.rest.nested(earlier, difference));
+                            radii[earlier].is_some_and(|radius| differs.count_ones() <= radius)
+                        });
+                        if difference.count_ones() <= within && !found_before {
+                            each(rank, fingerprint);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl NestedSearch<'_, '_> {
+    #[inline(never)]
+    pub(super) fn go(self) -> Result<()> {
+        Level::chosen().dispatch(self)
+    }
+}
+
+impl OpenHot {
+    /// Opens the section of a table that is probed by `bits` bits.
+    pub(super) fn open(segment: &Segment, section: Section, rows: u64, bits: u32) -> Result<Self> {
+        let hot = Hot::open(At::new(segment, &section), section.rows, section.length, rows, bits)?;
+        Ok(Self { section, hot })
+    }
+
+    /// The hot bucket of a prefix that has so many rows, if it is one.
+    #[inline(always)]
+    pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
+        if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
+    }
+}
+
+/// Buckets by prefix, with key and rank of each fingerprint.
+pub(super) type Members = Vec<(u64, Vec<(u64, u32)>)>;
+
+/// The hot buckets of a table of these fingerprints, in the order of ranks. `fingerprints` is gone through twice;
+/// memory is 4 bytes for each bucket of the table, and 16 for each fingerprint in a hot one.
+pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
+    table: &Table,
+    rows: u64,
+    fingerprints: impl Fn() -> Result<I>,
+) -> Result<Members> {
+    let bits = table.probe_bits(rows);
+    // Where prefixes are longer than a directory's, no two of many fingerprints share one.
+    if rows <= hot::HOT_ROWS || bits > crate::tables::prefix_bits(rows, 64) {
+        return Ok(Members::new());
+    }
+    let prefix = |key: u64| key.checked_shr(64 - bits).unwrap_or(0);
+    let mut counts = vec![0_u32; 1 << bits];
+    for fingerprint in fingerprints()? {
+        counts[prefix(table.order.apply(fingerprint?)) as usize] += 1;
+    }
+    let mut buckets: Members = (0..)
+        .zip(&counts)
+        .filter(|&(_, &count)| hot::is_hot(count.into(), rows, bits))
+        .map(|(prefix, _)| (prefix, Vec::new()))
+        .collect();
+    drop(counts);
+    if buckets.is_empty() {
+        return Ok(buckets);
+    }
+    for (rank, fingerprint) in (0..).zip(fingerprints()?) {
+        let key = table.order.apply(fingerprint?);
+        if let Ok(place) = buckets.binary_search_by_key(&prefix(key), |bucket| bucket.0) {
+            buckets[place].1.push((key, rank));
+        }
+    }
+    Ok(buckets)
+}
+
+/// Writes the section of a table's hot buckets, if it has any.
+pub(super) fn write_hot<I: Iterator<Item = Result<u64>>, C: Columns>(
+    out: &mut SegmentOutput,
+    design: &Design,
+    place: usize,
+    rows: u64,
+    fingerprints: impl Fn() -> Result<I>,
+    mut columns: C,
+    write: impl FnOnce(&mut SegmentOutput, &C) -> Result<()>,
+) -> Result<()> {
+    let table = &design.tables[place];
+    let buckets = hot_buckets(table, rows, fingerprints)?;
+    if buckets.is_empty() {
+        return Ok(());
+    }
+    let entries = buckets.iter().map(|bucket| bucket.1.len() as u64).sum();
+    Hot::encode(&buckets, table.probe_bits(rows), &mut columns)?;
+    out.section(Kind::Hot, place as u16 + 1, hot::CODEC, entries, |out| write(out, &columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::format::table::Probe;
+    use crate::params::Params;
+    use crate::segment::records::{Kept, Records};
+    use crate::segment::{Ask, Scratch, build};
+    use crate::sys::RealVfs;
+    use crate::{Key, segment};
+
+    /// A segment of `count` fingerprints of which most have the same bits at `hot`, given as a mask.
+    fn skewed(design: &str, codec: &str, hot: u64, count: u64) -> (tempfile::TempDir, Segment, Vec<u64>) {
+        let mix = |i: u64| {
+            let z = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let z = (z ^ z >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z ^ z >> 32
+        };
+        let fingerprints: Vec<u64> = (0..count)
+            .map(|i| if i % 8 == 0 { mix(i) } else { mix(i) & !hot | 0xABCD_ABCD_ABCD_ABCD & hot })
+            .collect();
+        let (design, codec) = (design.parse().unwrap(), codec.parse().unwrap());
+        let params = Params::builder().u64_keys().simhash(3).tables(design, codec).build().unwrap();
+        let mut records = Records::new(&params);
+        for (key, &fingerprint) in (0..).zip(&fingerprints) {
+            records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() })).unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.seg");
+        build::build(&records, &RealVfs, dir.path()).unwrap().publish(&path).unwrap();
+        let segment = Segment::open(&RealVfs, Path::new(&path)).unwrap();
+        (dir, segment, fingerprints)
+    }
+
+    fn compare(segment: &segment::Segment, fingerprints: &[u64], query: u64, within: u32) -> usize {
+        let mut found = Vec::new();
+        segment.documents_within(query, within, |ordinal, distance| found.push((ordinal, distance))).unwrap();
+        found.sort_unstable();
+        let near = (0..).zip(fingerprints.iter().map(|f| (f ^ query).count_ones()));
+        let expected: Vec<(u32, u32)> = near.filter(|&(_, distance)| distance <= within).collect();
+        assert_eq!(found, expected, "{query:016x} within {within}");
+        expected.len()
+    }
+
+    #[test]
+    fn hot_buckets_answer_as_brute_force_does() {
+        for (design, codec, hot) in [
+            ("blocks-4", "planes+2", 0xFFFF_u64 << 48),
+            ("blocks-4", "planes+3", 0xFFFF << 32),
+            ("blocks-4", "compact+2", 0xFFFF << 16),
+            ("blocks-4", "plain", 0xFFFF),
+            ("blocks-4", "planes+2", 0xFFFF_FFFF),
+            ("blocks-2", "compact+3", 0xFFFF_FFFF << 32),
+            ("blocks-5", "planes+4", 0xFFFF << 40),
+            ("choose-5-2", "manku", 0xFFFF_FFFF << 32),
+        ] {
+            let (_dir, segment, fingerprints) = skewed(design, codec, hot, 24_000);
+            let tables = &segment.fingerprints.as_ref().unwrap().tables.all;
+            assert!(tables.iter().any(|table| table.hot.is_some()), "{design} has no hot bucket");
+            assert_eq!(segment.verify(|_| ()).len(), 0, "{design} {codec}");
+            let mut hits = 0;
+            for i in 0..20_usize {
+                let bits = i % 7;
+                let flipped = (0..bits).fold(0, |mask: u64, bit| mask | 1 << ((i * 11 + bit * 17) % 64));
+                let query = fingerprints[i * 997] ^ flipped;
+                for within in [0, 1, 2, 3] {
+                    hits += compare(&segment, &fingerprints, query, within);
+                }
+                if design.starts_with("blocks") {
+                    hits += compare(&segment, &fingerprints, query, 4 + (i % 7) as u32);
+                }
+            }
+            assert!(hits > 20, "{design} {codec}: {hits}");
+        }
+    }
+
+    #[test]
+    fn a_bound_on_visits_leaves_buckets_out_and_says_how_many() {
+        let (_dir, segment, fingerprints) = skewed("blocks-4", "planes+2", 0, 24_000);
+        let query = fingerprints[5];
+        let ask = |visits, queries: &[u64]| {
+            let mut scratch = Scratch::default();
+            let mut found = Vec::new();
+            let ask = Ask { visits, probe: Some(Probe::Directory), ..Ask::within(3) };
+            segment
+                .search(queries, ask, &mut scratch, |number, near| {
+                    found.push((number, near.fingerprint));
+                    Ok(std::ops::ControlFlow::Continue(()))
+                })
+                .unwrap();
+            found.sort_unstable();
+            (found, scratch.left_out())
+        };
+        let (all, left_out) = ask(None, &[query]);
+        assert_eq!((ask(Some(1 << 20), &[query]), left_out), ((all.clone(), 0), 0));
+        assert_eq!(ask(Some(0), &[query]), (Vec::new(), 4));
+        let (some, left_out) = ask(Some(20), &[query]);
+        assert!(left_out > 0 && some.iter().all(|hit| all.contains(hit)));
+        // What is asked together does not change it.
+        let together = ask(Some(20), &[query ^ 1, query, query ^ 2]);
+        let mine: Vec<(usize, u64)> =
+            together.0.iter().filter(|hit| hit.0 == 1).map(|&(_, found)| (0, found)).collect();
+        assert_eq!(mine, some);
+    }
+}

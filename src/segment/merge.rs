@@ -1,0 +1,632 @@
+//! Segments to one segment, byte by byte the one that [`build`](super::build::build) makes of their live records.
+//!
+//! 1. Merge the keys: an ordinal is a record's rank, so each input's ordinals are mapped to new ones, ascending.
+//! 2. The salt is a sum: add those of the inputs, and subtract the hashes of the records that are left out.
+//! 3. Map the ordinals of each input's table 1, which gives an ascending run of (fingerprint, ordinal) for each; merge
+//!    the runs. Distinct fingerprints, ranks and postings follow.
+//! 4. Make each further table anew from table 1: two passes over its values, where merging the inputs' tables would
+//!    take as many, and would want directories and entries of one width, which depend on the number of rows.
+//! 5. Map and merge each band; copy signatures and samples in the order of keys.
+//!
+//! Nothing but a thousandth of the files is in memory beyond what is asked for; maps and runs that are larger go to
+//! scratch files, and if the map of one input is larger than its share, it is worked through in stripes of ordinals.
+//!
+//! What is read is checked as everywhere: keys and fingerprints ascend, ranks and postings say the same, each band has
+//! each document with a sketch once. The salts of inputs are believed, as [`verify`](Segment::verify) has to be asked
+//! for; a lie in one comes out as a lie.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::path::Path;
+
+use roaring::RoaringBitmap;
+
+use super::build::{Built, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers};
+use super::open::{Keys, Segment};
+use super::output::SegmentOutput;
+use super::records::{RecordSketch, record_hash};
+use super::sorted::{Merge, Run};
+use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
+use crate::error::{Error, Result};
+use crate::format::contents::{Kind, Section};
+use crate::format::keys::{self, Frame, FrontEncoder, GROUP};
+use crate::format::table::Columns;
+use crate::format::wire::Fault;
+use crate::format::{DOCUMENTS_MAX, samples, signatures};
+use crate::key::KeyBuf;
+use crate::params::{KeyKind, Params};
+use crate::sys::vfs::Vfs;
+use crate::tables::Scheme;
+
+/// A segment, and which of its documents are no longer live.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The segment.
+    pub segment: &'a Segment,
+    /// Ordinals of documents that were deleted or replaced.
+    pub deleted: &'a RoaringBitmap,
+}
+
+/// What stands in a map for a document that is left out.
+const LEFT_OUT: u32 = u32::MAX;
+/// Keys read together.
+const KEYS: u64 = 1 << 10;
+/// Bytes copied together.
+const COPIED: usize = 1 << 16;
+
+/// Merges segments, oldest first, of which of a key that is live in several the newest counts. Without a live document
+/// the segment is empty.
+///
+/// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` says, beside a thousandth of the files.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::Io`]; [`Error::Invalid`] for segments of different parameters or none at all,
+/// [`Error::Limit`] for more than 2^30 documents.
+pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) -> Result<Built> {
+    let params = common_params(inputs)?;
+    let (merged, mut keys) = Merged::new(inputs, room)?;
+    let salt = merged.salt(params)?;
+    let documents = merged.documents;
+    let mut out = begin(vfs, dir, salt, params)?;
+    keys.write(&mut out, documents)?;
+    drop(keys);
+    let mut distinct = 0;
+    if let Some(simhash) = params.simhash {
+        distinct = write_fingerprints(&mut out, simhash, documents, room, merged.fingerprints()?)?;
+    }
+    if let Some(minhash) = params.minhash {
+        for band in 0..minhash.bands {
+            let (rows, mut entries) = merged.band(band.into())?;
+            write_band(&mut out, band, documents, rows, room, &mut entries)?;
+        }
+        if minhash.signature_bytes() > 0 {
+            out.section(Kind::Signatures, 0, signatures::CODEC, documents, |out| merged.signatures(out))?;
+        }
+    }
+    for (of, kind) in [Kind::Bottom, Kind::Modular].into_iter().enumerate() {
+        merged.samples(&mut out, of, kind)?;
+    }
+    Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
+}
+
+/// Does what [`merge`] does for the tables alone, writes nothing, and returns their entries: for measurements.
+///
+/// # Errors
+/// As [`merge`].
+#[doc(hidden)]
+pub fn merge_tables(inputs: &[Input<'_>], room: Room<'_>) -> Result<impl FnOnce() -> Result<u64>> {
+    let params = common_params(inputs)?.clone();
+    let (merged, _) = Merged::new(inputs, room)?;
+    Ok(move || {
+        let Some(simhash) = params.simhash else { return Ok(0) };
+        let mut pairs = merged.fingerprints()?;
+        let mut fingerprints = Column::new(room, room.share(8));
+        let mut last = None;
+        while let Some(slice) = pairs.next_slice()? {
+            for &item in slice {
+                let fingerprint = (item >> 32) as u64;
+                if last.replace(fingerprint) != Some(fingerprint) {
+                    fingerprints.push(fingerprint)?;
+                }
+            }
+        }
+        drop(pairs);
+        let rows = fingerprints.len();
+        let scheme = Scheme::choose(simhash.design, simhash.codec, simhash.within, rows);
+        let mut entries = 0;
+        encode_tables(scheme, &fingerprints, room, |_, _, _| {
+            entries += rows;
+            Ok(())
+        })?;
+        Ok(entries)
+    })
+}
+
+fn common_params<'a>(inputs: &[Input<'a>]) -> Result<&'a Params> {
+    let Some(first) = inputs.first() else {
+        return Err(Error::Invalid("no segments to merge".into()));
+    };
+    match inputs.iter().find(|input| input.segment.params() != first.segment.params()) {
+        None => Ok(first.segment.params()),
+        Some(other) => Err(Error::Invalid(format!(
+            "{} and {} are of different parameters, and cannot be merged",
+            first.segment.path().display(),
+            other.segment.path().display()
+        ))),
+    }
+}
+
+/// Inputs and how their documents are numbered in the output.
+struct Merged<'a, 'r> {
+    inputs: Vec<Source<'a, 'r>>,
+    room: Room<'r>,
+    documents: u64,
+    /// For each document the number of its input; nothing where no section asks for it.
+    origins: Column<'r, u32>,
+}
+
+/// An input.
+struct Source<'a, 'r> {
+    segment: &'a Segment,
+    deleted: &'a RoaringBitmap,
+    /// The new ordinal of each document, or [`LEFT_OUT`].
+    map: Column<'r, u32>,
+    left_out: RoaringBitmap,
+}
+
+impl Source<'_, '_> {
+    /// The next key is this input's: it gets this ordinal, or none.
+    fn number(&mut self, ordinal: Option<u32>) -> Result<()> {
+        self.skip_deleted()?;
+        if ordinal.is_none() {
+            self.left_out.insert(self.map.len() as u32);
+        }
+        self.map.push(ordinal.unwrap_or(LEFT_OUT))
+    }
+
+    fn skip_deleted(&mut self) -> Result<()> {
+        while !self.deleted.is_empty()
+            && self.map.len() < self.segment.documents()
+            && self.deleted.contains(self.map.len() as u32)
+        {
+            self.left_out.insert(self.map.len() as u32);
+            self.map.push(LEFT_OUT)?;
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, section: &Section, at: u64, expected: impl Into<String>, found: impl ToString) -> Error {
+        self.segment.corrupt_at(section, Fault::new(at, expected, found))
+    }
+}
+
+/// Merged keys that wait for their place in the file.
+enum MergedKeys<'r> {
+    Numbers { keys: Column<'r, u64>, span: Option<(u64, u64)> },
+    Bytes(Parts<'r>),
+}
+
+impl MergedKeys<'_> {
+    fn write(&mut self, out: &mut SegmentOutput, documents: u64) -> Result<()> {
+        match self {
+            Self::Numbers { keys, span } => {
+                let frame = span.map_or(Frame { base: 0, width: 0 }, |(first, last)| {
+                    Frame::spanning(first, last, documents)
+                });
+                write_numbers(out, frame, documents, &mut keys.values())
+            }
+            Self::Bytes(parts) => {
+                out.section(Kind::Keys, 0, keys::CODEC_FRONT, documents, |out| parts.write(out, false))
+            }
+        }
+    }
+}
+
+impl<'a, 'r> Merged<'a, 'r> {
+    /// Merges the keys.
+    fn new(inputs: &[Input<'a>], room: Room<'r>) -> Result<(Self, MergedKeys<'r>)> {
+        let share = room.share(8 * inputs.len().max(1));
+        let source = |input: &Input<'a>| Source {
+            segment: input.segment,
+            deleted: input.deleted,
+            map: Column::new(room, share),
+            left_out: RoaringBitmap::new(),
+        };
+        let mut merged = Self {
+            inputs: inputs.iter().map(source).collect(),
+            room,
+            documents: 0,
+            origins: Column::new(room, room.share(16)),
+        };
+        let keys = match inputs.first().map(|input| input.segment.params().key) {
+            Some(KeyKind::Bytes) => merged.merge_bytes()?,
+            _ => merged.merge_numbers()?,
+        };
+        for input in &mut merged.inputs {
+            input.skip_deleted()?;
+            if input.map.len() != input.segment.documents() {
+                let section = &input.segment.sections()[0];
+                let expected = format!("{} keys", input.segment.documents());
+                return Err(input.wrong(section, 0, expected, input.map.len()));
+            }
+        }
+        Ok((merged, keys))
+    }
+
+    /// The next document is of this input.
+    fn number(&mut self, input: usize) -> Result<()> {
+        if self.documents >= DOCUMENTS_MAX {
+            let found = self.documents + 1;
+            return Err(Error::Limit { what: "documents of a segment", limit: DOCUMENTS_MAX, found });
+        }
+        self.inputs[input].number(Some(self.documents as u32))?;
+        self.documents += 1;
+        if self.inputs[input].segment.signatures.is_some() || self.inputs[input].segment.samples != [None; 2]
+        {
+            self.origins.push(input as u32)?;
+        }
+        Ok(())
+    }
+
+    fn merge_numbers(&mut self) -> Result<MergedKeys<'r>> {
+        let run = |(number, input): (usize, &Source<'a, 'r>)| NumberKeys {
+            segment: input.segment,
+            deleted: input.deleted,
+            input: number as u32,
+            next: 0,
+            last: None,
+        };
+        let mut merge = Merge::new(self.inputs.iter().enumerate().map(run).collect());
+        let mut keys = Column::new(self.room, self.room.share(8));
+        let mut span = None;
+        // Of equal keys the newest input's comes last.
+        let mut waiting: Option<(u64, usize)> = None;
+        let mut put = |merged: &mut Self, key: u64, input: usize| {
+            span = Some((span.map_or(key, |(first, _)| first), key));
+            merged.number(input)?;
+            keys.push(key)
+        };
+        while let Some(slice) = merge.next_slice()? {
+            for &item in slice {
+                let (key, input) = ((item >> 32) as u64, item as u32 as usize);
+                if let Some((before, older)) = waiting.replace((key, input)) {
+                    if before == key {
+                        self.inputs[older].number(None)?;
+                    } else {
+                        put(self, before, older)?;
+                    }
+                }
+            }
+        }
+        if let Some((key, input)) = waiting {
+            put(self, key, input)?;
+        }
+        Ok(MergedKeys::Numbers { keys, span })
+    }
+
+    fn merge_bytes(&mut self) -> Result<MergedKeys<'r>> {
+        let mut parts = Parts::new(self.room, self.room.share(8));
+        let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
+        let mut runs: Vec<ByteKeys<'_>> =
+            self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted)).collect();
+        let mut heap = BinaryHeap::with_capacity(runs.len());
+        for (input, run) in runs.iter_mut().enumerate() {
+            let mut key = Vec::new();
+            if run.next(&mut key)? {
+                heap.push(Reverse((key, input)));
+            }
+        }
+        while let Some(Reverse((mut key, input))) = heap.pop() {
+            // Of equal keys the newest input's comes last.
+            if heap.peek().is_some_and(|Reverse((next, _))| *next == key) {
+                self.inputs[input].number(None)?;
+            } else {
+                self.number(input)?;
+                data.clear();
+                if let Some(offset) = encoder.push(&key, &mut data) {
+                    parts.put(0, &offset.to_le_bytes())?;
+                }
+                parts.put(1, &data)?;
+            }
+            if runs[input].next(&mut key)? {
+                heap.push(Reverse((key, input)));
+            }
+        }
+        parts.put(0, &encoder.length().to_le_bytes())?;
+        Ok(MergedKeys::Bytes(parts))
+    }
+
+    /// Hands each input, and each stripe of its ordinals with its part of the map, to `each`.
+    fn for_each_stripe(
+        &self,
+        mut each: impl FnMut(&Source<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let most = (self.room.share(8) as u64 / 4).max(KEYS);
+        for input in &self.inputs {
+            let documents = input.segment.documents();
+            let mut start = 0;
+            while start < documents {
+                let stripe = start..documents.min(start.saturating_add(most));
+                start = stripe.end;
+                let map = input.map.get(stripe.clone())?;
+                each(input, stripe, &map)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stripes(&self) -> Result<usize> {
+        let mut count = 0;
+        self.for_each_stripe(|_, _, _| {
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// Fingerprints and new ordinals, ascending.
+    fn fingerprints(&self) -> Result<Merge<Values<'r, u128>, u128>> {
+        let share = self.room.share(4 * self.stripes()?.max(1));
+        let mut runs = Vec::new();
+        self.for_each_stripe(|input, stripe, map| {
+            let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
+            let mut run = Column::new(self.room, share);
+            let mut of_fingerprint: Vec<u32> = Vec::new();
+            let mut listed = 0_u64;
+            input.segment.for_each_fingerprint(|rank, fingerprint| {
+                of_fingerprint.clear();
+                input.segment.postings(rank, |ordinal| of_fingerprint.push(ordinal))?;
+                for &ordinal in &of_fingerprint {
+                    if !stripe.contains(&u64::from(ordinal)) {
+                        continue;
+                    }
+                    // A document has one rank, so it is listed once.
+                    if input.segment.rank(ordinal)? != Some(rank) {
+                        let at = u64::from(ordinal) * 4;
+                        let expected = format!("rank {rank} as in the postings");
+                        return Err(input.wrong(&fingerprints.ranks, at, expected, "another"));
+                    }
+                    listed += 1;
+                    let new = map[(u64::from(ordinal) - stripe.start) as usize];
+                    if new != LEFT_OUT {
+                        run.push(pair(fingerprint, new))?;
+                    }
+                }
+                Ok(())
+            })?;
+            let mut ranked = 0;
+            for ordinal in stripe.clone() {
+                ranked += u64::from(input.segment.rank(ordinal as u32)?.is_some());
+            }
+            if ranked != listed {
+                let expected = format!("the {ranked} documents that have a rank");
+                return Err(input.wrong(&fingerprints.postings, 0, expected, listed));
+            }
+            runs.push(run.into_values());
+            Ok(())
+        })?;
+        Ok(Merge::new(runs))
+    }
+
+    /// The keys of a band above new ordinals, ascending, and how many.
+    fn band(&self, band: usize) -> Result<(u64, Merge<Values<'r, u64>, u64>)> {
+        let share = self.room.share(4 * self.stripes()?.max(1));
+        let mut runs = Vec::new();
+        let mut rows = 0;
+        self.for_each_stripe(|input, stripe, map| {
+            let Some((section, _)) = input.segment.bands.get(band) else { return Ok(()) };
+            let mut run = Column::new(self.room, share);
+            let mut seen = RoaringBitmap::new();
+            let mut last = None;
+            input.segment.for_each_band_entry(band, |key, ordinal| {
+                if last >= Some((key, ordinal)) {
+                    let expected = format!("an entry behind {last:x?}");
+                    return Err(input.wrong(section, 0, expected, format!("{key:x}, {ordinal}")));
+                }
+                last = Some((key, ordinal));
+                if !stripe.contains(&u64::from(ordinal)) {
+                    return Ok(());
+                }
+                if !seen.insert(ordinal) {
+                    return Err(input.wrong(section, 0, "each document once", ordinal));
+                }
+                let new = map[(u64::from(ordinal) - stripe.start) as usize];
+                if new != LEFT_OUT {
+                    run.push(u64::from(key) << 32 | u64::from(new))?;
+                }
+                Ok(())
+            })?;
+            rows += run.len();
+            runs.push(run.into_values());
+            Ok(())
+        })?;
+        Ok((rows, Merge::new(runs)))
+    }
+
+    /// Hands each document's input and its ordinal there to `each`, in the order of new ordinals.
+    fn for_each_origin(&self, mut each: impl FnMut(&Source<'a, 'r>, u32) -> Result<()>) -> Result<()> {
+        let mut next = vec![0_u32; self.inputs.len()];
+        for origin in self.origins.values() {
+            let origin = origin? as usize;
+            let (input, ordinal) = (&self.inputs[origin], &mut next[origin]);
+            while !input.left_out.is_empty() && input.left_out.contains(*ordinal) {
+                *ordinal += 1;
+            }
+            each(input, *ordinal)?;
+            *ordinal += 1;
+        }
+        Ok(())
+    }
+
+    fn signatures(&self, out: &mut SegmentOutput) -> Result<()> {
+        self.for_each_origin(|input, ordinal| out.put(input.segment.signature(ordinal)?))
+    }
+
+    /// Copies the samples of one choice, where they are kept.
+    fn samples(&self, out: &mut SegmentOutput, of: usize, kind: Kind) -> Result<()> {
+        if self.inputs.iter().any(|input| input.segment.samples[of].is_none()) {
+            return Ok(());
+        }
+        let mut values = Vec::new();
+        let mut bytes_of = |input: &Source<'a, '_>, ordinal: u32| {
+            values.clear();
+            input.segment.sample(input.segment.samples[of].as_ref(), ordinal, &mut values)
+        };
+        let mut rows = 0;
+        self.for_each_origin(|input, ordinal| {
+            rows += bytes_of(input, ordinal)?.len() as u64 / samples::VALUE_BYTES;
+            Ok(())
+        })?;
+        let offset_bytes = samples::offset_bytes(rows) as usize;
+        out.section(kind, 0, samples::CODEC, rows, |out| {
+            let (mut next, mut bytes) = (0_u64, Vec::new());
+            self.for_each_origin(|input, ordinal| {
+                bytes.extend_from_slice(&next.to_le_bytes()[..offset_bytes]);
+                next += bytes_of(input, ordinal)?.len() as u64 / samples::VALUE_BYTES;
+                if bytes.len() >= COPIED {
+                    out.put(&bytes)?;
+                    bytes.clear();
+                }
+                Ok(())
+            })?;
+            out.put(&bytes)?;
+            put_all(out, &[next], |end, bytes| bytes.extend_from_slice(&end.to_le_bytes()[..offset_bytes]))?;
+            self.for_each_origin(|input, ordinal| out.put(bytes_of(input, ordinal)?))
+        })
+    }
+
+    /// The sum of the inputs' records, less those that are left out.
+    fn salt(&self, params: &Params) -> Result<u128> {
+        let mut salt = params.digest();
+        for input in &self.inputs {
+            salt = salt.wrapping_add(input.segment.salt()).wrapping_sub(params.digest());
+            let width = 4 * input.segment.band_count() + 16;
+            let most = (self.room.share(8) / width).max(KEYS as usize);
+            let mut rest = input.left_out.iter().peekable();
+            while rest.peek().is_some() {
+                let some: Vec<u32> = rest.by_ref().take(most).collect();
+                salt = salt.wrapping_sub(sum_of(input.segment, &some)?);
+            }
+        }
+        Ok(salt)
+    }
+}
+
+/// The sum of the hashes of these documents, which ascend.
+fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
+    let bands = segment.band_count();
+    let mut band_keys = vec![0; ordinals.len() * bands];
+    let mut sketched = vec![false; ordinals.len()];
+    for band in 0..bands {
+        segment.for_each_band_entry(band, |key, ordinal| {
+            if let Ok(row) = ordinals.binary_search(&ordinal) {
+                band_keys[row * bands + band] = key;
+                sketched[row] = true;
+            }
+            Ok(())
+        })?;
+    }
+    let (mut sum, mut scratch) = (0_u128, Vec::new());
+    for (row, &ordinal) in ordinals.iter().enumerate() {
+        let rank = segment.rank(ordinal)?;
+        let sketch = if rank.is_some() || sketched[row] {
+            Some(RecordSketch {
+                fingerprint: rank.map(|rank| segment.fingerprint(rank)).transpose()?,
+                bands: &band_keys[row * bands..(row + 1) * bands],
+                signature: segment.signature(ordinal)?,
+                samples: segment.sample_bytes(ordinal)?,
+            })
+        } else {
+            None
+        };
+        let key = segment.key(ordinal)?;
+        sum = sum.wrapping_add(record_hash(KeyBuf::as_key(&key), sketch, &mut scratch));
+    }
+    Ok(sum)
+}
+
+/// The live keys of a segment that are numbers, ascending, each above the number of the input.
+struct NumberKeys<'a> {
+    segment: &'a Segment,
+    deleted: &'a RoaringBitmap,
+    input: u32,
+    next: u64,
+    last: Option<u64>,
+}
+
+impl Run<u128> for NumberKeys<'_> {
+    fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
+        let Keys::Frame(section, frame) = &self.segment.keys else { return Ok(()) };
+        let before = items.len();
+        while items.len() == before && self.next < section.rows {
+            let end = section.rows.min(self.next + KEYS.min(most as u64));
+            let range = frame.range(self.next).start..frame.range(end - 1).end;
+            let bytes = self.segment.read(section, range)?;
+            for ordinal in self.next..end {
+                let at = ((ordinal - self.next) * frame.width) as usize;
+                let key = frame
+                    .decode(ordinal, &bytes[at..at + frame.width as usize])
+                    .map_err(|fault| self.segment.corrupt_at(section, fault))?;
+                if self.last >= Some(key) {
+                    let fault = Fault::new(frame.range(ordinal).start, "keys in ascending order", key);
+                    return Err(self.segment.corrupt_at(section, fault));
+                }
+                self.last = Some(key);
+                if self.deleted.is_empty() || !self.deleted.contains(ordinal as u32) {
+                    items.push(pair(key, self.input));
+                }
+            }
+            self.next = end;
+        }
+        Ok(())
+    }
+}
+
+/// The live keys of a segment that are bytes, ascending.
+struct ByteKeys<'a> {
+    segment: &'a Segment,
+    deleted: &'a RoaringBitmap,
+    /// The keys of a group, one behind the other, and where each ends.
+    group: Vec<u8>,
+    ends: Vec<usize>,
+    at: usize,
+    /// The group to be read next.
+    next: u64,
+    last: Vec<u8>,
+}
+
+impl<'a> ByteKeys<'a> {
+    fn new(segment: &'a Segment, deleted: &'a RoaringBitmap) -> Self {
+        let (group, ends, last) = Default::default();
+        Self { segment, deleted, group, ends, at: 0, next: 0, last }
+    }
+
+    /// Replaces `key` by the next one; false at the end.
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<bool> {
+        let Keys::Front(section) = &self.segment.keys else { return Ok(false) };
+        loop {
+            while self.at < self.ends.len() {
+                let ordinal = (self.next - 1) * GROUP + self.at as u64;
+                let start = if self.at == 0 { 0 } else { self.ends[self.at - 1] };
+                let found = &self.group[start..self.ends[self.at]];
+                self.at += 1;
+                if self.last.as_slice() >= found {
+                    let at = keys::group_offsets(self.next - 1).start;
+                    let fault = Fault::new(at, "keys in ascending order", String::from_utf8_lossy(found));
+                    return Err(self.segment.corrupt_at(section, fault));
+                }
+                self.last.clear();
+                self.last.extend_from_slice(found);
+                if !self.deleted.contains(ordinal as u32) {
+                    key.clear();
+                    key.extend_from_slice(found);
+                    return Ok(true);
+                }
+            }
+            if self.next == keys::groups(section.rows) {
+                return Ok(false);
+            }
+            let corrupt = |fault| self.segment.corrupt_at(section, fault);
+            let offsets = self.segment.read(section, keys::group_offsets(self.next))?;
+            let range =
+                keys::group_range(offsets, self.next, section.length, section.rows).map_err(corrupt)?;
+            let start = range.start;
+            let bytes = self.segment.read(section, range)?;
+            let (group, ends) = (&mut self.group, &mut self.ends);
+            group.clear();
+            ends.clear();
+            keys::decode_group(bytes, self.next * GROUP, section.rows, |_, key| {
+                group.extend_from_slice(key);
+                ends.push(group.len());
+                true
+            })
+            .map_err(|mut fault| {
+                fault.offset += start;
+                corrupt(fault)
+            })?;
+            self.at = 0;
+            self.next += 1;
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A segment of raw fingerprints with numbers as keys, from more of them than fit in memory.
+//!
+//! Rows wait in a scratch file, 17 bytes each. Then, within the memory given:
+//!
+//! 1. if their keys do not ascend, sort them by key, by radix partition to scratch files; of a key the last row counts;
+//! 2. sum the salt, and partition (fingerprint, ordinal) by the leading bits of the fingerprints;
+//! 3. bucket by bucket, sorted in memory, they become table 1, ranks and postings;
+//! 4. each further table is made from table 1 in the same way, one after the other.
+
+use std::path::Path;
+
+use super::build::{Built, begin, write_fingerprints, write_numbers};
+use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
+use super::sorted::Sorter;
+use super::spilled::{Chunks, Column, Item, Room, pair};
+use crate::error::{Error, Result};
+use crate::format::DOCUMENTS_MAX;
+use crate::format::keys::Frame;
+use crate::key::Key;
+use crate::params::{KeyKind, Params};
+use crate::sys::Spill;
+use crate::sys::vfs::Vfs;
+
+/// A record of an index that keeps a fingerprint under a number, and nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    key: u64,
+    /// How many came before.
+    place: u64,
+    fingerprint: u64,
+    /// A [`RowKind`].
+    kind: u8,
+}
+
+impl Item for Row {
+    const BYTES: usize = 25;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self.key
+    }
+    fn put(self, bytes: &mut Vec<u8>) {
+        for word in [self.key, self.place, self.fingerprint] {
+            word.put(bytes);
+        }
+        bytes.push(self.kind);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        let word = |at: usize| u64::take(&bytes[at..]);
+        Self { key: word(0), place: word(8), fingerprint: word(16), kind: bytes[24] }
+    }
+}
+
+/// Bytes of a row in the scratch file, where its place says itself.
+const ROW_BYTES: usize = 17;
+/// Rows read or written together.
+const CHUNK: u64 = 1 << 12;
+
+const SKETCHED: u8 = 0;
+const EMPTY: u8 = 1;
+const DELETED: u8 = 2;
+
+/// Rows in the order they were given.
+#[derive(Debug)]
+pub struct Rows {
+    spill: Spill,
+    count: u64,
+    last: Option<u64>,
+    ascends: bool,
+}
+
+impl Rows {
+    /// True for parameters that keep what a row can hold.
+    #[must_use]
+    pub fn can_hold(params: &Params) -> bool {
+        let more = params.minhash.is_some() || params.bottom > 0 || params.modulus > 0;
+        params.key == KeyKind::U64 && params.simhash.is_some() && !more
+    }
+
+    /// No rows yet.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn new(room: Room<'_>) -> Result<Self> {
+        Ok(Self { spill: room.spill()?, count: 0, last: None, ascends: true })
+    }
+
+    /// Adds records of parameters that [`can_hold`](Self::can_hold) is true for.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Invalid`] for records of other parameters.
+    pub fn append(&mut self, records: &Records, room: Room<'_>) -> Result<()> {
+        let (KeyColumn::U64(keys), true) = (&records.keys, Self::can_hold(&records.params)) else {
+            return Err(Error::Invalid("these records are more than fingerprints under numbers".into()));
+        };
+        let mut bytes = Vec::new();
+        for start in (0..keys.len()).step_by(CHUNK as usize) {
+            bytes.clear();
+            for (row, &key) in keys.iter().enumerate().skip(start).take(CHUNK as usize) {
+                self.ascends &= self.last < Some(key);
+                self.last = Some(key);
+                key.put(&mut bytes);
+                records.fingerprints[row].put(&mut bytes);
+                bytes.push(match records.kinds[row] {
+                    RowKind::Sketched => SKETCHED,
+                    RowKind::Empty => EMPTY,
+                    RowKind::Deleted => DELETED,
+                });
+            }
+            room.append(&mut self.spill, &bytes)?;
+        }
+        self.count += keys.len() as u64;
+        Ok(())
+    }
+
+    fn for_each(&self, room: Room<'_>, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+        for start in (0..self.count).step_by(CHUNK as usize) {
+            let count = CHUNK.min(self.count - start) as u32;
+            let bytes = room.read(&self.spill, start * ROW_BYTES as u64, count * ROW_BYTES as u32)?;
+            for (place, row) in (start..).zip(bytes.chunks_exact(ROW_BYTES)) {
+                each(Row { key: u64::take(row), place, fingerprint: u64::take(&row[8..]), kind: row[16] })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the last row of each key to `each`, by ascending key.
+    fn for_each_last(self, room: Room<'_>, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+        if self.ascends {
+            return self.for_each(room, each);
+        }
+        let mut sorter = Sorter::new(room, room.share(4), 64);
+        self.for_each(room, |row| sorter.push(row))?;
+        drop(self);
+        let mut sorted = sorter.finish()?.into_values();
+        let mut last: Option<Row> = None;
+        while let Some(slice) = sorted.next_slice()? {
+            for &row in slice {
+                if let Some(before) = last.replace(row)
+                    && before.key != row.key
+                {
+                    each(before)?;
+                }
+            }
+        }
+        last.map_or(Ok(()), each)
+    }
+
+    /// Writes the segment of these rows: byte by byte that of [`build`](super::build::build). `hide` is told each
+    /// key, those that are deleted too, ascending.
+    ///
+    /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` says, and a thousandth of the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Limit`] for more than 2^30 documents; what `hide` returns.
+    pub fn build(
+        self,
+        params: &Params,
+        vfs: &dyn Vfs,
+        dir: &Path,
+        room: Room<'_>,
+        mut hide: impl FnMut(u64) -> Result<()>,
+    ) -> Result<Built> {
+        let Some(simhash) = params.simhash else {
+            return Err(Error::Invalid("parameters that keep no fingerprints".into()));
+        };
+        let mut pairs = Sorter::new(room, room.share(2), 64);
+        let mut keys = Column::new(room, room.share(8));
+        let mut salt = params.digest();
+        let mut scratch = Vec::new();
+        let (mut first, mut last) = (None, 0);
+        self.for_each_last(room, |row| {
+            hide(row.key)?;
+            if row.kind == DELETED {
+                return Ok(());
+            }
+            let ordinal = keys.len();
+            if ordinal >= DOCUMENTS_MAX {
+                let found = ordinal + 1;
+                return Err(Error::Limit { what: "documents of a segment", limit: DOCUMENTS_MAX, found });
+            }
+            let sketch = (row.kind == SKETCHED).then_some(RecordSketch {
+                fingerprint: Some(row.fingerprint),
+                bands: &[],
+                signature: &[],
+                samples: [None; 2],
+            });
+            salt = salt.wrapping_add(record_hash(Key::U64(row.key), sketch, &mut scratch));
+            first = first.or(Some(row.key));
+            last = row.key;
+            keys.push(row.key)?;
+            if row.kind == SKETCHED {
+                pairs.push(pair(row.fingerprint, ordinal as u32))?;
+            }
+            Ok(())
+        })?;
+        let documents = keys.len();
+        let frame = match first {
+            Some(first) => Frame::spanning(first, last, documents),
+            None => Frame::of(&[]),
+        };
+        let mut out = begin(vfs, dir, salt, params)?;
+        write_numbers(&mut out, frame, documents, &mut keys.into_values())?;
+        let pairs = pairs.finish()?.into_values();
+        let distinct = write_fingerprints(&mut out, simhash, documents, room, pairs)?;
+        Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
+    }
+}

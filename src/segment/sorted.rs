@@ -1,0 +1,521 @@
+//! Sorting numbers: by radix in memory, by partition to scratch files beyond, and merging what is sorted.
+//!
+//! [`sort`] distributes by the leading bits that tell most items apart, and sorts the few that stay together by
+//! comparison, so that no input makes it slower than O(n log n). [`sort_tail_in_order`] does less work for what is in
+//! order but for its first bits: a table's keys made from ascending fingerprints. `Sorter` takes any number of items
+//! within its memory; `Merge` merges runs.
+
+use std::sync::Arc;
+
+use super::spilled::{Chunks, Item, Room, Values, decode};
+use crate::error::Result;
+use crate::sys::Spill;
+
+/// Fewer items are sorted by comparison.
+const SMALL: usize = 64;
+/// Items that stay in the second-level cache together with where they go.
+const CACHED: usize = 1 << 16;
+/// Bits by which items are distributed at once beyond the cache: few enough streams for the processor's page tables.
+const FAR_BITS: u32 = 8;
+/// Bits by which items are distributed at once within it.
+const NEAR_BITS: u32 = 11;
+const NEAR: usize = 1 << NEAR_BITS;
+/// Bits beyond log2 of the items by which random ones are distributed: one in 16 then has a neighbour with the same.
+const APART_BITS: u32 = 4;
+
+/// Sorts. O(n) on items whose keys' first differing bits are random, O(n log n) on any. `scratch` is overwritten, and
+/// becomes as long as `items`.
+pub fn sort<T: Item>(items: &mut [T], scratch: &mut Vec<T>) {
+    scratch.resize(items.len(), T::default());
+    scatter_unordered(items, scratch, false);
+}
+
+/// As [`sort`], for items that would be in order without the first `lead` bits of their keys; faster for these, right
+/// for others.
+pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: u32) {
+    scratch.resize(items.len(), T::default());
+    scatter(items, scratch, false, 64, lead.min(64));
+}
+
+/// Sorts `from` by the first differing bits of keys; the result stands in `to` if `across`, and else in `from`.
+fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
+    let first = from.first().map_or(0, |item| item.key());
+    let differ = from.iter().fold(0, |bits, item| bits | item.key() ^ first);
+    let top = 64 - differ.leading_zeros();
+    if from.len() <= SMALL || top == 0 {
+        from.sort_unstable();
+        if across {
+            to.copy_from_slice(from);
+        }
+        return;
+    }
+    scatter(from, to, across, top, top.min(from.len().ilog2() + APART_BITS));
+}
+
+/// Sorts `from`, of equal bits above `top`, by the `bits` bits below, stably, and then what these leave out of order.
+fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: u32) {
+    if from.len() <= SMALL || bits == 0 {
+        settle(from, to);
+        if across {
+            to.copy_from_slice(from);
+        }
+        return;
+    }
+    if from.len() > CACHED {
+        let now = bits.min(FAR_BITS);
+        let ends = distribute(from, to, top - now, now);
+        let mut start = 0;
+        for &end in &ends[..1 << now] {
+            let bucket = start..end as usize;
+            start = end as usize;
+            scatter(&mut to[bucket.clone()], &mut from[bucket], !across, top - now, bits - now);
+        }
+        return;
+    }
+    // The first bits are enough if the rest is random; if it is in order, it stays so.
+    let bits = bits.min(from.len().ilog2() + APART_BITS).min(2 * NEAR_BITS);
+    let shift = top - bits;
+    let twice = bits > NEAR_BITS;
+    if twice {
+        let low = bits / 2;
+        distribute(from, to, shift, low);
+        distribute(to, from, shift + low, bits - low);
+    } else {
+        distribute(from, to, shift, bits);
+    }
+    let (sorted, other) = if twice { (from, to) } else { (to, from) };
+    let mut start = 0;
+    for end in 1..=sorted.len() {
+        if end == sorted.len() || sorted[end].key() >> shift != sorted[start].key() >> shift {
+            if end - start > 1 {
+                settle(&mut sorted[start..end], &mut other[start..end]);
+            }
+            start = end;
+        }
+    }
+    if across == twice {
+        other.copy_from_slice(sorted);
+    }
+}
+
+/// Sorts items that are few, or in order, or neither.
+fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
+    if items.is_sorted() {
+        return;
+    }
+    if items.len() <= SMALL { items.sort_unstable() } else { scatter_unordered(items, scratch, false) }
+}
+
+/// Copies items to where the `bits` bits above `shift` put them, stably; returns where each bucket ends.
+fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32; NEAR] {
+    let mask = (1_u64 << bits) - 1;
+    let bucket = |item: T| (item.key().checked_shr(shift).unwrap_or(0) & mask) as usize % NEAR;
+    let mut next = [0_u32; NEAR];
+    for &item in from {
+        next[bucket(item)] += 1;
+    }
+    let mut sum = 0;
+    for count in &mut next[..1 << bits] {
+        sum += std::mem::replace(count, sum);
+    }
+    for &item in from {
+        let place = &mut next[bucket(item)];
+        to[*place as usize] = item;
+        *place += 1;
+    }
+    next
+}
+
+/// Bits of a digit by which scratch files are partitioned.
+const DIGIT_BITS: u32 = 8;
+/// The most bytes of a bucket that wait to be written together.
+const WAITING_BYTES: usize = 1 << 14;
+
+/// Sorts any number of items: in memory as long as they fit, otherwise by partition to a scratch file by their leading
+/// bits, as often as a bucket is too large, and bucket by bucket in memory.
+#[derive(Debug)]
+pub(super) struct Sorter<'r, T> {
+    room: Room<'r>,
+    /// Items in memory at most; as many again are scratch.
+    most: usize,
+    top: u32,
+    items: Vec<T>,
+    buckets: Option<Partition<T>>,
+}
+
+impl<'r, T: Item> Sorter<'r, T> {
+    /// Sorts items whose keys have `top` bits at most, in `bytes` of memory. Items of one key must come in order,
+    /// where there can be more than fit.
+    pub(super) fn new(room: Room<'r>, bytes: usize, top: u32) -> Self {
+        let most = (bytes / 2 / size_of::<T>()).max(SMALL);
+        Self { room, most, top, items: Vec::new(), buckets: None }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, item: T) -> Result<()> {
+        if self.items.len() == self.most {
+            self.spill()?;
+        }
+        self.items.push(item);
+        Ok(())
+    }
+
+    #[cold]
+    fn spill(&mut self) -> Result<()> {
+        if self.buckets.is_none() {
+            self.buckets = Some(Partition::new(self.room, self.top, self.most * size_of::<T>())?);
+        }
+        if let Some(buckets) = &mut self.buckets {
+            self.items.iter().try_for_each(|&item| buckets.push(self.room, item))?;
+        }
+        self.items.clear();
+        Ok(())
+    }
+
+    /// Ends the input.
+    pub(super) fn finish(mut self) -> Result<Sorted<'r, T>> {
+        if self.buckets.is_some() {
+            self.spill()?;
+            self.items = Vec::new();
+        }
+        let Self { room, most, mut items, buckets, .. } = self;
+        match buckets {
+            None => sort(&mut items, &mut Vec::new()),
+            Some(buckets) => return Ok(Sorted { room, most, items, buckets: buckets.finish(room)? }),
+        }
+        Ok(Sorted { room, most, items, buckets: Vec::new() })
+    }
+}
+
+/// What a `Sorter` has sorted, to be gone through as often as needed.
+#[derive(Debug)]
+pub(super) struct Sorted<'r, T> {
+    room: Room<'r>,
+    most: usize,
+    items: Vec<T>,
+    /// Those that are not in memory, ascending.
+    buckets: Vec<Bucket>,
+}
+
+impl<'r, T: Item> Sorted<'r, T> {
+    /// All items, ascending.
+    pub(super) fn values(&self) -> Values<'_, T> {
+        if self.buckets.is_empty() {
+            return Values::of(&self.items);
+        }
+        let mut rest = Rest::of(self.room, self.most, self.buckets.clone());
+        Values::from_chunks(move || rest.next())
+    }
+
+    /// All items, ascending, and the rest gone with them.
+    pub(super) fn into_values(self) -> Values<'r, T> {
+        if self.buckets.is_empty() {
+            return Values::from(self.items);
+        }
+        let mut rest = Rest::of(self.room, self.most, self.buckets);
+        Values::from_chunks(move || rest.next())
+    }
+}
+
+/// Buckets that are still to be sorted, the first at the end.
+struct Rest<'r, T> {
+    room: Room<'r>,
+    most: usize,
+    buckets: Vec<Bucket>,
+    scratch: Vec<T>,
+}
+
+impl<'r, T: Item> Rest<'r, T> {
+    fn of(room: Room<'r>, most: usize, mut buckets: Vec<Bucket>) -> Self {
+        buckets.reverse();
+        Self { room, most, buckets, scratch: Vec::new() }
+    }
+
+    fn next(&mut self) -> Result<Option<Vec<T>>> {
+        while let Some(mut bucket) = self.buckets.pop() {
+            if bucket.items <= self.most as u64 {
+                let mut items = bucket.load(self.room, &bucket.places)?;
+                sort(&mut items, &mut self.scratch);
+                return Ok(Some(items));
+            }
+            if bucket.top == 0 {
+                // Equal keys, in the order in which they came.
+                let items: Vec<T> = bucket.load(self.room, &bucket.places[..1])?;
+                bucket.places.remove(0);
+                bucket.items -= items.len() as u64;
+                self.buckets.push(bucket);
+                return Ok(Some(items));
+            }
+            let mut parts = Partition::new(self.room, bucket.top, self.most * size_of::<T>())?;
+            for place in bucket.places.chunks(1) {
+                let items: Vec<T> = bucket.load(self.room, place)?;
+                items.into_iter().try_for_each(|item| parts.push(self.room, item))?;
+            }
+            self.buckets.extend(parts.finish(self.room)?.into_iter().rev());
+        }
+        Ok(None)
+    }
+}
+
+/// Items of the same bits above `top`, in a scratch file.
+#[derive(Clone, Debug)]
+struct Bucket {
+    spill: Arc<Spill>,
+    /// Where they stand, and how many bytes.
+    places: Vec<(u64, u32)>,
+    items: u64,
+    top: u32,
+}
+
+impl Bucket {
+    fn load<T: Item>(&self, room: Room<'_>, places: &[(u64, u32)]) -> Result<Vec<T>> {
+        let mut items = Vec::new();
+        for &(place, length) in places {
+            decode(&room.read(&self.spill, place, length)?, &mut items);
+        }
+        Ok(items)
+    }
+}
+
+/// A scratch file that is being written, by buckets of one digit.
+#[derive(Debug)]
+struct Partition<T> {
+    spill: Spill,
+    /// Where the digit begins.
+    shift: u32,
+    waiting_bytes: usize,
+    buckets: Vec<Waiting>,
+    of: std::marker::PhantomData<T>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    places: Vec<(u64, u32)>,
+    items: u64,
+}
+
+impl<T: Item> Partition<T> {
+    fn new(room: Room<'_>, top: u32, bytes: usize) -> Result<Self> {
+        let bits = top.min(DIGIT_BITS);
+        let waiting_bytes = ((bytes / 2) >> bits).clamp(T::BYTES, WAITING_BYTES);
+        let buckets = vec![Waiting::default(); 1 << bits];
+        Ok(Self {
+            spill: room.spill()?,
+            shift: top - bits,
+            waiting_bytes,
+            buckets,
+            of: std::marker::PhantomData,
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, room: Room<'_>, item: T) -> Result<()> {
+        let digit = item.key().checked_shr(self.shift).unwrap_or(0) as usize % self.buckets.len();
+        let bucket = &mut self.buckets[digit];
+        item.put(&mut bucket.bytes);
+        bucket.items += 1;
+        if bucket.bytes.len() >= self.waiting_bytes {
+            bucket.write(room, &mut self.spill)?;
+        }
+        Ok(())
+    }
+
+    /// The buckets that have items, ascending.
+    fn finish(mut self, room: Room<'_>) -> Result<Vec<Bucket>> {
+        for bucket in &mut self.buckets {
+            bucket.write(room, &mut self.spill)?;
+        }
+        let (spill, top) = (Arc::new(self.spill), self.shift);
+        let some = self.buckets.into_iter().filter(|bucket| bucket.items > 0);
+        Ok(some
+            .map(|Waiting { places, items, .. }| Bucket { spill: Arc::clone(&spill), places, items, top })
+            .collect())
+    }
+}
+
+impl Waiting {
+    fn write(&mut self, room: Room<'_>, spill: &mut Spill) -> Result<()> {
+        if !self.bytes.is_empty() {
+            let length = self.bytes.len() as u32;
+            self.places.push((room.append(spill, &self.bytes)?, length));
+            self.bytes.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Items of all runs that are sorted together: as many as the first-level caches hold.
+const MERGED: usize = 1 << 12;
+/// Items of a run at a time.
+const WINDOW_MIN: usize = 32;
+
+/// Merges ascending runs: takes from each what is not above the least of the last items seen, and sorts that. On eight
+/// runs of random numbers that is faster than a tree of losers, as nothing waits for a comparison.
+#[derive(Debug)]
+pub(super) struct Merge<R, T> {
+    runs: Vec<Front<R, T>>,
+    window: usize,
+    merged: Vec<T>,
+    scratch: Vec<T>,
+}
+
+#[derive(Debug)]
+struct Front<R, T> {
+    run: R,
+    window: Vec<T>,
+    at: usize,
+    ended: bool,
+}
+
+/// An ascending sequence.
+pub(super) trait Run<T> {
+    /// Appends at most `most` items; none at the end, and only there.
+    fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()>;
+}
+
+impl<T: Item> Run<T> for Values<'_, T> {
+    fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()> {
+        self.take_some(most, |some| items.extend_from_slice(some))
+    }
+}
+
+impl<T: Item, R: Run<T>> Merge<R, T> {
+    pub(super) fn new(runs: Vec<R>) -> Self {
+        let window = (MERGED / runs.len().max(1)).max(WINDOW_MIN);
+        let front = |run| Front { run, window: Vec::new(), at: 0, ended: false };
+        Self { runs: runs.into_iter().map(front).collect(), window, merged: Vec::new(), scratch: Vec::new() }
+    }
+}
+
+impl<T: Item, R: Run<T>> Chunks<T> for Merge<R, T> {
+    fn next_slice(&mut self) -> Result<Option<&[T]>> {
+        for front in &mut self.runs {
+            front.window.drain(..front.at);
+            front.at = 0;
+            while !front.ended && front.window.len() < self.window {
+                let before = front.window.len();
+                front.run.fill(&mut front.window, self.window - before)?;
+                front.ended = front.window.len() == before;
+            }
+        }
+        // What a run has not shown yet is not below the last it has shown.
+        let bound = self.runs.iter().filter_map(|front| front.window.last()).min().copied();
+        let Some(bound) = bound else { return Ok(None) };
+        self.merged.clear();
+        let mut pieces = 0;
+        for front in &mut self.runs {
+            front.at = front.window.partition_point(|&item| item <= bound);
+            self.merged.extend_from_slice(&front.window[..front.at]);
+            pieces += usize::from(front.at > 0);
+        }
+        if pieces > 1 {
+            sort(&mut self.merged, &mut self.scratch);
+        }
+        Ok(Some(&self.merged))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    /// Lists that are hard on one step or another.
+    fn lists() -> Vec<Vec<u64>> {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            state ^ state >> 29
+        };
+        let mut lists = vec![vec![], vec![7], vec![9; 1000], (0..5000).rev().collect()];
+        for count in [2, 63, 65, 1000, 70_000, 200_000] {
+            lists.push((0..count).map(|_| next()).collect());
+            lists.push((0..count).map(|_| next() >> 50).collect());
+            lists.push((0..count).map(|_| next() << 55).collect());
+            // Nearly all share all the bits that a first step looks at.
+            lists.push(
+                (0..count).map(|i| if i % 100 == 0 { next() } else { 5 << 60 | next() >> 44 }).collect(),
+            );
+        }
+        lists
+    }
+
+    #[test]
+    fn sorting_by_radix_is_sorting() {
+        for list in lists() {
+            let mut expected = list.clone();
+            expected.sort_unstable();
+            let mut scratch = Vec::new();
+            for lead in [None, Some(0), Some(3), Some(16), Some(33), Some(64)] {
+                let mut found = list.clone();
+                match lead {
+                    None => sort(&mut found, &mut scratch),
+                    Some(lead) => sort_tail_in_order(&mut found, &mut scratch, lead),
+                }
+                assert!(found == expected, "{} items, lead {lead:?}", list.len());
+            }
+            let mut pairs: Vec<u128> = (0..)
+                .zip(&list)
+                .map(|(i, &value)| (u128::from(value >> 3) << 32) | (i * 7919 % 1000))
+                .collect();
+            let mut expected = pairs.clone();
+            expected.sort_unstable();
+            sort(&mut pairs, &mut Vec::new());
+            assert!(pairs == expected, "{} pairs", list.len());
+        }
+    }
+
+    #[test]
+    fn a_sorter_gives_the_same_from_memory_and_from_scratch_files_again_and_again() {
+        let dir = tempfile::tempdir().unwrap();
+        for list in lists() {
+            let mut expected: Vec<u128> =
+                (0..).zip(&list).map(|(i, &value)| u128::from(value) << 32 | i).collect();
+            let pushed = expected.clone();
+            expected.sort_unstable();
+            for memory in [usize::MAX, 1 << 20, 40_000, 1] {
+                let mut sorter = Sorter::new(Room::new(memory, dir.path()), memory, 64);
+                pushed.iter().try_for_each(|&item| sorter.push(item)).unwrap();
+                let sorted = sorter.finish().unwrap();
+                for _ in 0..2 {
+                    let found: Vec<u128> = sorted.values().collect::<Result<_>>().unwrap();
+                    assert!(found == expected, "{} items, {memory} bytes", list.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_merge_of_runs_is_their_sorted_union_whatever_their_lengths() {
+        for list in lists() {
+            for runs in [1, 2, 3, 8, 200] {
+                let mut pieces: Vec<Vec<u64>> = vec![Vec::new(); runs];
+                for (i, &value) in list.iter().enumerate() {
+                    // Some runs are longer, and one is empty.
+                    pieces[i * i % runs].push(value);
+                }
+                for piece in &mut pieces {
+                    piece.sort_unstable();
+                }
+                let mut merge = Merge::new(pieces.iter().map(|piece| Values::of(piece)).collect());
+                let mut found: Vec<u64> = Vec::new();
+                while let Some(chunk) = merge.next_slice().unwrap() {
+                    assert!(!chunk.is_empty());
+                    found.extend_from_slice(chunk);
+                }
+                let mut expected = list.clone();
+                expected.sort_unstable();
+                assert!(found == expected, "{} items, {runs} runs", list.len());
+            }
+        }
+    }
+
+    #[test]
+    fn no_place_for_a_scratch_file_is_an_error_that_names_the_directory() {
+        let room = Room::new(1, std::path::Path::new("/no/such/directory"));
+        let mut sorter: Sorter<'_, u64> = Sorter::new(room, 1, 64);
+        let error = (0..1000).try_for_each(|item| sorter.push(item)).unwrap_err();
+        assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("directory")), "{error:?}");
+    }
+}

@@ -1,0 +1,432 @@
+//! Columns that go to a scratch file when they outgrow their memory.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+
+use super::output::SegmentOutput;
+use crate::error::{Error, Result};
+use crate::format::table::Columns;
+use crate::sys::Spill;
+
+/// How much memory work may take, and the directory whose file system takes what is more.
+#[derive(Clone, Copy, Debug)]
+pub struct Room<'a> {
+    memory: usize,
+    dir: &'a Path,
+}
+
+impl<'a> Room<'a> {
+    /// `memory` bytes, and scratch files on the file system of `dir`: files without a name, which are gone when the
+    /// work or the process ends.
+    #[must_use]
+    pub fn new(memory: usize, dir: &'a Path) -> Self {
+        Self { memory, dir }
+    }
+
+    /// As much memory as it takes.
+    pub(super) fn unlimited() -> Self {
+        Self { memory: usize::MAX, dir: Path::new("") }
+    }
+
+    /// Bytes of a share of one in `parts`.
+    pub(super) fn share(self, parts: usize) -> usize {
+        self.memory / parts
+    }
+
+    pub(super) fn spill(self) -> Result<Spill> {
+        Spill::create(self.dir).map_err(|e| Error::io("create a scratch file in", self.dir, e))
+    }
+
+    pub(super) fn append(self, spill: &mut Spill, bytes: &[u8]) -> Result<u64> {
+        spill.append(bytes).map_err(|e| Error::io("write a scratch file in", self.dir, e))
+    }
+
+    pub(super) fn read(self, spill: &Spill, place: u64, length: u32) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; length as usize];
+        let read = spill.read_exact_at(&mut bytes, place);
+        read.map_err(|e| Error::io("read a scratch file in", self.dir, e)).map(|()| bytes)
+    }
+}
+
+/// What a column holds: a number that has a key of 64 bits, by which it is sorted first.
+pub trait Item: Copy + Ord + Default + 'static {
+    /// Bytes in a scratch file.
+    const BYTES: usize;
+    /// What it is sorted by first, from the most significant bit on.
+    fn key(self) -> u64;
+    /// Appends its bytes.
+    fn put(self, bytes: &mut Vec<u8>);
+    /// Reads it from its bytes.
+    fn take(bytes: &[u8]) -> Self;
+}
+
+/// The first bytes as an array.
+fn head<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut head = [0; N];
+    head.copy_from_slice(&bytes[..N]);
+    head
+}
+
+impl Item for u32 {
+    const BYTES: usize = 4;
+    fn key(self) -> u64 {
+        self.into()
+    }
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Self::from_le_bytes(head(bytes))
+    }
+}
+
+impl Item for u64 {
+    const BYTES: usize = 8;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self
+    }
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+    fn take(bytes: &[u8]) -> Self {
+        Self::from_le_bytes(head(bytes))
+    }
+}
+
+/// A key of 64 bits above a number of 32: one comparison, where two fields take two.
+impl Item for u128 {
+    const BYTES: usize = 12;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        (self >> 32) as u64
+    }
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes()[..Self::BYTES]);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        let mut all = [0; 16];
+        all[..Self::BYTES].copy_from_slice(&bytes[..Self::BYTES]);
+        Self::from_le_bytes(all)
+    }
+}
+
+/// A key and the number that goes with it, as one item.
+#[inline(always)]
+pub(super) fn pair(key: u64, number: u32) -> u128 {
+    u128::from(key) << 32 | u128::from(number)
+}
+
+/// Appends the items whose bytes these are.
+pub(super) fn decode<T: Item>(bytes: &[u8], items: &mut Vec<T>) {
+    items.extend(bytes.chunks_exact(T::BYTES).map(T::take));
+}
+
+/// Items that are read or written together, once a column is in a scratch file.
+const CHUNK: usize = 1 << 12;
+
+/// Items in the order they were pushed.
+#[derive(Debug)]
+pub(super) struct Column<'r, T> {
+    room: Room<'r>,
+    most: usize,
+    /// The last ones; all, if there is no scratch file.
+    memory: Vec<T>,
+    spill: Option<Spill>,
+    bytes: Vec<u8>,
+}
+
+impl<'r, T: Item> Column<'r, T> {
+    /// No items yet; `bytes` of memory for them.
+    pub(super) fn new(room: Room<'r>, bytes: usize) -> Self {
+        let most = (bytes / size_of::<T>()).max(1);
+        Self { room, most, memory: Vec::new(), spill: None, bytes: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, item: T) -> Result<()> {
+        if self.memory.len() == self.most {
+            self.spill()?;
+        }
+        self.memory.push(item);
+        Ok(())
+    }
+
+    #[cold]
+    fn spill(&mut self) -> Result<()> {
+        if self.spill.is_none() {
+            self.spill = Some(self.room.spill()?);
+        }
+        if let Some(spill) = &mut self.spill {
+            for chunk in self.memory.chunks(CHUNK) {
+                self.bytes.clear();
+                for item in chunk {
+                    item.put(&mut self.bytes);
+                }
+                self.room.append(spill, &self.bytes)?;
+            }
+        }
+        self.most = self.most.min(CHUNK);
+        self.memory.clear();
+        self.memory.shrink_to(self.most);
+        Ok(())
+    }
+
+    fn spilled(&self) -> u64 {
+        self.spill.as_ref().map_or(0, |spill| spill.len() / T::BYTES as u64)
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.spilled() + self.memory.len() as u64
+    }
+
+    /// Drops all items.
+    pub(super) fn clear(&mut self) {
+        self.memory.clear();
+        self.spill = None;
+    }
+
+    /// The items at `range`, which must be there.
+    pub(super) fn get(&self, range: Range<u64>) -> Result<Cow<'_, [T]>> {
+        let spilled = self.spilled();
+        if range.start >= spilled {
+            return Ok(Cow::Borrowed(
+                &self.memory[(range.start - spilled) as usize..(range.end - spilled) as usize],
+            ));
+        }
+        let mut items = Vec::with_capacity((range.end - range.start) as usize);
+        let end = range.end.min(spilled);
+        let mut start = range.start;
+        while let (Some(spill), true) = (&self.spill, start < end) {
+            let count = (end - start).min(CHUNK as u64);
+            let bytes = self.room.read(spill, start * T::BYTES as u64, count as u32 * T::BYTES as u32)?;
+            decode(&bytes, &mut items);
+            start += count;
+        }
+        items.extend_from_slice(&self.memory[..range.end.saturating_sub(spilled) as usize]);
+        Ok(Cow::Owned(items))
+    }
+
+    /// All items, in order, and the column gone with them.
+    pub(super) fn into_values(self) -> Values<'r, T>
+    where
+        T: 'r,
+    {
+        if self.spill.is_none() {
+            return Values::from(self.memory);
+        }
+        let mut next = 0;
+        Values::from_chunks(move || {
+            let range = next..self.len().min(next + CHUNK as u64);
+            next = range.end;
+            if range.is_empty() { Ok(None) } else { self.get(range).map(|items| Some(items.into_owned())) }
+        })
+    }
+
+    /// All items, in order.
+    pub(super) fn values(&self) -> Values<'_, T> {
+        if self.spill.is_none() {
+            return Values::of(&self.memory);
+        }
+        let mut next = 0;
+        Values::from_chunks(move || {
+            let range = next..self.len().min(next + CHUNK as u64);
+            next = range.end;
+            if range.is_empty() { Ok(None) } else { self.get(range).map(|items| Some(items.into_owned())) }
+        })
+    }
+}
+
+/// What comes in slices.
+pub(super) trait Chunks<T> {
+    /// The next slice, not empty; none at the end.
+    fn next_slice(&mut self) -> Result<Option<&[T]>>;
+}
+
+/// Makes chunks.
+type More<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
+
+/// A sequence that is in memory, or comes chunk by chunk.
+pub(super) struct Values<'a, T: Item> {
+    chunk: Cow<'a, [T]>,
+    at: usize,
+    more: Option<More<'a, T>>,
+}
+
+impl<T: Item> From<Vec<T>> for Values<'_, T> {
+    fn from(items: Vec<T>) -> Self {
+        Self { chunk: Cow::Owned(items), at: 0, more: None }
+    }
+}
+
+impl<'a, T: Item> Values<'a, T> {
+    pub(super) fn of(items: &'a [T]) -> Self {
+        Self { chunk: Cow::Borrowed(items), at: 0, more: None }
+    }
+
+    pub(super) fn from_chunks(more: impl FnMut() -> Result<Option<Vec<T>>> + 'a) -> Self {
+        Self { chunk: Cow::Borrowed(&[]), at: 0, more: Some(Box::new(more)) }
+    }
+
+    /// Gets the next chunk where this one is used up; false at the end.
+    fn refill(&mut self) -> Result<bool> {
+        while self.at >= self.chunk.len() {
+            let Some(more) = &mut self.more else { return Ok(false) };
+            let next = more();
+            match next {
+                Ok(Some(items)) => (self.chunk, self.at) = (Cow::Owned(items), 0),
+                Ok(None) => {
+                    self.more = None;
+                    return Ok(false);
+                }
+                Err(error) => {
+                    self.more = None;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Hands at most `most` items to `take`; nothing at the end.
+    pub(super) fn take_some(&mut self, most: usize, take: impl FnOnce(&[T])) -> Result<()> {
+        if self.refill()? {
+            let end = self.chunk.len().min(self.at + most);
+            take(&self.chunk[self.at..end]);
+            self.at = end;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Item> Chunks<T> for Values<'_, T> {
+    fn next_slice(&mut self) -> Result<Option<&[T]>> {
+        if !self.refill()? {
+            return Ok(None);
+        }
+        let start = std::mem::replace(&mut self.at, self.chunk.len());
+        Ok(Some(&self.chunk[start..]))
+    }
+}
+
+impl<T: Item> Iterator for Values<'_, T> {
+    type Item = Result<T>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<T>> {
+        if self.at >= self.chunk.len() {
+            match self.refill() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let item = self.chunk[self.at];
+        self.at += 1;
+        Some(Ok(item))
+    }
+}
+
+/// The parts of a section, until it is known where each begins.
+#[derive(Debug)]
+pub(super) struct Parts<'r> {
+    room: Room<'r>,
+    most: usize,
+    held: usize,
+    list: Vec<Part>,
+    spill: Option<Spill>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Part {
+    /// What went to the scratch file: where, and how many bytes.
+    places: Vec<(u64, u32)>,
+    /// What comes behind.
+    bytes: Vec<u8>,
+}
+
+/// Bytes that are read from a scratch file at once.
+const COPIED: usize = 1 << 18;
+
+impl<'r> Parts<'r> {
+    /// No parts yet; `most` bytes of memory for them.
+    pub(super) fn new(room: Room<'r>, most: usize) -> Self {
+        Self { room, most, held: 0, list: Vec::new(), spill: None }
+    }
+
+    /// Writes the parts, one behind the other, `aligned` ones as [`Columns`] asks.
+    pub(super) fn write(&self, out: &mut SegmentOutput, aligned: bool) -> Result<()> {
+        for part in self.list.iter().filter(|part| !part.places.is_empty() || !part.bytes.is_empty()) {
+            if aligned {
+                out.align()?;
+            }
+            for &(place, length) in &part.places {
+                if let Some(spill) = &self.spill {
+                    out.put(&self.room.read(spill, place, length)?)?;
+                }
+            }
+            out.put(&part.bytes)?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn spill(&mut self) -> Result<()> {
+        if self.spill.is_none() {
+            self.spill = Some(self.room.spill()?);
+        }
+        let Some(spill) = &mut self.spill else { return Ok(()) };
+        for part in &mut self.list {
+            for bytes in part.bytes.chunks(COPIED) {
+                part.places.push((self.room.append(spill, bytes)?, bytes.len() as u32));
+            }
+            part.bytes = Vec::new();
+        }
+        self.held = 0;
+        Ok(())
+    }
+}
+
+impl Default for Parts<'_> {
+    fn default() -> Self {
+        Self::new(Room::unlimited(), usize::MAX)
+    }
+}
+
+impl Columns for Parts<'_> {
+    fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
+        if self.list.len() <= part {
+            self.list.resize_with(part + 1, Part::default);
+        }
+        self.list[part].bytes.extend_from_slice(bytes);
+        self.held += bytes.len();
+        if self.held > self.most { self.spill() } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_gives_back_what_was_pushed_wherever_it_stands() {
+        let dir = tempfile::tempdir().unwrap();
+        let all: Vec<u128> =
+            (0..20_000).map(|i| pair(u64::wrapping_mul(i, 0x0123_4567_89AB_CDEF), i as u32)).collect();
+        for memory in [usize::MAX, 200_000, 64, 0] {
+            let mut column = Column::new(Room::new(memory, dir.path()), memory);
+            for round in 0..2 {
+                all.iter().try_for_each(|&item| column.push(item)).unwrap();
+                assert_eq!(column.len(), 20_000);
+                assert!(column.values().map(Result::unwrap).eq(all.iter().copied()), "{memory}, {round}");
+                for range in [0..0, 0..20_000, 3..9000, 8191..8193, 19_990..20_000, 20_000..20_000] {
+                    let found = column.get(range.clone()).unwrap();
+                    assert_eq!(*found, all[range.start as usize..range.end as usize], "{memory}");
+                }
+                column.clear();
+                assert_eq!((column.len(), column.values().count()), (0, 0));
+            }
+        }
+    }
+}

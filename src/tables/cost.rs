@@ -1,0 +1,859 @@
+//! What tables cost: bytes, the work of a query, and its time.
+//!
+//! Bytes are those of the codecs' own layouts. The work is counted for uniform fingerprints and queries. A table that
+//! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, each of which looks at a
+//! bucket of `n / 2^b` entries. Of these, the share `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`, is no further than
+//! `l` from the query in `j` bits that are compared; a prefix that differs in `i` bits itself leaves `l = k - i`. Entries
+//! of partial tables that are left lead to buckets of table 1 of `n / 2^16` entries. Memory is counted in cache lines.
+//!
+//! The time is the sum of this work, each kind with its price: [`PRICES`], of one reference machine, fitted to
+//! measurements by `scripts/fit-costs.py`. They are part of the program: what is chosen for a segment is stored in it
+//! and must not depend on the machine. For the same reason no number that a choice goes by is made with anything but
+//! `+ - * /`, which give the same bits everywhere.
+
+use std::ops::{Add, AddAssign};
+
+use super::design::{Design, Name, choices, prefix_bits};
+use super::masks;
+use super::scheme::{Complete, Scheme};
+use crate::error::{Error, Result};
+use crate::format::checksum::PAGE;
+use crate::format::table::filter::POINTER_BITS;
+use crate::format::table::{Compact, Filter, Plain, Planes};
+use crate::format::{DOCUMENTS_MAX, align};
+
+/// Exact designs look at every fingerprint where that is at most so many for each probe.
+pub const ROWS_A_PROBE: u64 = 128;
+/// From this radius on a scan compares a second column at once.
+const WIDE: u32 = 5;
+/// Bytes that come from memory together.
+const LINE: f64 = 64.0;
+/// Lines behind the first of a run, in the same page of memory and foreseen by the processor, cost so much of it.
+const FOLLOWING: f64 = 0.3;
+/// Bytes of a page of a file.
+const FILE_PAGE: f64 = PAGE as f64;
+/// Of the queries that prices were fitted to, half find something, 0 to 3 bits away. Of these each causes so many looks
+/// into table 1 from a partial table: what is found there again, though not by table 1 itself.
+const FOLLOWED_HITS: f64 = 0.32;
+/// Mean hits of such a query.
+const HITS: f64 = 0.5;
+
+/// Kinds of work.
+pub const KINDS: usize = 13;
+/// What the kinds of [`Work`] are, by their places in it.
+pub const KIND_NAMES: [&str; KINDS] = [
+    "query",
+    "probe",
+    "probe compact",
+    "probe plain",
+    "entry",
+    "candidate",
+    "candidate compact",
+    "follow",
+    "follow slowly",
+    "block of manku",
+    "line of the level 2 cache",
+    "line of the level 3 cache",
+    "line of memory",
+];
+const QUERY: usize = 0;
+const PROBE: usize = 1;
+const PROBE_COMPACT: usize = 2;
+const PROBE_PLAIN: usize = 3;
+const ENTRY: usize = 4;
+const CANDIDATE: usize = 5;
+const CANDIDATE_COMPACT: usize = 6;
+const FOLLOW: usize = 7;
+const FOLLOW_SLOWLY: usize = 8;
+const MANKU_BLOCK: usize = 9;
+const LINE_NEAR: usize = 10;
+const LINE_FAR: usize = 11;
+const LINE_MEMORY: usize = 12;
+
+/// Nanoseconds for one of each kind of work.
+///
+/// Refit: run `examples/table_costs.rs` for what has changed, on the reference machine (one core at 3 GHz of an Intel
+/// Xeon with AVX-512, 2 MiB of level 2 and some 30 MiB of shared level 3 cache that a neighbour leaves), and give its
+/// lines to `scripts/fit-costs.py`, which solves for the prices that are least wrong in proportion.
+pub const PRICES: [f64; KINDS] =
+    [200.0, 31.0, 170.0, 46.0, 0.06, 24.0, 24.0, 9.0, 77.0, 1630.0, 1.0, 26.0, 52.0];
+/// Bytes that the level 2 cache of the reference machine holds.
+const NEAR_BYTES: f64 = 2_097_152.0;
+/// Bytes that its level 3 cache holds.
+const FAR_BYTES: f64 = 33_554_432.0;
+
+/// What a query does, counted: for each of [`KIND_NAMES`] the mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work(pub [f64; KINDS]);
+
+impl Work {
+    /// Nanoseconds.
+    #[must_use]
+    pub fn nanos(&self) -> f64 {
+        self.0.iter().zip(PRICES).fold(0.0, |sum, (count, price)| sum + count * price)
+    }
+
+    /// Counts reads of `lines` cache lines of what is `bytes` in all and read evenly, so that each cache holds its
+    /// share of it.
+    fn read(&mut self, lines: f64, bytes: f64) {
+        let share = |cache: f64| if bytes <= cache { 1.0 } else { cache / bytes };
+        self.0[LINE_NEAR] += lines * share(NEAR_BYTES);
+        self.0[LINE_FAR] += lines * (share(FAR_BYTES) - share(NEAR_BYTES));
+        self.0[LINE_MEMORY] += lines * (1.0 - share(FAR_BYTES));
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own += other);
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+/// What the tables of a segment cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Bytes of each table's section: exact, but for the codec `manku`, whose length depends on the values; of that the
+    /// expected ones.
+    pub sections: Vec<u64>,
+    /// Bytes of all of them, with what aligns them in the file and their share of page checksums.
+    pub bytes: u64,
+    /// By how many bits each table is probed.
+    pub probe_bits: Vec<u32>,
+    /// Probes of a query.
+    pub probes: u64,
+    /// True where all fingerprints are looked at instead, because that is less work.
+    pub scan: bool,
+    /// Entries that a query looks at: in the tables that it probes, and behind partial entries in table 1.
+    pub entries: f64,
+    /// Fingerprints that are compared with a query in full.
+    pub candidates: f64,
+    /// Pages of the file that a query reads, but for directories.
+    pub pages: f64,
+    /// Pages of directories that it reads.
+    pub directory_pages: f64,
+    /// Bytes of the directories.
+    pub directory_bytes: u64,
+    /// What it does.
+    pub work: Work,
+}
+
+impl Cost {
+    /// Nanoseconds of a query in memory, 16 together, half of them with a hit; one thread of the reference machine.
+    #[must_use]
+    pub fn nanos(&self) -> f64 {
+        self.work.nanos()
+    }
+
+    /// Pages that a query reads from the medium where `memory` bytes of the tables stay in memory: directories first,
+    /// as they are used the most for their size.
+    #[must_use]
+    pub fn cold_pages(&self, memory: u64) -> f64 {
+        let (memory, directories) = (memory as f64, self.directory_bytes as f64);
+        let columns = self.bytes as f64 - directories;
+        let missing = |bytes: f64, memory: f64| {
+            if memory >= bytes { 0.0 } else { 1.0 - memory / bytes }
+        };
+        let left = if memory > directories { memory - directories } else { 0.0 };
+        self.directory_pages * missing(directories, memory) + self.pages * missing(columns, left)
+    }
+}
+
+/// Where tables are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Everything is in memory.
+    Memory,
+    /// A solid-state disk: 100 us a read, 16 at a time.
+    Ssd,
+    /// A disk that turns: 8 ms a read, one at a time.
+    Disk,
+}
+
+impl Medium {
+    /// Nanoseconds that a page read from it takes of the time of a batch of queries.
+    #[must_use]
+    pub fn nanos_a_page(self) -> f64 {
+        match self {
+            Self::Memory => 0.0,
+            Self::Ssd => 100_000.0 / 16.0,
+            Self::Disk => 8_000_000.0,
+        }
+    }
+}
+
+/// `2^bits`, exact.
+fn power(bits: u32) -> f64 {
+    if bits > 64 { power(64) * power(bits - 64) } else { (1_u128 << bits) as f64 }
+}
+
+/// The share of random values of `bits` bits that are within `radius` of a query, which is negative where none is.
+fn share(bits: u32, radius: i64) -> f64 {
+    let Ok(radius) = u32::try_from(radius) else { return 0.0 };
+    if radius >= bits { 1.0 } else { masks::count(bits, radius) as f64 / power(bits) }
+}
+
+/// `e^-x` of what is not negative, to some 12 digits, the same on every machine: a series of an argument that was
+/// halved, squared again.
+fn exp_minus(x: f64) -> f64 {
+    const HALVINGS: u32 = 10;
+    if x > 64.0 {
+        return 0.0;
+    }
+    let small = -x / power(HALVINGS);
+    let series = (1..=12_u32).rev().fold(1.0, |sum, i| 1.0 + small / f64::from(i) * sum);
+    (0..HALVINGS).fold(series, |value, _| value * value)
+}
+
+/// The lines or pages, of `size` bytes, that a run of `bytes` lies in, wherever it begins.
+fn spanned(bytes: f64, size: f64) -> f64 {
+    if bytes > 1.0 { 1.0 + (bytes - 1.0) / size } else { bytes }
+}
+
+/// The lines of a run of `bytes`, counted in first ones.
+fn run(bytes: f64) -> f64 {
+    let lines = spanned(bytes, LINE);
+    if lines > 1.0 { 1.0 + (lines - 1.0) * FOLLOWING } else { lines }
+}
+
+fn least(a: f64, b: f64) -> f64 {
+    if b < a { b } else { a }
+}
+
+/// A table as the model sees it.
+struct Priced {
+    complete: Option<Complete>,
+    /// Bytes of its section.
+    length: u64,
+    /// Bytes of its directory.
+    directory: u64,
+    /// Bits that are enough to find a bucket in constant time.
+    directory_bits: u32,
+    probe_bits: u32,
+    /// Bytes of an entry behind the pointer, in a partial table.
+    filter_bits: u32,
+    /// Bits of the pointer that are among those the table is probed by, how many, and each as a one at its place from
+    /// the top.
+    overlap: u32,
+    overlapping: u64,
+    /// No bit of the pointer leads the table.
+    apart: bool,
+    /// Bytes an entry takes in the column that is scanned.
+    column: f64,
+    /// Bytes it takes in the one that is looked at for survivors.
+    rest: f64,
+}
+
+/// What the tables of a scheme cost in a segment of `rows` distinct fingerprints, 1 to [`DOCUMENTS_MAX`], asked for what
+/// is within `within`.
+///
+/// # Errors
+/// [`Error::Invalid`] for a radius that the design does not answer, numbers that it cannot have, and more rows.
+pub fn cost(scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
+    let design = Design::new(scheme.design)?;
+    of_design(&design, scheme, within, rows)
+}
+
+/// As [`cost`], of the design that the scheme names.
+pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
+    if rows > DOCUMENTS_MAX {
+        return Err(Error::Invalid(format!(
+            "{rows} fingerprints: a segment holds up to {DOCUMENTS_MAX}; divide them among several"
+        )));
+    }
+    let radii = design.radii(within)?;
+    let tables: Vec<Priced> =
+        (0..design.tables.len()).map(|place| priced(design, place, scheme, rows)).collect();
+    let sections: Vec<u64> = tables.iter().map(|table| table.length).collect();
+    let stored: u64 = sections.iter().map(|&length| align(length)).sum();
+    let mut cost = Cost {
+        bytes: stored + (stored * 4).div_ceil(PAGE),
+        probe_bits: tables.iter().map(|table| table.probe_bits).collect(),
+        probes: design.probes(within, rows)?,
+        scan: false,
+        entries: 0.0,
+        candidates: 0.0,
+        pages: 0.0,
+        directory_pages: 0.0,
+        directory_bytes: tables.iter().map(|table| table.directory).sum(),
+        work: Work::default(),
+        sections,
+    };
+    cost.work.0[QUERY] = 1.0;
+    cost.work.read(HITS, rows as f64 * 4.0);
+    cost.scan = design.name.is_exact() && rows / ROWS_A_PROBE <= cost.probes;
+    if cost.scan {
+        cost.scan_all(&tables[0], within, rows as f64);
+        return Ok(cost);
+    }
+    let own = radii.first().copied().flatten();
+    for (place, (table, radius)) in tables.iter().zip(radii).enumerate() {
+        let Some(radius) = radius else { continue };
+        cost.probe(table, radius, within, rows as f64);
+        if place > 0 && table.complete.is_none() {
+            cost.follow(&tables[0], own, table, radius, within, rows);
+        }
+    }
+    cost.candidates += HITS;
+    if tables.len() > 1 && tables[1].complete.is_none() {
+        cost.look_into_first(&tables[0], FOLLOWED_HITS, within, rows);
+    }
+    Ok(cost)
+}
+
+fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> Priced {
+    let table = &design.tables[place];
+    let probe_bits = table.probe_bits(rows);
+    let common = Priced {
+        complete: None,
+        length: 0,
+        directory: 0,
+        directory_bits: 0,
+        probe_bits,
+        filter_bits: 0,
+        overlap: 0,
+        overlapping: 0,
+        apart: true,
+        column: 2.0,
+        rest: 0.0,
+    };
+    match scheme.codecs.partial {
+        Some(width) if place > 0 => {
+            let filter = Filter::of(rows, table.lead, width);
+            let bits = table.order.bits();
+            let of_pointer = |bits: &[u32]| bits.iter().filter(|&&bit| bit < POINTER_BITS).count() as u32;
+            let within = probe_bits.min(filter.directory.bits);
+            Priced {
+                length: filter.length,
+                directory: filter.directory.length(),
+                directory_bits: filter.directory.bits,
+                filter_bits: 8 * u32::from(width) - POINTER_BITS,
+                overlap: of_pointer(&bits[..within as usize]),
+                overlapping: bits[..within as usize]
+                    .iter()
+                    .filter(|&&bit| bit < POINTER_BITS)
+                    .fold(0, |all, bit| all | 1 << (63 - bit)),
+                apart: of_pointer(&bits[..table.lead as usize]) == 0,
+                rest: f64::from(width) - 2.0,
+                ..common
+            }
+        }
+        _ => {
+            let complete = scheme.codecs.first;
+            let (length, directory, directory_bits, column) = match complete {
+                Complete::Planes => {
+                    let planes = Planes::of(rows, table.lead);
+                    (planes.length, planes.directory.length(), planes.directory.bits, 2.0)
+                }
+                Complete::Compact => {
+                    let compact = Compact::of(rows);
+                    // What leads to a bucket: the directory, and the stream with a bit or two for each row.
+                    let length = compact.length;
+                    (length, 4 << prefix_bits(rows, 64).saturating_sub(3), 64, 2.0)
+                }
+                Complete::Plain => {
+                    let plain = Plain::of(rows);
+                    let directory = plain.length.saturating_sub(rows * 8);
+                    (plain.length, directory, prefix_bits(rows, 64), 8.0)
+                }
+                Complete::Manku => {
+                    let (blocks, length) = manku(rows);
+                    (length, blocks * 12, 64, 8.0)
+                }
+            };
+            let rest = if column < 4.0 { 4.0 } else { 0.0 };
+            Priced { complete: Some(complete), length, directory, directory_bits, column, rest, ..common }
+        }
+    }
+}
+
+impl Cost {
+    /// A scan of all rows.
+    fn scan_all(&mut self, first: &Priced, within: u32, rows: f64) {
+        self.entries = rows;
+        self.candidates = rows * share(16, within.into()) + HITS;
+        let bytes = rows * first.column;
+        let mut work = Work::default();
+        work.0[ENTRY] = rows;
+        work.0[FOLLOW_SLOWLY] = 1.0;
+        if first.complete == Some(Complete::Manku) {
+            work.0[MANKU_BLOCK] = first.length as f64 / 1036.0;
+        }
+        if first.complete == Some(Complete::Compact) {
+            work.0[CANDIDATE_COMPACT] = self.candidates;
+        } else {
+            work.0[CANDIDATE] = self.candidates;
+        }
+        work.read(bytes / LINE, bytes);
+        self.work += work;
+        self.pages = spanned(bytes, FILE_PAGE);
+    }
+
+    /// The probes of a table: directory, bucket, and what is left of it.
+    fn probe(&mut self, table: &Priced, radius: u32, within: u32, rows: f64) {
+        let probes = masks::count(table.probe_bits, radius) as f64;
+        // A partial table has the buckets of its directory. Others find the rows of longer prefixes by a search.
+        let bits = if table.complete.is_none() {
+            table.probe_bits.min(table.directory_bits)
+        } else {
+            table.probe_bits
+        };
+        let bucket = rows / power(bits);
+        // Near the query in what is compared first.
+        let mut candidates = 0.0;
+        for ones in 0..=radius.min(table.probe_bits) {
+            let probes = choices(table.probe_bits.into(), ones.into()) as f64;
+            candidates += probes * bucket * table.first_share(ones, within);
+        }
+        self.entries += probes * bucket;
+        if table.complete.is_some() {
+            self.candidates += candidates;
+        }
+        let mut work = Work::default();
+        let bytes = bucket * table.column;
+        work.read(probes * run(bytes), self.bytes as f64);
+        work.read(probes * spanned(8.0, LINE), self.directory_bytes as f64);
+        let narrowed = table.probe_bits > table.directory_bits && table.complete.is_some();
+        if narrowed {
+            // Two bisections in a bucket of the directory.
+            #[allow(clippy::cast_sign_loss, reason = "a quotient of counts")]
+            let steps = 1 + ((rows / power(table.directory_bits)) as u64).checked_ilog2().unwrap_or(0);
+            work.read(probes * 2.0 * f64::from(steps), self.bytes as f64);
+        }
+        let candidate = match table.complete {
+            None | Some(Complete::Planes) => {
+                work.0[PROBE] = probes;
+                work.0[ENTRY] = probes * bucket;
+                CANDIDATE
+            }
+            Some(Complete::Compact) => {
+                work.0[PROBE_COMPACT] = probes;
+                work.0[ENTRY] = probes * bucket;
+                work.read(probes, self.bytes as f64);
+                CANDIDATE_COMPACT
+            }
+            Some(Complete::Plain) => {
+                work.0[PROBE_PLAIN] = probes;
+                work.0[ENTRY] = probes * bucket * 4.0;
+                CANDIDATE
+            }
+            Some(Complete::Manku) => {
+                // Values of a block are decoded one after the other, from its first.
+                let blocks = spanned(bytes, 8.0 * rows / (table.length as f64 / 1036.0)).max(1.0);
+                work.0[MANKU_BLOCK] = probes * blocks;
+                work.read(probes * 20.0, self.bytes as f64);
+                CANDIDATE
+            }
+        };
+        let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
+        work.0[candidate] += candidates + hits;
+        // Survivors of a bucket stand near each other in the column where they are looked at next.
+        let behind = |size: f64| {
+            let column = bucket * table.rest;
+            if column == 0.0 { 0.0 } else { least(candidates, probes * spanned(column, size)) + hits }
+        };
+        work.read(behind(LINE), self.bytes as f64);
+        self.work += work;
+        self.pages += probes * spanned(bytes, FILE_PAGE) + behind(FILE_PAGE);
+        self.directory_pages += probes;
+    }
+
+    /// What the entries of a partial table lead to. `own` is the radius within which table 1 is probed, if it is: what it
+    /// finds by itself is not followed.
+    fn follow(
+        &mut self,
+        first: &Priced,
+        own: Option<u32>,
+        table: &Priced,
+        radius: u32,
+        within: u32,
+        rows: u64,
+    ) {
+        let bucket = rows as f64 / power(table.probe_bits.min(table.directory_bits));
+        let pointers = masks::count(POINTER_BITS - table.overlap, within) as f64;
+        // Only where the pointer has all the bits that table 1 is probed by is it known what that finds.
+        let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
+        let both = table.overlap_with(first.probe_bits);
+        let own = own.filter(|_| known).map(|radius| Own { radius, both, alone: first.probe_bits - both });
+        let mut followed = 0.0;
+        for ones in 0..=radius.min(table.probe_bits) {
+            let probes = choices(table.probe_bits.into(), ones.into()) as f64;
+            let near = bucket * table.pointer_share(ones, within, table.filter_bits, own);
+            // Entries with the same pointer are followed once.
+            followed += probes * least(near, pointers);
+        }
+        self.look_into_first(first, followed, within, rows);
+    }
+
+    /// Buckets of table 1 that pointers lead to.
+    fn look_into_first(&mut self, first: &Priced, followed: f64, within: u32, rows: u64) {
+        let bucket = rows as f64 / power(prefix_bits(rows, POINTER_BITS));
+        let bytes = bucket * first.column;
+        let candidates = followed * bucket * share(16, within.into());
+        let mut work = Work::default();
+        match first.complete {
+            Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
+                // The pointer has used up what the query may differ in, or most of it.
+                work.0[FOLLOW] = followed;
+                work.0[ENTRY] = followed * bucket;
+            }
+            Some(Complete::Manku) => {
+                work.0[MANKU_BLOCK] =
+                    followed * spanned(bytes, 8.0 * rows as f64 / (first.length as f64 / 1036.0)).max(1.0);
+            }
+            Some(Complete::Plain) => {
+                work.0[FOLLOW_SLOWLY] = followed;
+                work.0[ENTRY] = followed * bucket * 4.0;
+            }
+            Some(Complete::Compact) => {
+                work.0[FOLLOW_SLOWLY] = followed;
+                work.0[ENTRY] = followed * bucket;
+                work.0[CANDIDATE_COMPACT] = candidates;
+                work.read(candidates * 2.0, self.bytes as f64);
+            }
+            _ => {
+                work.0[FOLLOW_SLOWLY] = followed;
+                work.0[ENTRY] = followed * bucket;
+                work.0[CANDIDATE] = candidates;
+            }
+        }
+        work.read(followed * run(bytes), self.bytes as f64);
+        work.read(followed, self.directory_bytes as f64);
+        self.work += work;
+        self.entries += followed * bucket;
+        self.candidates += candidates;
+        self.pages += followed * spanned(bytes, FILE_PAGE);
+        self.directory_pages += followed;
+    }
+}
+
+impl Priced {
+    /// How many of a fingerprint's first `bits` bits, at most those of a pointer, this table is probed by.
+    fn overlap_with(&self, bits: u32) -> u32 {
+        self.overlapping.checked_shr(64 - bits).unwrap_or(0).count_ones()
+    }
+
+    /// The share of a bucket that is near in the column that is scanned, where the prefix differs from the query's in
+    /// `ones` bits.
+    fn first_share(&self, ones: u32, within: u32) -> f64 {
+        let (ones_left, all) = (i64::from(within) - i64::from(ones), i64::from(within));
+        let wide = |left: i64| left >= i64::from(WIDE);
+        match self.complete {
+            None => self.pointer_share(ones, within, 0, None),
+            Some(Complete::Planes) => {
+                let from = self.probe_bits.max(16);
+                let to = if wide(ones_left) { 64 } else { 32 };
+                share(to - from.min(to), ones_left)
+            }
+            Some(Complete::Compact) => share(if wide(all) { 32 } else { 16 }, all),
+            Some(Complete::Plain | Complete::Manku) => share(64 - self.probe_bits, ones_left),
+        }
+    }
+
+    /// The share of a partial table's bucket that is near in pointer and `filter` bits behind it, where the prefix
+    /// differs in `ones` bits; less what table 1 finds, which is probed by the first bits and within the radius that
+    /// `own` says.
+    fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<Own>) -> f64 {
+        let free = POINTER_BITS - self.overlap;
+        let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
+        let mut sum = 0.0;
+        // Bits of the prefix that are in the pointer as well count there again, the others once or not at all.
+        for inside in 0..=ones.min(self.overlap) {
+            let ways =
+                choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
+            let left = i64::from(within) - i64::from(if self.apart { ones } else { inside });
+            for differing in 0..=free {
+                let behind = left - i64::from(differing);
+                if behind < 0 {
+                    break;
+                }
+                let pointers = choices(free.into(), differing.into()) as f64 / power(free);
+                let strange = 1.0 - own.map_or(0.0, |own| own.finds(self.overlap, inside, differing));
+                sum += ways * pointers * share(filter, behind) * strange;
+            }
+        }
+        sum / choices(all, ones.into()) as f64
+    }
+}
+
+/// What table 1 finds by itself: how it is probed.
+#[derive(Clone, Copy)]
+struct Own {
+    radius: u32,
+    /// How many of the bits it is probed by are also among those that the other table is probed by.
+    both: u32,
+    /// How many are not.
+    alone: u32,
+}
+
+impl Own {
+    /// The probability that table 1 finds an entry which differs from the query in `inside` of the `overlap` bits of the
+    /// pointer that the other table is probed by, and in `outside` of the others.
+    fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
+        let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
+        let free = POINTER_BITS - overlap;
+        let mut ways = 0.0;
+        for a in 0..=inside.min(self.radius) {
+            for b in 0..=outside.min(self.radius - a) {
+                ways += of(self.both, a)
+                    * of(overlap - self.both, inside - a)
+                    * of(self.alone, b)
+                    * of(free - self.alone, outside - b);
+            }
+        }
+        ways / (of(overlap, inside) * of(free, outside))
+    }
+}
+
+/// Blocks and bytes of a table coded as `manku`, expected for uniform values. Neighbours in the order differ first in bit
+/// `d` wherever a node of depth `d` in the trie of all values has two children, of which there are `2^d (1 - q1)^2`, `q1`
+/// being the probability that a child is empty. From these counts follows the Huffman code; a difference takes its code
+/// and the bits behind.
+fn manku(rows: u64) -> (u64, u64) {
+    const BLOCK: f64 = 8192.0;
+    let n = rows as f64;
+    if rows < 2 {
+        return (rows, 128 + rows * 1036);
+    }
+    let mut counts: Vec<f64> = Vec::new();
+    let mut below = 0.0;
+    for depth in 0..64_u32 {
+        let empty = exp_minus(n / power(depth + 1));
+        let count = power(depth) * (1.0 - empty) * (1.0 - empty);
+        below += count * f64::from(63 - depth);
+        counts.push(count);
+    }
+    let total: f64 = counts.iter().sum();
+    counts.retain(|&count| count >= 0.5);
+    let mut code = 0.0;
+    while counts.len() > 1 {
+        counts.sort_by(|a, b| b.total_cmp(a));
+        let pair = counts.pop().unwrap_or(0.0) + counts.pop().unwrap_or(0.0);
+        code += pair;
+        counts.push(pair);
+    }
+    let bits = (code + below) / total;
+    // On average a block is left with half a difference of room.
+    let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
+    #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
+    let blocks = (n / a_block) as u64 + 1;
+    (blocks, 64 + align(blocks * 8) + align((blocks + 1) * 4) + blocks * 1024)
+}
+
+/// What the paper's own way takes (Manku, Jain and Das Sarma, WWW 2007, section 3): complete tables of 8 bytes a
+/// fingerprint, each probed once by all the bits that lead it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Raw {
+    /// The design.
+    pub design: Name,
+    /// Tables.
+    pub tables: u32,
+    /// Bytes of all.
+    pub bytes: f64,
+    /// Probes of a query.
+    pub probes: u64,
+    /// The bits that tables lead with, ascending, each with how many tables lead with so many and the fingerprints that a
+    /// probe of one meets by chance.
+    pub prefixes: Vec<(u32, u32, f64)>,
+}
+
+impl Raw {
+    /// For `documents` fingerprints, of a design and radius.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a radius that the design does not answer, and numbers that it cannot have.
+    pub fn of(name: Name, within: u32, documents: f64) -> Result<Self> {
+        let design = Design::new(name)?;
+        let radii = design.radii(within)?;
+        let mut leads: Vec<u32> = design.tables.iter().map(|table| table.lead).collect();
+        leads.sort_unstable();
+        let mut prefixes: Vec<(u32, u32, f64)> = Vec::new();
+        for lead in leads {
+            match prefixes.last_mut() {
+                Some(last) if last.0 == lead => last.1 += 1,
+                _ => prefixes.push((lead, 1, documents / power(lead))),
+            }
+        }
+        let of_table = |(table, radius): (&super::design::Table, Option<u32>)| {
+            radius.map_or(0, |radius| masks::count(table.lead, radius))
+        };
+        Ok(Self {
+            design: name,
+            tables: name.tables(),
+            bytes: 8.0 * f64::from(name.tables()) * documents,
+            probes: design.tables.iter().zip(radii).map(of_table).fold(0, u64::saturating_add),
+            prefixes,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp, reason = "what is known exactly is compared exactly")]
+mod tests {
+    use super::*;
+    use crate::tables::Codecs;
+
+    fn scheme(text: &str) -> Scheme {
+        let (design, codecs) = text.split_once(' ').unwrap();
+        Scheme { design: design.parse().unwrap(), codecs: codecs.parse().unwrap() }
+    }
+
+    fn uniform(count: usize, seed: u64) -> Vec<u64> {
+        let mut state = seed;
+        let next = || {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = state;
+            z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+            z ^ z >> 31
+        };
+        std::iter::repeat_with(next).take(count).collect()
+    }
+
+    #[test]
+    fn shares_are_those_of_the_literature() {
+        for (bits, expected) in [(16, 0.0106), (24, 1.4e-4), (32, 1.3e-6)] {
+            assert!((share(bits, 3) / expected - 1.0).abs() < 0.03, "{bits}: {}", share(bits, 3));
+        }
+        assert_eq!((share(16, -1), share(3, 3), share(0, 0), share(16, 0)), (0.0, 1.0, 1.0, 1.0 / 65_536.0));
+        for x in [0.0, 1e-9, 0.3, 1.0, 7.5, 60.0] {
+            assert!((exp_minus(x) / (-x).exp() - 1.0).abs() < 1e-11, "e^-{x}");
+        }
+        assert_eq!(exp_minus(1e300), 0.0);
+    }
+
+    #[test]
+    fn work_is_what_a_search_would_do() {
+        let (rows, queries) = (uniform(20_000, 1), uniform(400, 2));
+        let n = rows.len() as u64;
+        for (text, within) in [
+            ("blocks-4 planes+2", 3),
+            ("blocks-2 compact+2", 3),
+            ("blocks-5 planes+2", 4),
+            ("blocks-4 planes+3", 5),
+            ("choose-5-2 planes+2", 3),
+            ("nested-4-4 planes+2", 3),
+            ("choose-5-2 planes", 2),
+            ("reversed-7 planes+2", 3),
+        ] {
+            let scheme = scheme(text);
+            let design = Design::new(scheme.design).unwrap();
+            let expected = cost(scheme, within, n).unwrap();
+            assert!(!expected.scan, "{text}");
+            let (mut entries, mut followed) = (0_u64, 0_u64);
+            let radii = design.radii(within).unwrap();
+            let first = design.tables[0].probe_bits(n);
+            let pointed = prefix_bits(n, POINTER_BITS);
+            for (place, radius) in radii.iter().enumerate() {
+                let &Some(radius) = radius else { continue };
+                let (table, entry) = (&design.tables[place], design.entry_order(place));
+                let partial = scheme.codecs.partial.filter(|_| place > 0);
+                let bits = table.probe_bits(n);
+                let bits = if partial.is_some() { bits.min(prefix_bits(n, table.lead)) } else { bits };
+                let apart = table.order.bits()[..table.lead as usize].iter().all(|&bit| bit >= POINTER_BITS);
+                for query in &queries {
+                    let mut buckets = std::collections::HashSet::new();
+                    for row in &rows {
+                        let mask = table.order.apply(row ^ query) >> (64 - bits);
+                        let ones = mask.count_ones();
+                        if ones > radius {
+                            continue;
+                        }
+                        entries += 1;
+                        let Some(width) = partial else { continue };
+                        let left = if apart { within - ones } else { within };
+                        let differs = entry.apply(row ^ query) >> (64 - 8 * u32::from(width));
+                        let found = (row ^ query).checked_shr(64 - first).unwrap_or(0).count_ones()
+                            <= radii[0].unwrap();
+                        if differs.count_ones() <= left && !(found && first <= pointed) {
+                            buckets.insert((mask, row >> (64 - pointed)));
+                        }
+                    }
+                    followed += buckets.len() as u64;
+                }
+            }
+            let per_query = |count: u64| count as f64 / queries.len() as f64;
+            let followed_more = if expected.work.0[FOLLOW_SLOWLY] > 0.0 { FOLLOWED_HITS } else { 0.0 };
+            let predicted = expected.work.0[FOLLOW_SLOWLY] - followed_more;
+            let behind = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
+            let own = expected.entries - behind;
+            assert!((own / per_query(entries) - 1.0).abs() < 0.03, "{text}: {own} {}", per_query(entries));
+            // Some hundred or thousand events: what is left is chance.
+            let chance = 4.0 * (followed as f64).sqrt() / queries.len() as f64 + 1e-2;
+            assert!(
+                (predicted - per_query(followed)).abs() < chance + 0.03 * predicted,
+                "{text}: {predicted} {}",
+                per_query(followed)
+            );
+        }
+    }
+
+    #[test]
+    fn the_paper_s_designs_give_the_paper_s_figures() {
+        let raw = |name: &str| Raw::of(name.parse().unwrap(), 3, power(34)).unwrap();
+        let twenty = raw("choose-6-3");
+        assert_eq!((twenty.tables, twenty.probes), (20, 20));
+        assert_eq!(twenty.prefixes, [(31, 4, 8.0), (32, 12, 4.0), (33, 4, 2.0)]);
+        assert_eq!(Raw::of(twenty.design, 3, 8e9).unwrap().bytes, 1.28e12);
+        assert_eq!(raw("nested-4-4").prefixes, [(28, 16, 64.0)]);
+        assert_eq!(raw("expansion").probes, 43_745);
+        assert_eq!(raw("blocks-4").prefixes, [(16, 4, 262_144.0)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_is_read() {
+        let cost = cost(scheme("blocks-4 planes+3"), 3, 50_000_000).unwrap();
+        assert_eq!(cost.cold_pages(cost.bytes), 0.0);
+        // With the directories alone in memory, the pages of buckets are left.
+        assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
+        let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
+        assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
+        // Four buckets of 1.5 kB in pages of 4, what is behind them, and their directories.
+        assert!(none > 12.0 && none < 18.0, "{none}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let error = cost(scheme("blocks-4 planes+3"), 3, DOCUMENTS_MAX + 1).unwrap_err().to_string();
+        assert!(error.contains("1073741825") && error.contains("several"), "{error}");
+        let error = cost(scheme("choose-5-2 planes"), 4, 1000).unwrap_err().to_string();
+        assert!(error.contains("choose-5-2"), "{error}");
+    }
+
+    #[test]
+    fn every_scheme_has_a_cost_at_every_size() {
+        for first in Complete::ALL {
+            for partial in [None, Some(2), Some(3), Some(4)] {
+                let names = [
+                    "blocks-1",
+                    "blocks-16",
+                    "choose-6-3",
+                    "nested-8-8",
+                    "expansion",
+                    "prefix-64",
+                    "random-64-1-1",
+                ];
+                for name in names {
+                    let scheme = Scheme { design: name.parse().unwrap(), codecs: Codecs { first, partial } };
+                    for rows in [0, 1, 2, 15, 16, 4096, 1 << 19, DOCUMENTS_MAX] {
+                        for within in 0..=scheme.design.within_max() {
+                            let cost = cost(scheme, within, rows).unwrap();
+                            let numbers =
+                                [cost.nanos(), cost.entries, cost.candidates, cost.cold_pages(1 << 20)];
+                            let fine = numbers.iter().all(|number| number.is_finite() && *number >= 0.0);
+                            assert!(fine, "{scheme} within {within} of {rows}: {cost:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

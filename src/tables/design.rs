@@ -1,0 +1,552 @@
+//! Table designs as data: which bits lead each table, and within which radius each is probed.
+//!
+//! All designs but the free ones are exact. The fingerprint's 64 bits are cut in `m` blocks, from the most significant
+//! on, the longer ones first ([`blocks`]), and a table leads with some of them:
+//!
+//! - `blocks-M`: `M` tables, table `t` leads with block `t`. A fingerprint at distance at most `k` differs in at most
+//!   `r_t` bits of some block `t` if the `r_t + 1` sum to more than `k` (the general pigeonhole principle of Qin et
+//!   al. 2018; with all `r_t` 0 it is the simplest design of Manku, Jain and Das Sarma, WWW 2007, section 3.1). So one
+//!   design answers every `k`: [`Design::radii`] gives the `r_t`.
+//! - `choose-M-J`: a table for each choice of `J` of the `M` blocks, which lead it. Of `M` blocks at most `k` differ,
+//!   so `M - k` are equal, and the table that leads with `J <= M - k` of them finds it (Manku et al., section 3.1.1).
+//! - `nested-A-B`: a table for each of `A` blocks and each of the `B` blocks in which the rest is cut: with fewer than
+//!   `A` and than `B` differing bits one of the first and then one of the second are equal (Manku et al., section
+//!   3.1.2, example of 16 tables).
+//! - `expansion`: one table, in which every value within the radius is looked up: what the other designs avoid.
+//!
+//! Free designs find what agrees in the first `P` bits of some table, in whatever order of bits; what they miss is
+//! known in probability ([`recall`](super::recall)):
+//!
+//! - `prefix-P`: one table, in the fingerprint's own order;
+//! - `reversed-P`: a second one with the order reversed;
+//! - `random-T-P-S`: `T` tables, all but the first with orders drawn from the seed `S`.
+//!
+//! Table 1 of every design has the fingerprint's own order, so that its keys are the fingerprints.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use super::masks;
+use super::order::{BITS, BitOrder};
+use crate::error::{Error, Result};
+use crate::format::table::filter::POINTER_BITS;
+use crate::params::WITHIN_MAX;
+
+/// The most tables of a design.
+pub const TABLES_MAX: u32 = 64;
+/// The most blocks that fingerprints are cut in.
+pub const BLOCKS_MAX: u8 = 16;
+/// Mean entries of a bucket, as a power of two: a table of `n` entries is probed by `floor(log2 n)` bits less this.
+const BUCKET_BITS: u32 = 3;
+
+/// The name of a design, which says all of it; `Display` and `FromStr` are its spelling in files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Name {
+    /// `blocks-M`.
+    Blocks(u8),
+    /// `choose-M-J`.
+    Choose {
+        /// Blocks in all.
+        blocks: u8,
+        /// Blocks that lead each table: at least 2, as with 1 it is [`Name::Blocks`].
+        leading: u8,
+    },
+    /// `nested-A-B`.
+    Nested {
+        /// Blocks of the fingerprint.
+        outer: u8,
+        /// Blocks of what is left of it.
+        inner: u8,
+    },
+    /// `expansion`.
+    Expansion,
+    /// `prefix-P`.
+    Prefix(u8),
+    /// `reversed-P`.
+    Reversed(u8),
+    /// `random-T-P-S`.
+    Random {
+        /// Tables.
+        tables: u8,
+        /// Bits that lead each.
+        prefix: u8,
+        /// Where the orders come from.
+        seed: u64,
+    },
+}
+
+/// A table of a design.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// How a fingerprint's bits stand in a key of this table.
+    pub order: BitOrder,
+    /// The first bits of the key that probes agree upon.
+    pub lead: u32,
+    /// The fewest bits a probe goes by, where a shorter prefix would change what is found or counted.
+    least: u32,
+}
+
+impl Table {
+    /// By how many bits a table of `rows` entries is probed: `floor(log2 rows) - 3`, so that a bucket holds 8 to 16
+    /// entries where they are random, but no more than lead. A shorter prefix only widens a bucket, so that a block
+    /// design stays exact. Free designs and `expansion` are probed by all the bits that they name.
+    #[must_use]
+    pub fn probe_bits(&self, rows: u64) -> u32 {
+        prefix_bits(rows, self.lead).max(self.least)
+    }
+}
+
+/// `floor(log2 rows) - 3`, from 0 to `most`.
+#[must_use]
+pub fn prefix_bits(rows: u64, most: u32) -> u32 {
+    rows.checked_ilog2().unwrap_or(0).saturating_sub(BUCKET_BITS).min(most)
+}
+
+/// A design.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Design {
+    /// Its name.
+    pub name: Name,
+    /// Its tables, 1 to [`TABLES_MAX`].
+    pub tables: Vec<Table>,
+}
+
+impl Name {
+    /// How many tables.
+    #[must_use]
+    pub fn tables(self) -> u32 {
+        match self {
+            Self::Blocks(blocks) => blocks.into(),
+            Self::Choose { blocks, leading } => choices(blocks.into(), leading.into()) as u32,
+            Self::Nested { outer, inner } => u32::from(outer) * u32::from(inner),
+            Self::Expansion | Self::Prefix(_) => 1,
+            Self::Reversed(_) => 2,
+            Self::Random { tables, .. } => tables.into(),
+        }
+    }
+
+    /// True where every question that is answered is answered in full; false for free designs.
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        !matches!(self, Self::Prefix(_) | Self::Reversed(_) | Self::Random { .. })
+    }
+
+    /// The largest radius that is answered.
+    #[must_use]
+    pub fn within_max(self) -> u32 {
+        let most = match self {
+            Self::Choose { blocks, leading } => u32::from(blocks - leading),
+            Self::Nested { outer, inner } => u32::from(outer.min(inner)) - 1,
+            _ => WITHIN_MAX.into(),
+        };
+        most.min(WITHIN_MAX.into())
+    }
+
+    /// Refuses a radius that the design does not answer.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], naming design and radius.
+    pub fn check_within(self, within: u32) -> Result<()> {
+        let most = self.within_max();
+        if within <= most {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "within {within}: the tables of this index, {self}, answer radii up to {most}"
+        )))
+    }
+
+    /// Refuses numbers out of their range.
+    fn check(self) -> Result<Self> {
+        let fits = match self {
+            Self::Blocks(blocks) => (1..=BLOCKS_MAX).contains(&blocks),
+            Self::Choose { blocks, leading } => {
+                (2..=BLOCKS_MAX).contains(&blocks)
+                    && (2..blocks).contains(&leading)
+                    && choices(blocks.into(), leading.into()) <= u64::from(TABLES_MAX)
+            }
+            Self::Nested { outer, inner } => (2..=8).contains(&outer) && (2..=8).contains(&inner),
+            Self::Expansion => true,
+            Self::Prefix(prefix) | Self::Reversed(prefix) => (1..=64).contains(&prefix),
+            Self::Random { tables, prefix, .. } => {
+                (1..=TABLES_MAX).contains(&tables.into()) && (1..=64).contains(&prefix)
+            }
+        };
+        if fits {
+            return Ok(self);
+        }
+        Err(Error::Invalid(format!(
+            "table design {self}: at most {TABLES_MAX} tables and {BLOCKS_MAX} blocks, from 2 to fewer than all \
+             of which lead; 2 to 8 nested blocks; prefixes of 1 to 64 bits"
+        )))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blocks(blocks) => write!(f, "blocks-{blocks}"),
+            Self::Choose { blocks, leading } => write!(f, "choose-{blocks}-{leading}"),
+            Self::Nested { outer, inner } => write!(f, "nested-{outer}-{inner}"),
+            Self::Expansion => write!(f, "expansion"),
+            Self::Prefix(prefix) => write!(f, "prefix-{prefix}"),
+            Self::Reversed(prefix) => write!(f, "reversed-{prefix}"),
+            Self::Random { tables, prefix, seed } => write!(f, "random-{tables}-{prefix}-{seed}"),
+        }
+    }
+}
+
+impl FromStr for Name {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let unknown = || {
+            Error::Invalid(format!(
+                "table design `{}`: expected blocks-M, choose-M-J, nested-A-B, expansion, prefix-P, reversed-P or \
+                 random-T-P-SEED",
+                text.escape_debug()
+            ))
+        };
+        let mut parts = text.split('-');
+        let kind = parts.next().unwrap_or("");
+        let numbers: Vec<u64> =
+            parts.map(|part| part.parse().map_err(|_| unknown())).collect::<Result<_>>()?;
+        // Numbers beyond a byte are out of every range that a byte can be in.
+        let byte = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
+        let name = match (kind, &numbers[..]) {
+            ("blocks", &[blocks]) => Self::Blocks(byte(blocks)),
+            ("choose", &[blocks, leading]) => Self::Choose { blocks: byte(blocks), leading: byte(leading) },
+            ("nested", &[outer, inner]) => Self::Nested { outer: byte(outer), inner: byte(inner) },
+            ("expansion", []) => Self::Expansion,
+            ("prefix", &[prefix]) => Self::Prefix(byte(prefix)),
+            ("reversed", &[prefix]) => Self::Reversed(byte(prefix)),
+            ("random", &[tables, prefix, seed]) => {
+                Self::Random { tables: byte(tables), prefix: byte(prefix), seed }
+            }
+            _ => return Err(unknown()),
+        };
+        // One spelling each: no leading zeros or signs.
+        if name.to_string() == text { name.check() } else { Err(unknown()) }
+    }
+}
+
+impl Design {
+    /// The design of this name.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for numbers out of their range.
+    pub fn new(name: Name) -> Result<Self> {
+        Ok(Self::of_width(name.check()?, BITS))
+    }
+
+    /// The design over the first `width` bits of fingerprints of which only these are used: for proofs that try them
+    /// all.
+    fn of_width(name: Name, width: u32) -> Self {
+        let led_by = |ranges: &[Range<u32>]| Table {
+            order: BitOrder::leading(ranges),
+            lead: ranges.iter().map(|range| range.end - range.start).sum(),
+            least: 0,
+        };
+        let by_prefix =
+            |order: BitOrder, prefix: u8| Table { order, lead: prefix.into(), least: prefix.into() };
+        let tables = match name {
+            Name::Blocks(m) => blocks(0..width, m.into()).into_iter().map(|block| led_by(&[block])).collect(),
+            Name::Choose { blocks: m, leading } => {
+                let blocks = blocks(0..width, m.into());
+                subsets(m.into(), leading.into())
+                    .into_iter()
+                    .map(|chosen| {
+                        led_by(&chosen.into_iter().map(|block| blocks[block].clone()).collect::<Vec<_>>())
+                    })
+                    .collect()
+            }
+            Name::Nested { outer, inner } => {
+                let mut tables = Vec::new();
+                for first in blocks(0..width, outer.into()) {
+                    // The rest is not contiguous: its blocks are cut from its bits one after the other.
+                    let rest: Vec<u32> = (0..width).filter(|bit| !first.contains(bit)).collect();
+                    for second in blocks(0..rest.len() as u32, inner.into()) {
+                        let bits: Vec<Range<u32>> =
+                            second.map(|place| rest[place as usize]).map(|bit| bit..bit + 1).collect();
+                        tables.push(led_by(&[&[first.clone()][..], &bits].concat()));
+                    }
+                }
+                tables
+            }
+            Name::Expansion => vec![Table { order: BitOrder::leading(&[]), lead: width, least: width }],
+            Name::Prefix(prefix) => vec![by_prefix(BitOrder::leading(&[]), prefix)],
+            Name::Reversed(prefix) => {
+                let reversed: Vec<u32> = (0..BITS).rev().collect();
+                vec![by_prefix(BitOrder::leading(&[]), prefix), by_prefix(BitOrder::new(&reversed), prefix)]
+            }
+            Name::Random { tables, prefix, seed } => {
+                let mut state = seed;
+                let own = std::iter::once(BitOrder::leading(&[]));
+                let drawn = (1..tables).map(|_| shuffled(&mut state));
+                own.chain(drawn).map(|order| by_prefix(order, prefix)).collect()
+            }
+        };
+        debug_assert_eq!(tables.first().map(|table: &Table| &table.order), Some(&BitOrder::leading(&[])));
+        Self { name, tables }
+    }
+
+    /// The radius within which each table is probed, of the bits it is probed by, to find everything within
+    /// `within`; `None` is no probe at all.
+    ///
+    /// Of block designs the radii differ by at most 1, the larger ones first, and sum to `within - M + 1`, where a
+    /// missing probe counts -1. A choose or nested design asked for less than it can takes the tables over its first
+    /// blocks, as if there were no others.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a radius that the design does not answer.
+    pub fn radii(&self, within: u32) -> Result<Vec<Option<u32>>> {
+        self.name.check_within(within)?;
+        let exactly = |wanted: bool| wanted.then_some(0);
+        Ok(match self.name {
+            Name::Blocks(m) => {
+                let mut radii = vec![None; m.into()];
+                for step in 0..=within as usize {
+                    let radius: &mut Option<u32> = &mut radii[step % usize::from(m)];
+                    *radius = Some(radius.map_or(0, |r| r + 1));
+                }
+                radii
+            }
+            Name::Choose { blocks, leading } => subsets(blocks.into(), leading.into())
+                .iter()
+                .map(|chosen| {
+                    exactly(chosen.iter().all(|&block| block < usize::from(leading) + within as usize))
+                })
+                .collect(),
+            Name::Nested { outer, inner } => (0..u32::from(outer) * u32::from(inner))
+                .map(|table| {
+                    exactly(table / u32::from(inner) <= within && table % u32::from(inner) <= within)
+                })
+                .collect(),
+            Name::Expansion => vec![Some(within)],
+            Name::Prefix(_) | Name::Reversed(_) | Name::Random { .. } => vec![Some(0); self.tables.len()],
+        })
+    }
+
+    /// The order of the bits that a partial table, numbered from 0, keeps of a fingerprint: the first 16, by which it
+    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, of which nothing
+    /// is kept.
+    ///
+    /// # Panics
+    /// If there is no such table.
+    #[must_use]
+    pub fn entry_order(&self, table: usize) -> BitOrder {
+        let table = &self.tables[table];
+        let leads = &table.order.bits()[..table.lead as usize];
+        let pointer: Vec<u32> = (0..POINTER_BITS).collect();
+        let (known, filter): (Vec<u32>, Vec<u32>) = (POINTER_BITS..BITS).partition(|bit| leads.contains(bit));
+        BitOrder::new(&[pointer, filter, known].concat())
+    }
+
+    /// The probes of a query within `within` in tables of `rows` entries.
+    ///
+    /// # Errors
+    /// As [`radii`](Self::radii).
+    pub fn probes(&self, within: u32, rows: u64) -> Result<u64> {
+        let radii = self.radii(within)?;
+        let of_table = |(table, radius): (&Table, Option<u32>)| {
+            radius.map_or(0, |radius| masks::count(table.probe_bits(rows), radius))
+        };
+        Ok(self.tables.iter().zip(radii).map(of_table).fold(0, u64::saturating_add))
+    }
+}
+
+/// `count` blocks that tile these bits, the first ones longer by a bit where they are not all as long.
+#[must_use]
+pub fn blocks(bits: Range<u32>, count: u32) -> Vec<Range<u32>> {
+    let (length, longer) = ((bits.end - bits.start) / count, (bits.end - bits.start) % count);
+    let start = |block: u32| bits.start + block * length + block.min(longer);
+    (0..count).map(|block| start(block)..start(block + 1)).collect()
+}
+
+/// How many ways there are to choose `chosen` of `of`.
+#[must_use]
+pub fn choices(of: u64, chosen: u64) -> u64 {
+    let step = |count: u128, i: u64| count * u128::from(of - i) / u128::from(i + 1);
+    let count = if chosen > of { 0 } else { (0..chosen.min(of - chosen)).fold(1, step) };
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// All ways to choose `chosen` of the numbers below `of`: each ascending, in the order of dictionaries.
+fn subsets(of: usize, chosen: usize) -> Vec<Vec<usize>> {
+    if chosen == 0 {
+        return vec![Vec::new()];
+    }
+    let starting_with = |first: usize| {
+        let rest = subsets(of - first - 1, chosen - 1).into_iter();
+        rest.map(move |rest| std::iter::once(first).chain(rest.into_iter().map(|i| first + 1 + i)).collect())
+    };
+    (0..=of.saturating_sub(chosen)).flat_map(starting_with).collect()
+}
+
+/// An order drawn by Fisher and Yates's method with splitmix64 from `state`.
+fn shuffled(state: &mut u64) -> BitOrder {
+    let mut bits: Vec<u32> = (0..BITS).collect();
+    for last in (1..BITS as usize).rev() {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = *state;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        // The upper half of a product: a place from 0 to `last`, as even as 64 bits allow.
+        let place = ((u128::from(z) * (last as u128 + 1)) >> 64) as usize;
+        bits.swap(last, place);
+    }
+    BitOrder::new(&bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: [Name; 13] = [
+        Name::Blocks(1),
+        Name::Blocks(2),
+        Name::Blocks(3),
+        Name::Blocks(4),
+        Name::Blocks(5),
+        Name::Blocks(7),
+        Name::Choose { blocks: 4, leading: 2 },
+        Name::Choose { blocks: 5, leading: 2 },
+        Name::Choose { blocks: 6, leading: 3 },
+        Name::Choose { blocks: 7, leading: 2 },
+        Name::Nested { outer: 4, inner: 4 },
+        Name::Nested { outer: 2, inner: 3 },
+        Name::Expansion,
+    ];
+
+    #[test]
+    fn every_difference_within_k_is_inside_some_radius() {
+        // 14 bits instead of 64: the argument does not depend on the width, and all differences can be tried.
+        const WIDTH: u32 = 14;
+        for name in EXACT {
+            let design = Design::of_width(name, WIDTH);
+            for within in 0..=name.within_max() {
+                let radii = design.radii(within).unwrap();
+                for difference in (0_u64..1 << WIDTH).filter(|d| d.count_ones() <= within) {
+                    let key = |table: &Table| table.order.apply(difference << (BITS - WIDTH));
+                    // Any number of bits up to all that lead is enough.
+                    for shorter in 0..WIDTH {
+                        let found = design.tables.iter().zip(&radii).any(|(table, radius)| {
+                            let bits = table.lead.saturating_sub(shorter).max(table.least);
+                            let prefix = key(table).checked_shr(BITS - bits).unwrap_or(0);
+                            radius.is_some_and(|radius| prefix.count_ones() <= radius)
+                        });
+                        assert!(found, "{name} within {within}: {difference:014b} is found by no table");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_design_that_is_asked_for_less_than_it_can_leaves_tables_out() {
+        let tables = |name, within| {
+            let radii = Design::new(name).unwrap().radii(within).unwrap();
+            radii.iter().flatten().count()
+        };
+        let twenty = Name::Choose { blocks: 6, leading: 3 };
+        assert_eq!([0, 1, 2, 3].map(|k| tables(twenty, k)), [1, 4, 10, 20]);
+        assert_eq!([0, 1, 2, 3].map(|k| tables(Name::Nested { outer: 4, inner: 4 }, k)), [1, 4, 9, 16]);
+        assert_eq!([0, 1, 2, 3, 10].map(|k| tables(Name::Blocks(4), k)), [1, 2, 3, 4, 4]);
+    }
+
+    #[test]
+    fn block_designs_probe_as_often_as_the_design_document_says() {
+        let rows = 1 << 30;
+        let probes = |name, within| Design::new(name).unwrap().probes(within, rows).unwrap();
+        for (within, expected) in [(2, 3), (3, 4), (4, 20), (7, 68), (10, 428)] {
+            assert_eq!(probes(Name::Blocks(4), within), expected, "within {within}");
+        }
+        assert_eq!(probes(Name::Choose { blocks: 5, leading: 2 }, 3), 10);
+        assert_eq!(probes(Name::Choose { blocks: 6, leading: 3 }, 3), 20);
+        assert_eq!(probes(Name::Nested { outer: 4, inner: 4 }, 3), 16);
+        // 41,664 values at distance 3 itself, and those that are nearer.
+        assert_eq!(probes(Name::Expansion, 3), 41_664 + 2016 + 64 + 1);
+        assert_eq!(probes(Name::Blocks(2), 3), 2 * 28);
+    }
+
+    #[test]
+    fn tables_lead_with_as_many_bits_as_the_papers_say() {
+        let leads = |name: &str| {
+            let design = Design::new(name.parse().unwrap()).unwrap();
+            let mut leads: Vec<u32> = design.tables.iter().map(|table| table.lead).collect();
+            let tables = leads.len();
+            leads.sort_unstable();
+            leads.dedup();
+            (tables, leads)
+        };
+        assert_eq!(leads("choose-6-3"), (20, vec![31, 32, 33]));
+        assert_eq!(leads("choose-5-2"), (10, vec![25, 26]));
+        assert_eq!(leads("nested-4-4"), (16, vec![28]));
+        assert_eq!(leads("blocks-4"), (4, vec![16]));
+        assert_eq!(leads("blocks-3"), (3, vec![21, 22]));
+        assert_eq!(
+            blocks(0..64, 5).iter().map(|b| b.end - b.start).collect::<Vec<_>>(),
+            [13, 13, 13, 13, 12]
+        );
+        assert_eq!(
+            blocks(0..64, 6).iter().map(|b| b.end - b.start).collect::<Vec<_>>(),
+            [11, 11, 11, 11, 10, 10]
+        );
+    }
+
+    #[test]
+    fn names_come_back_and_have_one_spelling() {
+        for name in EXACT {
+            assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
+        }
+        let free = Name::Random { tables: 8, prefix: 20, seed: u64::MAX };
+        for name in [free, Name::Prefix(24), Name::Reversed(31)] {
+            assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
+            assert!(!name.is_exact());
+        }
+        for bad in [
+            "",
+            "blocks",
+            "blocks-0",
+            "blocks-17",
+            "blocks-04",
+            "blocks-+4",
+            "blocks-4-4",
+            "choose-5-1",
+            "choose-5-5",
+            "choose-12-6",
+            "choose-300-2",
+            "nested-1-4",
+            "nested-9-9",
+            "expansion-1",
+            "prefix-0",
+            "prefix-65",
+            "random-65-10-1",
+            "random-0-10-1",
+            "random-4-10",
+            "random-4-10--1",
+            "Blocks-4",
+            "blocks-4 ",
+        ] {
+            assert!(bad.parse::<Name>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_radius_that_a_design_does_not_answer_is_refused_by_name() {
+        let error = Design::new("choose-5-2".parse().unwrap()).unwrap().radii(4).unwrap_err().to_string();
+        assert!(error.contains("choose-5-2") && error.contains("up to 3"), "{error}");
+        assert!(Design::new(Name::Blocks(4)).unwrap().radii(11).is_err());
+    }
+
+    #[test]
+    fn the_prefix_grows_with_the_table() {
+        for (entries, bits) in [(0, 0), (3, 0), (15, 0), (16, 1), (1000, 6), (1 << 19, 16), (u64::MAX, 16)] {
+            assert_eq!(prefix_bits(entries, 16), bits, "{entries}");
+        }
+        assert_eq!(prefix_bits(10_000_000, 32), 20);
+    }
+}

@@ -1,0 +1,67 @@
+//! The differences within a radius.
+
+use super::design::choices;
+
+/// All values of `bits` bits, 0 to 64, with at most `radius` ones, fewest ones first, then ascending.
+#[inline(always)]
+#[must_use]
+pub fn masks(bits: u32, radius: u32) -> Masks {
+    Masks { bits, radius: radius.min(bits), ones: 0, next: Some(0) }
+}
+
+/// How many [`masks`] there are; `u64::MAX` for more.
+#[must_use]
+pub fn count(bits: u32, radius: u32) -> u64 {
+    (0..=radius.min(bits)).map(|ones| choices(bits.into(), ones.into())).fold(0, u64::saturating_add)
+}
+
+/// See [`masks`].
+#[derive(Clone, Debug)]
+pub struct Masks {
+    bits: u32,
+    radius: u32,
+    ones: u32,
+    next: Option<u64>,
+}
+
+impl Iterator for Masks {
+    type Item = u64;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u64> {
+        let mask = self.next?;
+        // The next larger value with as many ones (Gosper): move the lowest run's top bit up.
+        let low = mask & mask.wrapping_neg();
+        let above = if mask == 0 { None } else { mask.checked_add(low) };
+        let within = |value: u64| self.bits == 64 || value < 1 << self.bits;
+        self.next = above.map(|above| above | (((mask ^ above) / low) >> 2)).filter(|&value| within(value));
+        if self.next.is_none() && self.ones < self.radius {
+            self.ones += 1;
+            self.next = Some(u64::MAX >> (64 - self.ones));
+        }
+        Some(mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_all_values_with_few_ones_once_each() {
+        for bits in 0..=10 {
+            for radius in 0..=4 {
+                let mut expected: Vec<u64> =
+                    (0..1_u64 << bits).filter(|value| value.count_ones() <= radius).collect();
+                expected.sort_by_key(|value| (value.count_ones(), *value));
+                assert_eq!(masks(bits, radius).collect::<Vec<_>>(), expected, "{bits} bits, radius {radius}");
+                assert_eq!(count(bits, radius), expected.len() as u64);
+            }
+        }
+        assert_eq!(masks(16, 2).count(), 137);
+        assert_eq!(masks(64, 2).count(), 1 + 64 + 2016);
+        assert_eq!(count(64, 3), 43_745);
+        assert_eq!(masks(64, 64).take(3).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(count(64, 64), u64::MAX);
+    }
+}

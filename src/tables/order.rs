@@ -1,0 +1,92 @@
+//! The order of a fingerprint's bits in a table.
+
+use std::ops::Range;
+
+/// Bits of a fingerprint.
+pub const BITS: u32 = 64;
+
+/// A permutation of the 64 bits of a fingerprint. What it makes of a fingerprint is its *key* in a table: the bits that
+/// lead the table are the key's first ones. As all bits are there, keys are as far apart as fingerprints are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitOrder {
+    /// Rotations to the left and the bits of the key that each brings to their place.
+    moves: Vec<(u32, u64)>,
+}
+
+impl BitOrder {
+    /// The order in which each place of the key, from the most significant on, takes the bit of the fingerprint with
+    /// this number; bit 0 is the most significant.
+    ///
+    /// # Panics
+    /// If `bits` does not name each of the 64 bits once.
+    #[must_use]
+    pub fn new(bits: &[u32]) -> Self {
+        assert_eq!(bits.len(), BITS as usize, "an order names all bits");
+        let mut masks = [0_u64; BITS as usize];
+        let mut named = 0_u64;
+        for (place, &bit) in (0..BITS).zip(bits) {
+            named |= 1 << (BITS - 1 - bit);
+            masks[((bit + BITS - place) % BITS) as usize] |= 1 << (BITS - 1 - place);
+        }
+        assert_eq!(named, u64::MAX, "an order names each bit once");
+        Self { moves: (0..).zip(masks).filter(|&(_, mask)| mask != 0).collect() }
+    }
+
+    /// The order in which the bits of these ranges come first, in the order given, then the others, ascending.
+    ///
+    /// # Panics
+    /// If a bit is named twice, or is none of the 64.
+    #[must_use]
+    pub fn leading(ranges: &[Range<u32>]) -> Self {
+        let mut bits: Vec<u32> = ranges.iter().cloned().flatten().collect();
+        bits.extend((0..BITS).filter(|bit| !ranges.iter().any(|range| range.contains(bit))));
+        Self::new(&bits)
+    }
+
+    /// The key of a fingerprint.
+    #[inline(always)]
+    #[must_use]
+    pub fn apply(&self, fingerprint: u64) -> u64 {
+        self.moves.iter().fold(0, |key, &(rotation, mask)| key | fingerprint.rotate_left(rotation) & mask)
+    }
+
+    /// The fingerprint of a key.
+    #[inline(always)]
+    #[must_use]
+    pub fn invert(&self, key: u64) -> u64 {
+        self.moves.iter().fold(0, |print, &(rotation, mask)| print | (key & mask).rotate_right(rotation))
+    }
+
+    /// The numbers of the fingerprint's bits, in the order in which they stand in the key.
+    #[must_use]
+    pub fn bits(&self) -> Vec<u32> {
+        (0..BITS).map(|place| self.invert(1 << (BITS - 1 - place)).leading_zeros()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_go_where_the_order_says_and_come_back() {
+        let reversed: Vec<u32> = (0..BITS).rev().collect();
+        let scattered: Vec<u32> = (0..BITS).map(|place| place * 37 % BITS).collect();
+        for bits in [(0..BITS).collect(), reversed, scattered] {
+            let order = BitOrder::new(&bits);
+            assert_eq!(order.bits(), bits);
+            for value in [0, 1, u64::MAX, 0x0123_4567_89AB_CDEF] {
+                let expected = bits.iter().fold(0, |key, &bit| key << 1 | value >> (BITS - 1 - bit) & 1);
+                assert_eq!(order.apply(value), expected);
+                assert_eq!(order.invert(expected), value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_order_takes_few_rotations() {
+        let order = BitOrder::leading(&[16..32, 48..64]);
+        assert_eq!(order.apply(0x1111_2222_3333_4444), 0x2222_4444_1111_3333);
+        assert!(order.moves.len() <= 4);
+    }
+}

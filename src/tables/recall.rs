@@ -1,0 +1,238 @@
+//! What tables find: the probability that a fingerprint at some distance is met by a probe.
+//!
+//! A fingerprint differs from the query in `d` bits, of which any are as likely as any others. A table meets it if at
+//! most its radius of these are among the bits it is probed by. Three ways, by what the tables are like:
+//!
+//! - Where no two tables share a bit, as in block designs, the choices of `d` bits that all tables miss are the
+//!   coefficient of `x^d` in the product of `sum C(b, i) x^i`, `i` over each table's radius, and `(1 + x)^f` for the `f`
+//!   bits of no table.
+//! - Where tables are probed exactly and are at most [`UNIONS_MAX`], as in free designs, by inclusion and exclusion: of
+//!   the `C(64, d)` choices, `C(64 - u, d)` leave alone all `u` bits that some of the tables are probed by.
+//! - Otherwise [`SAMPLES`] draws from a fixed seed, with a standard error.
+//!
+//! The first two are integers until they are divided. All bits being as likely is what the answer supposes: bits of
+//! simhashes of real texts are not quite, as features weigh more or less.
+
+use super::design::{Design, choices};
+use super::order::BITS;
+use crate::error::Result;
+
+/// The most tables whose unions are all looked at.
+pub const UNIONS_MAX: usize = 16;
+/// Differences that are drawn where probabilities are not calculated.
+pub const SAMPLES: u32 = 1 << 16;
+const SEED: u64 = 0x7477_696E_6465_7821;
+
+/// A probability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recall {
+    /// From 0 to 1.
+    pub probability: f64,
+    /// Its standard error; 0 where it was calculated.
+    pub standard_error: f64,
+}
+
+impl Recall {
+    fn exactly(found: u128, of: u128) -> Self {
+        Self { probability: found as f64 / of as f64, standard_error: 0.0 }
+    }
+}
+
+/// The bits by which a table is probed, and the radius.
+#[derive(Clone, Copy, Debug)]
+struct Probed {
+    bits: u64,
+    radius: u32,
+}
+
+impl Probed {
+    fn meets(self, difference: u64) -> bool {
+        (self.bits & difference).count_ones() <= self.radius
+    }
+}
+
+/// How likely a query within `within` of tables of `rows` entries meets a fingerprint at `distance`, 0 to 64. Of exact
+/// designs this is 1 up to `within`. What is met from beyond `within` is not reported: there, this is what is looked
+/// at in vain.
+///
+/// Cost: up to 2^16 steps for each table.
+///
+/// # Errors
+/// [`Error::Invalid`](crate::Error::Invalid) for a radius that the design does not answer.
+///
+/// ```
+/// use twindex::tables::{Design, recall::recall};
+/// // Of 24 leading bits, three that differ spare (40 * 39 * 38) / (64 * 63 * 62).
+/// let prefix = Design::new("prefix-24".parse()?)?;
+/// assert_eq!(recall(&prefix, 3, 1_000_000, 3)?.probability, 9880.0 / 41_664.0);
+/// # Ok::<(), twindex::Error>(())
+/// ```
+pub fn recall(design: &Design, within: u32, rows: u64, distance: u32) -> Result<Recall> {
+    let distance = distance.min(BITS);
+    let probed: Vec<Probed> = design
+        .tables
+        .iter()
+        .zip(design.radii(within)?)
+        .filter_map(|(table, radius)| {
+            let places = u64::MAX.checked_shl(BITS - table.probe_bits(rows)).unwrap_or(0);
+            Some(Probed { bits: table.order.invert(places), radius: radius? })
+        })
+        .collect();
+    let all = u128::from(choices(BITS.into(), distance.into()));
+    let shared =
+        probed.iter().fold((0, 0), |(seen, shared), table| (seen | table.bits, shared | seen & table.bits)).1;
+    Ok(if shared == 0 {
+        Recall::exactly(all - missed_by_apart(&probed, distance), all)
+    } else if probed.len() <= UNIONS_MAX && probed.iter().all(|table| table.radius == 0) {
+        Recall::exactly(met_by_any(&probed, distance), all)
+    } else {
+        drawn(&probed, distance)
+    })
+}
+
+/// The differences of `distance` bits that none of the tables meets, which share no bits.
+fn missed_by_apart(probed: &[Probed], distance: u32) -> u128 {
+    let free = BITS - probed.iter().map(|table| table.bits.count_ones()).sum::<u32>();
+    let distance = distance as usize;
+    let times = |product: &[u128], bits: u32, from: u32| -> Vec<u128> {
+        let mut next = vec![0; distance + 1];
+        for ones in from..=bits.min(distance as u32) {
+            let ways = u128::from(choices(bits.into(), ones.into()));
+            for (place, count) in product.iter().enumerate().take(distance + 1 - ones as usize) {
+                next[place + ones as usize] += ways * count;
+            }
+        }
+        next
+    };
+    let none: Vec<u128> = std::iter::once(1).chain(std::iter::repeat_n(0, distance)).collect();
+    let missed =
+        probed.iter().fold(none, |product, table| times(&product, table.bits.count_ones(), table.radius + 1));
+    times(&missed, free, 0)[distance]
+}
+
+/// The differences of `distance` bits that leave all bits of some table alone.
+fn met_by_any(probed: &[Probed], distance: u32) -> u128 {
+    // By the bits of a union: how many odd sets of tables have so many, less even ones.
+    let mut signed = [0_i64; BITS as usize + 1];
+    let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
+    for table in probed {
+        for place in 0..unions.len() {
+            let (bits, sign) = unions[place];
+            unions.push((bits | table.bits, -sign));
+            signed[(bits | table.bits).count_ones() as usize] -= sign;
+        }
+    }
+    let ways = |union: u32| i128::from(choices((BITS - union).into(), distance.into()));
+    let met: i128 = (0..).zip(signed).map(|(union, count)| i128::from(count) * ways(union)).sum();
+    met.unsigned_abs()
+}
+
+fn drawn(probed: &[Probed], distance: u32) -> Recall {
+    let mut state = SEED;
+    let mut random = move || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    };
+    let mut met = 0_u32;
+    for _ in 0..SAMPLES {
+        // Floyd's way to draw distinct bits.
+        let mut difference = 0_u64;
+        for last in BITS - distance..BITS {
+            let bit = 1 << ((u128::from(random()) * u128::from(last + 1)) >> 64);
+            difference |= if difference & bit == 0 { bit } else { 1 << last };
+        }
+        met += u32::from(probed.iter().any(|table| table.meets(difference)));
+    }
+    let probability = f64::from(met) / f64::from(SAMPLES);
+    Recall { probability, standard_error: (probability * (1.0 - probability) / f64::from(SAMPLES)).sqrt() }
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp, reason = "what is known exactly is compared exactly")]
+mod tests {
+    use super::*;
+    use crate::tables::Name;
+
+    fn probed(design: &Design, within: u32, rows: u64) -> Vec<(u64, u32)> {
+        let radii = design.radii(within).unwrap();
+        let of = design.tables.iter().zip(radii).filter_map(|(table, radius)| {
+            let bits = &table.order.bits()[..table.probe_bits(rows) as usize];
+            Some((bits.iter().map(|bit| 1 << (63 - bit)).sum(), radius?))
+        });
+        of.collect()
+    }
+
+    #[test]
+    fn probabilities_are_the_shares_of_all_differences() {
+        let names = [
+            "prefix-10",
+            "reversed-20",
+            "random-3-12-7",
+            "blocks-2",
+            "blocks-4",
+            "choose-4-2",
+            "random-8-12-7",
+        ];
+        for name in names {
+            let design = Design::new(name.parse().unwrap()).unwrap();
+            let (within, rows) = (2, 50_000);
+            let tables = probed(&design, within, rows);
+            for distance in 0..=4 {
+                let (mut met, mut all) = (0_u32, 0_u32);
+                for difference in crate::tables::masks(64, distance).filter(|d| d.count_ones() == distance) {
+                    all += 1;
+                    met += u32::from(tables.iter().any(|&(bits, r)| (bits & difference).count_ones() <= r));
+                }
+                let expected = Recall { probability: f64::from(met) / f64::from(all), standard_error: 0.0 };
+                assert_eq!(
+                    recall(&design, within, rows, distance).unwrap(),
+                    expected,
+                    "{name} at {distance}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn draws_agree_with_what_is_calculated() {
+        let design = Design::new("random-8-12-7".parse().unwrap()).unwrap();
+        let tables: Vec<Probed> =
+            probed(&design, 3, 1).into_iter().map(|(bits, radius)| Probed { bits, radius }).collect();
+        for distance in [1, 3, 6, 12, 40] {
+            let (drawn, exact) = (drawn(&tables, distance), recall(&design, 3, 1, distance).unwrap());
+            let most = 4.0 * drawn.standard_error + 1e-4;
+            assert!((drawn.probability - exact.probability).abs() < most, "{distance}: {drawn:?} {exact:?}");
+        }
+    }
+
+    #[test]
+    fn exact_designs_find_everything_up_to_their_radius() {
+        for name in
+            ["blocks-1", "blocks-4", "blocks-7", "choose-5-2", "choose-6-3", "nested-4-4", "expansion"]
+        {
+            let name: Name = name.parse().unwrap();
+            let design = Design::new(name).unwrap();
+            for within in 0..=name.within_max() {
+                for (rows, distance) in [(1000, within), (1 << 30, within), (1 << 30, within / 2)] {
+                    let found = recall(&design, within, rows, distance).unwrap().probability;
+                    assert_eq!(found, 1.0, "{name} within {within}");
+                }
+            }
+        }
+        let twenty = Design::new("choose-6-3".parse().unwrap()).unwrap();
+        let beyond = recall(&twenty, 3, 1 << 30, 8).unwrap();
+        assert!(beyond.probability < 0.9 && beyond.standard_error > 0.0, "{beyond:?}");
+    }
+
+    #[test]
+    fn all_bits_different_and_none() {
+        let design = Design::new("random-64-9-1".parse().unwrap()).unwrap();
+        assert_eq!(recall(&design, 3, 9, 0).unwrap().probability, 1.0);
+        assert_eq!(recall(&design, 3, 9, 64).unwrap().probability, 0.0);
+        assert_eq!(recall(&design, 3, 9, 99).unwrap().probability, 0.0);
+        assert!(recall(&design, 11, 9, 1).is_err());
+    }
+}

@@ -1,0 +1,356 @@
+//! A design and the codecs of its tables: how they are named, and how they are chosen.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::cost::{self, Cost};
+use super::design::{BLOCKS_MAX, Design, Name};
+use crate::error::{Error, Result};
+use crate::format::DOCUMENTS_MAX;
+use crate::params::WITHIN_MAX;
+
+/// A codec of tables that hold whole fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Complete {
+    /// A directory and planes of what it leaves: the fastest.
+    Planes,
+    /// Elias-Fano: at the entropy bound but for 2 %.
+    Compact,
+    /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
+    Manku,
+    /// Whole fingerprints, sorted.
+    Plain,
+}
+
+impl Complete {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Planes, Self::Compact, Self::Manku, Self::Plain];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planes => "planes",
+            Self::Compact => "compact",
+            Self::Manku => "manku",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+/// The codecs of a design's tables. Table 1 always holds whole fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Codecs {
+    /// Of table 1.
+    pub first: Complete,
+    /// Of the others: entries of this many bytes, 2 to 4, that lead to table 1; or all as table 1.
+    pub partial: Option<u8>,
+}
+
+impl fmt::Display for Codecs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.first.name())?;
+        self.partial.map_or(Ok(()), |bytes| write!(f, "+{bytes}"))
+    }
+}
+
+impl FromStr for Codecs {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let all = Complete::ALL
+            .into_iter()
+            .flat_map(|first| [None, Some(2), Some(3), Some(4)].map(|partial| Self { first, partial }));
+        all.into_iter().find(|codecs| codecs.to_string() == text).ok_or_else(|| {
+            Error::Invalid(format!(
+                "codec `{}`: expected planes, compact, manku or plain, for partial tables with +2, +3 or +4 behind",
+                text.escape_debug()
+            ))
+        })
+    }
+}
+
+/// Which design an index asks for; stored in its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DesignChoice {
+    /// Chosen for each segment: speed, as long as bytes are well spent.
+    #[default]
+    Auto,
+    /// Chosen for each segment: the fewest bytes.
+    Small,
+    /// Chosen for each segment: the least time.
+    Fast,
+    /// This one.
+    Named(Name),
+}
+
+impl fmt::Display for DesignChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Small => f.write_str("small"),
+            Self::Fast => f.write_str("fast"),
+            Self::Named(name) => name.fmt(f),
+        }
+    }
+}
+
+impl FromStr for DesignChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "small" => Ok(Self::Small),
+            "fast" => Ok(Self::Fast),
+            name => name.parse().map(Self::Named),
+        }
+    }
+}
+
+/// Which codecs an index asks for; stored in its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CodecChoice {
+    /// Chosen for each segment.
+    #[default]
+    Auto,
+    /// These.
+    Named(Codecs),
+}
+
+impl fmt::Display for CodecChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Named(codecs) => codecs.fmt(f),
+        }
+    }
+}
+
+impl FromStr for CodecChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Named) }
+    }
+}
+
+/// What a segment's tables are: a design and its codecs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scheme {
+    /// Which tables.
+    pub design: Name,
+    /// How they are coded.
+    pub codecs: Codecs,
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.design, self.codecs)
+    }
+}
+
+/// Up to so many fingerprints a segment has the simplest tables: they are scanned, or nearly.
+pub const SIMPLE_ROWS: u64 = 4096;
+/// The tables of such a segment.
+pub const SIMPLE: Scheme =
+    Scheme { design: Name::Blocks(4), codecs: Codecs { first: Complete::Planes, partial: Some(2) } };
+/// The most tables of designs that are chosen among.
+pub const TABLES_CHOSEN_MAX: u32 = 20;
+/// How much slower than the fastest what is chosen may be, in twentieths of its time: of `fast`.
+const FAST_TWENTIETHS: f64 = 21.0;
+/// Of `auto`.
+const AUTO_TWENTIETHS: f64 = 23.0;
+/// Of `small`.
+const SMALL_TWENTIETHS: f64 = 120.0;
+
+/// What a choice is made from: predicted bytes and time.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The tables.
+    pub scheme: Scheme,
+    /// What they cost.
+    pub cost: Cost,
+}
+
+/// The schemes that `auto`, `small` and `fast` choose among for a radius, and their costs in a segment of `rows` distinct
+/// fingerprints, in a fixed order: `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`]
+/// tables that answer the radius and no larger one, and `nested-4-4`; each with tables coded as planes or compact, all
+/// in full or all but the first partial. Only those of this design and these codecs, where they are given.
+#[must_use]
+pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<Choice> {
+    let within = u32::from(within.min(WITHIN_MAX));
+    let names = design.map_or_else(|| names(within), |name| vec![name]);
+    let all = [Complete::Planes, Complete::Compact]
+        .into_iter()
+        .flat_map(|first| [Some(2), Some(3), Some(4), None].map(|partial| Codecs { first, partial }));
+    let open = codecs.is_none();
+    let codecs: Vec<Codecs> = codecs.map_or_else(|| all.collect(), |codecs| vec![codecs]);
+    let rows = rows.min(DOCUMENTS_MAX);
+    let mut choices = Vec::new();
+    for name in names {
+        let Ok(design) = Design::new(name) else { continue };
+        for &codecs in &codecs {
+            // What is behind the first table makes no difference where there is nothing.
+            if name.tables() == 1 && codecs.partial.is_some() && open {
+                continue;
+            }
+            let scheme = Scheme { design: name, codecs };
+            if let Ok(cost) = cost::of_design(&design, scheme, within.min(name.within_max()), rows) {
+                choices.push(Choice { scheme, cost });
+            }
+        }
+    }
+    choices
+}
+
+fn names(within: u32) -> Vec<Name> {
+    let mut names: Vec<Name> = (1..=within as u8 + 1).map(Name::Blocks).collect();
+    for blocks in 3..=BLOCKS_MAX {
+        let Some(leading) = u32::from(blocks).checked_sub(within).filter(|&leading| leading >= 2) else {
+            continue;
+        };
+        let name = Name::Choose { blocks, leading: leading as u8 };
+        if within > 0 && name.tables() <= TABLES_CHOSEN_MAX {
+            names.push(name);
+        }
+    }
+    let nested = Name::Nested { outer: 4, inner: 4 };
+    if (2..=nested.within_max()).contains(&within) {
+        names.push(nested);
+    }
+    names
+}
+
+/// The one with the fewest bytes of those that take at most `twentieths` of a twentieth of the least time; of as many
+/// bytes, the faster; of as fast ones, the first.
+fn thrifty(choices: &[Choice], least: f64, twentieths: f64) -> Option<&Choice> {
+    let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= least * twentieths);
+    fit.min_by(|a, b| a.cost.bytes.cmp(&b.cost.bytes).then(a.cost.nanos().total_cmp(&b.cost.nanos())))
+}
+
+fn least<'a>(choices: impl Iterator<Item = &'a Choice>) -> f64 {
+    choices
+        .map(|choice| choice.cost.nanos())
+        .fold(f64::INFINITY, |least, nanos| if nanos < least { nanos } else { least })
+}
+
+impl Scheme {
+    /// What is chosen for a segment of `rows` distinct fingerprints, by the bytes and times that [`super::cost`]
+    /// predicts; a function of the arguments alone.
+    ///
+    /// - `fast`: the least time; of all that are within 5 % of it, the fewest bytes.
+    /// - `auto`: the fewest bytes of those block designs that are at most 15 % slower than the fastest block
+    ///   design. Block designs, because they answer every radius, not only up to `within`.
+    /// - `small`: the fewest bytes of those block designs that are at most 6 times as slow as the fastest.
+    ///
+    /// A design that is named is taken, and so are codecs; what is left open is chosen as for `auto`. Up to
+    /// [`SIMPLE_ROWS`] fingerprints, and where a scan of them all is less work than the probes of any design, what is
+    /// left open is as in [`SIMPLE`]. Of more than [`DOCUMENTS_MAX`], which no segment holds, the choice is that for so
+    /// many.
+    #[must_use]
+    pub fn choose(design: DesignChoice, codec: CodecChoice, within: u8, rows: u64) -> Self {
+        let named = match design {
+            DesignChoice::Named(name) => Some(name),
+            _ => None,
+        };
+        let codecs = match codec {
+            CodecChoice::Named(codecs) => Some(codecs),
+            CodecChoice::Auto => None,
+        };
+        let simple = Self { design: named.unwrap_or(SIMPLE.design), codecs: codecs.unwrap_or(SIMPLE.codecs) };
+        if rows <= SIMPLE_ROWS || (named.is_some() && codecs.is_some()) {
+            return simple;
+        }
+        let mut choices = candidates(named, codecs, within, rows);
+        choices.retain(|choice| !choice.cost.scan);
+        if named.is_none() && design != DesignChoice::Fast {
+            choices.retain(|choice| matches!(choice.scheme.design, Name::Blocks(_)));
+        }
+        let twentieths = match design {
+            DesignChoice::Fast => FAST_TWENTIETHS,
+            DesignChoice::Small => SMALL_TWENTIETHS,
+            DesignChoice::Auto | DesignChoice::Named(_) => AUTO_TWENTIETHS,
+        };
+        let chosen = thrifty(&choices, least(choices.iter()), twentieths);
+        chosen.map_or(simple, |choice| choice.scheme)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: [DesignChoice; 3] = [DesignChoice::Auto, DesignChoice::Small, DesignChoice::Fast];
+
+    fn chosen(design: DesignChoice, within: u8, rows: u64) -> Choice {
+        let scheme = Scheme::choose(design, CodecChoice::Auto, within, rows);
+        Choice { scheme, cost: cost::cost(scheme, within.into(), rows).unwrap() }
+    }
+
+    fn bytes_each(choice: &Choice, rows: u64) -> f64 {
+        choice.cost.bytes as f64 / rows as f64
+    }
+
+    #[test]
+    fn what_is_chosen_answers_the_radius_and_is_what_the_word_says() {
+        for within in 0..=WITHIN_MAX {
+            for rows in [4097, 30_000, 1_000_000, 10_000_000, 50_000_000, 300_000_000, DOCUMENTS_MAX] {
+                let [auto, small, fast] = WORDS.map(|word| chosen(word, within, rows));
+                for (a, b) in [(&small, &auto), (&auto, &fast)] {
+                    // `fast` gives a twentieth of its time away for bytes.
+                    assert!(
+                        b.cost.nanos() <= a.cost.nanos() * 1.05,
+                        "within {within} of {rows}: {a:?} {b:?}"
+                    );
+                }
+                assert!(small.cost.bytes <= auto.cost.bytes, "within {within} of {rows}");
+                for choice in [auto, small] {
+                    assert_eq!(choice.scheme.design.within_max(), WITHIN_MAX.into(), "{}", choice.scheme);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ten_millions_take_the_bytes_that_were_promised() {
+        let (auto, small) =
+            (chosen(DesignChoice::Auto, 3, 10_000_000), chosen(DesignChoice::Small, 3, 10_000_000));
+        assert!(bytes_each(&auto, 10_000_000) <= 15.2, "{}", auto.scheme);
+        assert!(bytes_each(&small, 10_000_000) <= 10.8, "{}", small.scheme);
+    }
+
+    #[test]
+    fn what_is_named_is_taken() {
+        let (design, codecs): (Name, Codecs) = ("random-8-12-7".parse().unwrap(), "plain+4".parse().unwrap());
+        for rows in [10, 1_000_000] {
+            let (named, given) = (DesignChoice::Named(design), CodecChoice::Named(codecs));
+            assert_eq!(Scheme::choose(named, given, 3, rows), Scheme { design, codecs });
+            assert_eq!(Scheme::choose(named, CodecChoice::Auto, 3, rows).design, design);
+            for word in WORDS {
+                assert_eq!(Scheme::choose(word, given, 3, rows).codecs, codecs);
+            }
+            // Also where the design does not answer the radius: who asks is told by name.
+            let ten = DesignChoice::Named("choose-5-2".parse().unwrap());
+            assert_eq!(Scheme::choose(ten, CodecChoice::Auto, 9, rows).design.to_string(), "choose-5-2");
+        }
+    }
+
+    #[test]
+    fn few_fingerprints_have_simple_tables() {
+        for word in WORDS {
+            for within in 0..=WITHIN_MAX {
+                for rows in [0, 1, SIMPLE_ROWS] {
+                    assert_eq!(Scheme::choose(word, CodecChoice::Auto, within, rows), SIMPLE);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_than_a_segment_holds_is_no_panic() {
+        let most = Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, DOCUMENTS_MAX);
+        assert_eq!(Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, u64::MAX), most);
+    }
+}

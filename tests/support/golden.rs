@@ -1,0 +1,24 @@
+//! What the tests of golden files of text share: cells with escapes, and numbers.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
+/// Undoes the files' escapes: `\u{hex}`, and `\repeat{n}` before a text that is repeated.
+pub fn unescape(text: &str) -> String {
+    if let Some((times, part)) = text.strip_prefix("\\repeat{").and_then(|text| text.split_once('}')) {
+        return unescape(part).repeat(parse(times));
+    }
+    let mut parts = text.split("\\u{");
+    let mut plain = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        let (hex, rest) = part.split_once('}').expect("an escape ends");
+        let code = u32::from_str_radix(hex, 16).expect("hexadecimal");
+        plain.push(char::from_u32(code).expect("a character"));
+        plain.push_str(rest);
+    }
+    plain
+}
+
+/// Reads a number.
+pub fn parse<T: std::str::FromStr>(number: &str) -> T {
+    number.parse().unwrap_or_else(|_| panic!("`{number}` is no number"))
+}

@@ -1,0 +1,80 @@
+//! `twindex compact`: merge the segments of an index to one.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::Index;
+
+use super::stats::Space;
+use crate::options::{Output, Work};
+use crate::report::{self, Stopwatch, counted};
+
+/// Options of `compact`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex compact pages.twx\n  \
+    twindex compact pages.twx --memory 256M\n\n\
+    Documents that were replaced or deleted no longer take space, and a query asks one segment. It is the segment that \
+    an index gets to which the documents are added at once, to the last byte. The index answers meanwhile, and if it \
+    is stopped halfway, it is as it was; on the disk there must be room for a second copy.")]
+pub(crate) struct Compact {
+    /// Directory of the index
+    index: PathBuf,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    documents: u64,
+    /// Segments before.
+    merged: usize,
+    bytes_before: u64,
+    bytes_on_disk: u64,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+impl Compact {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        let watch = Stopwatch::start();
+        let index = Index::open(&self.index)?;
+        let mut writer = index.writer()?;
+        let before = index.snapshot();
+        let bytes_before = Space::of(&before, index.path()).on_disk;
+        writer.set_memory(self.work.memory / 2);
+        writer.compact()?;
+        drop(writer);
+        let after = index.snapshot();
+        let report = Report {
+            documents: after.documents(),
+            merged: before.segments().len(),
+            bytes_before,
+            bytes_on_disk: Space::of(&after, index.path()).on_disk,
+            cpu_seconds: watch.cpu_seconds(),
+            seconds: watch.seconds(),
+            peak_rss_bytes: report::peak_rss_bytes(),
+        };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            report::print_lines(&[format!(
+                "{}: {}, {} merged, {} on disk, {} before, {:.1} s",
+                self.index.display(),
+                counted(report.documents, "document"),
+                counted(report.merged as u64, "segment"),
+                report::bytes(report.bytes_on_disk),
+                report::bytes(report.bytes_before),
+                report.seconds
+            )])?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

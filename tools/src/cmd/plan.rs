@@ -1,0 +1,690 @@
+//! `twindex plan`: what an index would cost, before it is built.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use twindex::bands::Banding;
+use twindex::format::DOCUMENTS_MAX;
+use twindex::tables::cost::{Cost, KIND_NAMES, Medium, Raw, cost};
+use twindex::tables::recall::recall;
+use twindex::tables::scheme::{Choice, candidates};
+use twindex::tables::{CodecChoice, Codecs, Complete, Design, DesignChoice, Name, Scheme};
+
+use crate::options::{Usage, parse_resemblance, parse_size};
+use crate::report::{self, bytes, count};
+
+/// Ranks and postings of a document.
+const BYTES_A_DOCUMENT: f64 = 8.0;
+/// No file system holds the tables of more.
+const PLANNED_MAX: u64 = 1 << 50;
+/// What is so many times as slow as the fastest is listed on request only.
+const SLOW: f64 = 20.0;
+/// Memory that is taken for granted where tables are read from a disk.
+const MEMORY: usize = 1 << 30;
+
+/// Options of `plan`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex plan --documents 50M                     within 3, everything in memory\n  \
+    twindex plan --documents 8e9 --memory 64G --medium ssd --sort bytes\n  \
+    twindex plan --documents 2^34 --design choose-6-3 --codec plain\n  \
+    twindex plan --documents 1M --design random-8-12-7     a free design: what it finds\n  \
+    twindex plan --threshold 0.8                     bands of MinHash: the S-curve\n\n\
+    Times are predicted for one thread of the machine the model was fitted on, 16 queries together, half of them with\n\
+    a hit. Bytes are those of the tables; each document takes 8 more and its key.")]
+pub(crate) struct Plan {
+    /// Documents, each with a fingerprint of its own; written as 8000000000, 8e9, 8G or 2^33
+    #[arg(long, value_name = "N", value_parser = parse_documents, required_unless_present = "threshold")]
+    documents: Option<u64>,
+    /// Radius: bits in which near fingerprints differ at most
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=10))]
+    within: u8,
+    /// Memory for the tables: with --medium memory those that do not fit are marked; otherwise what does not fit is
+    /// read from there [default: 1G with --medium ssd and disk]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<usize>,
+    /// Where tables are read from
+    #[arg(long, value_enum, default_value = "memory")]
+    medium: From,
+    /// Only this design, or what auto, small or fast takes
+    #[arg(long, value_name = "NAME")]
+    design: Option<DesignChoice>,
+    /// Only tables coded so
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<Codecs>,
+    /// Order of the list
+    #[arg(long, value_enum, default_value = "time")]
+    sort: Order,
+    /// Every codec of every design, also where another of the same design is smaller and faster, or all are slow
+    #[arg(long)]
+    all: bool,
+    /// The bands of MinHash for this resemblance, and what they find
+    #[arg(long, value_name = "J", value_parser = parse_resemblance)]
+    threshold: Option<f64>,
+    /// Print one JSON document on standard output instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum From {
+    Memory,
+    Ssd,
+    Disk,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Order {
+    Time,
+    Bytes,
+}
+
+impl From {
+    fn medium(self) -> Medium {
+        match self {
+            Self::Memory => Medium::Memory,
+            Self::Ssd => Medium::Ssd,
+            Self::Disk => Medium::Disk,
+        }
+    }
+}
+
+fn parse_documents(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a number of documents, for example 50M, 8e9 or 2^34".to_string();
+    let text = text.replace('_', "");
+    let whole = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let times = |number: u64, base: u64, exponent: u32| {
+        base.checked_pow(exponent).and_then(|factor| number.checked_mul(factor))
+    };
+    let number = if let Some((base, exponent)) = text.split_once('^') {
+        times(1, whole(base)?, exponent.parse().map_err(|_| wrong())?)
+    } else {
+        let (digits, exponent) = if let Some((digits, exponent)) = text.split_once(['e', 'E']) {
+            (digits, exponent.parse::<u32>().map_err(|_| wrong())?)
+        } else {
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            let exponent = match text[digits.len()..].to_ascii_uppercase().as_str() {
+                "" => 0,
+                "K" => 3,
+                "M" => 6,
+                "G" | "B" => 9,
+                "T" => 12,
+                _ => return Err(wrong()),
+            };
+            (digits, exponent)
+        };
+        let (digits, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let behind = exponent.checked_sub(fraction.len() as u32).ok_or_else(wrong)?;
+        if digits.is_empty() || digits.starts_with('+') {
+            return Err(wrong());
+        }
+        times(whole(&format!("{digits}{fraction}"))?, 10, behind)
+    };
+    match number {
+        Some(0) => Err("at least one document".into()),
+        Some(number) if number <= PLANNED_MAX => Ok(number),
+        _ => Err("at most 2^50 documents".into()),
+    }
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    documents: u64,
+    within: u8,
+    medium: From,
+    memory_bytes: Option<u64>,
+    segments: u64,
+    /// Of ranks and postings, apart from keys.
+    bytes_per_document: f64,
+    auto: String,
+    small: String,
+    fast: String,
+    designs: Vec<Line>,
+    paper: Vec<Paper>,
+    expansion: Expansion,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bands: Option<Curve>,
+}
+
+/// A design and its codecs. All numbers are of all segments together.
+#[derive(Clone, Serialize)]
+struct Line {
+    name: String,
+    codecs: String,
+    tables: u32,
+    /// By how many bits tables are probed, each number once.
+    prefix_bits: Vec<u32>,
+    bytes_per_fingerprint: f64,
+    bytes: u64,
+    probes: u64,
+    /// Looks at all fingerprints and probes none: less work where there are few.
+    scan: bool,
+    entries: f64,
+    candidates: f64,
+    /// Pages read from the medium.
+    cold_pages: f64,
+    ns_per_query: f64,
+    /// What a query does in memory, by kind: the model's prices times these are its time there.
+    work: BTreeMap<&'static str, f64>,
+    exact: bool,
+    /// The probability of finding what is 0, 1, ... `within` bits away.
+    recall: Vec<f64>,
+    /// Of those; 0 where they were calculated.
+    recall_standard_error: f64,
+    fits: bool,
+    chosen_by: Vec<&'static str>,
+}
+
+/// The way of Manku, Jain and Das Sarma: sorted tables of whole fingerprints in one piece.
+#[derive(Serialize)]
+struct Paper {
+    design: String,
+    tables: u32,
+    bytes: f64,
+    probes: u64,
+    prefixes: Vec<Prefix>,
+}
+
+#[derive(Serialize)]
+struct Prefix {
+    bits: u32,
+    tables: u32,
+    candidates: f64,
+}
+
+/// Looking up every value within the radius.
+#[derive(Serialize)]
+struct Expansion {
+    probes: u64,
+    at_distance: u64,
+}
+
+/// What bands find.
+#[derive(Serialize)]
+struct Curve {
+    threshold: f64,
+    bands: u16,
+    rows: u16,
+    points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    resemblance: f64,
+    recall: f64,
+}
+
+impl Plan {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let bands = self.threshold.map(curve);
+        let Some(documents) = self.documents else {
+            if self.design.is_some() || self.codec.is_some() || self.memory.is_some() {
+                return Err(Usage::new(
+                    "--design, --codec and --memory are for fingerprints: give --documents",
+                )
+                .into());
+            }
+            match &bands {
+                Some(curve) if self.json => report::print_json(&serde_json::json!({ "bands": curve }))?,
+                Some(curve) => report::print_lines(&curve.told())?,
+                None => {}
+            }
+            return Ok(ExitCode::SUCCESS);
+        };
+        let report = self.report(documents, bands)?;
+        if self.json {
+            report::print_json(&report)?;
+        } else {
+            report::print_lines(&Self::told(&report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The memory there is for tables, if that is bounded.
+    fn memory(&self) -> Option<u64> {
+        let usual = (self.medium != From::Memory).then_some(MEMORY);
+        self.memory.or(usual).map(|memory| memory as u64)
+    }
+
+    fn report(&self, documents: u64, bands: Option<Curve>) -> Result<Report> {
+        let segments = documents.div_ceil(DOCUMENTS_MAX);
+        let rows = documents.div_ceil(segments);
+        let codec = self.codec.map_or(CodecChoice::Auto, CodecChoice::Named);
+        let choose = |design| Scheme::choose(design, codec, self.within, rows);
+        let chosen =
+            [("auto", DesignChoice::Auto), ("small", DesignChoice::Small), ("fast", DesignChoice::Fast)]
+                .map(|(word, design)| (word, choose(design)));
+        let mut designs = Vec::new();
+        for choice in self.choices(&chosen, codec, rows)? {
+            designs.push(self.line(&choice, &chosen, documents, segments)?);
+        }
+        let time = |a: &Line, b: &Line| a.ns_per_query.total_cmp(&b.ns_per_query);
+        designs.sort_by(|a, b| match self.sort {
+            Order::Time => time(a, b),
+            Order::Bytes => a.bytes.cmp(&b.bytes).then(time(a, b)),
+        });
+        let [auto, small, fast] = chosen.map(|(_, scheme)| scheme.to_string());
+        Ok(Report {
+            documents,
+            within: self.within,
+            medium: self.medium,
+            memory_bytes: self.memory(),
+            segments,
+            bytes_per_document: BYTES_A_DOCUMENT,
+            auto,
+            small,
+            fast,
+            designs,
+            paper: self.paper(documents),
+            expansion: Expansion {
+                probes: twindex::tables::masks::count(64, self.within.into()),
+                at_distance: twindex::tables::design::choices(64, self.within.into()),
+            },
+            bands,
+        })
+    }
+
+    /// What is listed.
+    fn choices(&self, chosen: &[(&str, Scheme)], codec: CodecChoice, rows: u64) -> Result<Vec<Choice>> {
+        let of = |scheme: Scheme| -> Result<Choice> {
+            Ok(Choice { scheme, cost: cost(scheme, self.within.into(), rows)? })
+        };
+        let name = match self.design {
+            Some(DesignChoice::Named(name)) => {
+                name.check_within(self.within.into())?;
+                Some(name)
+            }
+            Some(word) => return Ok(vec![of(Scheme::choose(word, codec, self.within, rows))?]),
+            None => None,
+        };
+        let mut listed = candidates(name, self.codec, self.within, rows);
+        let known = |listed: &[Choice], scheme| listed.iter().any(|choice| choice.scheme == scheme);
+        if !self.all && self.codec.is_none() {
+            let fastest = listed.iter().map(|choice| choice.cost.nanos()).fold(f64::INFINITY, f64::min);
+            let beaten = |choice: &Choice| {
+                let better = |other: &Choice| {
+                    let (a, b) = (&other.cost, &choice.cost);
+                    other.scheme.design == choice.scheme.design
+                        && (a.bytes, a.nanos()) != (b.bytes, b.nanos())
+                        && a.bytes <= b.bytes
+                        && a.nanos() <= b.nanos()
+                };
+                let is_chosen = chosen.iter().any(|(_, scheme)| *scheme == choice.scheme);
+                let is_slow = choice.cost.nanos() > SLOW * fastest;
+                !is_chosen && (is_slow || listed.iter().any(better))
+            };
+            // Each is compared with all, those that are beaten too.
+            let kept: Vec<bool> = listed.iter().map(|choice| !beaten(choice)).collect();
+            let mut kept = kept.into_iter();
+            listed.retain(|_| kept.next().unwrap_or(true));
+        }
+        if name.is_none() {
+            let first = self.codec.map_or(Complete::Planes, |codecs| codecs.first);
+            let every = Scheme { design: Name::Expansion, codecs: Codecs { first, partial: None } };
+            for scheme in chosen.iter().map(|&(_, scheme)| scheme).chain([every]) {
+                if !known(&listed, scheme) {
+                    listed.push(of(scheme)?);
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    fn line(
+        &self,
+        choice: &Choice,
+        chosen: &[(&'static str, Scheme)],
+        documents: u64,
+        segments: u64,
+    ) -> Result<Line> {
+        let Choice { scheme, cost } = choice;
+        let times = segments as f64;
+        let design = Design::new(scheme.design)?;
+        let mut prefix_bits = cost.probe_bits.clone();
+        prefix_bits.sort_unstable();
+        prefix_bits.dedup();
+        let mut found = Vec::new();
+        let mut standard_error = 0.0_f64;
+        for distance in 0..=self.within.into() {
+            let recall = if scheme.design.is_exact() {
+                1.0
+            } else {
+                let recall = recall(&design, self.within.into(), rows_of(documents, segments), distance)?;
+                standard_error = standard_error.max(recall.standard_error);
+                recall.probability
+            };
+            found.push(recall);
+        }
+        let total = cost.bytes.saturating_mul(segments);
+        let cold_pages = self.cold_pages(cost, segments);
+        Ok(Line {
+            name: scheme.design.to_string(),
+            codecs: scheme.codecs.to_string(),
+            tables: scheme.design.tables(),
+            prefix_bits,
+            bytes_per_fingerprint: total as f64 / (rows_of(documents, segments) as f64 * times),
+            bytes: total,
+            probes: if cost.scan { 0 } else { cost.probes.saturating_mul(segments) },
+            scan: cost.scan,
+            entries: cost.entries * times,
+            candidates: cost.candidates * times,
+            cold_pages,
+            ns_per_query: cost.nanos() * times + cold_pages * self.medium.medium().nanos_a_page(),
+            work: KIND_NAMES.into_iter().zip(cost.work.0.map(|count| count * times)).collect(),
+            exact: scheme.design.is_exact(),
+            recall: found,
+            recall_standard_error: standard_error,
+            fits: self.memory().is_none_or(|memory| total <= memory),
+            chosen_by: chosen.iter().filter(|(_, own)| own == scheme).map(|&(word, _)| word).collect(),
+        })
+    }
+
+    fn cold_pages(&self, cost: &Cost, segments: u64) -> f64 {
+        match (self.medium, self.memory()) {
+            (From::Memory, _) | (_, None) => 0.0,
+            (_, Some(memory)) => cost.cold_pages(memory / segments) * segments as f64,
+        }
+    }
+
+    /// The designs of the paper for this radius, or of all that are named.
+    fn paper(&self, documents: u64) -> Vec<Paper> {
+        let within = self.within;
+        let names: Vec<Name> = if let Some(DesignChoice::Named(name)) = self.design {
+            vec![name]
+        } else {
+            let blocks = Name::Blocks(within + 1);
+            let nested = (within == 3).then_some(Name::Nested { outer: 4, inner: 4 });
+            let choose = [2_u8, 3].map(|leading| Name::Choose { blocks: within + leading, leading });
+            let few = choose.into_iter().filter(|name| within > 0 && name.tables() <= 64);
+            std::iter::once(blocks).chain(nested).chain(few).collect()
+        };
+        let raw = names.into_iter().filter_map(|name| Raw::of(name, within.into(), documents as f64).ok());
+        raw.map(|raw| Paper {
+            design: raw.design.to_string(),
+            tables: raw.tables,
+            bytes: raw.bytes,
+            probes: raw.probes,
+            prefixes: raw
+                .prefixes
+                .iter()
+                .map(|&(bits, tables, candidates)| Prefix { bits, tables, candidates })
+                .collect(),
+        })
+        .collect()
+    }
+
+    fn told(report: &Report) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} documents, within {}, {}{}",
+            count(report.documents),
+            report.within,
+            match report.medium {
+                From::Memory => "tables in memory",
+                From::Ssd => "tables on a solid-state disk",
+                From::Disk => "tables on a disk",
+            },
+            report
+                .memory_bytes
+                .map(|memory| format!(", {} of memory for them", bytes(memory)))
+                .unwrap_or_default(),
+        )];
+        if report.segments > 1 {
+            lines.push(format!(
+                "{} segments (or shards) of {} documents at most: a query probes each, and the numbers are for all \
+                 of them",
+                report.segments,
+                count(DOCUMENTS_MAX),
+            ));
+        }
+        lines.push(String::new());
+        lines.push(format!(
+            "{:<13} {:<11} {:>6} {:>6} {:>8} {:>9} {:>7} {:>10} {:>10} {:>9}  {}",
+            "design",
+            "codec",
+            "tables",
+            "prefix",
+            "bytes/fp",
+            "total",
+            "probes",
+            "entries",
+            "candidates",
+            "time",
+            "finds"
+        ));
+        lines.extend(report.designs.iter().map(Line::told));
+        lines.push(String::new());
+        for paper in &report.paper {
+            lines.push(paper.told());
+        }
+        lines.push(format!(
+            "asking for every value instead: {} at distance {}, {} within {}",
+            count(report.expansion.at_distance),
+            report.within,
+            count(report.expansion.probes),
+            report.within
+        ));
+        lines.push(String::new());
+        lines.extend(Self::advice(report));
+        if let Some(curve) = &report.bands {
+            lines.push(String::new());
+            lines.extend(curve.told());
+        }
+        lines
+    }
+
+    /// What to choose, and why.
+    fn advice(report: &Report) -> Vec<String> {
+        let of = |word| report.designs.iter().find(|line| line.chosen_by.contains(&word));
+        let mut lines: Vec<String> = Vec::new();
+        for (word, why) in [
+            ("auto", "nearly the fastest, bytes well spent; answers every radius up to 10"),
+            ("small", "the fewest bytes at up to 6 times the least time; answers every radius up to 10"),
+            ("fast", "the least time"),
+        ] {
+            if let Some(line) = of(word) {
+                lines.push(format!(
+                    "--design {word:<5} takes {} {}: {:.1} bytes a fingerprint, {} a query: {why}",
+                    line.name,
+                    line.codecs,
+                    line.bytes_per_fingerprint,
+                    told_nanos(line.ns_per_query)
+                ));
+            }
+        }
+        if let Some(line) = report.designs.iter().find(|line| !line.exact) {
+            lines.push(format!(
+                "{} is not exact: it misses {:.1} % of what is {} bits away. An index that keeps it says so.",
+                line.name,
+                100.0 * (1.0 - line.recall.last().unwrap_or(&1.0)),
+                report.within
+            ));
+        }
+        let (Some(auto), Some(memory)) = (of("auto"), report.memory_bytes) else { return lines };
+        let fitting = report
+            .designs
+            .iter()
+            .filter(|line| line.fits && line.exact)
+            .min_by(|a, b| a.ns_per_query.total_cmp(&b.ns_per_query));
+        lines.push(match (auto.fits, fitting) {
+            (true, _) => format!("The tables of auto fit into {}: choose auto.", bytes(memory)),
+            (false, Some(line)) => format!(
+                "The tables of auto do not fit into {}. {} {} is the fastest that does: {}, {} a query.",
+                bytes(memory),
+                line.name,
+                line.codecs,
+                bytes(line.bytes),
+                told_nanos(line.ns_per_query)
+            ),
+            (false, None) => {
+                let least = report.designs.iter().map(|line| line.bytes).min().unwrap_or(0);
+                let shards = least.div_ceil(memory.max(1));
+                let cold = if report.medium == From::Memory {
+                    "on less, ask for --medium ssd".to_string()
+                } else {
+                    format!("on less, auto reads {:.1} pages a query", auto.cold_pages)
+                };
+                format!(
+                    "No exact design fits into {}: the smallest takes {}, {shards} machines with that much; {cold}.",
+                    bytes(memory),
+                    bytes(least)
+                )
+            }
+        });
+        lines
+    }
+}
+
+fn rows_of(documents: u64, segments: u64) -> u64 {
+    documents.div_ceil(segments)
+}
+
+impl Line {
+    fn told(&self) -> String {
+        let span = |numbers: &[u32]| match numbers {
+            [] => String::new(),
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+        };
+        let finds = if self.exact {
+            "all".to_string()
+        } else {
+            let shares: Vec<String> = self.recall.iter().map(|share| format!("{share:.3}")).collect();
+            format!("{} at 0 to {} bits", shares.join(" "), self.recall.len().saturating_sub(1))
+        };
+        let mut line = format!(
+            "{:<13} {:<11} {:>6} {:>6} {:>8.2} {:>9} {:>7} {:>10} {:>10} {:>9}  {finds}",
+            self.name,
+            self.codecs,
+            self.tables,
+            span(&self.prefix_bits),
+            self.bytes_per_fingerprint,
+            bytes(self.bytes),
+            if self.scan { "scan".to_string() } else { count(self.probes) },
+            told_count(self.entries),
+            told_count(self.candidates),
+            told_nanos(self.ns_per_query),
+        );
+        if !self.chosen_by.is_empty() {
+            let _ = write!(line, "  <- {}", self.chosen_by.join(", "));
+        }
+        if !self.fits {
+            line.push_str("  beyond the memory");
+        }
+        line
+    }
+}
+
+impl Paper {
+    fn told(&self) -> String {
+        let prefixes: Vec<String> = self
+            .prefixes
+            .iter()
+            .map(|prefix| format!("{} at p = {}", told_count(prefix.candidates), prefix.bits))
+            .collect();
+        let tables =
+            if self.tables == 1 { "1 raw table".to_string() } else { format!("{} raw tables", self.tables) };
+        format!(
+            "the paper's way, {}: {tables}, {}, {} probes; candidates a probe: {}",
+            self.design,
+            told_bytes(self.bytes),
+            count(self.probes),
+            prefixes.join(", ")
+        )
+    }
+}
+
+impl Curve {
+    fn told(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "resemblance {}: {} bands of {} minima; a pair shares one with probability",
+            self.threshold, self.bands, self.rows
+        )];
+        for point in &self.points {
+            let side = if point.resemblance < self.threshold { "false positives" } else { "recall" };
+            lines.push(format!("  {:.2}  {:>7.4}  {side}", point.resemblance, point.recall));
+        }
+        lines
+    }
+}
+
+fn curve(threshold: f64) -> Curve {
+    let banding = Banding::for_threshold(threshold);
+    let mut at: Vec<f64> = (10..20).map(|twentieths| f64::from(twentieths) / 20.0).collect();
+    if at.iter().all(|resemblance| (resemblance - threshold).abs() > 1e-9) {
+        at.push(threshold);
+    }
+    at.sort_by(f64::total_cmp);
+    let point = |resemblance| Point { resemblance, recall: banding.recall(resemblance) };
+    Curve { threshold, bands: banding.bands, rows: banding.rows, points: at.into_iter().map(point).collect() }
+}
+
+fn told_nanos(nanos: f64) -> String {
+    match nanos {
+        n if n < 999.5 => format!("{n:.0} ns"),
+        n if n < 999.5e3 => format!("{:.2} us", n / 1e3),
+        n if n < 999.5e6 => format!("{:.2} ms", n / 1e6),
+        n => format!("{:.1} s", n / 1e9),
+    }
+}
+
+/// A mean: with a decimal where that matters.
+fn told_count(mean: f64) -> String {
+    if mean > 0.0 && mean < 0.005 {
+        return "<0.01".to_string();
+    }
+    if mean < 99.95 {
+        let told = format!("{mean:.2}");
+        return told.trim_end_matches('0').trim_end_matches('.').to_string();
+    }
+    #[allow(clippy::cast_sign_loss, reason = "a mean of counts")]
+    count(mean.round() as u64)
+}
+
+fn told_bytes(number: f64) -> String {
+    #[allow(clippy::cast_sign_loss, reason = "a number of bytes")]
+    bytes(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_documents_are_written_in_many_ways() {
+        for (text, documents) in [
+            ("1", 1),
+            ("50M", 50_000_000),
+            ("8e9", 8_000_000_000),
+            ("8G", 8_000_000_000),
+            ("1.5B", 1_500_000_000),
+            ("2^34", 1 << 34),
+            ("1_000_000", 1_000_000),
+            ("2.5e3", 2500),
+            ("12k", 12_000),
+        ] {
+            assert_eq!(parse_documents(text), Ok(documents), "{text}");
+        }
+        for bad in [
+            "", "0", "M", "-1", "1.5", "2^", "2^64", "1e16", "e9", "8X", "1e-3", "+5", ".5M", "1.0005k",
+            "nan",
+        ] {
+            assert!(parse_documents(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_and_counts_read_well() {
+        let nanos = [83.4, 999.4, 1154.0, 8e6, 2e9].map(told_nanos);
+        assert_eq!(nanos, ["83 ns", "999 ns", "1.15 us", "8.00 ms", "2.0 s"]);
+        assert_eq!(
+            [0.0, 1e-3, 0.5, 8.0, 2.25, 1234.4].map(told_count),
+            ["0", "<0.01", "0.5", "8", "2.25", "1,234"]
+        );
+    }
+}
