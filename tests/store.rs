@@ -7,21 +7,20 @@
 
 #![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
 
+#[path = "support/faults.rs"]
+mod faults;
 mod support;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use faults::{Faults, FaultyVfs, ways};
 use tempfile::TempDir;
 use twindex::params::{Shingling, Tokens, UnicodeVersion, Widths};
-use twindex::sys::lock::{FileLock, LockFailure};
-use twindex::sys::vfs::{ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
-use twindex::sys::{Bytes, RealVfs};
+use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot, Writer};
 
 fn raw() -> Params {
@@ -670,158 +669,6 @@ fn an_index_that_cannot_be_written_can_be_opened_and_queried() {
 }
 
 // A disk that fails.
-
-/// Which operation fails, and what has been done.
-#[derive(Debug, Default)]
-struct Faults {
-    /// Operations so far.
-    count: AtomicUsize,
-    /// The operation that fails, from 1; none if 0.
-    fails_at: usize,
-    /// All from that one on fail.
-    for_ever: bool,
-    /// It is done all the same, and only reported as failed.
-    done_anyway: bool,
-    full: bool,
-    /// Everything that would change something fails.
-    read_only: AtomicBool,
-    /// The operation that failed first.
-    failed: Mutex<Option<String>>,
-    /// Set when `CURRENT` has been replaced.
-    current_replaced: AtomicBool,
-}
-
-impl Faults {
-    /// Does `operation`, unless it is its turn to fail.
-    fn attempt<T>(
-        &self,
-        name: &str,
-        writes: bool,
-        operation: impl FnOnce() -> io::Result<T>,
-    ) -> io::Result<T> {
-        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let turn = self.fails_at > 0 && (number == self.fails_at || self.for_ever && number > self.fails_at);
-        if writes && self.read_only.load(Ordering::Relaxed) {
-            return Err(io::Error::from_raw_os_error(30)); // EROFS
-        }
-        if !turn {
-            return operation();
-        }
-        self.failed.lock().unwrap().get_or_insert_with(|| format!("{number}: {name}"));
-        if self.done_anyway {
-            operation()?;
-        }
-        Err(io::Error::from_raw_os_error(if self.full { 28 } else { 5 })) // ENOSPC, EIO
-    }
-}
-
-#[derive(Clone, Debug)]
-struct FaultyVfs(Arc<Faults>);
-
-impl Vfs for FaultyVfs {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.0.attempt("create_dir", true, || RealVfs.create_dir(path))
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.0.attempt("exists", false, || RealVfs.exists(path))
-    }
-
-    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
-        let file = self.0.attempt("create_temporary", true, || RealVfs.create_temporary(dir))?;
-        Ok(Box::new(FaultyTemporary { file, faults: Arc::clone(&self.0) }))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        let file = self.0.attempt("open", false, || RealVfs.open(path))?;
-        Ok(Box::new(FaultyFile { file, faults: Arc::clone(&self.0) }))
-    }
-
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        self.0.attempt("sync_dir", true, || Ok(())) // what is synced cannot be seen here, and costs time
-    }
-
-    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.attempt("rename_dir", true, || RealVfs.rename_dir(from, to))
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.0.attempt("remove_dir", true, || RealVfs.remove_dir(path))
-    }
-
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.0.attempt("unlink", true, || RealVfs.unlink(path))
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.0.attempt("list", false, || RealVfs.list(dir))
-    }
-
-    fn lock(&self, path: &Path) -> std::result::Result<FileLock, LockFailure> {
-        self.0.attempt("lock", true, || Ok(())).map_err(LockFailure::Io)?;
-        RealVfs.lock(path)
-    }
-}
-
-#[derive(Debug)]
-struct FaultyTemporary {
-    file: Box<dyn TemporaryFile>,
-    faults: Arc<Faults>,
-}
-
-impl TemporaryFile for FaultyTemporary {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let file = &mut self.file;
-        // A full disk takes a part.
-        let some = if self.faults.done_anyway { &bytes[..bytes.len() / 2] } else { bytes };
-        let number = self.faults.count.load(Ordering::Relaxed) + 1;
-        let bytes = if number == self.faults.fails_at { some } else { bytes };
-        self.faults.attempt("append", true, || file.append(bytes))
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.faults.attempt("sync", true, || Ok(()))
-    }
-
-    fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()> {
-        let Self { file, faults } = *self;
-        let name = format!("publish {}", path.file_name().unwrap().display());
-        faults.clone().attempt(&name, true, || {
-            file.publish(path, replace)?;
-            if path.ends_with("CURRENT") {
-                faults.current_replaced.store(true, Ordering::Relaxed);
-            }
-            Ok(())
-        })
-    }
-}
-
-#[derive(Debug)]
-struct FaultyFile {
-    file: Box<dyn ReadFile>,
-    faults: Arc<Faults>,
-}
-
-impl ReadFile for FaultyFile {
-    fn len(&self) -> io::Result<u64> {
-        self.faults.attempt("len", false, || self.file.len())
-    }
-
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.faults.attempt("read", false, || self.file.read_exact_at(buffer, offset))
-    }
-
-    fn map(&self, len: usize) -> io::Result<Bytes> {
-        self.faults.attempt("map", false, || self.file.map(len))
-    }
-}
-
-/// The ways in which an operation fails.
-fn ways() -> impl Iterator<Item = Faults> {
-    [(false, false, false), (true, false, false), (false, true, false), (true, false, true)]
-        .into_iter()
-        .map(|(full, done_anyway, for_ever)| Faults { for_ever, done_anyway, full, ..Faults::default() })
-}
 
 /// Two committed segments, so that a batch can replace, delete and drop.
 fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {

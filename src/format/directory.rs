@@ -86,6 +86,16 @@ impl Directory {
         if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
     }
 
+    /// Says that the rows whose first `bits` bits are `prefix` will be looked up; with more bits than the directory has,
+    /// the bucket that they are in.
+    #[inline(always)]
+    pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
+        let own = self.bits;
+        let entry = self.range(if bits <= own { prefix << (own - bits) } else { prefix >> (bits - own) });
+        source.hint(entry.start);
+        source.announce(entry);
+    }
+
     /// The rows of a bucket in a scan of them all, which begins at row `end`, where the one before ended. A
     /// directory that lies could otherwise name every row in every bucket, and make a scan take its square.
     ///

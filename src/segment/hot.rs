@@ -9,7 +9,7 @@ use crate::format::hot::{self, Hot, HotBucket, NESTED};
 use crate::format::table::{Columns, Layout, Source};
 use crate::format::wire::Fault;
 use crate::kernel::{Kernel, Level, Simd};
-use crate::tables::design::{Design, Table};
+use crate::tables::design::{Design, Table, spread};
 use crate::tables::masks::masks;
 
 /// The hot buckets of an open table.
@@ -45,10 +45,7 @@ impl Kernel for NestedSearch<'_, '_> {
         let spent = (table.prefix(key) ^ bucket.prefix).count_ones();
         let Some(left) = within.checked_sub(spent) else { return Ok(()) };
         let mut radii = [None; NESTED];
-        for step in 0..=left as usize {
-            let radius: &mut Option<u32> = &mut radii[step % NESTED];
-            *radius = Some(radius.map_or(0, |radius| radius + 1));
-        }
+        spread(left, &mut radii);
         let query = table.order.invert(key);
         let top = (query >> 48) as u16;
         let lead = |j: usize| hot.rest.lead(j, bucket.rows);

@@ -17,8 +17,8 @@ use crate::format::table::{Codec, Layout, Source};
 use crate::format::wire::Fault;
 use crate::kernel;
 use crate::params::WITHIN_MAX;
+use crate::tables::cost::scans;
 use crate::tables::design::Table;
-use crate::tables::masks;
 use crate::tables::{BitOrder, Codecs, Design, Scheme, prefix_bits};
 
 /// A section of a segment as a codec sees it.
@@ -244,9 +244,6 @@ pub(super) struct Plan {
     pub(super) scan: bool,
 }
 
-/// Fingerprints that a scan looks at in the time of one probe.
-const ROWS_A_PROBE: u64 = 128;
-
 impl Tables {
     pub(super) fn new(design: Design, all: Vec<OpenTable>, rows: u64) -> Self {
         let pointer_bits = crate::tables::prefix_bits(rows, POINTER_BITS);
@@ -268,11 +265,7 @@ impl Tables {
         let radii = self.design.radii(within)?;
         let steps: Vec<(u32, u32)> =
             (0..).zip(radii).filter_map(|(table, radius)| Some((table, radius?))).collect();
-        let probes = steps
-            .iter()
-            .map(|&(table, radius)| masks::count(self.all[table as usize].bits, radius))
-            .fold(0, u64::saturating_add);
-        let scan = self.design.name.is_exact() && self.rows / ROWS_A_PROBE <= probes;
+        let scan = scans(self.design.name, self.rows, self.design.probes(within, self.rows)?);
         Ok(known.get_or_init(|| Plan { steps, scan }))
     }
 

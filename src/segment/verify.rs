@@ -40,23 +40,21 @@ struct Compared<'a> {
     section: &'a Section,
     /// Bytes of each part; when comparing, where its next bytes stand.
     next: Vec<u64>,
-    /// Where each part ends, once all have been counted.
-    ends: Option<Vec<u64>>,
+    /// True once all parts have been counted.
+    placed: bool,
 }
 
 impl Compared<'_> {
     /// Lays the parts out, and checks what is between them and behind.
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
-        let mut ends = Vec::new();
         for part in 0..self.next.len() {
             // What is not there has no beginning.
             let start = if self.next[part] == 0 { end } else { align(end) };
             self.compare(end, &[0; ALIGNMENT as usize][..(start - end) as usize])?;
             end = start + std::mem::replace(&mut self.next[part], start);
-            ends.push(end);
         }
-        self.ends = Some(ends);
+        self.placed = true;
         if end == self.section.length {
             return Ok(());
         }
@@ -86,7 +84,7 @@ impl Columns for Compared<'_> {
         if self.next.len() <= part {
             self.next.resize(part + 1, 0);
         }
-        if self.ends.is_some() {
+        if self.placed {
             self.compare(self.next[part], bytes)?;
         }
         self.next[part] += bytes.len() as u64;
@@ -254,7 +252,7 @@ impl Segment {
 
     /// Compares a section with what an encoder writes, which is asked twice.
     fn compare(&self, section: &Section, encode: impl Fn(&mut Compared<'_>) -> Result<()>) -> Result<()> {
-        let mut columns = Compared { segment: self, section, next: Vec::new(), ends: None };
+        let mut columns = Compared { segment: self, section, next: Vec::new(), placed: false };
         encode(&mut columns)?;
         columns.place()?;
         encode(&mut columns)

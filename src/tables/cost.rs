@@ -24,6 +24,13 @@ use crate::format::{DOCUMENTS_MAX, align};
 
 /// Exact designs look at every fingerprint where that is at most so many for each probe.
 pub const ROWS_A_PROBE: u64 = 128;
+/// True where looking at every one of `rows` fingerprints is less work than `probes`. Free designs never do, as they would
+/// find more than they promise.
+#[must_use]
+pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
+    design.is_exact() && rows / ROWS_A_PROBE <= probes
+}
+
 /// From this radius on a scan compares a second column at once.
 const WIDE: u32 = 5;
 /// Bytes that come from memory together.
@@ -289,7 +296,7 @@ pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64)
     };
     cost.work.0[QUERY] = 1.0;
     cost.work.read(HITS, rows as f64 * 4.0);
-    cost.scan = design.name.is_exact() && rows / ROWS_A_PROBE <= cost.probes;
+    cost.scan = scans(design.name, rows, cost.probes);
     if cost.scan {
         cost.scan_all(&tables[0], within, rows as f64);
         return Ok(cost);

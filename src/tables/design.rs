@@ -307,10 +307,7 @@ impl Design {
         Ok(match self.name {
             Name::Blocks(m) => {
                 let mut radii = vec![None; m.into()];
-                for step in 0..=within as usize {
-                    let radius: &mut Option<u32> = &mut radii[step % usize::from(m)];
-                    *radius = Some(radius.map_or(0, |r| r + 1));
-                }
+                spread(within, &mut radii);
                 radii
             }
             Name::Choose { blocks, leading } => subsets(blocks.into(), leading.into())
@@ -354,6 +351,16 @@ impl Design {
             radius.map_or(0, |radius| masks::count(table.probe_bits(rows), radius))
         };
         Ok(self.tables.iter().zip(radii).map(of_table).fold(0, u64::saturating_add))
+    }
+}
+
+/// Radii of as many blocks as there is room for, all `None` before, that find what differs in at most `within` bits:
+/// they differ by at most 1, the larger ones first, and sum to `within` less the blocks and plus 1, where a missing probe
+/// counts -1.
+pub fn spread(within: u32, radii: &mut [Option<u32>]) {
+    for step in 0..=within as usize {
+        let radius = &mut radii[step % radii.len()];
+        *radius = Some(radius.map_or(0, |radius| radius + 1));
     }
 }
 

@@ -98,11 +98,7 @@ impl Filter {
     /// Hints at the directory's entry for a prefix.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
-        let own = self.directory.bits;
-        let bucket = if bits <= own { prefix << (own - bits) } else { prefix >> (bits - own) };
-        let entry = self.directory.range(bucket);
-        source.hint(entry.start);
-        source.announce(entry);
+        self.directory.hint(source, prefix, bits);
     }
 
     /// Hints at what [`candidates`](Self::candidates) reads.

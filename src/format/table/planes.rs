@@ -13,6 +13,7 @@ use std::ops::{ControlFlow, Range};
 
 use zerocopy::little_endian::{U16, U32};
 
+use super::search::{Search, between, bisect};
 use super::source::{Columns, Source, column, hint_lines};
 use crate::error::Result;
 use crate::format::directory::{Directory, DirectoryBuilder};
@@ -93,23 +94,14 @@ impl Planes {
         let bucket = self.directory.bucket(source, prefix >> (bits - self.directory.bits))?;
         let first = prefix << (64 - bits);
         let top = (first >> 48) as u16;
-        let start = partition(bucket.clone(), |row| Ok(self.complete(source, row, top)? < first))?;
         let last = first | (u64::MAX.checked_shr(bits).unwrap_or(0));
-        let end = partition(start..bucket.end, |row| Ok(self.complete(source, row, top)? <= last))?;
-        Ok(start..end)
+        between(bucket, &(first..=last), Search::Binary, |row| self.complete(source, row, top))
     }
 
     /// Hints at the directory's entry for a prefix.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
-        let bucket = if bits <= self.directory.bits {
-            prefix << (self.directory.bits - bits)
-        } else {
-            prefix >> (bits - self.directory.bits)
-        };
-        let entry = self.directory.range(bucket);
-        source.hint(entry.start);
-        source.announce(entry);
+        self.directory.hint(source, prefix, bits);
     }
 
     /// Hints at what [`candidates`](Self::candidates) reads first.
@@ -199,7 +191,7 @@ impl Planes {
         let bits = self.directory.bits;
         let rows = self.directory.bucket(source, key.checked_shr(64 - bits).unwrap_or(0))?;
         let top = (key >> 48) as u16;
-        let row = partition(rows.clone(), |row| Ok(self.complete(source, row, top)? < key))?;
+        let row = bisect(rows.clone(), key, |row| self.complete(source, row, top))?;
         Ok((row < rows.end && self.complete(source, row, top)? == key).then_some(row))
     }
 
@@ -319,19 +311,4 @@ pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl
         bytes.clear();
     }
     Ok(())
-}
-
-/// The first of `rows` for which `before` is false, where it is true of all before that one.
-#[inline(always)]
-pub(super) fn partition(rows: Range<u64>, mut before: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
-    let (mut low, mut high) = (rows.start, rows.end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if before(middle)? {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }
