@@ -69,7 +69,7 @@ impl Kernel for NestedSearch<'_, '_> {
                         if let Layout::Planes(planes) = &first.layout
                             && !planes.has_first()
                         {
-                            let below = planes.complete(at.section(&first.section), rank.into(), top)?;
+                            let below = planes.key(at.section(&first.section), rank.into(), top)?;
                             if (below ^ query).count_ones() > within {
                                 continue;
                             }

@@ -26,6 +26,7 @@ pub mod records;
 pub mod rows;
 pub mod samples;
 pub mod scan;
+mod sift;
 pub mod sorted;
 pub mod spilled;
 mod tables;

@@ -13,7 +13,6 @@ use crate::format::postings::{self, Posting};
 use crate::format::ranks;
 use crate::format::table::Probe;
 use crate::format::wire::Fault;
-use crate::kernel::Level;
 use crate::params::WITHIN_MAX;
 use crate::tables::Scheme;
 
@@ -67,9 +66,11 @@ impl Segment {
     /// [`Error::Corrupt`], what was handed out before it stands; [`Error::Invalid`] for a radius that the tables do
     /// not answer.
     pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(Near)) -> Result<()> {
-        self.search(&[query], Ask::within(within), &mut Scratch::default(), |_, near| {
-            hit(near);
-            Ok(ControlFlow::Continue(()))
+        Scratch::lend(|scratch| {
+            self.search(&[query], Ask::within(within), scratch, |_, near| {
+                hit(near);
+                Ok(ControlFlow::Continue(()))
+            })
         })
     }
 
@@ -105,7 +106,7 @@ impl Segment {
         if let Some(probe) = ask.probe {
             tables.all.iter().try_for_each(|table| table.layout.check_probe(probe))?;
         }
-        Level::chosen().dispatch(Search {
+        let search = Search {
             segment: self,
             at: At::new(self, &fingerprints.postings),
             fingerprints,
@@ -114,7 +115,8 @@ impl Segment {
             queries,
             scratch,
             hit,
-        })
+        };
+        search.run()
     }
 
     /// The design of its tables and their codecs; none where no fingerprints are kept.
@@ -130,15 +132,12 @@ impl Segment {
     /// has documents.
     #[inline]
     pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
-        self.search_documents(
-            &[query],
-            Ask::within(within),
-            &mut Scratch::default(),
-            |_, ordinal, distance| {
+        Scratch::lend(|scratch| {
+            self.search_documents(&[query], Ask::within(within), scratch, |_, ordinal, distance| {
                 hit(ordinal, distance);
                 Ok(ControlFlow::Continue(()))
-            },
-        )
+            })
+        })
     }
 
     /// As [`search`](Self::search), for documents: `hit` is told the number of the query, the ordinal and the

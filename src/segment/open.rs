@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
-use super::pages::{Known, Pages, Trouble};
+use super::pages::{Known, Pages, Stretch, Trouble};
 use super::tables::{OpenTable, Tables};
 use crate::error::{Error, Result};
 use crate::format::bands::{self, Band};
@@ -401,6 +401,18 @@ impl Segment {
             View::Whole { bytes, .. } => bytes,
             View::Fetched(_) => &[],
         }
+    }
+
+    /// The section of a table, numbered from 0, of those that there are.
+    pub(super) fn table_section(&self, table: u32) -> &Section {
+        let tables = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all[table as usize]);
+        tables.map_or(&self.sections[0], |table| &table.section)
+    }
+
+    /// True once all pages of a stretch of a mapped file were found sound.
+    #[inline(always)]
+    pub(super) fn all_sound(&self, stretch: &Stretch) -> bool {
+        self.pages.all_sound(stretch)
     }
 
     /// Which pages were found sound.

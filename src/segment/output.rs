@@ -14,8 +14,9 @@ use crate::format::header::{Header, Role};
 use crate::format::{self, align};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Bytes collected before they go to the file; whole pages.
-const BUFFER: usize = 1 << 20;
+/// Bytes collected before they go to the file; whole pages. As many as a huge page has, and written at multiples of it,
+/// so that file systems with large folios keep the file in huge pages, and maps of it need few entries of the TLB.
+const BUFFER: usize = 2 << 20;
 
 /// Writes a segment from front to back. The file has no name until [`SegmentOutput::finish`] has synced it.
 pub(super) struct SegmentOutput {

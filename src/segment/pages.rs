@@ -72,6 +72,21 @@ impl Known<'_> {
     }
 }
 
+/// Pages that stand together, such as those of all tables, and how far they are known to be sound from the first on.
+#[derive(Debug)]
+pub(super) struct Stretch {
+    pages: Range<u64>,
+    reached: AtomicU64,
+}
+
+impl Stretch {
+    /// The pages of `range`, offsets in the file.
+    pub(super) fn new(range: &Range<u64>) -> Self {
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        Self { reached: AtomicU64::new(pages.start), pages }
+    }
+}
+
 /// A bit for each page, set once.
 #[derive(Debug)]
 struct Bits(Box<[AtomicU64]>);
@@ -107,6 +122,24 @@ impl Pages {
     #[inline(always)]
     pub(super) fn known(&self) -> Known<'_> {
         Known(&self.sound.0)
+    }
+
+    /// True once all pages of a stretch were found sound, which they stay. Asked again and again, it looks at each of
+    /// them once.
+    #[inline(always)]
+    pub(super) fn all_sound(&self, stretch: &Stretch) -> bool {
+        let reached = stretch.reached.load(Ordering::Acquire);
+        reached >= stretch.pages.end || self.sound.has(reached) && self.walk(stretch, reached)
+    }
+
+    #[cold]
+    fn walk(&self, stretch: &Stretch, mut reached: u64) -> bool {
+        while reached < stretch.pages.end && self.sound.has(reached) {
+            reached += 1;
+        }
+        // Others may have come further, which is looked at again then.
+        stretch.reached.store(reached, Ordering::Release);
+        reached >= stretch.pages.end
     }
 
     /// Pages in all.

@@ -13,43 +13,76 @@
 //!
 //! A fingerprint that several tables find is reported by the first whose radius it is in.
 
+use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
 use super::hot::{NestedSearch, OpenHot};
 use super::near::{Ask, Near};
 use super::open::{Fingerprints, Segment};
-use super::tables::{At, OpenTable, Plan, Tables};
+use super::sift::{Bucket, Sifted, sift};
+use super::tables::{At, Front, OpenTable, Plan, Step, Tables};
 use crate::error::{Error, Result};
+use crate::format::contents::Section;
 use crate::format::hot::HOT_ROWS;
 use crate::format::postings;
 use crate::format::table::planes::WIDE;
-use crate::format::table::{Layout, Planes, Source};
+use crate::format::table::{self, Layout, Source};
 use crate::format::wire::Fault;
 use crate::kernel::{Kernel, Level, Simd};
 use crate::tables::masks::{Masks, masks};
 
-/// Elements that the filter looks at in one step.
-const LANES: usize = 64;
 /// Queries whose probes go through the stages together.
 const TOGETHER: usize = 16;
 /// Probes that do: those of as many queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
+/// Probes whose buckets are looked at before as many that come next are looked up.
+const GRAIN: usize = 16;
 
 /// Room for what is between the stages of a search, kept from one to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// Those at hand.
-    probes: Window,
+    probes: Vec<Probe>,
     /// Those that come next.
-    ahead: Window,
+    ahead: Vec<Probe>,
+    sifted: Vec<Sifted>,
     candidates: Vec<Candidate>,
     followed: Vec<Followed>,
     hits: Vec<Hit>,
     done: Vec<bool>,
+    /// How many are done.
+    stopped: usize,
     left_out: u64,
 }
 
+thread_local! {
+    /// What the last single question of this thread has left, for the next.
+    static KEPT: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
 impl Scratch {
+    /// Lends the thread's own, so that single questions need not ask for memory each.
+    #[inline]
+    pub(super) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
+        // A question asked while another is answered gets a new one; as does the next one after a panic.
+        let mut scratch = KEPT.take().unwrap_or_default();
+        let answer = body(&mut scratch);
+        if scratch.is_small() {
+            KEPT.set(Some(scratch));
+        }
+        answer
+    }
+
+    /// A few pages at most, which may be kept for as long as the thread lives.
+    fn is_small(&self) -> bool {
+        const MOST: usize = 1024;
+        let Self { sifted, candidates, followed, hits, .. } = self;
+        sifted.capacity() <= MOST
+            && candidates.capacity() <= MOST
+            && followed.capacity() <= MOST
+            && hits.capacity() <= MOST
+    }
+
     /// Buckets that the last search left out, because its queries had visited as many rows as they may.
     #[must_use]
     pub fn left_out(&self) -> u64 {
@@ -60,29 +93,12 @@ impl Scratch {
 /// A probe on its way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
-    /// The query's key in the table; in a partial one its entry.
-    key: u64,
     prefix: u64,
-    start: u32,
-    end: u32,
+    /// Where to look. What is behind the prefix may differ in `left` bits.
+    bucket: Bucket,
     query: u32,
-    step: u32,
-    /// Bits that what is behind the prefix may differ in.
-    left: u32,
-}
-
-/// Probes that go through the stages together, table by table.
-#[derive(Debug, Default)]
-struct Window {
-    probes: Vec<Probe>,
-    runs: Vec<Run>,
-}
-
-/// Probes of one table that stand together, up to this one.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    step: u32,
-    end: u32,
+    /// A number of the plan's.
+    step: u16,
 }
 
 /// A row that may be near.
@@ -90,17 +106,16 @@ struct Run {
 struct Candidate {
     probe: u32,
     row: u32,
-    /// In a partial table, the entry's pointer.
-    pointer: u16,
+    /// What was looked at of it: in a partial table the pointer.
+    scanned: u16,
 }
 
 /// A bucket of table 1 that an entry of a partial table named.
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     probe: u32,
-    bucket: u32,
-    start: u32,
-    end: u32,
+    pointer: u32,
+    bucket: Bucket,
 }
 
 /// A fingerprint that is near: found by a probe, in a row of its table; of table 1 if that is partial.
@@ -127,7 +142,7 @@ pub(super) struct Search<'a, 'b> {
 /// Rows of the table at hand that one query has looked at: a directory that lies must cost no more than the table.
 #[derive(Default)]
 struct Guard {
-    of: (u32, u32),
+    of: (u32, u16),
     rows: u64,
 }
 
@@ -163,9 +178,9 @@ impl Budget {
     }
 
     fn admit(&mut self, probe: &mut Probe) {
-        let mut rows = u64::from(probe.start)..u64::from(probe.end);
+        let mut rows = probe.bucket.rows();
         self.admit_rows(&mut rows);
-        probe.end = rows.end as u32;
+        probe.bucket.end = rows.end as u32;
     }
 }
 
@@ -176,47 +191,8 @@ impl Guard {
         if self.of != (probe.query, probe.step) {
             *self = Self { of: (probe.query, probe.step), rows: 0 };
         }
-        self.rows += u64::from(probe.end - probe.start);
+        self.rows += u64::from(probe.bucket.end - probe.bucket.start);
         self.rows > most
-    }
-}
-
-/// What stage 1 needs.
-#[derive(Clone, Copy)]
-struct LookUp<'a> {
-    segment: &'a Segment,
-    at: At<'a>,
-    tables: &'a Tables,
-    plan: &'a Plan,
-    ask: Ask,
-}
-
-impl LookUp<'_> {
-    /// Finds the rows of a probe, and hints at them.
-    #[inline(always)]
-    fn one(self, guard: &mut Guard, probe: &mut Probe) -> Result<()> {
-        let table = &self.tables.all[self.plan.steps[probe.step as usize].0 as usize];
-        let most = self.tables.rows;
-        let rows = match &table.front {
-            Some(front) => front.rows(self.at, probe.prefix, most, &table.section)?,
-            None => self.otherwise(table, probe)?,
-        };
-        (probe.start, probe.end) = (rows.start, rows.end);
-        // Where a partial table's directory has fewer bits than a probe, several probes look at one bucket.
-        if guard.exceeds(probe, most) && (table.front.is_some() || !matches!(table.layout, Layout::Filter(_)))
-        {
-            return Err(overlap(self.segment, table, most));
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn otherwise(self, table: &OpenTable, probe: &Probe) -> Result<Range<u32>> {
-        let source = self.at.section(&table.section);
-        let way = self.ask.probe.unwrap_or_else(|| table.layout.probe());
-        let rows = table.layout.rows(source, probe.prefix, table.bits, way)?;
-        table.layout.hint_rows(source, &rows);
-        Ok(rows.start as u32..rows.end as u32)
     }
 }
 
@@ -247,51 +223,106 @@ impl Scan<'_, '_> {
     }
 }
 
-impl Kernel for Search<'_, '_> {
+/// Stage 3.
+struct Complete<'s, 'a, 'b>(&'s mut Search<'a, 'b>);
+
+impl Kernel for Complete<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
-    fn run<S: Simd>(mut self, simd: S) -> Result<()> {
-        self.scratch.left_out = 0;
-        self.scratch.done.clear();
-        self.scratch.done.resize(self.queries.len(), false);
-        let Scratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
-        // For one query few are enough, and memory that was had before is not asked for again.
-        let room = WINDOW.min(4 * self.queries.len());
-        ahead.probes.reserve(room);
-        candidates.reserve(room);
-        followed.reserve(room);
-        hits.reserve(room);
-        if self.plan.scan {
-            return self.scan_all();
+    fn run<S: Simd>(self, _: S) -> Result<()> {
+        self.0.complete()
+    }
+}
+
+/// The end of stage 2.
+struct SortOut<'s, 'a, 'b> {
+    search: &'s mut Search<'a, 'b>,
+    first: u32,
+    count: usize,
+}
+
+impl Kernel for SortOut<'_, '_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> Result<()> {
+        self.search.sort_out(self.first, self.count)
+    }
+}
+
+/// Stage 4.
+struct LookUpFollowed<'s, 'a, 'b> {
+    search: &'s mut Search<'a, 'b>,
+    front: Option<Front>,
+    budget: &'s mut Option<Budget>,
+}
+
+impl Kernel for LookUpFollowed<'_, '_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> Result<()> {
+        self.search.look_up_followed(self.front, self.budget)
+    }
+}
+
+/// The end of stage 5.
+struct CompleteFollowed<'s, 'a, 'b> {
+    search: &'s mut Search<'a, 'b>,
+    front: Front,
+    count: usize,
+}
+
+impl Kernel for CompleteFollowed<'_, '_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> Result<()> {
+        self.search.complete_followed(self.front, self.count)
+    }
+}
+
+/// What comes before hits are handed out.
+struct TellApart<'s, 'a, 'b>(&'s mut Search<'a, 'b>);
+
+impl Kernel for TellApart<'_, '_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> Result<()> {
+        self.0.tell_apart()
+    }
+}
+
+/// Entries of a bucket that may be near, with what was looked at of them, whatever the radius.
+struct SiftOne<'a, 'b> {
+    layout: &'a Layout,
+    source: At<'a>,
+    bucket: Bucket,
+    compared: u64,
+    each: &'b mut dyn FnMut(u64, u16),
+}
+
+impl Kernel for SiftOne<'_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Result<()> {
+        let Self { layout, source, bucket, compared, each } = self;
+        let (rows, left) = (bucket.rows(), bucket.left);
+        match layout {
+            Layout::Planes(planes) => planes.candidates(simd, source, &rows, compared, left, each),
+            Layout::Filter(filter) => filter.candidates(simd, source, &rows, bucket.scanned, left, each),
+            _ => Ok(()),
         }
-        let (mut guard, mut next) = (Guard::default(), Next::default());
-        let mut budget = self.ask.visits.map(Budget::new);
-        self.fill(&mut next);
-        for place in 0..self.scratch.ahead.probes.len() {
-            self.look_up(&mut guard, place)?;
-        }
-        while !self.scratch.ahead.probes.is_empty() {
-            let Scratch { probes, ahead, .. } = &mut *self.scratch;
-            std::mem::swap(probes, ahead);
-            self.fill(&mut next);
-            if let Some(budget) = &mut budget {
-                // One probe at a time, so that what is left out does not depend on what is asked together.
-                self.scratch.left_out += budget.begin(self.scratch.probes.probes[0].query, self.ask.visits);
-            }
-            self.scan(simd, &mut guard, &mut budget)?;
-            if !self.scratch.candidates.is_empty() {
-                self.complete()?;
-            }
-            if !self.scratch.followed.is_empty() {
-                self.follow(simd, &mut budget)?;
-            }
-            if !self.scratch.hits.is_empty() {
-                self.report()?;
-            }
-        }
-        self.scratch.left_out += budget.map_or(0, |budget| budget.left_out);
-        Ok(())
+    }
+}
+
+impl SiftOne<'_, '_> {
+    #[inline(never)]
+    fn go(self) -> Result<()> {
+        Level::chosen().dispatch(self)
     }
 }
 
@@ -306,6 +337,15 @@ struct Next {
 }
 
 impl OpenTable {
+    /// The rows of a prefix, where there is no front; what is read first of them is on its way.
+    #[inline(never)]
+    fn rows(&self, at: At<'_>, prefix: u64, way: table::Probe) -> Result<Range<u32>> {
+        let source = at.section(&self.section);
+        let rows = self.layout.rows(source, prefix, self.bits, way)?;
+        self.layout.hint_rows(source, &rows);
+        Ok(rows.start as u32..rows.end as u32)
+    }
+
     /// What a probe may still spend behind its prefix, that differs from the query's in `mask`.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
@@ -322,14 +362,60 @@ impl OpenTable {
 }
 
 impl<'a> Search<'a, '_> {
+    /// Searches.
+    pub(super) fn run(mut self) -> Result<()> {
+        self.scratch.left_out = 0;
+        self.scratch.stopped = 0;
+        self.scratch.done.clear();
+        self.scratch.done.resize(self.queries.len(), false);
+        if self.plan.scan {
+            return self.scan_all();
+        }
+        // For one query few are enough, and memory that was had before is not asked for again.
+        let room = WINDOW.min(4 * self.queries.len());
+        let Scratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
+        ahead.reserve(room);
+        candidates.reserve(room);
+        followed.reserve(room);
+        hits.reserve(room);
+        let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), Next::default());
+        let mut budget = self.ask.visits.map(Budget::new);
+        self.at.settle(self.tables());
+        self.fill(&mut next);
+        self.look_up(&mut guard, 0..WINDOW)?;
+        while !self.scratch.ahead.is_empty() {
+            let Scratch { probes, ahead, .. } = &mut *self.scratch;
+            std::mem::swap(probes, ahead);
+            self.at.settle(self.tables());
+            self.fill(&mut next);
+            if let Some(budget) = &mut budget {
+                // One probe at a time, so that what is left out does not depend on what is asked together.
+                self.scratch.left_out += budget.begin(self.scratch.probes[0].query, self.ask.visits);
+            }
+            self.scan(level, &mut guard, &mut budget)?;
+            if !self.scratch.candidates.is_empty() {
+                level.dispatch(Complete(&mut self))?;
+            }
+            if !self.scratch.followed.is_empty() {
+                self.follow(level, &mut budget)?;
+            }
+            if !self.scratch.hits.is_empty() {
+                level.dispatch(TellApart(&mut self))?;
+                self.report()?;
+            }
+        }
+        self.scratch.left_out += budget.map_or(0, |budget| budget.left_out);
+        Ok(())
+    }
+
     #[inline(always)]
     fn tables(&self) -> &'a Tables {
         &self.fingerprints.tables
     }
 
     #[inline(always)]
-    fn table(&self, step: u32) -> &'a OpenTable {
-        &self.tables().all[self.plan.steps[step as usize].0 as usize]
+    fn table(&self, step: u16) -> &'a OpenTable {
+        &self.tables().all[self.plan.steps[usize::from(step)].table as usize]
     }
 
     /// All fingerprints, one after the other.
@@ -360,194 +446,241 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Takes the next probes, as many as there is room for.
-    #[inline(always)]
+    #[inline(never)]
     fn fill(&mut self, next: &mut Next) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
-        let Scratch { ahead: Window { probes, runs }, done, .. } = &mut *self.scratch;
+        let Scratch { ahead: probes, done, stopped, .. } = &mut *self.scratch;
         probes.clear();
-        runs.clear();
         let (together, window) = if self.ask.visits.is_some() { (1, 1) } else { (TOGETHER, WINDOW) };
         while next.first < self.queries.len() {
             let last = self.queries.len().min(next.first + together);
-            let Some(&(table, radius)) = plan.steps.get(next.step) else {
+            let Some(&Step { table, radius, .. }) = plan.steps.get(next.step) else {
                 *next = Next { first: last, query: last, ..Next::default() };
                 continue;
             };
             let table = &tables.all[table as usize];
-            let step = next.step as u32;
+            let step = next.step as u16;
             while next.query < last {
                 if probes.len() == window {
-                    runs.push(Run { step, end: probes.len() as u32 });
                     return;
                 }
                 if radius == 0 {
                     let these = next.query..last.min(next.query + window - probes.len());
                     next.query = these.end;
-                    let queries = (these.start as u32..).zip(&self.queries[these.clone()]);
-                    for ((query, &value), _) in queries.zip(&done[these]).filter(|(_, done)| !**done) {
-                        let (prefix, key) = table.prefix_and_key(value);
+                    let numbered = (these.start as u32..).zip(&self.queries[these.clone()]);
+                    let exact = |(query, &value): (u32, &u64)| {
+                        let (prefix, scanned) = (table.prefix_of(value), table.scanned_of(value));
                         at.hint_bucket(table, prefix);
-                        probes.push(Probe { key, prefix, query, step, left: within, ..Probe::default() });
+                        let bucket = Bucket { start: 0, end: 0, scanned, left: within };
+                        Probe { prefix, bucket, query, step }
+                    };
+                    if *stopped == 0 {
+                        probes.extend(numbered.map(exact));
+                    } else {
+                        let open = numbered.zip(&done[these]).filter(|(_, done)| !**done);
+                        probes.extend(open.map(|(query, _)| exact(query)));
                     }
                     continue;
                 }
-                let (own, key) = table.prefix_and_key(self.queries[next.query]);
+                let value = self.queries[next.query];
                 let mask = next.masks.get_or_insert_with(|| masks(table.bits, radius)).next();
                 let Some(mask) = mask.filter(|_| !done[next.query]) else {
                     (next.query, next.masks) = (next.query + 1, None);
                     continue;
                 };
-                let (prefix, left) = (own ^ mask, table.left(within, mask));
+                let (prefix, scanned) = (table.prefix_of(value) ^ mask, table.scanned_of(value));
                 at.hint_bucket(table, prefix);
-                probes.push(Probe { key, prefix, query: next.query as u32, step, left, ..Probe::default() });
+                let (query, left) = (next.query as u32, table.left(within, mask));
+                let bucket = Bucket { start: 0, end: 0, scanned, left };
+                probes.push(Probe { prefix, bucket, query, step });
             }
-            runs.push(Run { step, end: probes.len() as u32 });
             (next.step, next.query) = (next.step + 1, next.first);
         }
     }
 
-    /// Stage 1, for a probe that comes next.
-    #[inline(always)]
-    fn look_up(&mut self, guard: &mut Guard, place: usize) -> Result<()> {
-        let look_up = LookUp {
-            segment: self.segment,
-            at: self.at,
-            tables: self.tables(),
-            plan: self.plan,
-            ask: self.ask,
-        };
-        look_up.one(guard, &mut self.scratch.ahead.probes[place])
+    /// Stage 1, for these of the probes that come next, as far as there are so many.
+    #[inline(never)]
+    fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
+        let Self { at, plan, scratch, ask, segment, .. } = self;
+        let (tables, probes) = (&self.fingerprints.tables, &mut scratch.ahead);
+        let most = tables.rows;
+        let end = places.end.min(probes.len());
+        for some in probes[places.start.min(end)..end].chunk_by_mut(|one, next| one.step == next.step) {
+            let Step { table, radius, .. } = plan.steps[usize::from(some[0].step)];
+            let table = &tables.all[table as usize];
+            if let Some(front) = &table.front {
+                for probe in &mut *some {
+                    let rows = front.rows(at, probe.prefix, most)?;
+                    (probe.bucket.start, probe.bucket.end) = (rows.start, rows.end);
+                }
+            } else {
+                let way = ask.probe.unwrap_or_else(|| table.layout.probe());
+                for probe in &mut *some {
+                    let rows = table.rows(*at, probe.prefix, way)?;
+                    (probe.bucket.start, probe.bucket.end) = (rows.start, rows.end);
+                }
+            }
+            // One bucket has no more rows than the table. Where a partial table's directory has fewer bits than a
+            // probe, several probes look at one bucket.
+            let apart = table.front.is_some() || !matches!(table.layout, Layout::Filter(_));
+            if radius > 0 && apart && some.iter().any(|probe| guard.exceeds(probe, most)) {
+                return Err(overlap(segment, &table.section, most));
+            }
+        }
+        Ok(())
     }
 
     /// Stage 2.
-    #[allow(clippy::too_many_lines, reason = "one loop for each kind of table, and what they share before")]
-    #[inline(always)]
-    fn scan<S: Simd>(&mut self, simd: S, guard: &mut Guard, budget: &mut Option<Budget>) -> Result<()> {
-        let (at, tables, within) = (self.at, self.tables(), self.ask.within);
-        let first = &tables.all[0];
-        let own = at.section(&first.section);
-        // Table 1 finds by itself what its own probes find, which an entry's pointer tells where it has enough bits.
-        let (mine, shift) = (self.plan.steps[0].1, 16_u32.saturating_sub(first.bits));
-        let tells = first.bits <= tables.pointer_bits;
-        let look_up = LookUp { segment: self.segment, at, tables, plan: self.plan, ask: self.ask };
-        let Scratch { probes: Window { probes, runs }, ahead, candidates, followed, hits, .. } =
-            &mut *self.scratch;
-        // Between two buckets, one that comes next is asked for, so that memory has something to do all the time.
-        let mut ahead = ahead.probes.iter_mut();
-        candidates.clear();
-        followed.clear();
-        hits.clear();
-        let mut start = 0;
-        for run in &*runs {
-            let table = &tables.all[self.plan.steps[run.step as usize].0 as usize];
-            let source = at.section(&table.section);
-            let numbers = start as u32..run.end;
-            start = run.end as usize;
-            if let Some(budget) = &mut *budget {
-                for number in numbers.clone() {
-                    budget.admit(&mut probes[number as usize]);
-                }
-            }
-            if let Some(open) = &table.hot {
-                for number in numbers.clone() {
-                    let probe = &mut probes[number as usize];
-                    let Some(bucket) = open.bucket(probe.prefix, probe.end - probe.start) else { continue };
-                    // Done here, and nothing for what follows.
-                    probe.start = probe.end;
-                    let key = table.order.apply(self.queries[probe.query as usize]);
-                    let each = &mut |row, fingerprint| hits.push(Hit { probe: number, row, fingerprint });
-                    let (section, hot) = (&open.section, &open.hot);
-                    NestedSearch { at, tables, table, section, hot, bucket, key, within, each }.go()?;
-                }
-            }
-            let searched = numbers.clone().zip(&probes[numbers.start as usize..numbers.end as usize]);
-            match &table.layout {
-                Layout::Planes(planes) => {
-                    for (number, probe) in searched {
-                        if let Some(next) = ahead.next() {
-                            look_up.one(guard, next)?;
-                        }
-                        let mut found = |row: u32| {
-                            planes.hint_row(source, row.into());
-                            candidates.push(Candidate { probe: number, row, pointer: 0 });
-                        };
-                        if let Some(front) = table.front
-                            && probe.left < WIDE
-                        {
-                            let lanes = front.lanes(at, probe.start..probe.end, &table.section)?;
-                            let own = (probe.key >> 32) as u16;
-                            for (base, lanes) in (probe.start..).step_by(LANES).zip(lanes.chunks(LANES)) {
-                                let near = simd.near16(lanes, own, probe.left);
-                                if near != 0 {
-                                    each_bit(near, |place| found(base + place));
-                                }
-                            }
-                        } else {
-                            let rows = u64::from(probe.start)..u64::from(probe.end);
-                            let near = |row| found(row as u32);
-                            planes.candidates(simd, source, &rows, probe.key, probe.left, near)?;
-                        }
-                    }
-                }
-                Layout::Filter(filter) => {
-                    for (number, probe) in searched {
-                        if let Some(next) = ahead.next() {
-                            look_up.one(guard, next)?;
-                        }
-                        let entry = (probe.key >> 48) as u16;
-                        let mut found = |row: u32, pointer: u16| {
-                            if tells && u32::from((pointer ^ entry) >> shift).count_ones() <= mine {
-                                return;
-                            }
-                            if filter.width > 2 {
-                                filter.hint_row(source, row.into());
-                                candidates.push(Candidate { probe: number, row, pointer });
-                            } else {
-                                follow_pointer(followed, tables, own, number, pointer);
-                            }
-                        };
-                        if let Some(front) = table.front {
-                            let lanes = front.lanes(at, probe.start..probe.end, &table.section)?;
-                            for (base, lanes) in (probe.start..).step_by(LANES).zip(lanes.chunks(LANES)) {
-                                let near = simd.near16(lanes, entry, probe.left);
-                                if near != 0 {
-                                    each_bit(near, |place| found(base + place, lanes[place as usize].get()));
-                                }
-                            }
-                        } else {
-                            let rows = u64::from(probe.start)..u64::from(probe.end);
-                            filter.candidates(
-                                simd,
-                                source,
-                                &rows,
-                                probe.key,
-                                probe.left,
-                                |row, pointer| {
-                                    found(row as u32, pointer);
-                                },
-                            )?;
-                        }
-                    }
-                }
-                layout => {
-                    for (number, probe) in searched {
-                        let rows = u64::from(probe.start)..u64::from(probe.end);
-                        let mut each = |row: u64, key| {
-                            if table.prefix(key) == probe.prefix {
-                                let fingerprint = table.order.invert(key);
-                                hits.push(Hit { probe: number, row: row as u32, fingerprint });
-                            }
-                            ControlFlow::Continue(())
-                        };
-                        if !rows.is_empty() {
-                            let (key, radius) = (probe.key, within);
-                            Scan { layout, source, rows, key, radius, each: &mut each }.go()?;
-                        }
-                    }
-                }
+    fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<Budget>) -> Result<()> {
+        self.scratch.candidates.clear();
+        self.scratch.followed.clear();
+        self.scratch.hits.clear();
+        if let Some(budget) = budget {
+            self.scratch.probes.iter_mut().for_each(|probe| budget.admit(probe));
+        }
+        if self.tables().any_hot {
+            self.scan_hot()?;
+        }
+        // Between some buckets, some that come next are asked for, so that memory has something to do all the time.
+        for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
+            let some = from..self.scratch.probes.len().min(from + GRAIN);
+            self.look_up(guard, some.clone())?;
+            if self.plan.sifted {
+                self.sift(level, some)?;
+            } else {
+                self.scan_by_step(level, some)?;
             }
         }
-        ahead.try_for_each(|next| look_up.one(guard, next))
+        self.look_up(guard, self.scratch.probes.len()..WINDOW)
+    }
+
+    /// Stage 2 where not all tables are sifted.
+    #[inline(never)]
+    fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
+        let mut start = some.start;
+        while start < some.end {
+            let step = self.scratch.probes[start].step;
+            let run = self.scratch.probes[start..some.end].iter().take_while(|probe| probe.step == step);
+            let numbers = start..start + run.count();
+            start = numbers.end;
+            if self.plan.steps[usize::from(step)].sieve.is_some() {
+                self.sift(level, numbers)?;
+            } else {
+                self.scan_otherwise(self.table(step), numbers)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stage 2 for buckets that are sifted.
+    #[inline(always)]
+    fn sift(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
+        let Scratch { probes, sifted, .. } = &mut *self.scratch;
+        let first = numbers.start as u32;
+        let steps = &self.plan.steps[..];
+        let buckets = probes[numbers]
+            .iter()
+            .map_while(|probe| Some((probe.bucket, steps[usize::from(probe.step)].sieve.as_ref()?)));
+        let count = sift(level, &self.at, buckets, sifted)?;
+        level.dispatch(SortOut { search: self, first, count })
+    }
+
+    /// Searches the hot ones of the buckets, and empties them.
+    #[inline(never)]
+    fn scan_hot(&mut self) -> Result<()> {
+        let (at, tables, within) = (self.at, self.tables(), self.ask.within);
+        let Scratch { probes, hits, .. } = &mut *self.scratch;
+        for (number, probe) in (0..).zip(probes) {
+            let table = &tables.all[self.plan.steps[usize::from(probe.step)].table as usize];
+            let rows = probe.bucket.end - probe.bucket.start;
+            let Some(open) = &table.hot else { continue };
+            let Some(bucket) = open.bucket(probe.prefix, rows) else { continue };
+            probe.bucket.start = probe.bucket.end;
+            let key = table.order.apply(self.queries[probe.query as usize]);
+            let each = &mut |row, fingerprint| hits.push(Hit { probe: number, row, fingerprint });
+            let (section, hot) = (&open.section, &open.hot);
+            NestedSearch { at, tables, table, section, hot, bucket, key, within, each }.go()?;
+        }
+        Ok(())
+    }
+
+    /// Sends those that passed the sieve to where they are looked at next; the first probe has this number.
+    #[inline(always)]
+    fn sort_out(&mut self, first: u32, count: usize) -> Result<()> {
+        let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
+        let Scratch { probes, sifted, candidates, followed, .. } = &mut *self.scratch;
+        for &Sifted { bucket, base, mut near } in &sifted[..count] {
+            let number = first + bucket;
+            let probe = &probes[number as usize];
+            let Step { table, sieve: Some(sieve), .. } = &plan.steps[usize::from(probe.step)] else {
+                continue;
+            };
+            let table = &tables.all[*table as usize];
+            while near != 0 {
+                let row = base + near.trailing_zeros();
+                near &= near - 1;
+                let scanned = sieve.lane(at, row)?;
+                if let Layout::Filter(filter) = &table.layout {
+                    if finds_itself(tables, plan, scanned, probe.bucket.scanned) {
+                        continue;
+                    }
+                    if filter.width == 2 {
+                        follow_pointer(followed, tables, *at, number, scanned);
+                        continue;
+                    }
+                }
+                table.layout.hint_row(at.section(&table.section), row.into());
+                candidates.push(Candidate { probe: number, row, scanned });
+            }
+        }
+        Ok(())
+    }
+
+    /// Stage 2 for buckets of other tables, one after the other.
+    #[inline(never)]
+    fn scan_otherwise(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
+        let (at, within) = (self.at, self.ask.within);
+        let tables = self.tables();
+        let (source, own) = (at.section(&table.section), at.section(&tables.all[0].section));
+        for number in numbers {
+            let Probe { prefix, bucket, query, .. } = self.scratch.probes[number];
+            let (number, rows) = (number as u32, bucket.rows());
+            if rows.is_empty() {
+                continue;
+            }
+            if matches!(table.layout, Layout::Planes(_) | Layout::Filter(_)) {
+                let from = self.scratch.candidates.len();
+                self.sift_one(number, table, bucket, table.compared_of(self.queries[query as usize]))?;
+                if let Layout::Filter(filter) = &table.layout {
+                    let mut kept = from;
+                    for place in from..self.scratch.candidates.len() {
+                        let candidate = self.scratch.candidates[place];
+                        if finds_itself(tables, self.plan, candidate.scanned, bucket.scanned) {
+                        } else if filter.width > 2 {
+                            self.scratch.candidates[kept] = candidate;
+                            kept += 1;
+                        } else {
+                            let Scratch { followed, .. } = &mut *self.scratch;
+                            follow_pointer(followed, tables, own, number, candidate.scanned);
+                        }
+                    }
+                    self.scratch.candidates.truncate(kept);
+                }
+                continue;
+            }
+            let hits = &mut self.scratch.hits;
+            let mut each = |row: u64, key| {
+                if table.prefix(key) == prefix {
+                    let fingerprint = table.order.invert(key);
+                    hits.push(Hit { probe: number, row: row as u32, fingerprint });
+                }
+                ControlFlow::Continue(())
+            };
+            let key = table.order.apply(self.queries[query as usize]);
+            let layout = &table.layout;
+            Scan { layout, source, rows, key, radius: within, each: &mut each }.go()?;
+        }
+        Ok(())
     }
 
     /// Stage 3.
@@ -555,26 +688,27 @@ impl<'a> Search<'a, '_> {
     fn complete(&mut self) -> Result<()> {
         let (at, tables) = (self.at, self.tables());
         let own = at.section(&tables.all[0].section);
-        let Scratch { probes: Window { probes, .. }, candidates, followed, hits, .. } = &mut *self.scratch;
+        let Scratch { probes, candidates, followed, hits, .. } = &mut *self.scratch;
         for candidate in &*candidates {
             let probe = &probes[candidate.probe as usize];
-            let table = &tables.all[self.plan.steps[probe.step as usize].0 as usize];
+            let table = &tables.all[self.plan.steps[usize::from(probe.step)].table as usize];
             let source = at.section(&table.section);
+            let compared = table.compared_of(self.queries[probe.query as usize]);
             match &table.layout {
                 Layout::Planes(planes) => {
                     let top = (probe.prefix.checked_shl(64 - table.bits).unwrap_or(0) >> 48) as u16;
-                    let key = planes.complete(source, candidate.row.into(), top)?;
-                    let near = (key ^ probe.key).count_ones() <= self.ask.within;
+                    let key = planes.complete(source, candidate.row.into(), top, candidate.scanned)?;
+                    let near = (key ^ compared).count_ones() <= self.ask.within;
                     if near && table.prefix(key) == probe.prefix {
                         let fingerprint = table.order.invert(key);
                         hits.push(Hit { probe: candidate.probe, row: candidate.row, fingerprint });
                     }
                 }
                 Layout::Filter(filter) => {
-                    let spent = (candidate.pointer ^ (probe.key >> 48) as u16).count_ones();
-                    let distance = filter.distance(source, candidate.row.into(), probe.key)?;
-                    if spent + distance <= probe.left {
-                        follow_pointer(followed, tables, own, candidate.probe, candidate.pointer);
+                    let spent = (candidate.scanned ^ probe.bucket.scanned).count_ones();
+                    let distance = filter.distance(source, candidate.row.into(), compared)?;
+                    if spent + distance <= probe.bucket.left {
+                        follow_pointer(followed, tables, own, candidate.probe, candidate.scanned);
                     }
                 }
                 _ => {}
@@ -584,16 +718,50 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Stages 4 and 5.
+    fn follow(&mut self, level: Level, budget: &mut Option<Budget>) -> Result<()> {
+        let first = &self.tables().all[0];
+        // Where a pointer has as many bits as table 1 is probed by, its bucket is one like any other.
+        let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
+        let front = first.front.filter(|_| whole);
+        level.dispatch(LookUpFollowed { search: self, front, budget })?;
+        // A pointer of more bits than table 1 is probed by names a part of a bucket, which is gone through.
+        if let Some(open) = &first.hot
+            && first.bits >= self.tables().pointer_bits
+        {
+            self.follow_hot(open)?;
+        }
+        let Some(front) = front.filter(|_| self.ask.within < WIDE) else { return self.follow_otherwise() };
+        let Scratch { followed, sifted, .. } = &mut *self.scratch;
+        let buckets = followed.iter().map(|one| (one.bucket, &front));
+        let count = sift(level, &self.at, buckets, sifted)?;
+        level.dispatch(CompleteFollowed { search: self, front, count })
+    }
+
+    /// Stage 4: the rows of the buckets that pointers name.
     #[inline(always)]
-    fn follow<S: Simd>(&mut self, simd: S, budget: &mut Option<Budget>) -> Result<()> {
-        let (at, tables) = (self.at, self.tables());
+    fn look_up_followed(&mut self, front: Option<Front>, budget: &mut Option<Budget>) -> Result<()> {
+        let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
-        let source = at.section(&first.section);
-        let Scratch { probes: Window { probes, .. }, followed, hits, .. } = &mut *self.scratch;
+        let (section, most) = (&first.section, tables.rows);
         let way = self.ask.probe.unwrap_or_else(|| first.layout.probe());
+        let Scratch { probes, followed, .. } = &mut *self.scratch;
         let mut seen = (u32::MAX, 0);
         for one in followed.iter_mut() {
-            let mut rows = first.layout.rows(source, one.bucket.into(), tables.pointer_bits, way)?;
+            let query = self.queries[probes[one.probe as usize].query as usize];
+            let own = query.checked_shr(64 - tables.pointer_bits).unwrap_or(0) as u32;
+            let spent = (own ^ one.pointer).count_ones();
+            // Of what pointers name, nothing is too far: they were compared.
+            one.bucket.left = within.saturating_sub(spent);
+            one.bucket.scanned = first.scanned_of(query);
+            let mut rows = if let Some(front) = front {
+                let rows = front.rows(&at, one.pointer.into(), most)?;
+                rows.start.into()..rows.end.into()
+            } else {
+                let source = at.section(section);
+                let rows = first.layout.rows(source, one.pointer.into(), tables.pointer_bits, way)?;
+                first.layout.hint_rows(source, &rows);
+                rows
+            };
             if let Some(budget) = &mut *budget {
                 budget.admit_rows(&mut rows);
             }
@@ -601,64 +769,161 @@ impl<'a> Search<'a, '_> {
                 seen = (one.probe, 0);
             }
             seen.1 += rows.end - rows.start;
-            if seen.1 > tables.rows {
+            if seen.1 > most {
                 // Buckets that overlap would make a probe take time in the square of the file's size.
-                return Err(overlap(self.segment, first, tables.rows));
+                return Err(overlap(self.segment, section, most));
             }
-            first.layout.hint_rows(source, &rows);
-            (one.start, one.end) = (rows.start as u32, rows.end as u32);
+            (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
         }
-        for one in &*followed {
-            let probe = &probes[one.probe as usize];
-            let table = &tables.all[self.plan.steps[probe.step as usize].0 as usize];
-            let rows = u64::from(one.start)..u64::from(one.end);
-            let (query, within) = (self.queries[probe.query as usize], self.ask.within);
-            let mut each = |row: u64, fingerprint: u64| {
-                if table.prefix(table.order.apply(fingerprint)) == probe.prefix {
-                    hits.push(Hit { probe: one.probe, row: row as u32, fingerprint });
-                }
-                ControlFlow::Continue(())
-            };
-            // A pointer of more bits than table 1 is probed by names a part of a bucket, which is gone through.
-            if let Some(open) = &first.hot
-                && rows.end - rows.start > HOT_ROWS
-                && first.bits >= tables.pointer_bits
-            {
-                self::follow_hot(at, tables, open, one.bucket, query, within, &mut each)?;
-                continue;
-            }
-            match &first.layout {
-                // All rows have the pointer as their first bits, so the directory need not be asked for them.
-                Layout::Planes(planes) if !planes.has_first() => {
-                    scan_below(simd, planes, source, &rows, one.bucket as u16, query, within, &mut each)?;
-                }
-                layout => {
-                    Scan { layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
+        Ok(())
+    }
+
+    /// What the sieve leaves of the buckets that pointers name.
+    #[inline(always)]
+    fn complete_followed(&mut self, front: Front, count: usize) -> Result<()> {
+        let (at, tables, within) = (self.at, self.tables(), self.ask.within);
+        let first = &tables.all[0];
+        let Layout::Planes(planes) = &first.layout else { return Ok(()) };
+        let Scratch { probes, sifted, followed, hits, .. } = &mut *self.scratch;
+        for &Sifted { bucket, base, mut near } in &sifted[..count] {
+            let Followed { probe: number, pointer, .. } = followed[bucket as usize];
+            let probe = &probes[number as usize];
+            let query = self.queries[probe.query as usize];
+            while near != 0 {
+                let row = base + near.trailing_zeros();
+                near &= near - 1;
+                let second = front.lane(&at, row)?;
+                // All bits of the pointer are there where bits 1 to 16 have no plane.
+                let source = at.section(&first.section);
+                let fingerprint = planes.complete(source, row.into(), pointer as u16, second)?;
+                if (fingerprint ^ query).count_ones() <= within
+                    && tables.all[self.plan.steps[usize::from(probe.step)].table as usize]
+                        .prefix_of(fingerprint)
+                        == probe.prefix
+                {
+                    hits.push(Hit { probe: number, row, fingerprint });
                 }
             }
         }
         Ok(())
     }
 
-    /// Hands out what was found, each by the first table that finds it, with its rank in table 1.
+    /// Searches the hot ones of the buckets that pointers name, and empties them.
+    #[inline(never)]
+    fn follow_hot(&mut self, open: &'a OpenHot) -> Result<()> {
+        let (at, tables, within) = (self.at, self.tables(), self.ask.within);
+        let table = &tables.all[0];
+        let source = at.section(&table.section);
+        for place in 0..self.scratch.followed.len() {
+            let Followed { probe: number, pointer, bucket } = self.scratch.followed[place];
+            if u64::from(bucket.end - bucket.start) <= HOT_ROWS {
+                continue;
+            }
+            self.scratch.followed[place].bucket.end = bucket.start;
+            let probe = self.scratch.probes[number as usize];
+            let query = self.queries[probe.query as usize];
+            let (prober, hits) = (self.table(probe.step), &mut self.scratch.hits);
+            let mut each = |row: u32, fingerprint: u64| {
+                if prober.prefix_of(fingerprint) == probe.prefix {
+                    hits.push(Hit { probe: number, row, fingerprint });
+                }
+            };
+            // Table 1 may be probed by more bits than a pointer has: then it names several buckets.
+            let parts = table.bits - tables.pointer_bits;
+            for prefix in u64::from(pointer) << parts..u64::from(pointer + 1) << parts {
+                if (prefix ^ table.prefix(query)).count_ones() > within {
+                    continue;
+                }
+                let rows = table.layout.rows(source, prefix, table.bits, table.layout.probe())?;
+                if let Some(bucket) = open.bucket(prefix, (rows.end - rows.start) as u32) {
+                    let (section, hot, each) = (&open.section, &open.hot, &mut each);
+                    NestedSearch { at, tables, table, section, hot, bucket, key: query, within, each }
+                        .go()?;
+                } else if !rows.is_empty() {
+                    let each = &mut |row, fingerprint| {
+                        each(row as u32, fingerprint);
+                        ControlFlow::Continue(())
+                    };
+                    Scan { layout: &table.layout, source, rows, key: query, radius: within, each }.go()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stage 5 for table 1 by another codec, or a wide radius: the buckets one after the other.
+    #[inline(never)]
+    fn follow_otherwise(&mut self) -> Result<()> {
+        let (at, tables, within) = (self.at, self.tables(), self.ask.within);
+        let first = &tables.all[0];
+        let source = at.section(&first.section);
+        for place in 0..self.scratch.followed.len() {
+            let Followed { probe: number, pointer, bucket } = self.scratch.followed[place];
+            let probe = self.scratch.probes[number as usize];
+            let (query, rows, prober) =
+                (self.queries[probe.query as usize], bucket.rows(), self.table(probe.step));
+            if rows.is_empty() {
+                continue;
+            }
+            // All rows have the pointer as their first bits, so the directory need not be asked for them.
+            if let Layout::Planes(planes) = &first.layout
+                && !planes.has_first()
+            {
+                self.scratch.candidates.clear();
+                self.sift_one(number, first, bucket, query)?;
+                for place in 0..self.scratch.candidates.len() {
+                    let Candidate { row, scanned, .. } = self.scratch.candidates[place];
+                    let fingerprint = planes.complete(source, row.into(), pointer as u16, scanned)?;
+                    if (fingerprint ^ query).count_ones() <= within
+                        && prober.prefix_of(fingerprint) == probe.prefix
+                    {
+                        self.scratch.hits.push(Hit { probe: number, row, fingerprint });
+                    }
+                }
+                continue;
+            }
+            let hits = &mut self.scratch.hits;
+            let mut each = |row: u64, fingerprint: u64| {
+                if prober.prefix_of(fingerprint) == probe.prefix {
+                    hits.push(Hit { probe: number, row: row as u32, fingerprint });
+                }
+                ControlFlow::Continue(())
+            };
+            Scan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
+        }
+        Ok(())
+    }
+
+    /// Makes candidates of the entries of a bucket that may be near, whatever the radius; `compared` is what they are
+    /// compared with.
+    fn sift_one(&mut self, probe: u32, table: &'a OpenTable, bucket: Bucket, compared: u64) -> Result<()> {
+        let source = self.at.section(&table.section);
+        let candidates = &mut self.scratch.candidates;
+        let each = &mut |row: u64, scanned| {
+            table.layout.hint_row(source, row);
+            candidates.push(Candidate { probe, row: row as u32, scanned });
+        };
+        SiftOne { layout: &table.layout, source, bucket, compared, each }.go()
+    }
+
+    /// Keeps what no earlier table finds, with its rank in table 1.
     #[inline(always)]
-    fn report(&mut self) -> Result<()> {
+    fn tell_apart(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
         let mut kept = 0;
         for place in 0..self.scratch.hits.len() {
             let mut hit = self.scratch.hits[place];
-            let Probe { query, step, .. } = self.scratch.probes.probes[hit.probe as usize];
+            let Probe { query, step, .. } = self.scratch.probes[hit.probe as usize];
             let difference = hit.fingerprint ^ self.queries[query as usize];
-            let found_before = self.plan.steps[..step as usize].iter().any(|&(table, radius)| {
-                let table = &tables.all[table as usize];
-                table.prefix(table.order.apply(difference)).count_ones() <= radius
+            let found_before = self.plan.steps[..usize::from(step)].iter().any(|before| {
+                tables.all[before.table as usize].prefix_of(difference).count_ones() <= before.radius
             });
             if found_before {
                 continue;
             }
             let table = self.table(step);
-            if self.plan.steps[step as usize].0 != 0 && !matches!(table.layout, Layout::Filter(_)) {
+            if self.plan.steps[usize::from(step)].table != 0 && !matches!(table.layout, Layout::Filter(_)) {
                 let Some(rank) = first.layout.find(self.at.section(&first.section), hit.fingerprint)? else {
                     return Err(stranger(self.segment, table, hit.fingerprint));
                 };
@@ -669,93 +934,44 @@ impl<'a> Search<'a, '_> {
             self.scratch.hits[kept] = hit;
             kept += 1;
         }
-        for place in 0..kept {
+        self.scratch.hits.truncate(kept);
+        Ok(())
+    }
+
+    /// Hands out what was found.
+    fn report(&mut self) -> Result<()> {
+        for place in 0..self.scratch.hits.len() {
             let hit = self.scratch.hits[place];
-            let query = self.scratch.probes.probes[hit.probe as usize].query as usize;
+            let query = self.scratch.probes[hit.probe as usize].query as usize;
             if self.scratch.done[query] {
                 continue;
             }
-            self.scratch.done[query] = (self.hit)(query, near(hit, self.queries[query]))?.is_break();
+            if (self.hit)(query, near(hit, self.queries[query]))?.is_break() {
+                self.scratch.done[query] = true;
+                self.scratch.stopped += 1;
+            }
         }
         Ok(())
     }
 }
 
-/// What is near in the bucket of table 1 that a pointer names, where that or a part of it is hot.
-#[inline(never)]
-fn follow_hot(
-    at: At<'_>,
-    tables: &Tables,
-    open: &OpenHot,
-    pointer: u32,
-    query: u64,
-    within: u32,
-    each: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
-) -> Result<()> {
-    let table = &tables.all[0];
-    let source = at.section(&table.section);
-    // Table 1 may be probed by more bits than a pointer has: then it names several buckets.
-    let parts = table.bits - tables.pointer_bits;
-    for prefix in u64::from(pointer) << parts..u64::from(pointer + 1) << parts {
-        if (prefix ^ table.prefix(query)).count_ones() > within {
-            continue;
-        }
-        let rows = table.layout.rows(source, prefix, table.bits, table.layout.probe())?;
-        if let Some(bucket) = open.bucket(prefix, (rows.end - rows.start) as u32) {
-            let each = &mut |rank: u32, fingerprint| {
-                let _ = each(rank.into(), fingerprint);
-            };
-            let (section, hot) = (&open.section, &open.hot);
-            NestedSearch { at, tables, table, section, hot, bucket, key: query, within, each }.go()?;
-        } else if !rows.is_empty() {
-            Scan { layout: &table.layout, source, rows, key: query, radius: within, each }.go()?;
-        }
-    }
-    Ok(())
-}
-
-/// Hands the place of each bit that is set to `each`. Out of line: most masks are zero.
-#[inline(never)]
-fn each_bit(mut mask: u64, mut each: impl FnMut(u32)) {
-    while mask != 0 {
-        each(mask.trailing_zeros());
-        mask &= mask - 1;
-    }
+/// True of a pointer that table 1 finds by itself, where it tells that: it must have enough bits.
+#[inline(always)]
+fn finds_itself(tables: &Tables, plan: &Plan, pointer: u16, query: u16) -> bool {
+    let bits = tables.all[0].bits;
+    bits <= tables.pointer_bits
+        && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
 }
 
 /// Notes the bucket of table 1 that a pointer names, unless the entry before has named it, too.
 #[inline(always)]
-fn follow_pointer(followed: &mut Vec<Followed>, tables: &Tables, first: At<'_>, probe: u32, pointer: u16) {
-    let bucket = u32::from(pointer) >> (16 - tables.pointer_bits);
-    if followed.last().is_none_or(|last| (last.probe, last.bucket) != (probe, bucket)) {
-        tables.all[0].layout.hint_directory(first, bucket.into(), tables.pointer_bits);
-        followed.push(Followed { probe, bucket, start: 0, end: 0 });
+fn follow_pointer(followed: &mut Vec<Followed>, tables: &Tables, at: At<'_>, probe: u32, pointer: u16) {
+    let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);
+    if followed.last().is_none_or(|last| (last.probe, last.pointer) != (probe, pointer)) {
+        let first = &tables.all[0];
+        first.layout.hint_directory(at.section(&first.section), pointer.into(), tables.pointer_bits);
+        followed.push(Followed { probe, pointer, bucket: Bucket::default() });
     }
-}
-
-/// The rows of a bucket of table 1 whose keys begin with `top` and are within the radius.
-#[allow(clippy::too_many_arguments, reason = "a part of one stage, cut out for its length")]
-#[inline(always)]
-fn scan_below<S: Simd>(
-    simd: S,
-    planes: &Planes,
-    source: At<'_>,
-    rows: &Range<u64>,
-    top: u16,
-    query: u64,
-    within: u32,
-    each: &mut impl FnMut(u64, u64) -> ControlFlow<()>,
-) -> Result<()> {
-    let Some(left) = within.checked_sub(((query >> 48) as u16 ^ top).count_ones()) else { return Ok(()) };
-    let mut failed = None;
-    planes.candidates(simd, source, rows, query, left, |row| match planes.complete(source, row, top) {
-        Ok(key) if (key ^ query).count_ones() <= within => {
-            let _ = each(row, key);
-        }
-        Ok(_) => {}
-        Err(error) => failed = Some(error),
-    })?;
-    failed.map_or(Ok(()), Err)
 }
 
 fn near(hit: Hit, query: u64) -> Near {
@@ -764,9 +980,9 @@ fn near(hit: Hit, query: u64) -> Near {
 }
 
 #[cold]
-fn overlap(segment: &Segment, table: &OpenTable, rows: u64) -> Error {
+fn overlap(segment: &Segment, section: &Section, rows: u64) -> Error {
     let expected = format!("buckets of {rows} rows in all");
-    segment.corrupt_at(&table.section, Fault::new(0, expected, "buckets that overlap"))
+    segment.corrupt_at(section, Fault::new(0, expected, "buckets that overlap"))
 }
 
 #[cold]

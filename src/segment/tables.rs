@@ -8,18 +8,19 @@ use zerocopy::little_endian::U16;
 
 use super::hot::OpenHot;
 use super::open::Segment;
-use super::pages::Known;
+use super::pages::Stretch;
 use super::sorted::sort_tail_in_order;
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
 use crate::format::table::filter::POINTER_BITS;
+use crate::format::table::planes::WIDE;
 use crate::format::table::{Codec, Layout, Source};
 use crate::format::wire::Fault;
 use crate::kernel;
 use crate::params::WITHIN_MAX;
 use crate::tables::cost::scans;
 use crate::tables::design::Table;
-use crate::tables::{BitOrder, Codecs, Design, Scheme, prefix_bits};
+use crate::tables::{BitField, BitOrder, Codecs, Design, Scheme, prefix_bits};
 
 /// A section of a segment as a codec sees it.
 #[derive(Clone, Copy)]
@@ -28,12 +29,24 @@ pub(super) struct At<'a> {
     section: &'a Section,
     /// [`Segment::whole`].
     whole: &'a [u8],
-    known: Known<'a>,
+    /// The part of the file from `base` on that is known to be sound; empty as long as it is not known of all tables.
+    sound: &'a [u8],
+    base: usize,
 }
 
 impl<'a> At<'a> {
     pub(super) fn new(segment: &'a Segment, section: &'a Section) -> Self {
-        Self { segment, section, whole: segment.whole(), known: segment.known() }
+        Self { segment, section, whole: segment.whole(), sound: &[], base: 0 }
+    }
+
+    /// Looks whether all tables are known to be sound by now: then nothing of them need be asked for each read.
+    #[inline(always)]
+    pub(super) fn settle(&mut self, tables: &Tables) {
+        if self.sound.is_empty() && self.segment.all_sound(&tables.stretch) {
+            let Range { start, end } = tables.extent;
+            self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
+            self.base = start as usize;
+        }
     }
 
     /// As this one, for another section.
@@ -42,11 +55,32 @@ impl<'a> At<'a> {
         Self { section, ..self }
     }
 
-    /// The bytes at `range` of the file, which is one of this section.
+    /// True as long as pages must be asked for, and announced.
     #[inline(always)]
-    fn bytes(self, range: Range<usize>, section: &Section) -> Result<&'a [u8]> {
+    pub(super) fn is_cold(&self) -> bool {
+        self.sound.is_empty()
+    }
+
+    /// The bytes at `range` of the file, if they are where all is known to be sound.
+    #[inline(always)]
+    fn sound(&self, range: &Range<usize>) -> Option<&'a [u8]> {
+        self.sound.get(range.start.wrapping_sub(self.base)..range.end.wrapping_sub(self.base))
+    }
+
+    /// The bytes at `range` of the file, which is one of the section.
+    #[inline(always)]
+    fn bytes(&self, range: Range<usize>, section: &Section) -> Result<&'a [u8]> {
+        match self.sound(&range) {
+            Some(bytes) => Ok(bytes),
+            None => self.checked(&range, section),
+        }
+    }
+
+    // Out of line, and of what is borrowed, so that what is sound costs no copies.
+    #[inline(never)]
+    fn checked(&self, range: &Range<usize>, section: &Section) -> Result<&'a [u8]> {
         if let Some(bytes) = self.whole.get(range.clone())
-            && self.known.have(&range)
+            && self.segment.known().have(range)
         {
             return Ok(bytes);
         }
@@ -54,20 +88,22 @@ impl<'a> At<'a> {
         self.segment.read(section, start..end)
     }
 
-    #[inline(always)]
-    fn announce_file(self, range: &Range<usize>) {
-        if !self.known.have(range) {
+    #[inline(never)]
+    fn announce_file(&self, range: &Range<usize>) {
+        if !self.segment.known().have(range) {
             self.segment.will_need(range.start as u64..range.end as u64);
         }
     }
 
     /// Hints at what the first stage reads of a table.
     #[inline(always)]
-    pub(super) fn hint_bucket(self, table: &'a OpenTable, prefix: u64) {
+    pub(super) fn hint_bucket(&self, table: &'a OpenTable, prefix: u64) {
         if let Some(front) = &table.front {
-            let entry = front.directory + prefix as usize * 4;
-            kernel::prefetch(self.whole, entry);
-            self.announce_file(&(entry..entry + 8));
+            kernel::prefetch(self.whole, front.directory + prefix as usize * 4);
+            if self.is_cold() {
+                let entry = front.directory + prefix as usize * 4;
+                self.announce_file(&(entry..entry + 8));
+            }
         } else {
             table.layout.hint_directory(self.section(&table.section), prefix, table.bits);
         }
@@ -97,7 +133,9 @@ impl<'a> Source<'a> for At<'a> {
     #[inline(always)]
     fn announce(self, range: Range<u64>) {
         let offset = self.section.offset as usize;
-        self.announce_file(&(offset + range.start as usize..offset + range.end as usize));
+        if self.is_cold() {
+            self.announce_file(&(offset + range.start as usize..offset + range.end as usize));
+        }
     }
 }
 
@@ -105,56 +143,89 @@ impl<'a> Source<'a> for At<'a> {
 /// bits. Places are offsets in the file, so that a probe costs few instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
+    /// From 0.
+    table: u32,
     directory: usize,
     plane: usize,
 }
 
 impl Front {
     /// Of a table that is probed by as many bits as its directory has; otherwise none.
-    fn of(layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
+    fn of(table: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
             Layout::Planes(planes) => (planes.directory, planes.scanned()),
             Layout::Filter(filter) => (filter.directory, filter.scanned()),
             _ => return None,
         };
         let (start, plane) = (section.offset as usize, (section.offset + plane) as usize);
-        (directory.bits == bits).then_some(Self { directory: start, plane })
+        (directory.bits == bits).then_some(Self { table: table as u32, directory: start, plane })
     }
 
-    /// The rows of a bucket; what is read first of them is on its way.
+    /// The rows of a bucket of a table that has `most`; what is read first of them is on its way.
     #[inline(always)]
-    pub(super) fn rows(&self, at: At<'_>, prefix: u64, most: u64, section: &Section) -> Result<Range<u32>> {
+    pub(super) fn rows(&self, at: &At<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+        let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
+        let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
+        let both = both.map_or(1, |both| u64::from_le_bytes(*both));
+        let (start, end) = (both as u32, (both >> 32) as u32);
+        // Also what is not known to be sound.
+        if start > end || u64::from(end) > most {
+            return self.checked_rows(at, prefix, most);
+        }
+        self.hint_rows(at, start, end);
+        Ok(start..end)
+    }
+
+    /// Brings the first lines of these rows near.
+    #[inline(always)]
+    fn hint_rows(&self, at: &At<'_>, start: u32, end: u32) {
+        let (mut line, end) = (self.plane + start as usize * 2, self.plane + end as usize * 2);
+        let stop = end.min(line + LINES_AHEAD * CACHE_LINE);
+        while line < stop {
+            kernel::prefetch(at.whole, line);
+            // From the second on, at the beginning of a line.
+            line = (line | (CACHE_LINE - 1)) + 1;
+        }
+    }
+
+    #[inline(never)]
+    fn checked_rows(&self, at: &At<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+        let section = at.segment.table_section(self.table);
         let entry = self.directory + prefix as usize * 4;
-        let bytes = at.bytes(entry..entry + 8, section)?;
+        let bytes = at.checked(&(entry..entry + 8), section)?;
         let both = <[u8; 8]>::try_from(bytes).map_or(1, u64::from_le_bytes);
         let (start, end) = (both as u32, (both >> 32) as u32);
         if start > end || u64::from(end) > most {
-            let expected = format!("ascending rows up to {most}");
-            let lie = Fault::new(prefix * 4, expected, format!("{start} and {end}"));
-            return Err(at.section(section).corrupt(lie));
+            let (expected, found) = (format!("ascending rows up to {most}"), format!("{start} and {end}"));
+            return Err(at.segment.corrupt_at(section, Fault::new(prefix * 4, expected, found)));
         }
-        let plane = self.plane + start as usize * 2..self.plane + end as usize * 2;
-        if !plane.is_empty() {
-            at.announce_file(&plane);
-            let last = plane.end - 1;
-            let mut line = plane.start;
-            for _ in 0..LINES_AHEAD {
-                kernel::prefetch(at.whole, line.min(last));
-                line += CACHE_LINE;
-                if line > last | (CACHE_LINE - 1) {
-                    break;
-                }
-            }
+        if start < end {
+            at.announce_file(&(self.plane + start as usize * 2..self.plane + end as usize * 2));
+            self.hint_rows(at, start, end);
         }
         Ok(start..end)
     }
 
     /// The plane of these rows.
     #[inline(always)]
-    pub(super) fn lanes<'a>(&self, at: At<'a>, rows: Range<u32>, section: &Section) -> Result<&'a [U16]> {
-        let bytes =
-            at.bytes(self.plane + rows.start as usize * 2..self.plane + rows.end as usize * 2, section)?;
+    pub(super) fn lanes<'a>(&self, at: &At<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
+        let range = self.plane + rows.start as usize * 2..self.plane + rows.end as usize * 2;
+        match at.sound(&range) {
+            Some(bytes) => Ok(<[U16]>::ref_from_bytes(bytes).unwrap_or_default()),
+            None => self.checked_lanes(at, &range),
+        }
+    }
+
+    #[inline(never)]
+    fn checked_lanes<'a>(&self, at: &At<'a>, range: &Range<usize>) -> Result<&'a [U16]> {
+        let bytes = at.checked(range, at.segment.table_section(self.table))?;
         Ok(<[U16]>::ref_from_bytes(bytes).unwrap_or_default())
+    }
+
+    /// The plane's value of a row.
+    #[inline(always)]
+    pub(super) fn lane(&self, at: &At<'_>, row: u32) -> Result<u16> {
+        Ok(self.lanes(at, row..row + 1)?.first().map_or(0, |lane| lane.get()))
     }
 }
 
@@ -176,6 +247,10 @@ pub(super) struct OpenTable {
     pub(super) pointer_apart: bool,
     /// By how many bits it is probed.
     pub(super) bits: u32,
+    /// These bits of a key.
+    lead: BitField,
+    /// The bits that are looked at first in a bucket: 17 to 32 of a key, the pointer of an entry.
+    scanned: BitField,
     pub(super) front: Option<Front>,
     pub(super) hot: Option<OpenHot>,
 }
@@ -195,25 +270,41 @@ impl OpenTable {
             Layout::open(codec, At::new(segment, &section), section.rows, table.lead, section.length)?;
         let leads = &table.order.bits()[..table.lead as usize];
         let bits = table.probe_bits(section.rows);
+        let entry_order = matches!(codec, Codec::Partial(_)).then(|| design.entry_order(place));
         Ok(Self {
             section,
             codec,
+            lead: table.order.field(0..bits),
+            scanned: match &entry_order {
+                Some(order) => order.field(0..POINTER_BITS),
+                None => table.order.field(16..32),
+            },
             order: table.order.clone(),
-            entry_order: matches!(codec, Codec::Partial(_)).then(|| design.entry_order(place)),
+            entry_order,
             pointer_apart: !(0..POINTER_BITS).any(|bit| leads.contains(&bit)),
             bits,
-            front: Front::of(&layout, &section, bits),
+            front: Front::of(place, &layout, &section, bits),
             hot: hot.map(|hot| OpenHot::open(segment, hot, section.rows, bits)).transpose()?,
             layout,
         })
     }
 
-    /// The prefix by which a query is probed, and what its probes compare: its key, or its entry in a partial table.
+    /// The prefix by which a query is probed; of a difference of fingerprints, where their prefixes differ.
     #[inline(always)]
-    pub(super) fn prefix_and_key(&self, query: u64) -> (u64, u64) {
-        let whole = self.order.apply(query);
-        let key = self.entry_order.as_ref().map_or(whole, |order| order.apply(query));
-        (self.prefix(whole), key)
+    pub(super) fn prefix_of(&self, fingerprint: u64) -> u64 {
+        self.lead.of(fingerprint)
+    }
+
+    /// The bits of a query that buckets are searched for first.
+    #[inline(always)]
+    pub(super) fn scanned_of(&self, fingerprint: u64) -> u16 {
+        self.scanned.of(fingerprint) as u16
+    }
+
+    /// What entries are compared with in the end: the query's key, or its entry in a partial table.
+    #[inline(always)]
+    pub(super) fn compared_of(&self, fingerprint: u64) -> u64 {
+        self.entry_order.as_ref().unwrap_or(&self.order).apply(fingerprint)
     }
 
     /// The first bits of a key, by which it is probed.
@@ -232,14 +323,31 @@ pub(super) struct Tables {
     pub(super) rows: u64,
     /// By how many bits of a partial entry's pointer table 1 is probed.
     pub(super) pointer_bits: u32,
+    /// True if any of them has hot buckets.
+    pub(super) any_hot: bool,
+    /// Where they stand in the file, and their pages.
+    extent: Range<u64>,
+    stretch: Stretch,
     plans: [OnceLock<Plan>; WITHIN_MAX as usize + 1],
+}
+
+/// A table that is probed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) table: u32,
+    /// Prefixes are probed that differ in so many bits from the query's.
+    pub(super) radius: u32,
+    /// The table's, if its buckets are sifted by it.
+    pub(super) sieve: Option<Front>,
 }
 
 /// How a radius is searched.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// The tables that are probed, and within which radius of their first bits.
-    pub(super) steps: Vec<(u32, u32)>,
+    /// The tables that are probed, one after the other.
+    pub(super) steps: Vec<Step>,
+    /// True if the buckets of all of them are sifted.
+    pub(super) sifted: bool,
     /// True where looking at every fingerprint is less work than probing.
     pub(super) scan: bool,
 }
@@ -247,7 +355,12 @@ pub(super) struct Plan {
 impl Tables {
     pub(super) fn new(design: Design, all: Vec<OpenTable>, rows: u64) -> Self {
         let pointer_bits = crate::tables::prefix_bits(rows, POINTER_BITS);
-        Self { design, all, rows, pointer_bits, plans: Default::default() }
+        let starts = all.iter().map(|table| table.section.offset);
+        let ends = all.iter().map(|table| table.section.offset + table.section.length);
+        let extent = starts.min().unwrap_or(0)..ends.max().unwrap_or(0);
+        let stretch = Stretch::new(&extent);
+        let any_hot = all.iter().any(|table| table.hot.is_some());
+        Self { design, all, rows, pointer_bits, any_hot, extent, stretch, plans: Default::default() }
     }
 
     /// The plan for a radius.
@@ -263,10 +376,15 @@ impl Tables {
             return Ok(plan);
         }
         let radii = self.design.radii(within)?;
-        let steps: Vec<(u32, u32)> =
-            (0..).zip(radii).filter_map(|(table, radius)| Some((table, radius?))).collect();
+        let steps = (0..).zip(radii).zip(&self.all);
+        let steps = steps.filter_map(|((table, radius), open)| {
+            let narrow = within < WIDE || matches!(open.layout, Layout::Filter(_));
+            Some(Step { table, radius: radius?, sieve: open.front.filter(|_| narrow) })
+        });
+        let steps: Vec<Step> = steps.collect();
+        let sifted = steps.iter().all(|step| step.sieve.is_some());
         let scan = scans(self.design.name, self.rows, self.design.probes(within, self.rows)?);
-        Ok(known.get_or_init(|| Plan { steps, scan }))
+        Ok(known.get_or_init(|| Plan { steps, sifted, scan }))
     }
 
     /// What the tables are.

@@ -18,5 +18,5 @@ pub mod scheme;
 
 pub use design::{Design, Name, prefix_bits};
 pub use masks::masks;
-pub use order::BitOrder;
+pub use order::{BitField, BitOrder};
 pub use scheme::{CodecChoice, Codecs, Complete, DesignChoice, Scheme};

@@ -57,10 +57,47 @@ impl BitOrder {
         self.moves.iter().fold(0, |print, &(rotation, mask)| print | (key & mask).rotate_right(rotation))
     }
 
+    /// Some bits of the key, from and to these places, as a number.
+    ///
+    /// # Panics
+    /// If the places are not in ascending order, or beyond 64.
+    #[must_use]
+    pub fn field(&self, places: Range<u32>) -> BitField {
+        assert!(places.start <= places.end && places.end <= BITS, "places of a key");
+        let below = |place: u32| u64::MAX.checked_shr(place).unwrap_or(0);
+        let wanted = below(places.start) & !below(places.end);
+        let mut moves = self.moves.iter().filter(|(_, mask)| mask & wanted != 0).map(|&(rotation, mask)| {
+            ((rotation + places.end) % BITS, (mask & wanted).rotate_left(places.end))
+        });
+        BitField { first: moves.next().unwrap_or((0, 0)), rest: moves.collect() }
+    }
+
     /// The numbers of the fingerprint's bits, in the order in which they stand in the key.
     #[must_use]
     pub fn bits(&self) -> Vec<u32> {
         (0..BITS).map(|place| self.invert(1 << (BITS - 1 - place)).leading_zeros()).collect()
+    }
+}
+
+/// Consecutive bits of a key, taken from the fingerprint without making the key. In one instruction or two where they
+/// stand together in the fingerprint, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitField {
+    /// As the moves of a [`BitOrder`].
+    first: (u32, u64),
+    rest: Box<[(u32, u64)]>,
+}
+
+impl BitField {
+    /// These bits of the key of a fingerprint.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(&self, fingerprint: u64) -> u64 {
+        let (rotation, mask) = self.first;
+        let first = fingerprint.rotate_left(rotation) & mask;
+        self.rest
+            .iter()
+            .fold(first, |field, &(rotation, mask)| field | fingerprint.rotate_left(rotation) & mask)
     }
 }
 
@@ -79,6 +116,23 @@ mod tests {
                 let expected = bits.iter().fold(0, |key, &bit| key << 1 | value >> (BITS - 1 - bit) & 1);
                 assert_eq!(order.apply(value), expected);
                 assert_eq!(order.invert(expected), value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_is_those_bits_of_the_key() {
+        let scattered: Vec<u32> = (0..BITS).map(|place| place * 37 % BITS).collect();
+        let orders =
+            [BitOrder::new(&scattered), BitOrder::leading(&[16..32, 48..64]), BitOrder::leading(&[])];
+        for order in orders {
+            for (start, end) in [(0, 0), (0, 1), (0, 16), (3, 40), (16, 32), (63, 64), (64, 64), (0, 64)] {
+                let field = order.field(start..end);
+                for value in [0, 1, u64::MAX, 0x0123_4567_89AB_CDEF] {
+                    let key = u128::from(order.apply(value));
+                    let expected = key >> (BITS - end) & ((1 << (end - start)) - 1);
+                    assert_eq!(u128::from(field.of(value)), expected, "{start}..{end}");
+                }
             }
         }
     }

@@ -118,7 +118,7 @@ impl Filter {
         }
     }
 
-    /// The rows whose pointers are within `radius` of that of the query, whose entry is `entry`, and their pointers.
+    /// The rows whose pointers are within `radius` of that of the query, and their pointers.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -128,13 +128,13 @@ impl Filter {
         simd: S,
         source: impl Source<'a>,
         rows: &Range<u64>,
-        entry: u64,
+        query: u16,
         radius: u32,
         mut each: impl FnMut(u64, u16),
     ) -> Result<()> {
         let pointers = self.pointers(source, rows)?;
         let start = rows.start;
-        kernel::for_each_near16(simd, pointers, (entry >> 48) as u16, radius, |place| {
+        kernel::for_each_near16(simd, pointers, query, radius, |place| {
             each(start + place as u64, pointers[place].get());
         });
         Ok(())

@@ -95,7 +95,7 @@ impl Planes {
         let first = prefix << (64 - bits);
         let top = (first >> 48) as u16;
         let last = first | (u64::MAX.checked_shr(bits).unwrap_or(0));
-        between(bucket, &(first..=last), Search::Binary, |row| self.complete(source, row, top))
+        between(bucket, &(first..=last), Search::Binary, |row| self.key(source, row, top))
     }
 
     /// Hints at the directory's entry for a prefix.
@@ -123,7 +123,8 @@ impl Planes {
         }
     }
 
-    /// The rows that may be within `radius` of `query` in all bits but the first 16; the others are not.
+    /// The rows that may be within `radius` of `query` in all bits but the first 16, with bits 17 to 32; the others are
+    /// not.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -135,33 +136,44 @@ impl Planes {
         rows: &Range<u64>,
         query: u64,
         radius: u32,
-        mut each: impl FnMut(u64),
+        mut each: impl FnMut(u64, u16),
     ) -> Result<()> {
         let seconds = self.seconds(source, rows)?;
         let start = rows.start;
         if radius < WIDE {
             kernel::for_each_near16(simd, seconds, (query >> 32) as u16, radius, |place| {
-                each(start + place as u64);
+                each(start + place as u64, seconds[place].get());
             });
         } else {
             let rests = self.rests(source, rows)?;
             kernel::for_each_near48(simd, seconds, rests, query, radius, |place| {
-                each(start + place as u64);
+                each(start + place as u64, seconds[place].get());
             });
         }
         Ok(())
     }
 
-    /// The key of a row; `top` are its first 16 bits, taken from there if they have no plane.
+    /// The key of a row whose bits 17 to 32 are `second`; `top` are its first 16 bits, taken from there if they have
+    /// no plane.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
     #[inline(always)]
-    pub fn complete<'a>(&self, source: impl Source<'a>, row: u64, top: u16) -> Result<u64> {
+    pub fn complete<'a>(&self, source: impl Source<'a>, row: u64, top: u16, second: u16) -> Result<u64> {
         let row = row..row + 1;
         let top = if self.has_first() { self.firsts(source, &row)?[0].get() } else { top };
-        let (second, rest) = (self.seconds(source, &row)?[0].get(), self.rests(source, &row)?[0].get());
+        let rest = self.rests(source, &row)?[0].get();
         Ok(u64::from(top) << 48 | u64::from(second) << 32 | u64::from(rest))
+    }
+
+    /// As [`complete`](Self::complete), of which no more is known than `top`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    #[inline(always)]
+    pub fn key<'a>(&self, source: impl Source<'a>, row: u64, top: u16) -> Result<u64> {
+        let second = self.seconds(source, &(row..row + 1))?[0].get();
+        self.complete(source, row, top, second)
     }
 
     /// The first 16 bits of keys in a bucket of the directory.
@@ -179,7 +191,7 @@ impl Planes {
             return Err(source.corrupt(fault));
         }
         let top = if self.has_first() { 0 } else { self.top(self.directory.prefix_of(source, row)?) };
-        self.complete(source, row, top)
+        self.key(source, row, top)
     }
 
     /// The row of a key.
@@ -191,8 +203,8 @@ impl Planes {
         let bits = self.directory.bits;
         let rows = self.directory.bucket(source, key.checked_shr(64 - bits).unwrap_or(0))?;
         let top = (key >> 48) as u16;
-        let row = bisect(rows.clone(), key, |row| self.complete(source, row, top))?;
-        Ok((row < rows.end && self.complete(source, row, top)? == key).then_some(row))
+        let row = bisect(rows.clone(), key, |row| self.key(source, row, top))?;
+        Ok((row < rows.end && self.key(source, row, top)? == key).then_some(row))
     }
 
     /// Hands the rows within `radius` of `query` and their keys to `each`, ascending.
@@ -215,7 +227,7 @@ impl Planes {
         // Where the first bits stand in the directory alone, they are those of one bucket at a time.
         let mut bucket = if self.has_first() { 0 } else { self.directory.prefix_of(source, rows.start)? };
         let mut start = rows.start;
-        let mut places: Vec<u64> = Vec::new();
+        let mut places: Vec<(u64, u16)> = Vec::new();
         while start < rows.end {
             let mut end = rows.end;
             if !self.has_first() {
@@ -227,10 +239,12 @@ impl Planes {
             }
             if start < end {
                 places.clear();
-                self.candidates(simd, source, &(start..end), query, radius, |row| places.push(row))?;
+                self.candidates(simd, source, &(start..end), query, radius, |row, second| {
+                    places.push((row, second))
+                })?;
                 let top = self.top(bucket);
-                for &row in &places {
-                    let key = self.complete(source, row, top)?;
+                for &(row, second) in &places {
+                    let key = self.complete(source, row, top, second)?;
                     if (key ^ query).count_ones() <= radius && each(row, key).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
