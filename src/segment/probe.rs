@@ -38,6 +38,9 @@ const WINDOW: usize = 4 * TOGETHER;
 /// Probes whose buckets are looked at before as many that come next are looked up.
 const GRAIN: usize = 16;
 
+/// Rows of a bucket of which the rest and the postings are two cache lines or three.
+const SHORT: u64 = 32;
+
 /// Room for what is between the stages of a search, kept from one to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -339,8 +342,9 @@ struct Next {
 impl OpenTable {
     /// The rows of a prefix, where there is no front; what is read first of them is on its way.
     #[inline(never)]
-    fn rows(&self, at: At<'_>, prefix: u64, way: table::Probe) -> Result<Range<u32>> {
+    fn rows(&self, at: At<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
         let source = at.section(&self.section);
+        let way = way.unwrap_or_else(|| self.layout.probe());
         let rows = self.layout.rows(source, prefix, self.bits, way)?;
         self.layout.hint_rows(source, &rows);
         Ok(rows.start as u32..rows.end as u32)
@@ -467,18 +471,15 @@ impl<'a> Search<'a, '_> {
                 if radius == 0 {
                     let these = next.query..last.min(next.query + window - probes.len());
                     next.query = these.end;
-                    let numbered = (these.start as u32..).zip(&self.queries[these.clone()]);
-                    let exact = |(query, &value): (u32, &u64)| {
+                    for query in these {
+                        if *stopped > 0 && done[query] {
+                            continue;
+                        }
+                        let value = self.queries[query];
                         let (prefix, scanned) = (table.prefix_of(value), table.scanned_of(value));
                         at.hint_bucket(table, prefix);
                         let bucket = Bucket { start: 0, end: 0, scanned, left: within };
-                        Probe { prefix, bucket, query, step }
-                    };
-                    if *stopped == 0 {
-                        probes.extend(numbered.map(exact));
-                    } else {
-                        let open = numbered.zip(&done[these]).filter(|(_, done)| !**done);
-                        probes.extend(open.map(|(query, _)| exact(query)));
+                        probes.push(Probe { prefix, bucket, query: query as u32, step });
                     }
                     continue;
                 }
@@ -505,26 +506,26 @@ impl<'a> Search<'a, '_> {
         let (tables, probes) = (&self.fingerprints.tables, &mut scratch.ahead);
         let most = tables.rows;
         let end = places.end.min(probes.len());
-        for some in probes[places.start.min(end)..end].chunk_by_mut(|one, next| one.step == next.step) {
-            let Step { table, radius, .. } = plan.steps[usize::from(some[0].step)];
-            let table = &tables.all[table as usize];
-            if let Some(front) = &table.front {
-                for probe in &mut *some {
-                    let rows = front.rows(at, probe.prefix, most)?;
-                    (probe.bucket.start, probe.bucket.end) = (rows.start, rows.end);
-                }
-            } else {
-                let way = ask.probe.unwrap_or_else(|| table.layout.probe());
-                for probe in &mut *some {
-                    let rows = table.rows(*at, probe.prefix, way)?;
-                    (probe.bucket.start, probe.bucket.end) = (rows.start, rows.end);
-                }
+        let single = self.queries.len() == 1;
+        for probe in &mut probes[places.start.min(end)..end] {
+            let step = &plan.steps[usize::from(probe.step)];
+            let rows = match &step.front {
+                Some(front) => front.rows(at, probe.prefix, most)?,
+                None => tables.all[step.table as usize].rows(*at, probe.prefix, ask.probe)?,
+            };
+            (probe.bucket.start, probe.bucket.end) = (rows.start, rows.end);
+            if single && step.table == 0 {
+                let first = &tables.all[0];
+                let postings = at.section(&self.fingerprints.postings);
+                hint_answers(&first.layout, at.section(&first.section), postings, &probe.bucket);
             }
             // One bucket has no more rows than the table. Where a partial table's directory has fewer bits than a
             // probe, several probes look at one bucket.
-            let apart = table.front.is_some() || !matches!(table.layout, Layout::Filter(_));
-            if radius > 0 && apart && some.iter().any(|probe| guard.exceeds(probe, most)) {
-                return Err(overlap(segment, &table.section, most));
+            if step.radius > 0 && guard.exceeds(probe, most) {
+                let table = &tables.all[step.table as usize];
+                if step.front.is_some() || !matches!(table.layout, Layout::Filter(_)) {
+                    return Err(overlap(segment, &table.section, most));
+                }
             }
         }
         Ok(())
@@ -774,6 +775,10 @@ impl<'a> Search<'a, '_> {
                 return Err(overlap(self.segment, section, most));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
+            if self.queries.len() == 1 {
+                let postings = at.section(&self.fingerprints.postings);
+                hint_answers(&first.layout, at.section(section), postings, &one.bucket);
+            }
         }
         Ok(())
     }
@@ -953,6 +958,21 @@ impl<'a> Search<'a, '_> {
         }
         Ok(())
     }
+}
+
+/// Brings near what an answer from a short bucket of table 1 will need, whichever row it is: a single question has nothing
+/// else to do while it waits, and else would wait once more for each.
+#[inline(always)]
+fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucket) {
+    let rows = bucket.rows();
+    if rows.is_empty() || rows.end - rows.start > SHORT {
+        return;
+    }
+    if let Layout::Planes(planes) = layout {
+        planes.hint_rests(first, &rows);
+    }
+    postings.hint(postings::range(rows.start).start);
+    postings.hint(postings::range(rows.end - 1).start);
 }
 
 /// True of a pointer that table 1 finds by itself, where it tells that: it must have enough bits.

@@ -337,7 +337,9 @@ pub(super) struct Step {
     pub(super) table: u32,
     /// Prefixes are probed that differ in so many bits from the query's.
     pub(super) radius: u32,
-    /// The table's, if its buckets are sifted by it.
+    /// The table's.
+    pub(super) front: Option<Front>,
+    /// It again, if buckets are sifted by it.
     pub(super) sieve: Option<Front>,
 }
 
@@ -379,7 +381,7 @@ impl Tables {
         let steps = (0..).zip(radii).zip(&self.all);
         let steps = steps.filter_map(|((table, radius), open)| {
             let narrow = within < WIDE || matches!(open.layout, Layout::Filter(_));
-            Some(Step { table, radius: radius?, sieve: open.front.filter(|_| narrow) })
+            Some(Step { table, radius: radius?, front: open.front, sieve: open.front.filter(|_| narrow) })
         });
         let steps: Vec<Step> = steps.collect();
         let sifted = steps.iter().all(|step| step.sieve.is_some());

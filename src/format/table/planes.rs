@@ -110,6 +110,15 @@ impl Planes {
         hint_lines(source, self.second + rows.start * 2..self.second + rows.end * 2);
     }
 
+    /// Hints at the rests of a few rows: two cache lines, or three.
+    #[inline(always)]
+    pub fn hint_rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
+        let (start, last) = (self.rest + rows.start * 4, self.rest + rows.end * 4 - 1);
+        source.hint(start);
+        source.hint(start.midpoint(last));
+        source.hint(last);
+    }
+
     /// Hints at the rest of a row.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
