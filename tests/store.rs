@@ -668,6 +668,34 @@ fn an_index_that_cannot_be_written_can_be_opened_and_queried() {
     assert!(matches!(index.writer(), Err(Error::Io { .. })));
 }
 
+#[test]
+fn a_question_may_be_asked_while_another_is_answered() {
+    let (_dir, _, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    for key in 0..5000 {
+        put(&mut writer, key, key << 40 | key);
+    }
+    writer.commit().unwrap();
+    let snapshot = index.snapshot();
+    let answer = |fingerprint: u64| {
+        let mut found = Vec::new();
+        let each = |place: twindex::store::Place<'_>, distance| found.push((place.ordinal, distance));
+        snapshot.for_each_within(Fingerprint(fingerprint), 3, each).unwrap();
+        found.sort_unstable();
+        found
+    };
+    let expected: Vec<_> = (0..5000).map(|key| answer(key << 40 | key)).collect();
+    let mut asked = 0;
+    snapshot
+        .for_each_within(Fingerprint(7), 3, |place, _| {
+            asked += 1;
+            let key = u64::from(place.ordinal);
+            assert_eq!(answer(key << 40 | key), expected[key as usize]);
+        })
+        .unwrap();
+    assert!(asked > 1 && expected.iter().all(|found| !found.is_empty()));
+}
+
 // A disk that fails.
 
 /// Two committed segments, so that a batch can replace, delete and drop.

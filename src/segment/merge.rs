@@ -31,6 +31,7 @@ use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use crate::error::{Error, Result};
 use crate::format::contents::{Kind, Section};
 use crate::format::keys::{self, Frame, FrontEncoder, GROUP};
+use crate::format::ranks::{self, NO_RANK};
 use crate::format::table::Columns;
 use crate::format::wire::Fault;
 use crate::format::{DOCUMENTS_MAX, samples, signatures};
@@ -352,33 +353,33 @@ impl<'a, 'r> Merged<'a, 'r> {
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
             let mut run = Column::new(self.room, share);
-            let mut of_fingerprint: Vec<u32> = Vec::new();
+            // The rank by which each document was listed.
+            let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
+            let mut postings = input.segment.postings_in_order();
             input.segment.for_each_fingerprint(|rank, fingerprint| {
-                of_fingerprint.clear();
-                input.segment.postings(rank, |ordinal| of_fingerprint.push(ordinal))?;
-                for &ordinal in &of_fingerprint {
-                    if !stripe.contains(&u64::from(ordinal)) {
-                        continue;
-                    }
-                    // A document has one rank, so it is listed once.
-                    if input.segment.rank(ordinal)? != Some(rank) {
-                        let at = u64::from(ordinal) * 4;
-                        let expected = format!("rank {rank} as in the postings");
-                        return Err(input.wrong(&fingerprints.ranks, at, expected, "another"));
-                    }
+                postings.of(rank, |ordinal| {
+                    let place = u64::from(ordinal).wrapping_sub(stripe.start) as usize;
+                    let Some((listed_by, &new)) = listed_by.get_mut(place).zip(map.get(place)) else {
+                        return Ok(());
+                    };
+                    *listed_by = rank;
                     listed += 1;
-                    let new = map[(u64::from(ordinal) - stripe.start) as usize];
-                    if new != LEFT_OUT {
-                        run.push(pair(fingerprint, new))?;
-                    }
-                }
-                Ok(())
+                    if new == LEFT_OUT { Ok(()) } else { run.push(pair(fingerprint, new)) }
+                })
             })?;
             let mut ranked = 0;
-            for ordinal in stripe.clone() {
-                ranked += u64::from(input.segment.rank(ordinal as u32)?.is_some());
-            }
+            input.segment.for_each_rank(stripe.clone(), |ordinal, rank| {
+                let by = listed_by[(u64::from(ordinal) - stripe.start) as usize];
+                if rank.unwrap_or(NO_RANK) != by {
+                    let (at, expected) =
+                        (ranks::range(ordinal.into()).start, format!("rank {by} as in the postings"));
+                    return Err(input.wrong(&fingerprints.ranks, at, expected, "another"));
+                }
+                ranked += u64::from(rank.is_some());
+                Ok(())
+            })?;
+            // A document has one rank, so it is listed once.
             if ranked != listed {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, listed));

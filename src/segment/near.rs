@@ -176,7 +176,7 @@ impl Segment {
     }
 
     #[cold]
-    fn keeps_no_fingerprints() -> Error {
+    pub(super) fn keeps_no_fingerprints() -> Error {
         Error::Invalid("this segment keeps no fingerprints".into())
     }
 

@@ -468,6 +468,21 @@ mod tests {
     }
 
     #[test]
+    fn a_stretch_is_sound_once_each_of_its_pages_was_found_so() {
+        let disk = Disk::new(10 * PIECE);
+        let (pages, view) = disk.open();
+        // Pages 2 to 6, of the first and last of which only a part.
+        let stretch = Stretch::new(&(2 * PAGE + 100..6 * PAGE + 1));
+        for page in [6, 2, 4, 1, 7, 3, 5] {
+            assert!(!pages.all_sound(&stretch), "before page {page}");
+            pages.read(&view, &(page * PAGE..page * PAGE + 1)).unwrap();
+        }
+        assert!(pages.all_sound(&stretch));
+        assert!(pages.all_sound(&Stretch::new(&(3 * PAGE..3 * PAGE))), "of no pages");
+        assert!(!pages.all_sound(&Stretch::new(&(0..PAGE))), "of another page");
+    }
+
+    #[test]
     fn threads_that_touch_the_same_pages_at_once_see_the_files_bytes() {
         let disk = Disk::new(257 * PIECE + 1234);
         for round in 0..20_u64 {

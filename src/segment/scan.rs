@@ -1,8 +1,12 @@
 //! All of a segment, in the order of table 1.
 
-use super::open::Segment;
+use std::ops::Range;
+
+use super::open::{Fingerprints, Segment};
 use super::tables::At;
 use crate::error::Result;
+use crate::format::postings::{self, Posting};
+use crate::format::ranks;
 
 impl Segment {
     /// Hands all distinct fingerprints to `each` with their ranks, ascending.
@@ -17,7 +21,7 @@ impl Segment {
     }
 
     /// Hands the rows of a table, numbered from 1, to `each`, ascending: the keys of a complete table, of a partial one
-    /// what it is [sorted by](crate::format::table::Codec::sorted_by). Nothing where there is no such table.
+    /// what it is [sorted by](crate::format::table::Filter::value). Nothing where there is no such table.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -25,5 +29,78 @@ impl Segment {
         let tables = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all);
         let Some(table) = tables.and_then(|all| all.get(table.checked_sub(1)?)) else { return Ok(()) };
         table.layout.for_each(At::new(self, &table.section), each)
+    }
+
+    /// Hands these ordinals and their ranks to `each`, ascending: as [`rank`](Self::rank), with less to do for each.
+    ///
+    /// # Errors
+    /// As [`rank`](Self::rank), or what `each` returns.
+    pub(super) fn for_each_rank(
+        &self,
+        ordinals: Range<u64>,
+        mut each: impl FnMut(u32, Option<u32>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(Fingerprints { ranks: section, distinct, .. }) = &self.fingerprints else { return Ok(()) };
+        for start in ordinals.clone().step_by(TOGETHER as usize) {
+            let end = ordinals.end.min(start + TOGETHER);
+            let bytes = self.read(section, ranks::range(start).start..ranks::range(end).start)?;
+            for (ordinal, bytes) in (start..).zip(bytes.chunks(ranks::RANK_BYTES as usize)) {
+                let rank = ranks::decode(bytes, ordinal, *distinct);
+                each(ordinal as u32, rank.map_err(|fault| self.corrupt_at(section, fault))?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// For postings that are asked for by ascending ranks.
+    pub(super) fn postings_in_order(&self) -> PostingsInOrder<'_> {
+        PostingsInOrder { segment: self, start: 0, bytes: &[] }
+    }
+}
+
+/// Entries read together.
+const TOGETHER: u64 = 1 << 10;
+
+/// As [`Segment::postings`], with less to do for each of many ranks that ascend.
+pub(super) struct PostingsInOrder<'a> {
+    segment: &'a Segment,
+    /// The rank of the first of the entries at hand.
+    start: u64,
+    bytes: &'a [u8],
+}
+
+impl PostingsInOrder<'_> {
+    /// As [`Segment::postings`].
+    #[inline]
+    pub(super) fn of(&mut self, rank: u32, mut each: impl FnMut(u32) -> Result<()>) -> Result<()> {
+        let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);
+        let Some(entry) = self.bytes.get(place..place.saturating_add(4)) else {
+            self.load(rank)?;
+            return self.of(rank, each);
+        };
+        if let Ok(Posting::One(ordinal)) = postings::decode(entry, rank.into(), self.segment.documents()) {
+            return each(ordinal);
+        }
+        // Lists, and what is wrong.
+        let mut result = Ok(());
+        self.segment.postings(rank, |ordinal| {
+            if result.is_ok() {
+                result = each(ordinal);
+            }
+        })?;
+        result
+    }
+
+    #[cold]
+    fn load(&mut self, rank: u32) -> Result<()> {
+        let Some(fingerprints) = &self.segment.fingerprints else {
+            return Err(Segment::keeps_no_fingerprints());
+        };
+        let start = u64::from(rank);
+        let end = (start + TOGETHER).min(fingerprints.distinct).max(start + 1);
+        let range = postings::range(start).start..postings::range(end).start;
+        self.bytes = self.segment.read(&fingerprints.postings, range)?;
+        self.start = start;
+        Ok(())
     }
 }

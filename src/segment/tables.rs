@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::contents::Section;
 use crate::format::table::filter::POINTER_BITS;
 use crate::format::table::planes::WIDE;
-use crate::format::table::{Codec, Layout, Source};
+use crate::format::table::{Codec, Filter, Layout, Source};
 use crate::format::wire::Fault;
 use crate::kernel;
 use crate::params::WITHIN_MAX;
@@ -414,13 +414,18 @@ pub(super) fn unanswered(within: u32) -> Error {
 /// What a table, numbered from 0, of `rows` fingerprints is sorted by, of a fingerprint.
 pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -> impl Fn(u64) -> u64 {
     let table = &design.tables[place];
-    let sorted_by = codec.sorted_by(rows, table.lead);
     let key_order = table.order.clone();
-    // Whole tables do not ask for entries, which take a time to make.
-    let entry_order = matches!(codec, Codec::Partial(_)).then(|| design.entry_order(place));
-    move |fingerprint| {
-        let entry = entry_order.as_ref().map_or(0, |order| order.apply(fingerprint));
-        sorted_by(key_order.apply(fingerprint), entry)
+    let entries = match codec {
+        Codec::Complete(_) => None,
+        Codec::Partial(width) => {
+            let filter = Filter::of(rows, table.lead, width);
+            let prefix = key_order.field(0..filter.directory.bits);
+            Some((filter, prefix, design.entry_order(place).field(0..8 * u32::from(width))))
+        }
+    };
+    move |fingerprint| match &entries {
+        None => key_order.apply(fingerprint),
+        Some((filter, prefix, entry)) => filter.value(prefix.of(fingerprint), entry.of(fingerprint)),
     }
 }
 

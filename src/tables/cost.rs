@@ -83,7 +83,7 @@ const LINE_MEMORY: usize = 12;
 /// Xeon with AVX-512, 2 MiB of level 2 and some 30 MiB of shared level 3 cache that a neighbour leaves), and give its
 /// lines to `scripts/fit-costs.py`, which solves for the prices that are least wrong in proportion.
 pub const PRICES: [f64; KINDS] =
-    [200.0, 31.0, 170.0, 46.0, 0.06, 24.0, 24.0, 9.0, 77.0, 1630.0, 1.0, 26.0, 52.0];
+    [72.0, 17.0, 207.0, 46.0, 0.04, 4.9, 42.0, 7.2, 10.7, 1630.0, 0.74, 10.6, 34.0];
 /// Bytes that the level 2 cache of the reference machine holds.
 const NEAR_BYTES: f64 = 2_097_152.0;
 /// Bytes that its level 3 cache holds.

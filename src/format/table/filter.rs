@@ -71,14 +71,12 @@ impl Filter {
     }
 
     /// What the table is sorted by: the bits of the directory, pointer and filter of an entry, one behind the other
-    /// from the top. `key` is the fingerprint's in this table, `entry` its bits in the entry's order.
+    /// from the top. `prefix` has the bits of the directory, `entry` those of an entry.
     #[inline(always)]
     #[must_use]
-    pub fn sorted_by(&self, key: u64, entry: u64) -> u64 {
-        let bits = self.directory.bits;
-        let prefix = key.checked_shr(64 - bits).unwrap_or(0);
-        let entry = entry >> (64 - 8 * u32::from(self.width));
-        (prefix << (8 * u32::from(self.width)) | entry) << (64 - bits - 8 * u32::from(self.width))
+    pub fn value(&self, prefix: u64, entry: u64) -> u64 {
+        let width = 8 * u32::from(self.width);
+        (prefix << width | entry) << (64 - self.directory.bits - width)
     }
 
     /// The rows of the bucket that has the keys beginning with the `bits` bits of `prefix`: more than those, where the
@@ -163,7 +161,7 @@ impl Filter {
         Ok(wire::short(source.read(at..at + width)?))
     }
 
-    /// Hands all entries to `each` in the order of the table, as what it is [sorted by](Self::sorted_by).
+    /// Hands all entries to `each` in the order of the table, as what it is [sorted by](Self::value).
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also where entries do not ascend, or what `each` returns.
@@ -179,10 +177,8 @@ impl Filter {
             let pointers = self.pointers(source, &rows)?;
             for (row, pointer) in rows.clone().zip(pointers) {
                 let filter = u64::from(self.filter(source, row)?);
-                let entry = u64::from(pointer.get()) << 48
-                    | filter.checked_shl(64 - 8 * u32::from(self.width)).unwrap_or(0);
-                let key = bucket.checked_shl(64 - self.directory.bits).unwrap_or(0);
-                let value = self.sorted_by(key, entry);
+                let entry = u64::from(pointer.get()) << (8 * self.width - 16) | filter;
+                let value = self.value(bucket, entry);
                 if value < last {
                     let at = self.pointers + row * 2;
                     let fault =
@@ -196,7 +192,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Writes ascending values of [`sorted_by`](Self::sorted_by), as many as the layout has rows. Memory: the
+    /// Writes ascending values of [`value`](Self::value), as many as the layout has rows. Memory: the
     /// directory.
     ///
     /// # Errors

@@ -86,18 +86,7 @@ impl Codec {
         all.find(|codec| (codec.kind(), codec.number()) == (kind, number))
     }
 
-    /// What a table of `rows` fingerprints is sorted by, of a fingerprint that has this key in it and this entry
-    /// ([`Design::entry_order`](crate::tables::Design::entry_order)). The table leads with `lead` bits.
-    #[inline]
-    pub fn sorted_by(self, rows: u64, lead: u32) -> impl Fn(u64, u64) -> u64 + Copy {
-        let filter = match self {
-            Self::Complete(_) => None,
-            Self::Partial(width) => Some(Filter::of(rows, lead, width)),
-        };
-        move |key, entry| filter.map_or(key, |filter| filter.sorted_by(key, entry))
-    }
-
-    /// Writes the table of `rows` values, ascending, which are [sorted by](Self::sorted_by) and can be gone through
+    /// Writes the table of `rows` values, ascending: keys, or of a partial table what it is [sorted by](Filter::value). They can be gone through
     /// more than once.
     ///
     /// # Errors

@@ -249,7 +249,7 @@ impl Planes {
             if start < end {
                 places.clear();
                 self.candidates(simd, source, &(start..end), query, radius, |row, second| {
-                    places.push((row, second))
+                    places.push((row, second));
                 })?;
                 let top = self.top(bucket);
                 for &(row, second) in &places {
