@@ -18,8 +18,8 @@ use twindex::format::checksum::PAGE;
 use twindex::format::contents::Kind;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
-use twindex::sys::lock::{FileLock, LockFailure};
-use twindex::sys::vfs::{MemoryFile, ReadFile, TemporaryFile, Vfs};
+use twindex::sys::lock::{HeldLock, LockFailure};
+use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Access, Bytes, RealVfs};
 use twindex::{Error, Fingerprint, Index, Key, Params, Result};
 
@@ -129,6 +129,9 @@ impl Vfs for WatchedVfs {
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
         RealVfs.create_temporary(dir)
     }
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        RealVfs.create_append(path)
+    }
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let file = RealVfs.open(path)?;
         if path.extension().is_none_or(|extension| extension != "seg") {
@@ -151,7 +154,7 @@ impl Vfs for WatchedVfs {
     fn list(&self, dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
         RealVfs.list(dir)
     }
-    fn lock(&self, path: &Path) -> std::result::Result<FileLock, LockFailure> {
+    fn lock(&self, path: &Path) -> std::result::Result<Box<dyn HeldLock>, LockFailure> {
         RealVfs.lock(path)
     }
 }

@@ -8,6 +8,8 @@
 //! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one: from here on, and not
 //!    before, whoever opens the index sees the new generation.
 //! 5. The directory is synced: the commit is durable.
+//!
+//!    An index that is created does without step 3: its directory has no name yet by which anybody would open it.
 //! 6. Manifests before the last two, and segments that no longer belong, are unlinked. A failure here costs space
 //!    only, and the next commit tries again.
 
@@ -23,7 +25,7 @@ use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::sys::Vfs;
 use crate::sys::vfs::TemporaryFile;
 
-/// Steps 2 and 3. Returns what step 4 writes.
+/// Step 2. Returns what step 4 writes.
 pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
     let bytes = manifest.encode();
     if bytes.len() as u64 > MANIFEST_BYTES_MAX {
@@ -32,7 +34,6 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
     }
     // A manifest of this generation can stand there if a crash came between steps 2 and 4; nothing names it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
-    sync_dir(vfs, dir)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 

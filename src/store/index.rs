@@ -175,7 +175,10 @@ impl Index {
         let made = vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e));
         let written = made
             .and_then(|()| match table {
-                Some(table) => idf::write(&*vfs, &names::idf(&temporary, table.digest()), table, false),
+                Some(table) => {
+                    let path = names::idf(&temporary, table.digest());
+                    idf::publish(&*vfs, &temporary, &path, table, false)
+                }
                 None => Ok(()),
             })
             .and_then(|()| commit::write_manifest(&*vfs, &temporary, &manifest))

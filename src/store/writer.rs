@@ -17,7 +17,7 @@ use crate::segment::rows::Rows;
 use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
 use crate::sketch::{Fingerprint, Sketch, pack};
-use crate::sys::lock::{FileLock, LockFailure};
+use crate::sys::lock::{HeldLock, LockFailure};
 
 /// Bytes of records held before they are written to a segment; see [`Writer::set_memory`].
 const MEMORY: usize = 1 << 30;
@@ -29,7 +29,7 @@ const MERGED_AT: usize = 64;
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<Shared>,
-    lock: FileLock,
+    lock: Box<dyn HeldLock>,
     params: Params,
     params_digest: u128,
     memory: usize,
@@ -208,7 +208,8 @@ impl Writer {
 
     /// Moves the records held to a scratch file.
     fn set_aside(&mut self) -> Result<()> {
-        let room = Room::new(self.memory, &self.shared.dir);
+        let scratch = self.shared.vfs.scratch(&self.shared.dir);
+        let room = Room::new(self.memory, &scratch);
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
         let rows = match &mut self.rows {
             Some(rows) => rows,
@@ -252,7 +253,8 @@ impl Writer {
     fn flush_rows(&mut self) -> Result<()> {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
-        let room = Room::new(self.memory.saturating_mul(2), &self.shared.dir);
+        let scratch = self.shared.vfs.scratch(&self.shared.dir);
+        let room = Room::new(self.memory.saturating_mul(2), &scratch);
         let (entries, segments) = (&mut self.next.segments, &self.segments);
         let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, room, |key| {
             for (entry, segment) in entries.iter_mut().zip(segments) {
@@ -321,7 +323,8 @@ impl Writer {
             .filter(|(entry, _)| of_them.iter().any(|one| one.number == entry.number))
             .map(|(entry, segment)| Input { segment, deleted: &entry.deleted })
             .collect();
-        let room = Room::new(self.memory.saturating_mul(2), &self.shared.dir);
+        let scratch = self.shared.vfs.scratch(&self.shared.dir);
+        let room = Room::new(self.memory.saturating_mul(2), &scratch);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let built = if inputs.is_empty() { None } else { Some(merge::merge(&inputs, vfs, dir, room)?) };
         let (entries, segments) = (&mut self.next.segments, &mut self.segments);
@@ -391,6 +394,7 @@ impl Writer {
 
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
+        commit::sync_dir(vfs, dir)?;
         commit::point(vfs, dir, &current, &mut self.pointed)?;
         self.pointed = false;
         self.written.clear();
