@@ -74,6 +74,8 @@ pub trait TemporaryFile: Debug + Send {
 pub trait AppendFile: Debug + Send {
     /// Writes all of `bytes` at the end. After a failure a part of them may be there.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Gives back what a failed append left behind the first `length` bytes, where nobody has read anything.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
     /// Makes the content and the length durable. After a failure nothing is known of what was appended since the last
     /// success, whatever another sync says.
     fn sync(&mut self) -> io::Result<()>;
@@ -180,6 +182,10 @@ impl Vfs for RealVfs {
 impl AppendFile for File {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -161,6 +161,11 @@ impl AppendFile for FaultyLog {
         self.faults.attempt("append_log", true, || file.append(bytes))
     }
 
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        let file = &mut self.file;
+        self.faults.attempt("cut_log", true, || file.cut(length))
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.faults.attempt("sync_log", true, || Ok(()))
     }

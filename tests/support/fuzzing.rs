@@ -117,6 +117,7 @@ pub fn manifest(data: &[u8]) {
         next_segment: 4,
         params: segment.params().clone(),
         segments: vec![entry(1, &[0, 2]), entry(2, &[])],
+        logged: None,
     };
     let mut bytes = sound.encode();
     // The first byte says how much to cut off the end, and to add there instead.

@@ -619,6 +619,10 @@ impl AppendFile for ModelLog {
         Ok(())
     }
 
+    fn cut(&mut self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into()) // no append fails here
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         let mut inner = self.vfs.0.lock().unwrap();
         inner.alive()?;
