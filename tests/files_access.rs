@@ -35,6 +35,7 @@ fn texts() -> (TempDir, PathBuf, Vec<String>) {
     let mut random = Random(3);
     let mut all: Vec<String> = Vec::new();
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     for batch in 0..4 {
         for i in 0..150 {
             let mut words: Vec<String> = match all.get(random.below(all.len().max(1))) {
@@ -203,12 +204,14 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
         let index = Index::options().access(access).open_with(Arc::new(watch.clone()), &path).unwrap();
         let before = index.snapshot().segments().len();
         let mut writer = other.writer().unwrap();
+        writer.set_logged(false);
         writer.put_fingerprint(1, Fingerprint(10)).unwrap();
         writer.commit().unwrap();
         drop(writer);
         assert!(index.refresh().unwrap());
         // And by its own writer, flushed within a batch.
         let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
         writer.put_fingerprint(2, Fingerprint(11)).unwrap();
         writer.commit().unwrap();
         drop(writer);

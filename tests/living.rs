@@ -1,6 +1,11 @@
 //! The living index on a real file system: batches that are logged, other processes that read them, logs that are torn or
 //! damaged, a disk that fails, merges in the background, copies and shards.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "looks at the files of an index from outside, and damages them"
+)]
+
 mod support {
     #![allow(dead_code, unreachable_pub, reason = "a part of what other tests share")]
     pub mod faults;

@@ -1,5 +1,6 @@
 //! `twindex get`: what an index has of documents.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,13 +29,20 @@ pub(crate) struct Get {
 
 /// Fields of `--json`, of each key.
 #[derive(Serialize)]
-struct Found {
+struct Document {
     key: String,
     found: bool,
     fingerprint: Option<String>,
     signature: Option<String>,
     bottom: Vec<u64>,
     modular: Vec<u64>,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 impl Get {
@@ -55,9 +63,8 @@ impl Get {
                     eprintln!("twindex: {}: no document `{shown}`", self.index.display());
                 }
             }
-            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
             let record = record.as_ref();
-            all.push(Found {
+            all.push(Document {
                 key: shown,
                 found,
                 fingerprint: record.and_then(|r| r.fingerprint).map(|f| format!("{:016x}", f.0)),

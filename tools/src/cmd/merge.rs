@@ -1,5 +1,6 @@
 //! `twindex merge`: indexes of the same parameters to one.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -85,7 +86,8 @@ impl Merge {
                 report.seconds
             );
             if report.repeated + report.conflicts > 0 {
-                line += &format!(
+                let _ = write!(
+                    line,
                     "; {} in several, {} of them with different documents",
                     counted(report.repeated + report.conflicts, "key"),
                     report::count(report.conflicts)
