@@ -99,6 +99,16 @@ pub enum Error {
         /// What was asked for.
         found: u64,
     },
+    /// The disk has no room for a merge, which was not begun. Make room, or remove what nothing needs (`gc`).
+    #[error("{path}: a merge may need {needed} bytes, and {free} are free; nothing was written")]
+    NoSpace {
+        /// The index.
+        path: PathBuf,
+        /// What it may need, at most.
+        needed: u64,
+        /// What there is.
+        free: u64,
+    },
     /// An earlier write or sync of this writer failed. What was committed stands. The batch is lost as a whole, or,
     /// where the very last steps of a commit failed, may have become current as a whole: refresh, and compare the
     /// generation. Drop the writer and take a new one.

@@ -40,7 +40,7 @@ pub use error::{Error, Result};
 pub use key::{Key, KeyBuf};
 pub use params::Params;
 pub use sketch::{Fingerprint, Resemblance, Sketch, Sketcher};
-pub use store::{Answers, Hit, Index, Query, Snapshot, Writer};
+pub use store::{Admitted, Answers, Durability, Hit, Index, Query, Snapshot, Writer};
 
 /// What the documentation promises of sharing between threads.
 const _: () = {

@@ -443,6 +443,7 @@ impl SoundIndex {
         let sketches: Vec<Sketch> =
             texts.iter().map(|text| index.sketcher().unwrap().sketch(text).unwrap()).collect();
         let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
         for (key, sketch) in ["a", "b", "c"].into_iter().zip(&sketches) {
             writer.put(key, sketch).unwrap();
         }

@@ -18,8 +18,8 @@ use twindex::format::checksum::PAGE;
 use twindex::format::contents::Kind;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
-use twindex::sys::lock::{FileLock, LockFailure};
-use twindex::sys::vfs::{MemoryFile, ReadFile, TemporaryFile, Vfs};
+use twindex::sys::lock::{HeldLock, LockFailure};
+use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Access, Bytes, RealVfs};
 use twindex::{Error, Fingerprint, Index, Key, Params, Result};
 
@@ -35,6 +35,7 @@ fn texts() -> (TempDir, PathBuf, Vec<String>) {
     let mut random = Random(3);
     let mut all: Vec<String> = Vec::new();
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     for batch in 0..4 {
         for i in 0..150 {
             let mut words: Vec<String> = match all.get(random.below(all.len().max(1))) {
@@ -129,6 +130,9 @@ impl Vfs for WatchedVfs {
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
         RealVfs.create_temporary(dir)
     }
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        RealVfs.create_append(path)
+    }
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let file = RealVfs.open(path)?;
         if path.extension().is_none_or(|extension| extension != "seg") {
@@ -151,7 +155,7 @@ impl Vfs for WatchedVfs {
     fn list(&self, dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
         RealVfs.list(dir)
     }
-    fn lock(&self, path: &Path) -> std::result::Result<FileLock, LockFailure> {
+    fn lock(&self, path: &Path) -> std::result::Result<Box<dyn HeldLock>, LockFailure> {
         RealVfs.lock(path)
     }
 }
@@ -200,12 +204,14 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
         let index = Index::options().access(access).open_with(Arc::new(watch.clone()), &path).unwrap();
         let before = index.snapshot().segments().len();
         let mut writer = other.writer().unwrap();
+        writer.set_logged(false);
         writer.put_fingerprint(1, Fingerprint(10)).unwrap();
         writer.commit().unwrap();
         drop(writer);
         assert!(index.refresh().unwrap());
         // And by its own writer, flushed within a batch.
         let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
         writer.put_fingerprint(2, Fingerprint(11)).unwrap();
         writer.commit().unwrap();
         drop(writer);

@@ -432,6 +432,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
     let mut random = Random(31);
     let mut live = BTreeMap::new();
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     for _ in 0..9 {
         for _ in 0..random.below(200) {
             let key = random.below(400) as u64;
@@ -458,6 +459,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
 
     let (_other_dir, other, fresh) = created(raw());
     let mut fresh_writer = fresh.writer().unwrap();
+    fresh_writer.set_logged(false);
     for (&key, &fingerprint) in &live {
         fresh_writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
     }
@@ -469,6 +471,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
     drop(writer);
     assert_eq!(index.compact().unwrap(), generation);
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     live.keys().try_for_each(|&key| writer.delete(key)).unwrap();
     writer.compact().unwrap();
     assert_eq!((index.snapshot().segments().len(), only_segment(&path)), (0, None));
@@ -498,12 +501,14 @@ fn a_batch_over_the_memory_becomes_one_segment_where_that_is_asked_for() {
         };
         let (_dir, path, index) = created(params.clone());
         let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
         fill(&mut writer, &index);
         writer.commit().unwrap();
         let expected = only_segment(&path);
         for memory in [300, 3000] {
             let (_dir, path, index) = created(params.clone());
             let mut writer = index.writer().unwrap();
+            writer.set_logged(false);
             writer.set_memory(memory);
             writer.set_one_segment(true);
             fill(&mut writer, &index);
@@ -528,6 +533,7 @@ fn map<const N: usize>(documents: [(u64, u64); N]) -> BTreeMap<String, Fingerpri
 fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     for (key, fingerprint) in [(1, 1), (2, 2), (3, 3)] {
         writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
     }

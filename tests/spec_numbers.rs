@@ -16,12 +16,15 @@ use twindex::format::current::{CURRENT_BYTES, Current};
 use twindex::format::footer::{self, FOOTER_BYTES, Footer};
 use twindex::format::header::{self, FINGERPRINT_BITS, HEADER_BYTES, Header, Role};
 use twindex::format::keys::{self, FRAME_HEAD_BYTES, FrameHead, GROUP};
-use twindex::format::manifest::{MANIFEST_BYTES_MAX, Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry};
+use twindex::format::manifest::{
+    LOGS_MAX, MANIFEST_BYTES_MAX, Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry,
+};
 use twindex::format::sketches::{END_BYTES, End};
 use twindex::format::table::filter::POINTER_BITS;
 use twindex::format::table::{Codec, compact, filter, manku, plain, planes};
 use twindex::format::{
-    ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, design, hot, idf, postings, ranks, samples, signatures,
+    ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, design, hot, idf, log, postings, ranks, samples,
+    signatures,
 };
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, MODULAR_MAX, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS,
@@ -204,6 +207,7 @@ fn the_manifest_is_the_one_specified() {
         next_segment: 0x0808,
         params: params.clone(),
         segments,
+        logged: None,
     };
     let bytes = manifest.encode();
     let text = params.encode();
@@ -291,12 +295,46 @@ fn the_end_of_a_file_of_sketches_is_the_one_specified() {
 }
 
 #[test]
+fn heads_and_records_of_a_log_are_as_specified() {
+    let (uuid, digest, log_number, first) = (0x0101, 0x0202, 0x0303, 0x0404);
+    let mut bytes = log::encode_head(uuid, digest, log_number, first);
+    assert_eq!(bytes.len() as u64, log::LOG_HEAD_BYTES);
+    let start = bytes.len();
+    let mut batch = log::Batch::default();
+    batch.delete(Key::U64(0x0505));
+    batch.encode(&mut bytes, log::record_salt(uuid, log_number), start as u64, 0x0606, 0x58, Some(b"abc"));
+    let columns = ["field", "offset", "size", "meaning"];
+    let values = |heading: &str, base: usize| -> Vec<(String, u128)> {
+        rows(heading, &columns)
+            .iter()
+            .filter(|row| row[0] != "header" && row[0] != "checksum")
+            .map(|row| {
+                let (offset, size): (usize, usize) = (number(&row[1]), number(&row[2]));
+                let offset = base + offset;
+                let mut wide = [0; 16];
+                wide[..size].copy_from_slice(&bytes[offset..offset + size]);
+                (row[0].clone(), u128::from_le_bytes(wide))
+            })
+            .collect()
+    };
+    let named = |all: &[(&str, u128)]| -> Vec<(String, u128)> {
+        all.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
+    };
+    assert_eq!(values("### 20.1 Head", 0), named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)]));
+    // The batch's table stands behind that of records; its rows are of the payload.
+    let all = values("### 20.2 Record", start);
+    let length = log::BATCH_HEAD_BYTES as u128 + 3 + 9;
+    assert_eq!(all, named(&[("length", length), ("kind", 1), ("reserved", 0), ("commit", 0x0606)]));
+    assert_eq!(bytes.len(), start + (log::RECORD_HEAD_BYTES + length as usize).next_multiple_of(8));
+}
+
+#[test]
 fn roles_and_kinds_have_the_numbers_specified() {
     let roles = [
         (Role::Segment as u64, "segment"),
         (Role::Manifest as u64, "manifest"),
         (Role::Current as u64, "current"),
-        (4, "log (reserved)"),
+        (Role::Log as u64, "log"),
         (Role::Idf as u64, "idf"),
         (Role::Sketches as u64, "sketches"),
     ];
@@ -420,6 +458,9 @@ fn limits_and_constants_are_the_ones_specified() {
     let limits = [
         ("documents of a segment", DOCUMENTS_MAX),
         ("bytes of a key", KEY_BYTES_MAX as u64),
+        ("logs of an index", LOGS_MAX.into()),
+        ("bytes of a log's record", log::RECORD_BYTES_MAX.into()),
+        ("bytes of a payload", log::PAYLOAD_BYTES_MAX as u64),
         ("segments of an index", SEGMENTS_MAX.into()),
         ("bytes of parameters", PARAMS_BYTES_MAX.into()),
         ("bytes of a manifest", MANIFEST_BYTES_MAX),

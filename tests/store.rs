@@ -458,6 +458,7 @@ fn records_with_samples_that_could_not_be_read_back_are_refused() {
 fn many_segments_answer_as_one() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     for key in 0..120 {
         put(&mut writer, key, key << 3);
         writer.commit().unwrap();
@@ -550,6 +551,7 @@ fn the_same_commits_give_the_same_segments_to_the_byte() {
     let files = || {
         let (dir, path, index) = created(raw());
         let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
         for batch in 0..3 {
             for key in 0..50 {
                 put(&mut writer, key + batch * 20, key * key);
@@ -588,6 +590,7 @@ fn old_manifests_are_swept_and_files_of_others_are_left_alone() {
     }
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]));
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     for key in 0..5 {
         put(&mut writer, key, key);
         writer.commit().unwrap();
@@ -611,6 +614,7 @@ fn something_else_in_place_of_a_file_is_an_error_at_once() {
     use std::os::unix::fs::symlink;
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     put(&mut writer, 1, 1);
     writer.commit().unwrap();
     drop(writer);
@@ -702,6 +706,7 @@ fn a_question_may_be_asked_while_another_is_answered() {
 fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
     put(&mut writer, 1, 1);
     put(&mut writer, 2, 2);
     writer.commit().unwrap();
@@ -878,6 +883,7 @@ fn a_failed_batch_leaves_no_segment_even_of_those_it_replaced_itself() {
         let done = (|| {
             let index = Index::open_with(Arc::new(FaultyVfs(Arc::clone(&faults))), &path)?;
             let mut writer = index.writer()?;
+            writer.set_logged(false);
             writer.set_memory(1);
             for fingerprint in 100..104 {
                 writer.put_fingerprint(7, Fingerprint(fingerprint))?; // each a segment, all but the last dead

@@ -20,6 +20,9 @@ const USE_NEWER: &str = "use a newer version";
 /// Bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
 
+/// The incompatible feature of a manifest that names logs.
+pub const FEATURE_LOG: u32 = 1;
+
 /// What a file is for. These numbers are for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -30,10 +33,20 @@ pub enum Role {
     Manifest = 2,
     /// `CURRENT`
     Current = 3,
+    /// `LOG-<n>`
+    Log = 4,
     /// `IDF-<digest>`
     Idf = 5,
     /// A file of sketches.
     Sketches = 6,
+}
+
+impl Role {
+    /// The incompatible features of such a file that this version knows.
+    #[must_use]
+    pub fn incompatible_known(self) -> u32 {
+        if self == Self::Manifest { FEATURE_LOG } else { 0 }
+    }
 }
 
 /// The header as it stands in the file.
@@ -55,7 +68,7 @@ pub struct Header {
     /// Features that may be ignored.
     pub compatible: U32,
     /// Identity: of a segment the sum of its records' hashes and the parameters' digest; of a manifest or
-    /// `CURRENT` the index's UUID; of a table of document frequencies its digest.
+    /// `CURRENT` and of a log the index's UUID; of a table of document frequencies its digest.
     pub salt: U128,
     /// [`crate::Params::digest`]
     pub params_digest: U128,
@@ -101,8 +114,9 @@ impl Header {
 
     /// The same header with these feature bits.
     #[must_use]
-    pub fn with_read_only_compatible(mut self, bits: u32) -> Self {
-        self.read_only_compatible = U32::new(bits);
+    pub fn with_features(mut self, incompatible: u32, read_only_compatible: u32) -> Self {
+        self.incompatible = U32::new(incompatible);
+        self.read_only_compatible = U32::new(read_only_compatible);
         self.checksum = U32::new(self.expected_checksum());
         self
     }
@@ -145,9 +159,11 @@ impl Header {
             let supported = format!("{}; {advice}", super::VERSION);
             return unsupported("format version", header.version.to_string(), supported);
         }
-        if header.incompatible.get() != 0 {
+        let known = role.incompatible_known();
+        if header.incompatible.get() & !known != 0 {
             let found = format!("{:#x}", header.incompatible.get());
-            return unsupported("incompatible feature set", found, format!("none; {USE_NEWER}"));
+            let supported = if known == 0 { "none".to_string() } else { format!("{known:#x}") };
+            return unsupported("incompatible feature set", found, format!("{supported}; {USE_NEWER}"));
         }
         if header.fingerprint_bits != FINGERPRINT_BITS {
             return unsupported(

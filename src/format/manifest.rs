@@ -7,8 +7,13 @@
 //!     for each segment, numbers ascending:
 //!       number 8   file length 8   digest 16   salt 16   documents 8   length of the deletes 4
 //!       deletes: the ordinals that are no longer live, as a roaring bitmap (portable format); nothing if none
+//!     with the feature `log`:
+//!       next log number 8   logs 4   length of the payload 4 (0xffffffff: none)   payload
+//!       for each log, numbers ascending: number 8   first commit 8   length 8 (0: it grows)
 //!     checksum of all bytes before it, with the UUID as salt, at offset 0
 //! ```
+//!
+//! An index to which batches were never logged has the manifest of one that knows no logs, to the byte.
 
 use byteorder::{LittleEndian, ReadBytesExt, WriteBytesExt};
 use roaring::RoaringBitmap;
@@ -16,7 +21,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
 
 use super::checksum::checksum;
-use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::header::{FEATURE_LOG, HEADER_BYTES, Header, Refusal, Role};
+use super::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fault};
 use super::{DOCUMENTS_MAX, VERSION};
 use crate::params::Params;
@@ -25,6 +31,10 @@ use crate::params::Params;
 pub const MANIFEST_BYTES_MAX: u64 = (1 << 32) - 1;
 /// The most segments an index has.
 pub const SEGMENTS_MAX: u32 = 1 << 16;
+/// The most logs an index has.
+pub const LOGS_MAX: u32 = 64;
+/// The length of a payload that is none.
+const NO_PAYLOAD: u32 = u32::MAX;
 /// The longest parameters' text.
 pub const PARAMS_BYTES_MAX: u32 = 1 << 16;
 
@@ -43,6 +53,30 @@ pub struct Manifest {
     pub params: Params,
     /// Its segments, numbers ascending: later ones replace keys of earlier ones.
     pub segments: Vec<SegmentEntry>,
+    /// What is in no segment yet; `None` where nothing ever was logged.
+    pub logged: Option<Logged>,
+}
+
+/// The logs, and what commits up to this generation were given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logged {
+    /// The number the next log will have; numbers are never used twice.
+    pub next_log: u64,
+    /// What the caller gave to the last commit up to this generation that was given anything.
+    pub payload: Option<Vec<u8>>,
+    /// Logs whose batches are in no segment, numbers ascending.
+    pub logs: Vec<LogEntry>,
+}
+
+/// A log, as the manifest knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// In the file's name.
+    pub number: u64,
+    /// The number of the first commit in it.
+    pub first: u64,
+    /// How much of it counts, and is sound for certain; 0 for one that grows.
+    pub length: u64,
 }
 
 /// A segment, as the manifest knows it.
@@ -75,7 +109,9 @@ impl Manifest {
     fn try_encode(&self) -> std::io::Result<Vec<u8>> {
         let params = self.params.encode();
         let header = Header::new(Role::Manifest, self.uuid, self.params.digest());
-        let mut out = header.with_read_only_compatible(self.read_only_compatible).as_bytes().to_vec();
+        let incompatible = if self.logged.is_some() { FEATURE_LOG } else { 0 };
+        let header = header.with_features(incompatible, self.read_only_compatible);
+        let mut out = header.as_bytes().to_vec();
         out.write_u64::<LittleEndian>(self.generation)?;
         out.write_u64::<LittleEndian>(self.next_segment)?;
         out.write_u32::<LittleEndian>(params.len() as u32)?;
@@ -92,6 +128,18 @@ impl Manifest {
             } else {
                 out.write_u32::<LittleEndian>(segment.deleted.serialized_size() as u32)?;
                 segment.deleted.serialize_into(&mut out)?;
+            }
+        }
+        if let Some(logged) = &self.logged {
+            out.write_u64::<LittleEndian>(logged.next_log)?;
+            out.write_u32::<LittleEndian>(logged.logs.len() as u32)?;
+            let length = logged.payload.as_ref().map_or(NO_PAYLOAD, |payload| payload.len() as u32);
+            out.write_u32::<LittleEndian>(length)?;
+            out.extend_from_slice(logged.payload.as_deref().unwrap_or_default());
+            for log in &logged.logs {
+                for field in [log.number, log.first, log.length] {
+                    out.write_u64::<LittleEndian>(field)?;
+                }
             }
         }
         out.write_u32::<LittleEndian>(checksum(self.uuid, 0, &out))?;
@@ -151,11 +199,15 @@ impl Manifest {
             }
             segments.push(segment);
         }
+        let logged = match header.incompatible.get() & FEATURE_LOG {
+            0 => None,
+            _ => Some(reader.logged()?),
+        };
         if reader.at != body.len() {
             return Err(reader.fault("the end", &format!("{} more bytes", body.len() - reader.at)));
         }
         let read_only_compatible = header.read_only_compatible.get();
-        Ok(Self { uuid, read_only_compatible, generation, next_segment, params, segments })
+        Ok(Self { uuid, read_only_compatible, generation, next_segment, params, segments, logged })
     }
 }
 
@@ -214,6 +266,42 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Reader<'_> {
+    fn logged(&mut self) -> Result<Logged, Fault> {
+        let next_log = self.number("next log", ReadBytesExt::read_u64::<LittleEndian>)?;
+        let count = self.number("logs", ReadBytesExt::read_u32::<LittleEndian>)?;
+        let length = self.number("payload's length", ReadBytesExt::read_u32::<LittleEndian>)?;
+        if count > LOGS_MAX || length != NO_PAYLOAD && length as usize > PAYLOAD_BYTES_MAX {
+            let expected = format!("at most {LOGS_MAX} logs and {PAYLOAD_BYTES_MAX} bytes of payload");
+            return Err(self.fault(&expected, &format!("{count} and {length}")));
+        }
+        let payload = match length {
+            NO_PAYLOAD => None,
+            length => Some(self.take(length as usize, "payload")?.to_vec()),
+        };
+        let mut logs: Vec<LogEntry> = Vec::new();
+        for place in 0..count {
+            let number = self.number("log number", ReadBytesExt::read_u64::<LittleEndian>)?;
+            let first = self.number("first commit", ReadBytesExt::read_u64::<LittleEndian>)?;
+            let length = self.number("length of a log", ReadBytesExt::read_u64::<LittleEndian>)?;
+            let (least, least_first) = logs.last().map_or((0, 0), |last| (last.number + 1, last.first));
+            let grows = length == 0 && place + 1 == count;
+            if number < least || number >= next_log || first < least_first {
+                let expected =
+                    format!("a log from {least} to below {next_log}, of commits from {least_first} on");
+                return Err(self.fault(&expected, &format!("{number}, of commits from {first} on")));
+            }
+            if length < LOG_HEAD_BYTES && !grows {
+                return Err(
+                    self.fault(&format!("at least {LOG_HEAD_BYTES} bytes of a log"), &length.to_string())
+                );
+            }
+            logs.push(LogEntry { number, first, length });
+        }
+        Ok(Logged { next_log, payload, logs })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,18 +323,28 @@ mod tests {
             next_segment: 9,
             params,
             segments: vec![entry(1, &[]), entry(4, &[3, 99])],
+            logged: None,
         }
+    }
+
+    fn with_logs() -> Manifest {
+        let sealed = LogEntry { number: 2, first: 3, length: 200 };
+        let growing = LogEntry { number: 3, first: 5, length: 0 };
+        let logged = Logged { next_log: 4, payload: Some(b"here".to_vec()), logs: vec![sealed, growing] };
+        Manifest { logged: Some(logged), ..manifest() }
     }
 
     #[test]
     fn a_manifest_comes_back() {
-        let bytes = manifest().encode();
-        assert_eq!(Manifest::decode(&bytes), Ok(manifest()));
+        for manifest in [manifest(), with_logs(), Manifest { logged: Some(Logged::default()), ..manifest() }]
+        {
+            assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+        }
     }
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
-        let bytes = manifest().encode();
+        let bytes = with_logs().encode();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -259,14 +357,19 @@ mod tests {
 
     #[test]
     fn a_sound_checksum_over_lying_fields_is_refused() {
-        let lies: [fn(&mut Manifest); 4] = [
+        let lies: [fn(&mut Manifest); 9] = [
+            |m| m.logged.as_mut().unwrap().next_log = 3,
+            |m| m.logged.as_mut().unwrap().logs.swap(0, 1),
+            |m| m.logged.as_mut().unwrap().logs[0].length = 0,
+            |m| m.logged.as_mut().unwrap().logs[0].length = 87,
+            |m| m.logged.as_mut().unwrap().logs[1].first = 2,
             |m| m.next_segment = 4,
             |m| m.segments.swap(0, 1),
             |m| m.segments[0].documents = DOCUMENTS_MAX + 1,
             |m| m.segments[1].documents = 99,
         ];
         for (case, lie) in lies.into_iter().enumerate() {
-            let mut lying = manifest();
+            let mut lying = with_logs();
             lie(&mut lying);
             assert!(matches!(Manifest::decode(&lying.encode()), Err(Refusal::Damaged(_))), "case {case}");
         }

@@ -23,6 +23,7 @@ pub mod header;
 pub mod hot;
 pub mod idf;
 pub mod keys;
+pub mod log;
 pub mod manifest;
 pub mod postings;
 pub mod ranks;

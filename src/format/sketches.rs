@@ -973,7 +973,7 @@ mod tests {
     fn features_of_the_header_and_digests_that_differ_are_told_apart() {
         let (file, salt) = (small(), everything().digest());
         let with = |header: Header| read(&[header.as_bytes(), &file[HEADER_BYTES..]].concat()).unwrap_err();
-        let featured = Header::new(Role::Sketches, salt, salt).with_read_only_compatible(1);
+        let featured = Header::new(Role::Sketches, salt, salt).with_features(0, 1);
         let Refusal::Unsupported(field, found, _) = with(featured) else { panic!("damage") };
         assert_eq!((field, &*found), ("read-only-compatible feature set", "0x1"));
         let Refusal::Damaged(fault) = with(Header::new(Role::Sketches, salt, 1)) else {

@@ -171,6 +171,70 @@ impl Records {
         Ok(())
     }
 
+    /// Their parameters.
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The key of a row.
+    pub(crate) fn key(&self, row: usize) -> Key<'_> {
+        self.keys.get(row)
+    }
+
+    /// True for a row that is a document with a sketch.
+    pub(crate) fn is_sketched(&self, row: usize) -> bool {
+        self.kinds[row] == RowKind::Sketched
+    }
+
+    /// True for a row that says that there is no document any more.
+    pub(crate) fn is_delete(&self, row: usize) -> bool {
+        self.kinds[row] == RowKind::Deleted
+    }
+
+    /// The fingerprints of all rows, 0 where there is no sketch; none where none are kept.
+    pub(crate) fn fingerprints(&self) -> &[u64] {
+        &self.fingerprints
+    }
+
+    /// The band keys of a row, 0 where there is no sketch.
+    pub(crate) fn band_keys(&self, row: usize) -> &[u32] {
+        let bands = self.widths().0;
+        &self.bands[row * bands..][..bands]
+    }
+
+    /// The packed signature of a row.
+    pub(crate) fn signature(&self, row: usize) -> &[u8] {
+        let bytes = self.widths().1;
+        &self.signatures[row * bytes..][..bytes]
+    }
+
+    /// Appends the values of a row's sample, bottom (0) or modular (1).
+    pub(crate) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
+        if let Some(column) = &self.samples[of] {
+            out.extend(samples::decode(column.get(row)));
+        }
+    }
+
+    /// Forgets all rows but the first `rows`.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        let (bands, signature_bytes) = self.widths();
+        match &mut self.keys {
+            KeyColumn::U64(keys) => keys.truncate(rows),
+            KeyColumn::Bytes { arena, ends } => {
+                ends.truncate(rows);
+                arena.truncate(ends.last().copied().unwrap_or(0));
+            }
+        }
+        self.fingerprints.truncate(rows);
+        self.bands.truncate(rows * bands);
+        self.signatures.truncate(rows * signature_bytes);
+        for column in self.samples.iter_mut().flatten() {
+            column.ends.truncate(rows);
+            column.values.truncate(column.ends.last().copied().unwrap_or(0));
+        }
+        self.kinds.truncate(rows);
+    }
+
     /// Features and bytes of signature of a record.
     pub(super) fn widths(&self) -> (usize, usize) {
         self.params.minhash.map_or((0, 0), |minhash| (usize::from(minhash.bands), minhash.signature_bytes()))

@@ -7,9 +7,16 @@
 //!    the new `CURRENT` and lose what it names.
 //! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one: from here on, and not
 //!    before, whoever opens the index sees the new generation.
-//! 5. The directory is synced: the commit is durable.
-//! 6. Manifests before the last two, and segments that no longer belong, are unlinked. A failure here costs space
-//!    only, and the next commit tries again.
+//! 5. The directory is synced: the commit is durable. A generation that has no documents which the one before has not,
+//!    and begins no log, does without: should the old `CURRENT` come back, its files are there.
+//!
+//!    An index that is created does without step 3: its directory has no name yet by which anybody would open it.
+//! 6. Manifests before the last two, and segments and logs that no longer belong, are unlinked. A failure here costs
+//!    space only, and the next commit tries again. A generation that only moved documents from one file to another may
+//!    leave the files of the one before, until the next: so there is something to go back to.
+//!
+//! Most commits do not come this way: they are a record of a log that the manifest names, and a sync of it
+//! (`store::log`).
 
 use std::path::Path;
 
@@ -23,7 +30,7 @@ use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::sys::Vfs;
 use crate::sys::vfs::TemporaryFile;
 
-/// Steps 2 and 3. Returns what step 4 writes.
+/// Step 2. Returns what step 4 writes.
 pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
     let bytes = manifest.encode();
     if bytes.len() as u64 > MANIFEST_BYTES_MAX {
@@ -32,18 +39,16 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
     }
     // A manifest of this generation can stand there if a crash came between steps 2 and 4; nothing names it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
-    sync_dir(vfs, dir)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 
-/// Steps 4 and 5. From when on the new generation may be current, `pointed` is true: if this fails after that, it is
-/// or it is not.
+/// Step 4. From when on the new generation may be current, `pointed` is true: if this fails after that, it is or it is
+/// not.
 pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
     let path = names::current(dir);
     let file = write_temporary(vfs, dir, &path, current.as_bytes())?;
     *pointed = true;
-    file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))?;
-    sync_dir(vfs, dir)
+    file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))
 }
 
 fn write(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
@@ -63,24 +68,42 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`. Only the writer calls
-/// this. Files whose names are not ours are left alone.
-pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
-    let Ok(names) = vfs.list(dir) else { return };
-    for name in names {
-        let superfluous = match names::parse(&name) {
-            // The generation before the current one stays, for those who are just opening it.
+/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, nor to the generation `kept`
+/// before it. Only the writer calls this. Files whose names are not ours are left alone. Returns the bytes it removed.
+pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option<&Manifest>) -> u64 {
+    let Ok(names) = vfs.list(dir) else { return 0 };
+    let generations = || {
+        names.iter().filter_map(|name| match names::parse(name) {
+            Some(Name::Manifest(generation)) => Some(generation),
+            _ => None,
+        })
+    };
+    // The generation before the current one stays, for those who are just opening it.
+    let before = generations().filter(|&generation| generation < manifest.generation).max();
+    let named = |is: &dyn Fn(&Manifest) -> bool| is(manifest) || kept.is_some_and(is);
+    let mut removed = 0;
+    for name in &names {
+        let superfluous = match names::parse(name) {
             Some(Name::Manifest(generation)) => {
-                // A file can have any number in its name, the largest too.
-                generation.saturating_add(1) < manifest.generation || generation > manifest.generation
+                generation != manifest.generation && Some(generation) != before
             }
-            Some(Name::Segment(number)) => manifest.segments.iter().all(|segment| segment.number != number),
+            Some(Name::Segment(number)) => {
+                !named(&|of| of.segments.iter().any(|segment| segment.number == number))
+            }
+            Some(Name::Log(number)) => {
+                !named(&|of| of.logged.iter().flat_map(|logged| &logged.logs).any(|log| log.number == number))
+            }
             Some(Name::Idf(digest)) => idf::named_by(&manifest.params) != Some(digest),
             Some(Name::Temporary) => true,
             Some(Name::Current | Name::Lock) | None => false,
         };
         if superfluous {
-            let _ = vfs.unlink(&dir.join(name));
+            let path = dir.join(name);
+            let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
+            if vfs.unlink(&path).is_ok() {
+                removed += length;
+            }
         }
     }
+    removed
 }

@@ -31,11 +31,16 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    publish(vfs, dir, path, table, replace)?;
+    vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
+}
+
+/// As [`write`], but the name is durable only once the directory `dir` that has it is synced.
+pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(table.to_bytes()).map_err(|e| Error::io("write", path, e))?;
     file.sync().map_err(|e| Error::io("sync", path, e))?;
-    file.publish(path, replace).map_err(|e| Error::io("publish", path, e))?;
-    vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
+    file.publish(path, replace).map_err(|e| Error::io("publish", path, e))
 }
 
 /// The digest of the table that parameters name.

@@ -1,20 +1,20 @@
 //! Creating and opening an index.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::names;
 use super::snapshot::Snapshot;
 use super::state::State;
 use super::writer::Writer;
-use super::{commit, idf};
+use super::{directory, idf};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::params::Params;
 use crate::sketch::{Cutter, IdfTable, Sketcher};
-use crate::sys::vfs::TEMPORARY_PREFIX;
 use crate::sys::{Access, RealVfs, Vfs};
 
 /// An open index: cheap to clone, shared by threads at will.
@@ -48,6 +48,12 @@ pub(super) struct Shared {
     pub(super) published: RwLock<Arc<State>>,
     /// The IDF table, once it was asked for; parameters, and with them the table, never change.
     idf: OnceLock<Arc<IdfTable>>,
+    /// True while a writer of this process, made from this index, publishes here by itself.
+    pub(super) writing: AtomicBool,
+    /// Held by who reads what other processes did.
+    refreshing: Mutex<()>,
+    /// Opened at a generation that need not be the newest: it stays there.
+    pub(super) pinned: bool,
 }
 
 /// How to open an index; [`Index::options`] makes it, with the choices of [`Index::open`].
@@ -66,6 +72,7 @@ pub(super) struct Shared {
 #[must_use]
 pub struct OpenOptions {
     access: Access,
+    generation: Option<u64>,
 }
 
 impl OpenOptions {
@@ -73,6 +80,17 @@ impl OpenOptions {
     /// that [`Index::refresh`] and [`Index::writer`] open later, too.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
+        self
+    }
+
+    /// Opens the generation of this number, whose manifest is `MANIFEST-<number>`, and not the one that `CURRENT` names:
+    /// the way to look at the generation before, if the newest is damaged. Opening never does so by itself. Such an index
+    /// has no writer and is not refreshed; [`Index::copy_to`] makes an index of its own of it.
+    ///
+    /// The files of the generation before the newest are there until the next one is published, if the newest only moved
+    /// documents from one file to another; otherwise what is missing is an error that names it.
+    pub fn at_generation(mut self, generation: u64) -> Self {
+        self.generation = Some(generation);
         self
     }
 
@@ -89,13 +107,19 @@ impl OpenOptions {
     /// # Errors
     /// As [`Index::open`].
     pub fn open_with(self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
-        let state = State::load(&*vfs, path, self.access, None)?;
+        let state = match self.generation {
+            None => State::load(&*vfs, path, self.access)?,
+            Some(generation) => State::load_at(&*vfs, path, self.access, generation)?,
+        };
         let shared = Shared {
             vfs,
             dir: path.to_owned(),
             access: self.access,
             published: RwLock::new(Arc::new(state)),
             idf: OnceLock::new(),
+            writing: AtomicBool::new(false),
+            refreshing: Mutex::new(()),
+            pinned: self.generation.is_some(),
         };
         Ok(Index { shared: Arc::new(shared) })
     }
@@ -152,46 +176,22 @@ impl Index {
                 }
             }
         }
-        if vfs.exists(path).map_err(|e| Error::io("look at", path, e))? {
-            return Err(Error::AlreadyExists { path: path.to_owned() });
-        }
-        let mut uuid = [0; 16];
-        getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;
-        let uuid = u128::from_le_bytes(uuid);
-        let manifest = Manifest {
-            uuid,
-            read_only_compatible: 0,
-            generation: 1,
-            next_segment: 1,
-            params,
-            segments: Vec::new(),
-        };
-
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let temporary = parent.join(format!("{TEMPORARY_PREFIX}{uuid:032x}"));
-        let made = vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e));
-        let written = made
-            .and_then(|()| match table {
-                Some(table) => idf::write(&*vfs, &names::idf(&temporary, table.digest()), table, false),
-                None => Ok(()),
-            })
-            .and_then(|()| commit::write_manifest(&*vfs, &temporary, &manifest))
-            .and_then(|current| commit::point(&*vfs, &temporary, &current, &mut false));
-        let named = written.and_then(|()| {
-            // On some systems a rename replaces an empty directory that came there meanwhile; nothing is lost.
-            vfs.rename_dir(&temporary, path).map_err(|e| Error::io("create", path, e))
-        });
-        if let Err(error) = named {
-            for name in vfs.list(&temporary).unwrap_or_default() {
-                let _ = vfs.unlink(&temporary.join(name));
+        directory::check_free(&*vfs, path)?;
+        let uuid = directory::new_uuid(path)?;
+        directory::make(&*vfs, path, |dir| {
+            if let Some(table) = table {
+                idf::publish(&*vfs, dir, &names::idf(dir, table.digest()), table, false)?;
             }
-            let _ = vfs.remove_dir(&temporary);
-            return Err(error);
-        }
-        commit::sync_dir(&*vfs, parent)?;
+            Ok(Manifest {
+                uuid,
+                read_only_compatible: 0,
+                generation: 1,
+                next_segment: 1,
+                params,
+                segments: Vec::new(),
+                logged: None,
+            })
+        })?;
         Self::open_with(vfs, path)
     }
 
@@ -273,14 +273,19 @@ impl Index {
     /// # Errors
     /// As [`open`](Self::open); the index stays as it was.
     pub fn refresh(&self) -> Result<bool> {
+        let _refreshing = self.shared.refreshing.lock();
+        if self.shared.pinned || self.shared.writing.load(Ordering::Acquire) {
+            return Ok(false); // nobody else can have committed
+        }
         let known = Arc::clone(&self.shared.published.read());
-        let state = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access, Some(&known))?;
+        let newer = State::newer(&*self.shared.vfs, &self.shared.dir, self.shared.access, Some(&known))?;
+        let Some(state) = newer else { return Ok(false) };
         if state.manifest.uuid != known.manifest.uuid {
             let why = "another index has taken its place; open it anew".into();
             return Err(Error::NotAnIndex { path: self.shared.dir.clone(), why });
         }
         let mut published = self.shared.published.write();
-        if state.manifest.generation <= published.manifest.generation {
+        if state.view.commit <= published.view.commit {
             return Ok(false);
         }
         *published = Arc::new(state);
@@ -292,7 +297,22 @@ impl Index {
     /// # Errors
     /// [`Error::Locked`] where there is a writer, in this process or another; otherwise as [`open`](Self::open).
     pub fn writer(&self) -> Result<Writer> {
+        if self.shared.pinned {
+            return Err(Error::Invalid(format!(
+                "{}: opened at a generation of choice, which can be read only; copy it, and write to the copy",
+                self.shared.dir.display()
+            )));
+        }
         Writer::new(self, &names::lock(&self.shared.dir))
+    }
+
+    /// Removes the files that neither the newest generation nor anything else of the index needs: [`Writer::gc`] by a
+    /// writer of its own. Returns how many bytes that were.
+    ///
+    /// # Errors
+    /// As [`writer`](Self::writer).
+    pub fn gc(&self) -> Result<u64> {
+        self.writer()?.gc()
     }
 
     /// Merges all segments to one: [`Writer::compact`] by a writer of its own. Returns the generation.

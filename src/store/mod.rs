@@ -2,25 +2,36 @@
 //!
 //! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
 //!
-//! - [`verify`]: the slow proof that it is sound; [`idf`]: files of IDF tables.
+//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`idf`]: files of IDF tables.
 //!
-//! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one generation, read
-//! from its files; `commit`, how a generation becomes the current one, and in which order that is durable.
+//! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one commit, read from its
+//! files; `log`, batches on their way to a segment, as files, and `memtable`, the same in memory; `part`, what segments
+//! and memtable are asked alike; `commit`, how a generation becomes the current one, and in which order that is durable.
 //!
-//! There is no log yet: a batch becomes a segment when it is committed.
+//! A small batch goes to the log and the memtable, and is durable by one sync. When the memtable is full it becomes a
+//! segment; a large batch becomes one at once. Segments are merged so that they stay few.
 
 mod commit;
+mod copies;
+mod directory;
 pub mod idf;
 pub mod index;
+mod log;
+mod memtable;
+pub mod merge_plan;
+mod merging;
 mod names;
+mod nearest;
+mod part;
 pub mod query;
 pub mod snapshot;
 mod state;
 pub mod verify;
 pub mod writer;
 
+pub use copies::{MergedShards, OnConflict};
 pub use index::{Index, OpenOptions};
 pub use names::is_of_an_index;
 pub use query::{Answers, Hit, Query};
 pub use snapshot::{Record, Snapshot};
-pub use writer::Writer;
+pub use writer::{Admitted, Durability, Writer};

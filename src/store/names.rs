@@ -17,6 +17,8 @@ pub(super) enum Name {
     Manifest(u64),
     /// A segment.
     Segment(u64),
+    /// A log.
+    Log(u64),
     /// The IDF table of this digest.
     Idf(u128),
     /// The writer's lock.
@@ -41,6 +43,10 @@ pub(super) fn segment(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:06}.seg"))
 }
 
+pub(super) fn log(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("LOG-{number:06}"))
+}
+
 pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
     dir.join(format!("{IDF_PREFIX}{digest:032x}"))
 }
@@ -61,6 +67,8 @@ pub(super) fn parse(name: &OsStr) -> Option<Name> {
                 Some(Name::Temporary)
             } else if let Some(digits) = name.strip_prefix("MANIFEST-") {
                 number(digits).map(Name::Manifest)
+            } else if let Some(digits) = name.strip_prefix("LOG-") {
+                number(digits).map(Name::Log)
             } else if let Some(digits) = name.strip_prefix(IDF_PREFIX) {
                 let digest = u128::from_str_radix(digits, 16).ok()?;
                 (format!("{digest:032x}") == digits).then_some(Name::Idf(digest))
@@ -90,6 +98,7 @@ mod tests {
             (manifest(dir, 7), Name::Manifest(7)),
             (manifest(dir, 12_345_678), Name::Manifest(12_345_678)),
             (segment(dir, 0), Name::Segment(0)),
+            (log(dir, 12), Name::Log(12)),
             (idf(dir, 0xab), Name::Idf(0xab)),
             (idf(dir, u128::MAX), Name::Idf(u128::MAX)),
         ] {
@@ -102,6 +111,8 @@ mod tests {
             ".DS_Store",
             "._000001.seg",
             "MANIFEST-",
+            "LOG-",
+            "LOG-7",
             "IDF-ab",
             "IDF-000000000000000000000000000000AB",
             "IDF-+00000000000000000000000000000ab",

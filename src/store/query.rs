@@ -4,14 +4,13 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
-use roaring::RoaringBitmap;
-
+use super::part::Part;
 use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Params};
-use crate::segment::{Ask, Scratch, Segment};
+use crate::segment::{Ask, Scratch};
 use crate::sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
@@ -29,6 +28,13 @@ pub struct Hit {
     pub query_in_hit: Option<Containment>,
     /// How much of this document is contained in the one that was asked about.
     pub hit_in_query: Option<Containment>,
+}
+
+impl Hit {
+    /// A document of which only the distance is known.
+    pub(super) fn at_distance(key: KeyBuf, distance: u32) -> Self {
+        Self { key, distance: Some(distance), resemblance: None, query_in_hit: None, hit_in_query: None }
+    }
 }
 
 /// Nearer first: by distance, unknown last, then by resemblance, highest first, unknown last.
@@ -183,9 +189,8 @@ impl Query {
         self.check()?;
         let mut count = 0;
         let mut unvisited = 0;
-        let snapshot = self.snapshot.clone();
-        for (segment, deleted) in snapshot.segments() {
-            count += self.find_in(segment, deleted, &mut unvisited)?.len() as u64;
+        for part in self.snapshot.parts() {
+            count += self.find_in(&part, &mut unvisited)?.len() as u64;
         }
         Ok(count)
     }
@@ -196,30 +201,20 @@ impl Query {
     /// As [`run`](Self::run).
     pub fn first(mut self) -> Result<Option<Hit>> {
         self.check()?;
-        let snapshot = self.snapshot.clone();
         let mut stored = [Vec::new(), Vec::new()];
-        for (segment, deleted) in snapshot.segments() {
+        for part in self.snapshot.parts() {
             let mut found = None;
             if let Some((fingerprint, _)) = self.within {
-                let mut scratch = Scratch::default();
-                segment.search_documents(
-                    &[fingerprint.0],
-                    self.ask(),
-                    &mut scratch,
-                    |_, ordinal, distance| {
-                        if deleted.contains(ordinal) {
-                            return Ok(ControlFlow::Continue(()));
-                        }
-                        found = Some(Found { ordinal, distance: Some(distance), resemblance: None });
-                        Ok(ControlFlow::Break(()))
-                    },
-                )?;
+                part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
+                    found = Some(Found { ordinal, distance: Some(distance), resemblance: None });
+                    ControlFlow::Break(())
+                })?;
             }
             if found.is_none() && self.bands.is_some() {
-                found = self.find_in(segment, deleted, &mut 0)?.into_iter().next();
+                found = self.find_in(&part, &mut 0)?.into_iter().next();
             }
             if let Some(found) = found {
-                return self.hit(segment, &found, &mut stored).map(Some);
+                return self.hit(&part, &found, &mut stored).map(Some);
             }
         }
         Ok(None)
@@ -238,9 +233,9 @@ impl Query {
     }
 
     /// What is told of a document that was found.
-    fn hit(&self, segment: &Segment, found: &Found, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
-        let key = segment.key(found.ordinal)?;
-        let [query_in_hit, hit_in_query] = self.contained(segment, found.ordinal, stored)?;
+    fn hit(&self, part: &Part<'_>, found: &Found, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
+        let key = part.key(found.ordinal)?;
+        let [query_in_hit, hit_in_query] = self.contained(part, found.ordinal, stored)?;
         let &Found { distance, resemblance, .. } = found;
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
@@ -255,8 +250,8 @@ impl Query {
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
         let (mut left_out, mut unvisited) = (0, 0);
         let mut stored = [Vec::new(), Vec::new()];
-        for (segment, deleted) in self.snapshot.segments() {
-            for found in self.find_in(segment, deleted, &mut unvisited)? {
+        for part in self.snapshot.parts() {
+            for found in self.find_in(&part, &mut unvisited)? {
                 // Keys cost more than distances: one that cannot be among the nearest is not read.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
@@ -265,7 +260,7 @@ impl Query {
                     left_out += 1;
                     continue;
                 }
-                nearest.push(self.hit(segment, &found, &mut stored)?);
+                nearest.push(self.hit(&part, &found, &mut stored)?);
                 if nearest.len() > self.limit {
                     nearest.pop(); // the farthest
                     left_out += 1;
@@ -275,47 +270,39 @@ impl Query {
         Ok(Answers { hits: nearest.into_sorted_vec(), left_out, unvisited })
     }
 
-    /// The documents of one segment, each once.
-    fn find_in(&self, segment: &Segment, deleted: &RoaringBitmap, unvisited: &mut u64) -> Result<Vec<Found>> {
+    /// The documents of one part, each once.
+    fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
-            let mut scratch = Scratch::default();
-            segment.search_documents(
-                &[fingerprint.0],
-                self.ask(),
-                &mut scratch,
-                |_, ordinal, distance| {
-                    if !deleted.contains(ordinal) {
-                        found.push(Found { ordinal, distance: Some(distance), resemblance: None });
-                    }
-                    Ok(ControlFlow::Continue(()))
-                },
-            )?;
-            *unvisited += scratch.left_out();
+            *unvisited +=
+                part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
+                    found.push(Found { ordinal, distance: Some(distance), resemblance: None });
+                    ControlFlow::Continue(())
+                })?;
         }
         let (Some(bands), Some(minhash)) = (&self.bands, self.snapshot.params().minhash) else {
             return Ok(found);
         };
         for hit in &mut found {
-            hit.resemblance = estimate(segment, hit.ordinal, &bands.signature, minhash)?;
+            hit.resemblance = estimate(part, hit.ordinal, &bands.signature, minhash)?;
         }
         found.sort_unstable_by_key(|hit| hit.ordinal);
         let mut candidates: Vec<u32> = Vec::new();
         for (band, &feature) in bands.features.iter().enumerate() {
-            segment.same_feature(band, feature, |ordinal| candidates.push(ordinal))?;
+            part.same_feature(band, feature, |ordinal| candidates.push(ordinal))?;
         }
         candidates.sort_unstable();
         candidates.dedup();
         let known = found.len();
         for ordinal in candidates {
-            if deleted.contains(ordinal)
+            if !part.is_live(ordinal)
                 || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
             {
                 continue;
             }
-            let resemblance = estimate(segment, ordinal, &bands.signature, minhash)?;
+            let resemblance = estimate(part, ordinal, &bands.signature, minhash)?;
             if resemblance.as_ref().is_none_or(|resemblance| resemblance.at_least(bands.threshold)) {
-                let distance = self.distance(segment, ordinal)?;
+                let distance = self.distance(part, ordinal)?;
                 found.push(Found { ordinal, distance, resemblance });
             }
         }
@@ -325,22 +312,20 @@ impl Query {
     /// How much of the document that is asked about is in a stored one, and how much of that is in it.
     fn contained(
         &self,
-        segment: &Segment,
+        part: &Part<'_>,
         ordinal: u32,
         stored: &mut [Vec<u64>; 2],
     ) -> Result<[Option<Containment>; 2]> {
         let Some(samples) = &self.samples else { return Ok([None; 2]) };
-        segment.bottom(ordinal, &mut stored[0])?;
-        segment.modular(ordinal, &mut stored[1])?;
+        part.samples(ordinal, stored)?;
         let params = self.snapshot.params();
         let (mine, theirs) = (samples_of(params, samples), samples_of(params, stored));
         Ok([better(&mine, &theirs), better(&theirs, &mine)])
     }
 
-    fn distance(&self, segment: &Segment, ordinal: u32) -> Result<Option<u32>> {
+    fn distance(&self, part: &Part<'_>, ordinal: u32) -> Result<Option<u32>> {
         let Some(from) = self.measured_from else { return Ok(None) };
-        let Some(rank) = segment.rank(ordinal)? else { return Ok(None) };
-        Ok(Some(from.distance(Fingerprint(segment.fingerprint(rank)?))))
+        Ok(part.fingerprint(ordinal)?.map(|fingerprint| from.distance(Fingerprint(fingerprint))))
     }
 }
 
@@ -360,7 +345,7 @@ fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Co
 }
 
 fn estimate(
-    segment: &Segment,
+    part: &Part<'_>,
     ordinal: u32,
     signature: &[u8],
     minhash: MinhashParams,
@@ -368,7 +353,7 @@ fn estimate(
     if minhash.signature_bits == 0 || signature.is_empty() {
         return Ok(None);
     }
-    let stored = segment.signature(ordinal)?;
+    let stored = part.signature(ordinal)?;
     let same = matches(signature, stored, minhash.minima(), minhash.signature_bits);
     Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
 }

@@ -1,14 +1,17 @@
 //! The index at one generation.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::part::Part;
 use super::query::Query;
 use super::state::State;
 use crate::error::{Error, Result};
-use crate::format::manifest::SegmentEntry;
+use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::near::check_radius;
@@ -55,15 +58,49 @@ impl Place<'_> {
     }
 }
 
+/// The segments of a snapshot.
+struct Segments<'a> {
+    state: &'a State,
+    place: usize,
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = (&'a Segment, &'a RoaringBitmap);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let place = self.place;
+        if place == self.state.segment_count() {
+            return None;
+        }
+        self.place += 1;
+        Some(self.state.segment_at(place))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.state.segment_count() - self.place;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Segments<'_> {}
+
 impl Snapshot {
     pub(super) fn new(state: Arc<State>) -> Self {
         Self { state }
     }
 
-    /// Counts commits: 1 for a new index.
+    /// The number of the last commit: 1 for a new index. Commits are numbered ascending; a few numbers go to what a
+    /// writer does to its files between two commits.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.state.manifest.generation
+        self.state.view.commit
+    }
+
+    /// What the last commit that was given a payload was given: [`Writer::commit_with`](super::Writer::commit_with).
+    #[must_use]
+    pub fn payload(&self) -> Option<&[u8]> {
+        self.state.view.payload.as_deref()
     }
 
     /// The index's identity, chosen at random when it was created.
@@ -81,20 +118,41 @@ impl Snapshot {
     /// Live documents.
     #[must_use]
     pub fn documents(&self) -> u64 {
-        self.state.manifest.segments.iter().map(|entry| entry.documents - entry.deleted.len()).sum()
+        self.state.view.documents()
     }
 
-    /// Its segments, oldest first, and for each the ordinals that are no longer live.
+    /// Live documents that are in no segment on disk yet, but in logs.
+    #[must_use]
+    pub fn logged_documents(&self) -> u64 {
+        self.state.view.live
+    }
+
+    /// Its segments, oldest first, and for each the ordinals that are no longer live. What is in no segment on disk yet
+    /// is made one in memory, when it is first asked for, and comes last.
     #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = (&Segment, &RoaringBitmap)> {
-        let entries = self.state.manifest.segments.iter();
-        self.state.segments.iter().zip(entries).map(|(segment, entry)| (&**segment, &entry.deleted))
+        Segments { state: &self.state, place: 0 }
     }
 
-    /// The manifest's entry of each segment, oldest first.
+    /// All that can be asked, without making anything of it first.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.state.parts()
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The manifest's entry of each segment on disk, oldest first. Deletes that are still in logs are not in it.
     #[must_use]
     pub fn entries(&self) -> &[SegmentEntry] {
         &self.state.manifest.segments
+    }
+
+    /// The manifest: what the files of the index are. Commits that came by a log are not in it.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.state.manifest
     }
 
     /// What is kept of the document with this key: O(segments x log n).
@@ -104,17 +162,13 @@ impl Snapshot {
     pub fn get<'k>(&self, key: impl Into<Key<'k>>) -> Result<Option<Record>> {
         let key = key.into();
         key.check(self.params().key)?;
-        for (segment, deleted) in self.segments() {
-            let Some(ordinal) = segment.find(key)? else { continue };
-            if deleted.contains(ordinal) {
-                continue;
-            }
-            let fingerprint = segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose()?;
-            let signature = segment.signature(ordinal)?.to_vec();
-            let (mut bottom, mut modular) = (Vec::new(), Vec::new());
-            segment.bottom(ordinal, &mut bottom)?;
-            segment.modular(ordinal, &mut modular)?;
-            let fingerprint = fingerprint.map(Fingerprint);
+        for part in self.parts() {
+            let Some(ordinal) = part.find(key)? else { continue };
+            let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
+            let signature = part.signature(ordinal)?.to_vec();
+            let mut samples = [Vec::new(), Vec::new()];
+            part.samples(ordinal, &mut samples)?;
+            let [bottom, modular] = samples;
             return Ok(Some(Record { fingerprint, signature, bottom, modular }));
         }
         Ok(None)
@@ -127,12 +181,63 @@ impl Snapshot {
     pub fn contains<'k>(&self, key: impl Into<Key<'k>>) -> Result<bool> {
         let key = key.into();
         key.check(self.params().key)?;
-        for (segment, deleted) in self.segments() {
-            if segment.find(key)?.is_some_and(|ordinal| !deleted.contains(ordinal)) {
+        for part in self.parts() {
+            if part.find(key)?.is_some() {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Documents that share this feature's stored bits in this band, from 0: candidates for resemblance, unverified.
+    /// In no particular order.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a band that this index does not keep, [`Error::Corrupt`].
+    pub fn same_feature(&self, band: usize, feature: u64) -> Result<Vec<KeyBuf>> {
+        let bands = self.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
+        if band >= bands {
+            return Err(Error::Invalid(format!("band {band}: this index keeps {bands}, counted from 0")));
+        }
+        let mut keys = Vec::new();
+        for part in self.parts() {
+            let mut ordinals = Vec::new();
+            part.same_feature(band, feature, |ordinal| ordinals.push(ordinal))?;
+            for ordinal in ordinals.into_iter().filter(|&ordinal| part.is_live(ordinal)) {
+                keys.push(part.key(ordinal)?);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Hands the keys of all live documents to `each`, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or what `each` returns.
+    pub fn for_each_key(&self, mut each: impl FnMut(Key<'_>) -> Result<()>) -> Result<()> {
+        let segments: Vec<_> = self.segments().collect();
+        let mut next = vec![0_u32; segments.len()];
+        let mut heap = BinaryHeap::new();
+        let mut advance = |of: usize, heap: &mut BinaryHeap<Reverse<(KeyBuf, usize)>>| -> Result<()> {
+            let (segment, deleted) = segments[of];
+            while u64::from(next[of]) < segment.documents() {
+                let ordinal = next[of];
+                next[of] += 1;
+                if !deleted.contains(ordinal) {
+                    heap.push(Reverse((segment.key(ordinal)?, of)));
+                    break;
+                }
+            }
+            Ok(())
+        };
+        for of in 0..segments.len() {
+            advance(of, &mut heap)?;
+        }
+        while let Some(Reverse((key, of))) = heap.pop() {
+            each(key.as_key())?;
+            advance(of, &mut heap)?;
+        }
+        Ok(())
     }
 
     /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.

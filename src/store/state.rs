@@ -1,46 +1,263 @@
-//! What an index consists of at one generation.
+//! What an index consists of at one commit.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use roaring::RoaringBitmap;
+
+use super::log::{self, Position};
+use super::memtable::Memtable;
+use super::part::Part;
 use crate::error::{Error, Result};
 use crate::format::current::{CURRENT_BYTES, Current};
+use crate::format::log::{BatchView, Operation};
 use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry};
 use crate::format::wire::Fault;
-use crate::segment::Segment;
+use crate::key::Key;
+use crate::params::Params;
 use crate::segment::open::{corrupt, refused};
+use crate::segment::{Segment, build};
 use crate::store::names::{self, Name};
+use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
-/// A generation: its manifest and its open segments, in the manifest's order.
+/// What is live at a commit: a generation's segments, less what was deleted since, and the memtable's first rows.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) segments: Vec<Arc<Segment>>,
+    /// Of each segment the documents that are no longer live.
+    pub(super) deleted: Vec<Arc<RoaringBitmap>>,
+    pub(super) table: Arc<Memtable>,
+    /// Rows of the memtable that count.
+    pub(super) rows: u32,
+    /// Live ones among them.
+    pub(super) live: u64,
+    /// The number of the last commit.
+    pub(super) commit: u64,
+    /// What it, or one before it, was given by the caller.
+    pub(super) payload: Option<Arc<[u8]>>,
+}
+
+impl View {
+    /// A generation, without what its logs say.
+    fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
+        let payload = manifest.logged.as_ref().and_then(|logged| logged.payload.as_deref());
+        Self {
+            segments,
+            deleted: manifest.segments.iter().map(|entry| Arc::new(entry.deleted.clone())).collect(),
+            table: Arc::new(Memtable::new(&manifest.params)),
+            rows: 0,
+            live: 0,
+            commit: manifest.generation,
+            payload: payload.map(Into::into),
+        }
+    }
+
+    /// Segments, then the rows of the memtable if there are any.
+    pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Part<'a>> {
+        let segments = self.segments.iter().zip(&self.deleted);
+        let memory =
+            std::iter::once_with(move || Part::Memory { rows: self.table.read(), limit: self.rows, params });
+        segments
+            .map(|(segment, deleted)| Part::Segment { segment, deleted })
+            .chain(memory.filter(|_| self.rows > 0))
+    }
+
+    /// Marks the documents of this key in the segments as no longer live.
+    pub(super) fn forget(&mut self, key: Key<'_>) -> Result<bool> {
+        let mut any = false;
+        for (segment, deleted) in self.segments.iter().zip(&mut self.deleted) {
+            if let Some(ordinal) = segment.find(key)?
+                && !deleted.contains(ordinal)
+            {
+                any |= Arc::make_mut(deleted).insert(ordinal);
+            }
+        }
+        Ok(any)
+    }
+
+    /// Does what a batch of a log says; its rows count from here on.
+    fn apply(
+        &mut self,
+        path: &Path,
+        commit: u64,
+        at: u64,
+        batch: &BatchView<'_>,
+        manifest: &Manifest,
+    ) -> Result<()> {
+        let fault = |mut fault: Fault| {
+            fault.offset += at;
+            corrupt(path, "log", 0, fault)
+        };
+        let mut operations = batch.operations(&manifest.params);
+        loop {
+            let offset = operations.offset();
+            let Some(operation) = operations.next_operation().map_err(fault)? else { break };
+            let key = match operation {
+                Operation::Put(key, _) | Operation::Delete(key) => key,
+            };
+            let done = self.forget(key).and_then(|_| match operation {
+                Operation::Put(key, kept) => self.table.write().put(key, kept),
+                Operation::Delete(key) => self.table.write().delete(key),
+            });
+            done.map_err(|error| match error {
+                // The caller is not at fault for what stands in a file.
+                Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
+                other => other,
+            })?;
+        }
+        self.commit = commit;
+        // The manifest has the payload of its generation.
+        if let Some(payload) = batch.payload.filter(|_| commit > manifest.generation) {
+            self.payload = Some(payload.into());
+        }
+        self.count();
+        Ok(())
+    }
+
+    /// All rows of the memtable count.
+    pub(super) fn count(&mut self) {
+        let rows = self.table.read();
+        (self.rows, self.live) = (rows.len(), rows.live());
+    }
+
+    /// Live documents.
+    pub(super) fn documents(&self) -> u64 {
+        let of_segments = self.segments.iter().zip(&self.deleted);
+        of_segments.map(|(segment, deleted)| segment.documents() - deleted.len()).sum::<u64>() + self.live
+    }
+}
+
+/// A commit: what is live, by which files.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) manifest: Manifest,
-    pub(super) segments: Vec<Arc<Segment>>,
+    pub(super) manifest: Arc<Manifest>,
+    pub(super) view: View,
+    /// Where the last log ends; `None` where there is none.
+    pub(super) position: Option<Position>,
     /// Of the manifest's parameters: each sketch that comes is compared with it.
     pub(super) params_digest: u128,
+    /// The memtable's rows as a segment, once somebody asked for it.
+    as_segment: OnceLock<Segment>,
+    nothing: RoaringBitmap,
 }
 
 impl State {
-    pub(super) fn new(manifest: Manifest, segments: Vec<Arc<Segment>>) -> Self {
-        let params_digest = manifest.params.digest();
-        Self { manifest, segments, params_digest }
+    pub(super) fn new(
+        manifest: Arc<Manifest>,
+        view: View,
+        position: Option<Position>,
+        params_digest: u128,
+    ) -> Self {
+        Self {
+            manifest,
+            view,
+            position,
+            params_digest,
+            as_segment: OnceLock::new(),
+            nothing: RoaringBitmap::new(),
+        }
     }
 
-    /// Reads the current generation; segments that `known` has open are not opened again.
-    pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access, known: Option<&State>) -> Result<Self> {
+    /// All that can be asked.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.view.parts(&self.manifest.params)
+    }
+
+    /// Parts that are segments: one more than on disk if the memtable has live rows.
+    pub(super) fn segment_count(&self) -> usize {
+        self.view.segments.len() + usize::from(self.view.live > 0)
+    }
+
+    /// A part as a segment; the last may be the memtable's, made when it is first asked for.
+    pub(super) fn segment_at(&self, place: usize) -> (&Segment, &RoaringBitmap) {
+        match self.view.segments.get(place) {
+            Some(segment) => (segment, &self.view.deleted[place]),
+            None => (self.as_segment.get_or_init(|| self.make_segment()), &self.nothing),
+        }
+    }
+
+    fn make_segment(&self) -> Segment {
+        let records = self.view.table.read().first(self.view.rows);
+        let heap = Heap::default();
+        let path = Path::new("memtable");
+        let made = build::build(&records, &heap, path)
+            .and_then(|built| built.publish(path))
+            .and_then(|()| Segment::from_bytes(heap.take(), path));
+        made.expect("records were checked when they came in, and memory does not fail as a disk does")
+    }
+
+    /// Reads the current generation and its logs.
+    pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Self> {
+        Ok(Self::newer(vfs, dir, access, None)?.expect("anything is newer than nothing"))
+    }
+
+    /// As [`load`](Self::load), where there is more than `known` knows of; segments it has open are not opened again.
+    pub(super) fn newer(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        known: Option<&Self>,
+    ) -> Result<Option<Self>> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file that this
         // one names is missing, but CURRENT has moved on: start over.
         let mut last = None;
         loop {
             let current = read_current(vfs, dir)?;
             let generation = current.generation.get();
-            match Self::load_generation(vfs, dir, access, &current, known) {
+            let same = known.filter(|known| {
+                (known.manifest.uuid, known.manifest.generation) == (current.header.salt.get(), generation)
+            });
+            let read = if let Some(known) = same {
+                known.advanced(vfs, dir)
+            } else {
+                let manifest = Self::read_manifest(vfs, dir, &current);
+                let loaded =
+                    manifest.and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known));
+                loaded.map(Some)
+            };
+            match read {
                 Err(error) if is_missing(&error) && last != Some(generation) => last = Some(generation),
                 other => return other.map_err(|error| missing_is_damage(error, generation)),
             }
         }
+    }
+
+    /// Reads this generation, whatever `CURRENT` says.
+    pub(super) fn load_at(vfs: &dyn Vfs, dir: &Path, access: Access, generation: u64) -> Result<Self> {
+        let manifest = Self::manifest_at(vfs, dir, generation)?;
+        Self::load_generation(vfs, dir, access, manifest, None)
+            .map_err(|error| missing_is_damage(error, generation))
+    }
+
+    /// The manifest of this generation, whatever `CURRENT` says.
+    pub(super) fn manifest_at(vfs: &dyn Vfs, dir: &Path, generation: u64) -> Result<Manifest> {
+        let path = names::manifest(dir, generation);
+        let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
+        let manifest = Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+        if manifest.generation == generation {
+            return Ok(manifest);
+        }
+        let fault = Fault::new(64, format!("generation {generation}"), manifest.generation);
+        Err(corrupt(&path, "manifest", 0, fault))
+    }
+
+    /// What batches came since to the log that grows.
+    fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
+        let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
+        let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
+        let mut view = self.view.clone();
+        if view.table.read().len() > view.rows {
+            view.table.write().truncate(view.rows); // of an attempt that failed
+        }
+        let position = log::replay(vfs, dir, &self.manifest, entry, from, |path, commit, at, batch| {
+            view.apply(path, commit, at, batch, &self.manifest)
+        })?;
+        if view.commit == self.view.commit {
+            return Ok(None);
+        }
+        Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.params_digest)))
     }
 
     /// The manifest of the current generation.
@@ -52,10 +269,9 @@ impl State {
         vfs: &dyn Vfs,
         dir: &Path,
         access: Access,
-        current: &Current,
-        known: Option<&State>,
+        manifest: Manifest,
+        known: Option<&Self>,
     ) -> Result<Self> {
-        let manifest = Self::read_manifest(vfs, dir, current)?;
         let segments = manifest
             .segments
             .iter()
@@ -64,7 +280,20 @@ impl State {
                 open.map_or_else(|| open_segment(vfs, dir, access, &manifest, entry), Ok)
             })
             .collect::<Result<_>>()?;
-        Ok(Self::new(manifest, segments))
+        let mut view = View::of(&manifest, segments);
+        let mut position: Option<Position> = None;
+        for entry in manifest.logged.iter().flat_map(|logged| &logged.logs) {
+            let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
+            let from = Position::before(entry.number, commit);
+            let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
+                view.apply(path, commit, at, batch, &manifest)
+            });
+            position = Some(read?);
+        }
+        // A generation may be published behind the last batch of its logs.
+        view.commit = view.commit.max(manifest.generation);
+        let params_digest = manifest.params.digest();
+        Ok(Self::new(Arc::new(manifest), view, position, params_digest))
     }
 
     fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {
@@ -96,7 +325,8 @@ impl State {
     /// The open segment that an entry of another generation names.
     fn segment(&self, entry: &SegmentEntry) -> Option<Arc<Segment>> {
         let place = self.manifest.segments.iter().position(|mine| mine.number == entry.number)?;
-        (self.segments[place].digest() == entry.digest).then(|| Arc::clone(&self.segments[place]))
+        let segment = &self.view.segments[place];
+        (segment.digest() == entry.digest).then(|| Arc::clone(segment))
     }
 }
 
@@ -152,8 +382,9 @@ fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
         }
         Err(error) => return Error::io("list", dir, error),
     };
-    let ours =
-        names.iter().filter(|name| matches!(names::parse(name), Some(Name::Manifest(_) | Name::Segment(_))));
+    let ours = names.iter().filter(|name| {
+        matches!(names::parse(name), Some(Name::Manifest(_) | Name::Segment(_) | Name::Log(_)))
+    });
     match ours.count() {
         0 => Error::NotAnIndex { path: dir.to_owned(), why: "it has no file CURRENT".into() },
         count => Error::Corrupt {

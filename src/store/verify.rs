@@ -6,6 +6,7 @@ use super::idf;
 use super::names::{self, Name};
 use super::state::{State, missing_is_damage, open_segment};
 use crate::error::Error;
+use crate::format::manifest::Manifest;
 use crate::sys::{Access, Vfs};
 
 /// What [`verify`] found.
@@ -20,8 +21,8 @@ pub struct Findings {
     pub bytes: u64,
 }
 
-/// Checks `CURRENT`, the manifest, every segment it names and the IDF table, to the last byte. Changes nothing, and goes on behind
-/// the first problem. `progress` is told the bytes done.
+/// Checks `CURRENT`, the manifest, its logs, every segment it names and the IDF table, to the last byte. Changes nothing,
+/// and goes on behind the first problem. `progress` is told the bytes done.
 ///
 /// A commit that comes meanwhile is no problem: what is checked is the generation that was current at the start.
 pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {
@@ -32,14 +33,14 @@ pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings 
 /// is a problem found and not the end of the process; it takes as much memory as the segments are long.
 pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl FnMut(u64)) -> Findings {
     let mut findings = Findings::default();
-    let manifest = match State::load(vfs, dir, access, None) {
+    let manifest = match State::load(vfs, dir, access) {
         Ok(state) => {
-            for segment in &state.segments {
+            for segment in &state.view.segments {
                 let before = findings.bytes;
                 findings.problems.extend(segment.verify(|bytes| progress(before + bytes)));
                 findings.bytes += segment.length();
             }
-            Some(state.manifest)
+            Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
             // One segment that does not open says nothing of the others.
@@ -55,7 +56,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
                     Err(error) => problems.push(missing_is_damage(error, manifest.generation)),
                 }
             }
-            if problems.is_empty() {
+            let of_a_segment = |problem: &Error| problem.to_string() == error.to_string();
+            if !problems.iter().any(of_a_segment) && (problems.is_empty() || is_of_a_log(&error)) {
                 problems.push(error);
             }
             findings.problems = problems;
@@ -85,6 +87,12 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             }
             Some(Name::Segment(number)) => (newer.is_some() && !named(number))
                 .then(|| format!("{shown}: named by no manifest; the next writer removes it")),
+            Some(Name::Log(number)) => {
+                let named =
+                    |of: &Manifest| of.logged.iter().flat_map(|l| &l.logs).any(|log| log.number == number);
+                let superfluous = newer.is_some() && ![&manifest, &newer].into_iter().flatten().any(named);
+                superfluous.then(|| format!("{shown}: named by no manifest; the next writer removes it"))
+            }
             Some(Name::Idf(digest)) => {
                 let superfluous = newer.as_ref().is_some_and(|m| idf::named_by(&m.params) != Some(digest));
                 superfluous
@@ -96,4 +104,12 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
     }
     findings.notes.sort_unstable();
     findings
+}
+
+fn is_of_a_log(error: &Error) -> bool {
+    let (Error::Corrupt { path, .. } | Error::Io { path, .. } | Error::Unsupported { path, .. }) = error
+    else {
+        return false;
+    };
+    path.file_name().is_some_and(|name| matches!(names::parse(name), Some(Name::Log(_))))
 }

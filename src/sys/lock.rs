@@ -4,11 +4,18 @@
 //! however that ends. The file's content, the holder's process number, is for people. As somebody may delete the
 //! file, a holder can ask whether the file at the path is still the one it locked.
 
+use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A held lock; dropping it releases it.
+/// A lock that is held; dropping it releases it.
+pub trait HeldLock: Debug + Send {
+    /// True while the file at the path is the file that is locked.
+    fn is_current(&self) -> bool;
+}
+
+/// A lock of the operating system.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
@@ -51,7 +58,7 @@ impl FileLock {
                 Err(TryLockError::Error(error)) => return Err(LockFailure::Io(error)),
             }
             let mut lock = Self { file, path: path.to_owned() };
-            if lock.is_current() {
+            if lock.is_at_path() {
                 lock.name_holder().map_err(LockFailure::Io)?;
                 return Ok(lock);
             }
@@ -59,10 +66,9 @@ impl FileLock {
         Err(LockFailure::Held(None))
     }
 
-    /// True while the file at the path is the file that is locked.
-    #[must_use]
+    /// [`HeldLock::is_current`].
     #[cfg(unix)]
-    pub fn is_current(&self) -> bool {
+    fn is_at_path(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
         #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
         let at_path = std::fs::metadata(&self.path);
@@ -72,11 +78,9 @@ impl FileLock {
         }
     }
 
-    /// True while the file at the path is the file that is locked; elsewhere than on Unix an open file cannot be
-    /// deleted.
-    #[must_use]
+    /// [`HeldLock::is_current`]; elsewhere than on Unix an open file cannot be deleted.
     #[cfg(not(unix))]
-    pub fn is_current(&self) -> bool {
+    fn is_at_path(&self) -> bool {
         self.path.exists()
     }
 
@@ -84,6 +88,12 @@ impl FileLock {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
         writeln!(self.file, "{}", std::process::id())
+    }
+}
+
+impl HeldLock for FileLock {
+    fn is_current(&self) -> bool {
+        self.is_at_path()
     }
 }
 

@@ -3,8 +3,10 @@
 //! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; [`mmap`] holds the only
 //! file-related `unsafe`.
 
+pub mod heap;
 pub mod lock;
 pub mod mmap;
+pub mod paced;
 pub mod spill;
 pub mod vfs;
 

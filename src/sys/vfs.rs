@@ -1,18 +1,20 @@
 //! The seam between the index and the file system.
 //!
 //! The index needs few operations: make a directory, write a new file under a temporary name and publish it,
-//! read and map, list, unlink, sync a directory, lock. Everything that reads or writes index files goes through
-//! [`Vfs`], so that tests can record, refuse or lose each operation; `clippy.toml` bans the ways around it.
+//! append to a log, read and map, list, link, unlink, sync a directory, lock. Everything that reads or writes index
+//! files goes through [`Vfs`], so that tests can record, refuse or lose each operation; `clippy.toml` bans the ways
+//! around it.
 //!
-//! There is no operation that changes a published file: files are created, published by rename, and unlinked.
+//! There is no operation that changes what is written: files are created, published by rename, and unlinked, and a
+//! log only grows, in the hands of the writer that made it.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::lock::{FileLock, LockFailure};
+use super::lock::{FileLock, HeldLock, LockFailure};
 use super::mmap::{self, Bytes};
 
 /// Temporary files of an index begin with this; what is left of them after a crash is swept by the next writer.
@@ -26,6 +28,9 @@ pub trait Vfs: Debug + Send + Sync {
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// A new, empty file in `dir` under a temporary name, removed when dropped unpublished.
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>>;
+    /// A new, empty file of this name, to be appended to; an error where one is there. The name is durable once the
+    /// directory is synced.
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
     /// Opens a regular file for reading; anything else at the path is an error at once.
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>>;
     /// Makes the names in `dir` durable.
@@ -38,8 +43,20 @@ pub trait Vfs: Debug + Send + Sync {
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// The names in `dir`, in no order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+    /// A second name, which is free, for a published file that will never be written again.
+    fn hard_link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Bytes that can still be written below `dir`; `None` where the system does not say.
+    fn free_space(&self, _dir: &Path) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
+    /// Where scratch files ([`Spill`](super::Spill)) of work on `dir` go.
+    fn scratch(&self, dir: &Path) -> PathBuf {
+        dir.to_owned()
+    }
     /// Takes the lock of this file, without waiting.
-    fn lock(&self, path: &Path) -> Result<FileLock, LockFailure>;
+    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure>;
 }
 
 /// A file being written; nobody else knows its name yet.
@@ -51,6 +68,17 @@ pub trait TemporaryFile: Debug + Send {
     /// Gives the file its name. With `replace` a file of that name is replaced, in one step; without, it is an
     /// error that one is there. The name is durable once the directory is synced.
     fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()>;
+}
+
+/// A file that has its name from the start and grows at its end. Others may read it meanwhile.
+pub trait AppendFile: Debug + Send {
+    /// Writes all of `bytes` at the end. After a failure a part of them may be there.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Gives back what a failed append left behind the first `length` bytes, where nobody has read anything.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+    /// Makes the content and the length durable. After a failure nothing is known of what was appended since the last
+    /// success, whatever another sync says.
+    fn sync(&mut self) -> io::Result<()>;
 }
 
 /// A published file.
@@ -99,6 +127,10 @@ impl Vfs for RealVfs {
         Ok(Box::new(RealTemporaryFile(builder.tempfile_in(dir)?)))
     }
 
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        Ok(Box::new(OpenOptions::new().append(true).create_new(true).open(path)?))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         // Opening a FIFO would wait for a writer, so look before.
         if !fs::metadata(path)?.is_file() {
@@ -132,8 +164,32 @@ impl Vfs for RealVfs {
         fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
     }
 
-    fn lock(&self, path: &Path) -> Result<FileLock, LockFailure> {
-        FileLock::acquire(path)
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    #[cfg(unix)]
+    fn free_space(&self, dir: &Path) -> io::Result<Option<u64>> {
+        let space = rustix::fs::statvfs(dir)?;
+        Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+        Ok(Box::new(FileLock::acquire(path)?))
+    }
+}
+
+impl AppendFile for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data() // the length goes with it, times do not
     }
 }
 

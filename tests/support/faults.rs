@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use twindex::sys::lock::{FileLock, LockFailure};
-use twindex::sys::vfs::{ReadFile, TemporaryFile, Vfs};
+use twindex::sys::lock::{HeldLock, LockFailure};
+use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Bytes, RealVfs};
 
 /// Which operation fails, and what has been done.
@@ -73,6 +73,11 @@ impl Vfs for FaultyVfs {
         Ok(Box::new(FaultyTemporary { file, faults: Arc::clone(&self.0) }))
     }
 
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        let file = self.0.attempt("create_append", true, || RealVfs.create_append(path))?;
+        Ok(Box::new(FaultyLog { file, faults: Arc::clone(&self.0) }))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let file = self.0.attempt("open", false, || RealVfs.open(path))?;
         Ok(Box::new(FaultyFile { file, faults: Arc::clone(&self.0) }))
@@ -94,11 +99,15 @@ impl Vfs for FaultyVfs {
         self.0.attempt("unlink", true, || RealVfs.unlink(path))
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.attempt("hard_link", true, || RealVfs.hard_link(from, to))
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         self.0.attempt("list", false, || RealVfs.list(dir))
     }
 
-    fn lock(&self, path: &Path) -> std::result::Result<FileLock, LockFailure> {
+    fn lock(&self, path: &Path) -> std::result::Result<Box<dyn HeldLock>, LockFailure> {
         self.0.attempt("lock", true, || Ok(())).map_err(LockFailure::Io)?;
         RealVfs.lock(path)
     }
@@ -134,6 +143,31 @@ impl TemporaryFile for FaultyTemporary {
             }
             Ok(())
         })
+    }
+}
+
+#[derive(Debug)]
+struct FaultyLog {
+    file: Box<dyn AppendFile>,
+    faults: Arc<Faults>,
+}
+
+impl AppendFile for FaultyLog {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let file = &mut self.file;
+        let number = self.faults.count.load(Ordering::Relaxed) + 1;
+        let cut = self.faults.done_anyway && number == self.faults.fails_at;
+        let bytes = if cut { &bytes[..bytes.len() / 2] } else { bytes };
+        self.faults.attempt("append_log", true, || file.append(bytes))
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        let file = &mut self.file;
+        self.faults.attempt("cut_log", true, || file.cut(length))
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.faults.attempt("sync_log", true, || Ok(()))
     }
 }
 

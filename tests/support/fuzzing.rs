@@ -11,11 +11,13 @@ use std::sync::{Arc, LazyLock};
 use twindex::format::checksum::checksum;
 use twindex::format::current::Current;
 use twindex::format::header::{HEADER_BYTES, Header, Role};
-use twindex::format::manifest::{Manifest, SegmentEntry};
+use twindex::format::log::{Batch, LOG_HEAD_BYTES, encode_head, record_salt};
+use twindex::format::manifest::{LogEntry, Logged, Manifest, SegmentEntry};
+use twindex::format::sketches::Row;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
 use twindex::tables::Name;
-use twindex::{Fingerprint, Index, Key};
+use twindex::{Fingerprint, Index, Key, Params};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -30,10 +32,11 @@ use super::{Compared, Questions, Sample, Seals, compare, place, samples as segme
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("segment", segment),
     ("segment_resealed", segment_resealed),
     ("manifest", manifest),
+    ("log", log),
     ("answers", answers),
     ("sketch", sketch),
     ("idf", idf),
@@ -117,6 +120,7 @@ pub fn manifest(data: &[u8]) {
         next_segment: 4,
         params: segment.params().clone(),
         segments: vec![entry(1, &[0, 2]), entry(2, &[])],
+        logged: None,
     };
     let mut bytes = sound.encode();
     // The first byte says how much to cut off the end, and to add there instead.
@@ -253,6 +257,80 @@ impl Choices<'_> {
     }
 }
 
+/// What the fuzzed log belongs to.
+const LOGGED: (u128, u64) = (7, 1);
+
+/// A sound log of three batches, and where each of its records begins and ends.
+fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
+    let (uuid, number) = LOGGED;
+    let mut bytes = encode_head(uuid, params.digest(), number, 2);
+    let mut records = Vec::new();
+    for commit in 2..5_u64 {
+        let mut batch = Batch::default();
+        for key in ["a", "bb", "ccc"] {
+            let features = [commit << 32, 9 << 40];
+            let row = Row {
+                fingerprint: commit,
+                features: &features,
+                signature: &[1, 2, 3, 4],
+                bottom: &[commit],
+                modular: &[],
+            };
+            batch.put(params, Key::from(key), Some(row));
+        }
+        batch.put(params, Key::from("empty"), None);
+        batch.delete(Key::from("bb"));
+        let start = bytes.len();
+        batch.encode(&mut bytes, record_salt(uuid, number), start as u64, commit, 88, Some(b"payload"));
+        records.push((start, bytes.len()));
+    }
+    (bytes, records)
+}
+
+/// The log of an index, raw, and a sound one with patches and checksums that fit them: opened, and asked for all it has.
+pub fn log(data: &[u8]) {
+    let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap();
+    let (uuid, number) = LOGGED;
+    let logs = vec![LogEntry { number, first: 2, length: 0 }];
+    let manifest = Manifest {
+        uuid,
+        read_only_compatible: 0,
+        generation: 2,
+        next_segment: 1,
+        params: params.clone(),
+        segments: Vec::new(),
+        logged: Some(Logged { next_log: 2, payload: None, logs }),
+    };
+    let manifest = manifest.encode();
+    let current = Current::new(uuid, params.digest(), 2, Manifest::digest(&manifest));
+    let open = |log: Vec<u8>| {
+        let vfs = MemoryVfs::default();
+        vfs.set(Path::new("x/CURRENT"), current.as_bytes().to_vec());
+        vfs.set(Path::new("x/MANIFEST-000002"), manifest.clone());
+        vfs.set(Path::new("x/LOG-000001"), log);
+        let Ok(index) = Index::open_with(Arc::new(vfs), Path::new("x")) else { return };
+        let snapshot = index.snapshot();
+        let mut count = 0;
+        snapshot
+            .for_each_key(|key| {
+                count += 1;
+                assert!(snapshot.get(key)?.is_some());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(count, snapshot.documents());
+        assert!(snapshot.within(Fingerprint(3), 3).run().unwrap().hits.len() as u64 <= count);
+    };
+    open(data.to_vec());
+    let (mut bytes, records) = sound_log(&params);
+    patch(&mut bytes[LOG_HEAD_BYTES as usize..], data);
+    for (start, end) in records {
+        let sum = checksum(record_salt(uuid, number), start as u64, &bytes[start + 4..end]);
+        bytes[start..start + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+    open(bytes);
+}
+
 /// Inputs to begin with: what the format really looks like.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
@@ -263,6 +341,11 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "manifest" => {
             let header = Header::new(Role::Manifest, 7, 9);
             vec![header.as_bytes().to_vec(), vec![0, 64, 0, 0, 5], vec![130, 1, 2, 3, 4, 5, 6, 7, 8]]
+        }
+        "log" => {
+            let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap();
+            let (sound, _) = sound_log(&params);
+            vec![sound, vec![20, 0, 0, 9], vec![50, 0, 3, 255, 60, 0, 2, 1]]
         }
         "answers" => {
             let mut random = super::Random(1);

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use twindex::sys::lock::{FileLock, LockFailure};
-use twindex::sys::vfs::{MemoryFile, ReadFile, TemporaryFile, Vfs};
+use twindex::sys::lock::{HeldLock, LockFailure};
+use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TemporaryFile, Vfs};
 
 type Files = Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>;
 
@@ -66,6 +66,10 @@ impl Vfs for MemoryVfs {
         Ok(Box::new(Temporary { files: Arc::clone(&self.files), bytes: Vec::new() }))
     }
 
+    fn create_append(&self, _: &Path) -> io::Result<Box<dyn AppendFile>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let files = self.files.lock().unwrap();
         let bytes = files.get(path).ok_or(io::ErrorKind::NotFound)?;
@@ -94,7 +98,7 @@ impl Vfs for MemoryVfs {
         Ok(here.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect())
     }
 
-    fn lock(&self, _: &Path) -> Result<FileLock, LockFailure> {
+    fn lock(&self, _: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
         Err(LockFailure::Io(io::ErrorKind::Unsupported.into()))
     }
 }

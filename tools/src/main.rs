@@ -3,6 +3,7 @@
 mod cmd;
 mod contents;
 mod input;
+mod key_args;
 mod options;
 mod param_args;
 mod progress;

@@ -3,13 +3,20 @@
 mod build;
 mod compact;
 mod dedup;
+mod delete;
 mod dump;
+mod gc;
+mod get;
 pub(crate) mod idf;
+mod keys;
+mod merge;
 mod pairs;
 mod plan;
 mod query;
 mod sketch;
+mod snapshot;
 mod stats;
+mod stream;
 mod verify;
 
 use std::process::ExitCode;
@@ -25,6 +32,8 @@ pub(crate) enum Verb {
     Sketch(sketch::Sketch),
     /// Make an index, or add to one
     Build(build::Build),
+    /// Look up each document and add it, in order, for ever
+    Stream(stream::Stream),
     /// Find the documents near each input
     Query(query::Query),
     /// Count in how many documents each shingle is, for simhashes that weight rare ones more
@@ -35,6 +44,18 @@ pub(crate) enum Verb {
     Plan(plan::Plan),
     /// Merge the segments of an index to one, without what was replaced or deleted
     Compact(compact::Compact),
+    /// Join indexes of the same parameters to a new one
+    Merge(merge::Merge),
+    /// Make a copy of an index that shares its files
+    Snapshot(snapshot::Snapshot),
+    /// Remove documents from an index
+    Delete(delete::Delete),
+    /// Remove files that an index does not need
+    Gc(gc::Gc),
+    /// List the keys of an index
+    Keys(keys::Keys),
+    /// Print what an index has of documents
+    Get(get::Get),
     /// Say what is in an index
     Stats(stats::Stats),
     /// Check that an index is sound, down to the last byte
@@ -50,11 +71,18 @@ impl Verb {
             Self::Dedup(dedup) => dedup.run(),
             Self::Sketch(sketch) => sketch.run(),
             Self::Build(build) => build.run(),
+            Self::Stream(stream) => stream.run(),
             Self::Query(query) => query.run(),
             Self::Idf(idf) => idf.run(),
             Self::Pairs(pairs) => pairs.run(),
             Self::Plan(plan) => plan.run(),
             Self::Compact(compact) => compact.run(),
+            Self::Merge(merge) => merge.run(),
+            Self::Snapshot(snapshot) => snapshot.run(),
+            Self::Delete(delete) => delete.run(),
+            Self::Gc(gc) => gc.run(),
+            Self::Keys(keys) => keys.run(),
+            Self::Get(get) => get.run(),
             Self::Stats(stats) => stats.run(),
             Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),

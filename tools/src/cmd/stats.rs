@@ -37,8 +37,13 @@ impl Space {
     pub(crate) fn of(snapshot: &Snapshot, dir: &Path) -> Self {
         let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut distinct = 0;
-        for (segment, _) in snapshot.segments() {
+        // What is in the log is no segment on disk.
+        let on_disk = snapshot.entries().len();
+        for (place, (segment, _)) in snapshot.segments().enumerate() {
             distinct += segment.distinct_fingerprints();
+            if place >= on_disk {
+                continue;
+            }
             for section in segment.sections() {
                 *sections.entry(section.kind.name()).or_default() += section.length;
             }
@@ -53,7 +58,15 @@ impl Space {
             _ => 0,
         };
         sections.insert("idf", idf);
-        let on_disk = on_disk + idf;
+        let log: u64 = snapshot
+            .manifest()
+            .logged
+            .iter()
+            .flat_map(|logged| &logged.logs)
+            .map(|log| length(&format!("LOG-{:06}", log.number)))
+            .sum();
+        sections.insert("log", log);
+        let on_disk = on_disk + idf + log;
         let named: u64 = sections.values().sum();
         sections.insert("other", on_disk.saturating_sub(named));
         Self { sections, on_disk, distinct }
@@ -62,7 +75,7 @@ impl Space {
     /// Bytes of all that grows with fingerprints: everything but keys, the ranks and postings that tie
     /// documents to fingerprints, and the IDF table.
     pub(crate) fn per_fingerprint(&self) -> f64 {
-        let of_documents: u64 = [Kind::Keys.name(), Kind::Ranks.name(), Kind::Postings.name(), "idf"]
+        let of_documents: u64 = [Kind::Keys.name(), Kind::Ranks.name(), Kind::Postings.name(), "idf", "log"]
             .iter()
             .filter_map(|name| self.sections.get(name))
             .sum();
@@ -78,6 +91,8 @@ impl Space {
 struct Report {
     documents: u64,
     deleted: u64,
+    /// Documents that are in the log and in no segment yet.
+    logged_documents: u64,
     distinct_fingerprints: u64,
     segments: usize,
     generation: u64,
@@ -108,7 +123,8 @@ impl Stats {
         let space = Space::of(&snapshot, &self.index);
         let report = Report {
             documents: snapshot.documents(),
-            deleted: snapshot.entries().iter().map(|entry| entry.deleted.len()).sum(),
+            deleted: snapshot.segments().map(|(_, deleted)| deleted.len()).sum(),
+            logged_documents: snapshot.logged_documents(),
             distinct_fingerprints: space.distinct,
             segments: snapshot.entries().len(),
             generation: snapshot.generation(),
@@ -128,6 +144,7 @@ impl Stats {
         for (what, number) in [
             ("documents", report.documents),
             ("deleted or replaced", report.deleted),
+            ("in the log", report.logged_documents),
             ("distinct fingerprints", report.distinct_fingerprints),
             ("segments", report.segments as u64),
             ("generation", report.generation),

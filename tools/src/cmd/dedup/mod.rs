@@ -260,6 +260,7 @@ impl Dedup {
         let mut writer = index.as_ref().map(Index::writer).transpose()?;
         if let Some(writer) = &mut writer {
             writer.set_memory(self.resources.memory / 2);
+            writer.set_logged(false); // one commit, and what it makes is looked at as a segment
         }
         let mut corpus = Corpus::new(
             folder,

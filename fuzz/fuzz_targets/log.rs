@@ -1,0 +1,8 @@
+//! The log of an index, raw and with fitting checksums, opened and asked.
+
+#![no_main]
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| support::fuzzing::log(data));

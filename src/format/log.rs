@@ -1,0 +1,555 @@
+//! The log: batches that are in no segment yet.
+//!
+//! ```text
+//!  0  header (role 4; its salt is the index's UUID)
+//! 64  number 8   first commit 8   zero 4   checksum 4 of 0..84, with the UUID as salt, at 0
+//! 88  records, each beginning at a multiple of 8:
+//!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
+//! ```
+//!
+//! A record's checksum covers all of it behind the checksum, zeros included, with UUID + number of the log as salt, at
+//! the offset of the record: one of an older log, or of another place, does not pass. A batch is one record, so it is
+//! there as a whole or not at all:
+//!
+//! ```text
+//!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations
+//!     operation: kind 1   key (8, or length 2 and bytes)   sketch, for kind 1:
+//!       fingerprint 8   band keys 4 each   signature   for bottom and modular: count 2, values 6 each
+//! ```
+//!
+//! `synced` is how much of the file was known to be durable when the record was written. What is bad below the highest
+//! such offset is damage. Above it, it is a tail that a crash has torn. The idea of kinds and of lengths before contents is
+//! that of `LevelDB`'s log; it cuts records in blocks, where here a torn record ends the log.
+
+use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
+use zerocopy::IntoBytes;
+
+use super::checksum::checksum;
+use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::samples::{self, Choice, VALUE_BYTES};
+use super::sketches::Row;
+use super::wire::Fault;
+use super::{KEY_BYTES_MAX, bands};
+use crate::key::Key;
+use crate::params::{KeyKind, Params};
+
+/// Bytes before the first record.
+pub const LOG_HEAD_BYTES: u64 = 88;
+/// Bytes of a record before its payload.
+pub const RECORD_HEAD_BYTES: usize = 24;
+/// Bytes of a batch before the caller's payload.
+pub const BATCH_HEAD_BYTES: usize = 16;
+/// Records begin at multiples of this.
+pub const RECORD_ALIGNMENT: u64 = 8;
+/// The longest payload of a record.
+pub const RECORD_BYTES_MAX: u32 = 1 << 28;
+/// The longest payload of a commit.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 16;
+/// The length of a payload that is none.
+const NO_PAYLOAD: u32 = u32::MAX;
+
+/// What a record is. These numbers are for ever; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// A batch.
+    Batch = 1,
+    /// Nothing but an offset up to which the file is known to be synced; written when a writer ends.
+    Mark = 2,
+}
+
+/// What is done to a key. These numbers are for ever; 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum OperationKind {
+    /// A document with a sketch.
+    Put = 1,
+    /// A document without tokens.
+    PutEmpty = 2,
+    /// No document any more.
+    Delete = 3,
+}
+
+/// The salt of the records of a log.
+#[must_use]
+pub fn record_salt(uuid: u128, number: u64) -> u128 {
+    uuid.wrapping_add(number.into())
+}
+
+/// The first [`LOG_HEAD_BYTES`] of a log.
+///
+/// # Panics
+/// Never: writing to a `Vec` does not fail.
+#[must_use]
+pub fn encode_head(uuid: u128, params_digest: u128, number: u64, first: u64) -> Vec<u8> {
+    let mut out = Header::new(Role::Log, uuid, params_digest).as_bytes().to_vec();
+    for value in [number, first] {
+        out.write_u64::<LittleEndian>(value).expect("writing to a Vec does not fail");
+    }
+    out.extend_from_slice(&[0; 4]);
+    let sum = checksum(uuid, 0, &out);
+    out.extend_from_slice(&sum.to_le_bytes());
+    out
+}
+
+/// Reads the head of a log of this index and number, and returns the number of the first commit that may be in it.
+///
+/// # Errors
+/// A [`Refusal`].
+pub fn decode_head(bytes: &[u8], uuid: u128, params_digest: u128, number: u64) -> Result<u64, Refusal> {
+    let header = Header::read(bytes, Role::Log)?;
+    let fault =
+        |offset, expected: String, found: String| Err(Refusal::Damaged(Fault::new(offset, expected, found)));
+    let Some(head) = bytes.get(..LOG_HEAD_BYTES as usize) else {
+        return fault(bytes.len() as u64, format!("{LOG_HEAD_BYTES} bytes"), "the end".into());
+    };
+    let (body, sum) = head.split_at(head.len() - 4);
+    let (expected, found) = (checksum(header.salt.get(), 0, body), LittleEndian::read_u32(sum));
+    if expected != found {
+        return fault(84, format!("checksum {expected:08x}"), format!("{found:08x}"));
+    }
+    let mine = (header.salt.get(), header.params_digest.get(), LittleEndian::read_u64(&body[HEADER_BYTES..]));
+    if mine != (uuid, params_digest, number) {
+        let expected = format!("log {number} of index {uuid:032x}");
+        return fault(24, expected, format!("log {} of {:032x}", mine.2, mine.0));
+    }
+    if body[80..84] != [0; 4] {
+        return fault(80, "zero".into(), format!("{:02x?}", &body[80..84]));
+    }
+    Ok(LittleEndian::read_u64(&body[HEADER_BYTES + 8..]))
+}
+
+/// What stands before a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHead {
+    /// What it is.
+    pub kind: RecordKind,
+    /// Bytes of its payload.
+    pub length: u32,
+    /// The commit it is of, or behind which it stands.
+    pub commit: u64,
+}
+
+impl RecordHead {
+    /// Reads a head that may be anything; `None` where it is none.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..RECORD_HEAD_BYTES)?;
+        let length = LittleEndian::read_u32(&bytes[4..]);
+        let kind = match bytes[8] {
+            1 => RecordKind::Batch,
+            2 => RecordKind::Mark,
+            _ => return None,
+        };
+        let plausible = length <= RECORD_BYTES_MAX && bytes[9..16] == [0; 7];
+        plausible.then(|| Self { kind, length, commit: LittleEndian::read_u64(&bytes[16..]) })
+    }
+
+    /// Bytes of the whole record.
+    #[must_use]
+    pub fn record_bytes(&self) -> u64 {
+        (RECORD_HEAD_BYTES as u64 + u64::from(self.length)).next_multiple_of(RECORD_ALIGNMENT)
+    }
+}
+
+/// True if these are the bytes of a whole record at this offset.
+#[must_use]
+pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
+    record.len() >= RECORD_HEAD_BYTES
+        && LittleEndian::read_u32(record) == checksum(salt, offset, &record[4..])
+}
+
+/// Appends a record to `out`, which will be written at `offset` of the file, a multiple of 8.
+fn encode_record(
+    out: &mut Vec<u8>,
+    salt: u128,
+    offset: u64,
+    kind: RecordKind,
+    commit: u64,
+    payload: &[&[u8]],
+) {
+    let start = out.len();
+    let length: usize = payload.iter().map(|part| part.len()).sum();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&(length as u32).to_le_bytes());
+    out.push(kind as u8);
+    out.extend_from_slice(&[0; 7]);
+    out.extend_from_slice(&commit.to_le_bytes());
+    for part in payload {
+        out.extend_from_slice(part);
+    }
+    out.resize(start + (out.len() - start).next_multiple_of(RECORD_ALIGNMENT as usize), 0);
+    let sum = checksum(salt, offset, &out[start + 4..]);
+    out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Appends a mark to `out`, which will be written at `offset`.
+pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
+    encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
+}
+
+/// The operations of a batch, as they will stand in it.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    operations: u32,
+    bytes: Vec<u8>,
+}
+
+impl Batch {
+    /// True before the first operation.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.operations == 0
+    }
+
+    /// Bytes of its operations.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets all operations.
+    pub fn clear(&mut self) {
+        self.operations = 0;
+        self.bytes.clear();
+    }
+
+    fn begin(&mut self, kind: OperationKind, key: Key<'_>) {
+        self.operations += 1;
+        self.bytes.push(kind as u8);
+        match key {
+            Key::U64(key) => self.bytes.extend_from_slice(&key.to_le_bytes()),
+            Key::Bytes(key) => {
+                self.bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
+                self.bytes.extend_from_slice(key);
+            }
+        }
+    }
+
+    /// Adds a document, whose key and sketch are of the index's kind; `None` for one without tokens.
+    pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>) {
+        let Some(kept) = kept else { return self.begin(OperationKind::PutEmpty, key) };
+        self.begin(OperationKind::Put, key);
+        if params.simhash.is_some() {
+            self.bytes.extend_from_slice(&kept.fingerprint.to_le_bytes());
+        }
+        for &feature in kept.features {
+            self.bytes.extend_from_slice(&bands::key(feature).to_le_bytes());
+        }
+        self.bytes.extend_from_slice(kept.signature);
+        for (choice, values) in Choice::of(params).iter().zip([kept.bottom, kept.modular]) {
+            if choice.is_some() {
+                self.bytes.extend_from_slice(&(values.len() as u16).to_le_bytes());
+                samples::encode(values, &mut self.bytes);
+            }
+        }
+    }
+
+    /// Says that there is no document of this key any more.
+    pub fn delete(&mut self, key: Key<'_>) {
+        self.begin(OperationKind::Delete, key);
+    }
+
+    /// Appends it as a record to `out`, which will be written at `offset`; up to `synced` the file is known to be
+    /// durable.
+    pub fn encode(
+        &self,
+        out: &mut Vec<u8>,
+        salt: u128,
+        offset: u64,
+        commit: u64,
+        synced: u64,
+        payload: Option<&[u8]>,
+    ) {
+        BatchView { synced, operations: self.operations, payload, bytes: &self.bytes }
+            .encode(out, salt, offset, commit, synced);
+    }
+}
+
+/// A batch as it stands in a record.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchView<'a> {
+    /// How much of the file was known to be durable.
+    pub synced: u64,
+    /// Operations in it.
+    pub operations: u32,
+    /// What the caller gave to the commit.
+    pub payload: Option<&'a [u8]>,
+    bytes: &'a [u8],
+}
+
+impl<'a> BatchView<'a> {
+    /// Reads what a sound record of this kind has as payload. Offsets of faults count from the payload's first byte.
+    ///
+    /// # Errors
+    /// A [`Fault`].
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let Some((head, rest)) = bytes.split_at_checked(BATCH_HEAD_BYTES) else {
+            return Err(Fault::new(0, format!("{BATCH_HEAD_BYTES} bytes of a batch"), bytes.len()));
+        };
+        let length = LittleEndian::read_u32(&head[12..]);
+        let (payload, bytes) = match length {
+            NO_PAYLOAD => (None, rest),
+            _ if length as usize > PAYLOAD_BYTES_MAX || length as usize > rest.len() => {
+                let most = rest.len().min(PAYLOAD_BYTES_MAX);
+                return Err(Fault::new(12, format!("at most {most} bytes of the caller's"), length));
+            }
+            _ => {
+                let (payload, bytes) = rest.split_at(length as usize);
+                (Some(payload), bytes)
+            }
+        };
+        let operations = LittleEndian::read_u32(&head[8..]);
+        Ok(Self { synced: LittleEndian::read_u64(head), operations, payload, bytes })
+    }
+
+    /// Appends it as a record of a log to `out`, as [`Batch::encode`] does.
+    pub fn encode(&self, out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
+        let mut head = [0; BATCH_HEAD_BYTES];
+        LittleEndian::write_u64(&mut head, synced);
+        LittleEndian::write_u32(&mut head[8..], self.operations);
+        let length = self.payload.map_or(NO_PAYLOAD, |payload| payload.len() as u32);
+        LittleEndian::write_u32(&mut head[12..], length);
+        let parts = [&head[..], self.payload.unwrap_or_default(), self.bytes];
+        encode_record(out, salt, offset, RecordKind::Batch, commit, &parts);
+    }
+
+    /// Its operations, one by one.
+    #[must_use]
+    pub fn operations(&self, params: &Params) -> Operations<'a> {
+        Operations {
+            bytes: self.bytes,
+            at: 0,
+            left: self.operations,
+            start: (BATCH_HEAD_BYTES + self.payload.map_or(0, <[u8]>::len)) as u64,
+            key: params.key,
+            fingerprint: params.simhash.is_some(),
+            bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
+            signature_bytes: params.minhash.map_or(0, |minhash| minhash.signature_bytes()),
+            choices: Choice::of(params),
+            features: Vec::new(),
+            samples: [Vec::new(), Vec::new()],
+        }
+    }
+}
+
+/// What is done to a key.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// A document comes, or takes the place of the one with this key.
+    Put(Key<'a>, Option<Row<'a>>),
+    /// It goes.
+    Delete(Key<'a>),
+}
+
+/// The operations of a batch. What they say of sketches is checked for its length alone; who takes them in checks the
+/// rest.
+#[derive(Debug)]
+pub struct Operations<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    left: u32,
+    /// Where `bytes` begin in the payload.
+    start: u64,
+    key: KeyKind,
+    fingerprint: bool,
+    bands: usize,
+    signature_bytes: usize,
+    choices: [Option<Choice>; 2],
+    features: Vec<u64>,
+    samples: [Vec<u64>; 2],
+}
+
+impl<'a> Operations<'a> {
+    fn take(&mut self, length: usize, what: &str) -> Result<&'a [u8], Fault> {
+        let taken = self.at.checked_add(length).and_then(|end| self.bytes.get(self.at..end));
+        let taken = taken.ok_or_else(|| {
+            Fault::new(
+                self.start + self.at as u64,
+                format!("{length} bytes of {what}"),
+                "the end of the record",
+            )
+        })?;
+        self.at += length;
+        Ok(taken)
+    }
+
+    /// Where in the payload the next operation begins.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.start + self.at as u64
+    }
+
+    /// The next operation; `None` behind the last.
+    ///
+    /// # Errors
+    /// A [`Fault`], after which there is nothing more to be had.
+    pub fn next_operation(&mut self) -> Result<Option<Operation<'_>>, Fault> {
+        let offset = self.offset();
+        if self.left == 0 {
+            let rest = self.bytes.len() - self.at;
+            if rest > 0 {
+                return Err(Fault::new(offset, "the end of the operations", format!("{rest} more bytes")));
+            }
+            return Ok(None);
+        }
+        self.left -= 1;
+        let kind = self.take(1, "an operation")?[0];
+        let key = match self.key {
+            KeyKind::U64 => Key::U64(LittleEndian::read_u64(self.take(8, "a key")?)),
+            KeyKind::Bytes => {
+                let length = usize::from(LittleEndian::read_u16(self.take(2, "a key's length")?));
+                if length == 0 {
+                    return Err(Fault::new(offset + 1, format!("a key of 1 to {KEY_BYTES_MAX} bytes"), 0));
+                }
+                Key::Bytes(self.take(length, "a key")?)
+            }
+        };
+        match kind {
+            1 => {}
+            2 => return Ok(Some(Operation::Put(key, None))),
+            3 => return Ok(Some(Operation::Delete(key))),
+            other => return Err(Fault::new(offset, "an operation of kind 1 to 3", other)),
+        }
+        let mut fingerprint = 0;
+        if self.fingerprint {
+            fingerprint = LittleEndian::read_u64(self.take(8, "a fingerprint")?);
+        }
+        let band_keys = self.take(self.bands * 4, "band keys")?;
+        self.features.clear();
+        // Whoever takes features in keeps their upper halves, which is what stands here.
+        self.features
+            .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
+        let signature = self.take(self.signature_bytes, "a signature")?;
+        for of in 0..2 {
+            self.samples[of].clear();
+            if self.choices[of].is_some() {
+                let count = usize::from(LittleEndian::read_u16(self.take(2, "a number of sampled hashes")?));
+                let bytes = self.take(count * VALUE_BYTES as usize, "sampled hashes")?;
+                self.samples[of].extend(samples::decode(bytes));
+            }
+        }
+        let [bottom, modular] = &self.samples;
+        Ok(Some(Operation::Put(
+            key,
+            Some(Row { fingerprint, features: &self.features, signature, bottom, modular }),
+        )))
+    }
+}
+
+/// What a mark says.
+///
+/// # Errors
+/// A [`Fault`] for a payload that is no offset.
+pub fn decode_mark(bytes: &[u8]) -> Result<u64, Fault> {
+    let bytes: [u8; 8] = bytes.try_into().map_err(|_| Fault::new(0, "8 bytes of a mark", bytes.len()))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params() -> Params {
+        Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap()
+    }
+
+    fn batch() -> Batch {
+        let mut batch = Batch::default();
+        let row = Row {
+            fingerprint: 7,
+            features: &[5 << 32, u64::MAX << 32],
+            signature: &[1, 2, 3, 4],
+            bottom: &[3, 9],
+            modular: &[],
+        };
+        batch.put(&params(), Key::from("a"), Some(row));
+        batch.put(&params(), Key::from("bb"), None);
+        batch.delete(Key::from("a"));
+        batch
+    }
+
+    #[test]
+    fn a_batch_comes_back() {
+        for payload in [None, Some(&b""[..]), Some(b"position 17")] {
+            let mut record = Vec::new();
+            batch().encode(&mut record, 99, 88, 12, 64, payload);
+            assert!(record.len().is_multiple_of(8) && is_sound(99, 88, &record));
+            assert!(!is_sound(99, 96, &record) && !is_sound(98, 88, &record));
+            let head = RecordHead::read(&record).unwrap();
+            assert_eq!(
+                (head.kind, head.commit, head.record_bytes()),
+                (RecordKind::Batch, 12, record.len() as u64)
+            );
+            let view = BatchView::decode(&record[RECORD_HEAD_BYTES..][..head.length as usize]).unwrap();
+            assert_eq!((view.synced, view.operations, view.payload), (64, 3, payload));
+            let params = params();
+            let mut operations = view.operations(&params);
+            let Some(Operation::Put(Key::Bytes(b"a"), Some(row))) = operations.next_operation().unwrap()
+            else {
+                panic!("a put of a sketch");
+            };
+            assert_eq!(
+                (row.fingerprint, row.features, row.signature),
+                (7, &[5 << 32, u64::MAX << 32][..], &[1, 2, 3, 4][..])
+            );
+            assert_eq!((row.bottom, row.modular), (&[3, 9][..], &[][..]));
+            assert!(matches!(operations.next_operation(), Ok(Some(Operation::Put(Key::Bytes(b"bb"), None)))));
+            assert!(matches!(operations.next_operation(), Ok(Some(Operation::Delete(Key::Bytes(b"a"))))));
+            assert!(matches!(operations.next_operation(), Ok(None)));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_record_and_of_the_head_is_noticed() {
+        let mut record = Vec::new();
+        batch().encode(&mut record, 99, 88, 12, 64, Some(b"x"));
+        for bit in 0..record.len() * 8 {
+            let mut damaged = record.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_sound(99, 88, &damaged), "bit {bit}");
+        }
+        let head = encode_head(5, 6, 7, 8);
+        assert_eq!((head.len() as u64, decode_head(&head, 5, 6, 7)), (LOG_HEAD_BYTES, Ok(8)));
+        assert!(decode_head(&head, 5, 6, 8).is_err() && decode_head(&head, 4, 6, 7).is_err());
+        for bit in 0..head.len() * 8 {
+            let mut damaged = head.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode_head(&damaged, 5, 6, 7).is_err(), "bit {bit}");
+        }
+        for length in 0..head.len() {
+            assert!(decode_head(&head[..length], 5, 6, 7).is_err(), "length {length}");
+        }
+    }
+
+    #[test]
+    fn operations_that_lie_are_refused_and_never_read_beyond_the_record() {
+        let params = params();
+        let mut record = Vec::new();
+        batch().encode(&mut record, 99, 88, 12, 64, None);
+        let length = RecordHead::read(&record).unwrap().length as usize;
+        let payload = &record[RECORD_HEAD_BYTES..][..length];
+        let run = |payload: &[u8]| -> Result<u32, Fault> {
+            let mut operations = BatchView::decode(payload)?.operations(&params);
+            let mut count = 0;
+            while operations.next_operation()?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        };
+        assert_eq!(run(payload), Ok(3));
+        for cut in 0..payload.len() {
+            assert!(run(&payload[..cut]).is_err(), "cut at {cut}");
+        }
+        for at in 0..payload.len() {
+            for value in [0, 1, 0x7F, 0xFF] {
+                let mut lying = payload.to_vec();
+                lying[at] = value;
+                let _ = run(&lying); // an error or other operations, no panic
+            }
+        }
+        let mut longer = payload.to_vec();
+        longer.push(0);
+        assert!(run(&longer).is_err());
+    }
+}

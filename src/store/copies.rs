@@ -1,0 +1,276 @@
+//! An index as a directory of its own: a copy that shares its files, and shards joined to one.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use roaring::RoaringBitmap;
+
+use super::index::Index;
+use super::snapshot::Snapshot;
+use super::{directory, idf, names};
+use crate::error::{Error, Result};
+use crate::format::manifest::{Logged, Manifest, SegmentEntry};
+use crate::key::KeyBuf;
+use crate::segment::merge::{self, Input};
+use crate::segment::spilled::Room;
+use crate::segment::{Built, Segment, build};
+use crate::sys::Vfs;
+
+/// Bytes copied at a time where a file cannot be linked.
+const COPIED: usize = 1 << 20;
+/// How often files may vanish under a copy because a writer goes on.
+const ATTEMPTS: usize = 8;
+
+/// What [`Index::merge`] does about a key that shards have with different records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnConflict {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// The record of the shard named first counts.
+    First,
+    /// That of the shard named last.
+    Last,
+}
+
+/// What [`Index::merge`] made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MergedShards {
+    /// Documents of the new index.
+    pub documents: u64,
+    /// Keys that several shards had with the same record.
+    pub repeated: u64,
+    /// Keys that several shards had with different records.
+    pub conflicts: u64,
+}
+
+fn entry_of(number: u64, built: &Built) -> SegmentEntry {
+    SegmentEntry {
+        number,
+        length: built.length,
+        digest: built.digest,
+        salt: built.salt,
+        documents: built.documents,
+        deleted: RoaringBitmap::new(),
+    }
+}
+
+/// Gives a file that never changes a second name; where that cannot be, as on another file system, copies it.
+fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
+    match vfs.hard_link(from, to) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::io("link", from, error)),
+        Err(_) => {}
+    }
+    let file = vfs.open(from).map_err(|e| Error::io("open", from, e))?;
+    let length = file.len().map_err(|e| Error::io("get the length of", from, e))?;
+    let dir = directory::parent(to);
+    let mut copy = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
+    let mut bytes = vec![0; COPIED];
+    let mut at = 0;
+    while at < length {
+        let piece = &mut bytes[..(length - at).min(COPIED as u64) as usize];
+        file.read_exact_at(piece, at).map_err(|e| Error::io("read", from, e))?;
+        copy.append(piece).map_err(|e| Error::io("write", to, e))?;
+        at += piece.len() as u64;
+    }
+    copy.sync().map_err(|e| Error::io("sync", to, e))?;
+    copy.publish(to, false).map_err(|e| Error::io("publish", to, e))
+}
+
+impl Index {
+    /// Makes a copy of the index as it is now in a new directory. Segments are not copied where the file system can give
+    /// a file two names, so it costs little time and space; what is in the log becomes a segment there. All or nothing;
+    /// a writer may go on meanwhile. Returns the number of the commit that it has.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] where anything stands at the path, [`Error::Io`].
+    pub fn copy_to(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let path = path.as_ref();
+        let vfs = &*self.shared.vfs;
+        directory::check_free(vfs, path)?;
+        for attempt in 1.. {
+            self.refresh()?;
+            let snapshot = self.snapshot();
+            match directory::make(vfs, path, |dir| self.fill_copy(&snapshot, dir)) {
+                // A writer has merged the segment that was to be linked.
+                Err(Error::Io { source, .. })
+                    if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
+                done => return done.map(|()| snapshot.generation()),
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    fn fill_copy(&self, snapshot: &Snapshot, dir: &Path) -> Result<Manifest> {
+        let (vfs, state) = (&*self.shared.vfs, snapshot.state());
+        let mut manifest = Manifest::clone(&state.manifest);
+        for (entry, deleted) in manifest.segments.iter_mut().zip(&state.view.deleted) {
+            let number = entry.number;
+            link_or_copy(vfs, &names::segment(&self.shared.dir, number), &names::segment(dir, number))?;
+            entry.deleted.clone_from(deleted);
+        }
+        if let Some(digest) = idf::named_by(&manifest.params) {
+            link_or_copy(vfs, &names::idf(&self.shared.dir, digest), &names::idf(dir, digest))?;
+        }
+        if state.view.live > 0 {
+            let records = state.view.table.read().first(state.view.rows);
+            let built = build::build(&records, vfs, dir)?;
+            let number = manifest.next_segment;
+            let next = number.checked_add(1);
+            let limit = Error::Limit { what: "number of a segment", limit: u64::MAX, found: number };
+            manifest.next_segment = next.ok_or(limit)?;
+            manifest.segments.push(entry_of(number, &built));
+            built.publish(&names::segment(dir, number))?;
+        }
+        manifest.segments.retain(|entry| entry.deleted.len() < entry.documents);
+        manifest.generation = state.view.commit;
+        if let Some(logged) = &mut manifest.logged {
+            logged.logs.clear();
+        }
+        if let Some(payload) = &state.view.payload {
+            let logged = manifest.logged.get_or_insert_with(|| Logged { next_log: 1, ..Logged::default() });
+            logged.payload = Some(payload.to_vec());
+        }
+        Ok(manifest)
+    }
+
+    /// Joins indexes of the same parameters to a new one of a single segment: the segment that one index of all their
+    /// documents has after [`compact`](Self::compact). `memory` bounds what is held of keys and tables; the shards stay
+    /// as they are.
+    ///
+    /// Records are the same if what [`Snapshot::get`] gives of them is; where bands are kept without signatures that
+    /// cannot be told, and a key in several shards is a conflict.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] where anything stands at the path; [`Error::ParamsMismatch`]; [`Error::Invalid`] for no
+    /// shards, or a conflict that is refused, naming the key; [`Error::Io`], [`Error::Corrupt`].
+    pub fn merge(
+        path: impl AsRef<Path>,
+        shards: &[Index],
+        on_conflict: OnConflict,
+        memory: usize,
+    ) -> Result<MergedShards> {
+        let path = path.as_ref();
+        let Some(first) = shards.first() else { return Err(Error::Invalid("no shards to merge".into())) };
+        let (vfs, params) = (&*first.shared.vfs, first.params());
+        for shard in shards {
+            for ((name, mine), (_, theirs)) in params.fields().into_iter().zip(shard.params().fields()) {
+                if mine != theirs {
+                    return Err(Error::ParamsMismatch {
+                        field: name.to_string(),
+                        index: mine,
+                        given: theirs,
+                    });
+                }
+            }
+            if shard.params() != params {
+                let both = (first.path().display(), shard.path().display());
+                return Err(Error::Invalid(format!("{} and {} keep different things", both.0, both.1)));
+            }
+        }
+        directory::check_free(vfs, path)?;
+        let snapshots: Vec<Snapshot> = shards.iter().map(Index::snapshot).collect();
+        let mut told = MergedShards::default();
+        directory::make(vfs, path, |dir| {
+            let left_out = conflicts(shards, &snapshots, on_conflict, &mut told)?;
+            let segments: Vec<&Segment> = snapshots
+                .iter()
+                .flat_map(|snapshot| snapshot.segments().map(|(segment, _)| segment))
+                .collect();
+            let inputs: Vec<Input<'_>> = (segments.into_iter().zip(&left_out))
+                .filter(|(segment, deleted)| deleted.len() < segment.documents())
+                .map(|(segment, deleted)| Input { segment, deleted })
+                .collect();
+            let mut manifest = Manifest {
+                uuid: directory::new_uuid(path)?,
+                read_only_compatible: 0,
+                generation: 1,
+                next_segment: 2,
+                params: params.clone(),
+                segments: Vec::new(),
+                logged: None,
+            };
+            if let Some(digest) = idf::named_by(&params) {
+                link_or_copy(vfs, &names::idf(first.path(), digest), &names::idf(dir, digest))?;
+            }
+            if !inputs.is_empty() {
+                let scratch = vfs.scratch(dir);
+                let built = merge::merge(&inputs, vfs, dir, Room::new(memory, &scratch))?;
+                told.documents = built.documents;
+                manifest.segments.push(entry_of(1, &built));
+                built.publish(&names::segment(dir, 1))?;
+            }
+            Ok(manifest)
+        })?;
+        Ok(told)
+    }
+}
+
+/// For each segment of all snapshots, in order, the ordinals that are not to be in the merged one.
+fn conflicts(
+    shards: &[Index],
+    snapshots: &[Snapshot],
+    on_conflict: OnConflict,
+    told: &mut MergedShards,
+) -> Result<Vec<RoaringBitmap>> {
+    let all: Vec<(usize, &Segment, &RoaringBitmap)> = (snapshots.iter().enumerate())
+        .flat_map(|(of, snapshot)| snapshot.segments().map(move |(segment, deleted)| (of, segment, deleted)))
+        .collect();
+    let mut left_out: Vec<RoaringBitmap> = all.iter().map(|(_, _, deleted)| (*deleted).clone()).collect();
+    let mut next = vec![0_u32; all.len()];
+    let mut heap: BinaryHeap<Reverse<(KeyBuf, usize, u32)>> = BinaryHeap::new();
+    let mut advance = |place: usize, heap: &mut BinaryHeap<_>| -> Result<()> {
+        let (_, segment, deleted) = all[place];
+        while u64::from(next[place]) < segment.documents() {
+            let ordinal = next[place];
+            next[place] += 1;
+            if !deleted.contains(ordinal) {
+                heap.push(Reverse((segment.key(ordinal)?, place, ordinal)));
+                break;
+            }
+        }
+        Ok(())
+    };
+    for place in 0..all.len() {
+        advance(place, &mut heap)?;
+    }
+    // Segments stand in the order of shards, so of equal keys that of the first shard comes first.
+    let mut kept: Option<(KeyBuf, usize, u32)> = None;
+    while let Some(Reverse((key, place, ordinal))) = heap.pop() {
+        advance(place, &mut heap)?;
+        let Some((known, of, other)) = &kept else {
+            kept = Some((key, place, ordinal));
+            continue;
+        };
+        if *known != key {
+            kept = Some((key, place, ordinal));
+            continue;
+        }
+        let (a, b) = (all[*of].0, all[place].0);
+        let comparable = snapshots[a].params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
+        let same = comparable && snapshots[a].get(key.as_key())? == snapshots[b].get(key.as_key())?;
+        if same {
+            told.repeated += 1;
+        } else {
+            told.conflicts += 1;
+        }
+        if same || on_conflict == OnConflict::First {
+            left_out[place].insert(ordinal);
+        } else if on_conflict == OnConflict::Last {
+            left_out[*of].insert(*other);
+            kept = Some((key, place, ordinal));
+        } else {
+            return Err(Error::Invalid(format!(
+                "the key `{}` is in {} and in {} with different records; say which of them counts",
+                key.to_string().escape_debug(),
+                shards[a].path().display(),
+                shards[b].path().display()
+            )));
+        }
+    }
+    Ok(left_out)
+}

@@ -1,0 +1,293 @@
+//! Logs as files: reading what is complete, telling a torn tail from damage, and appending.
+//!
+//! A log is written by the one writer that made it; whoever comes after goes on in a new file. What of the old one is
+//! known to be durable stays there, and is sealed by its length in the manifest; the batches behind that are written
+//! again in the new file, so that nothing rests on bytes that only the page cache is known to have.
+
+use std::path::{Path, PathBuf};
+
+use super::names;
+use crate::error::{Error, Result};
+use crate::format::log::{
+    self, Batch, BatchView, LOG_HEAD_BYTES, RECORD_ALIGNMENT, RECORD_HEAD_BYTES, RecordHead, RecordKind,
+};
+use crate::format::manifest::{LogEntry, Manifest};
+use crate::format::wire::Fault;
+use crate::segment::open::{corrupt, refused};
+use crate::sys::Vfs;
+use crate::sys::vfs::{AppendFile, ReadFile};
+
+/// Bytes read from a log at a time.
+const WINDOW: u64 = 1 << 20;
+/// How far numbers of commits may lie apart in a log: there is one for each batch, and some for manifests between.
+const COMMITS_APART_MAX: u64 = 1 << 40;
+
+/// How far a log has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    /// The log's number.
+    pub(super) number: u64,
+    /// Where the next record begins.
+    pub(super) offset: u64,
+    /// Where the last batch ends.
+    pub(super) batches: u64,
+    /// Up to here the file is known to be synced.
+    pub(super) synced: u64,
+    /// The last commit that was read.
+    pub(super) commit: u64,
+}
+
+impl Position {
+    /// Before the head of a log, behind this commit.
+    pub(super) fn before(number: u64, commit: u64) -> Self {
+        Self { number, offset: 0, batches: 0, synced: 0, commit }
+    }
+}
+
+/// Bytes of a log, read piece by piece.
+struct Reader<'a> {
+    path: &'a Path,
+    file: Box<dyn ReadFile>,
+    /// How much of the file counts.
+    end: u64,
+    window: Vec<u8>,
+    start: u64,
+}
+
+impl Reader<'_> {
+    /// The bytes from `offset` on, at least `length` of them; `None` where there are fewer.
+    fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
+        let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
+        if offset < self.start || end > self.start + self.window.len() as u64 {
+            let size = length.max(WINDOW).min(self.end - offset) as usize;
+            self.window.resize(size, 0);
+            self.start = offset;
+            let read = self.file.read_exact_at(&mut self.window, offset);
+            read.map_err(|e| Error::io("read", self.path, e))?;
+        }
+        let from = (offset - self.start) as usize;
+        Ok(self.window.get(from..from + length as usize))
+    }
+
+    /// The head of a sound record at `offset`, if there is one.
+    fn sound(&mut self, salt: u128, offset: u64) -> Result<Option<RecordHead>> {
+        let head = self.get(offset, RECORD_HEAD_BYTES as u64)?.and_then(RecordHead::read);
+        let Some(head) = head else { return Ok(None) };
+        let record = self.get(offset, head.record_bytes())?;
+        Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
+    }
+
+    fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
+        let record = self.get(offset, head.record_bytes())?.unwrap_or_default();
+        Ok(&record[RECORD_HEAD_BYTES..][..head.length as usize])
+    }
+
+    /// What the record at `offset` says of how much is synced.
+    fn synced(&mut self, offset: u64, head: &RecordHead) -> Result<std::result::Result<u64, Fault>> {
+        let payload = self.payload(offset, head)?;
+        Ok(match head.kind {
+            RecordKind::Batch => BatchView::decode(payload).map(|batch| batch.synced),
+            RecordKind::Mark => log::decode_mark(payload),
+        })
+    }
+
+    /// The highest offset that any sound record behind `bad` says is synced, or `None` if it would cost too much to
+    /// know: bytes that were made to look like the heads of many records.
+    fn synced_behind(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
+        let mut highest = 0;
+        let mut budget = (self.end - bad).saturating_mul(4).max(1 << 16);
+        let mut offset = bad + RECORD_ALIGNMENT;
+        while let Some(bytes) = self.get(offset, RECORD_HEAD_BYTES as u64)? {
+            let head = RecordHead::read(bytes)
+                .filter(|head| (commit..commit.saturating_add(COMMITS_APART_MAX)).contains(&head.commit));
+            let Some(head) = head else {
+                offset += RECORD_ALIGNMENT;
+                continue;
+            };
+            let Some(left) = budget.checked_sub(head.record_bytes()) else { return Ok(None) };
+            budget = left;
+            if self.sound(salt, offset)?.is_some() {
+                highest = highest.max(self.synced(offset, &head)?.unwrap_or(u64::MAX));
+                offset += head.record_bytes();
+            } else {
+                offset += RECORD_ALIGNMENT;
+            }
+        }
+        Ok(Some(highest))
+    }
+}
+
+/// Hands each complete batch behind `from` and the offset of its payload to `each`, and returns where the log ends.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a bad record where the file is known to have been synced; [`Error::Io`]; what `each` returns.
+pub(super) fn replay(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    manifest: &Manifest,
+    entry: &LogEntry,
+    from: Position,
+    mut each: impl FnMut(&Path, u64, u64, &BatchView<'_>) -> Result<()>,
+) -> Result<Position> {
+    let path = names::log(dir, entry.number);
+    let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
+    let length = file.len().map_err(|e| Error::io("get the length of", &path, e))?;
+    let fault = |fault: Fault| corrupt(&path, "log", 0, fault);
+    let least = entry.length.max(from.offset).max(LOG_HEAD_BYTES);
+    if length < least {
+        return Err(fault(Fault::new(length, format!("at least {least} bytes"), length)));
+    }
+    let end = if entry.length > 0 { entry.length } else { length };
+    let salt = log::record_salt(manifest.uuid, entry.number);
+    let mut reader = Reader { path: &path, file, end, window: Vec::new(), start: 0 };
+    let mut at = from;
+    if at.offset == 0 {
+        let head = reader.get(0, LOG_HEAD_BYTES)?.unwrap_or_default();
+        let first = log::decode_head(head, manifest.uuid, manifest.params.digest(), entry.number)
+            .map_err(|refusal| refused(&path, "log", refusal))?;
+        if first != entry.first {
+            return Err(fault(Fault::new(
+                72,
+                format!("first commit {} as in the manifest", entry.first),
+                first,
+            )));
+        }
+        (at.offset, at.synced) = (LOG_HEAD_BYTES, LOG_HEAD_BYTES);
+    }
+    at.synced = at.synced.max(entry.length);
+    while at.offset < end {
+        let Some(head) = reader.sound(salt, at.offset)? else {
+            let behind = reader.synced_behind(salt, at.offset, at.commit)?;
+            let synced = behind.unwrap_or(u64::MAX).max(at.synced);
+            if at.offset < synced {
+                let expected = format!("a sound record, as the file was synced up to {}", synced.min(end));
+                return Err(fault(Fault::new(at.offset, expected, "another")));
+            }
+            break; // torn by a crash, or being written
+        };
+        let payload_at = at.offset + RECORD_HEAD_BYTES as u64;
+        let lies = |mut lie: Fault| {
+            lie.offset += payload_at;
+            fault(lie)
+        };
+        let synced = reader.synced(at.offset, &head)?.map_err(lies)?;
+        if synced > at.offset {
+            return Err(lies(Fault::new(0, format!("at most {} bytes synced", at.offset), synced)));
+        }
+        at.synced = at.synced.max(synced);
+        if head.kind == RecordKind::Batch {
+            if head.commit <= at.commit {
+                let expected = format!("a commit above {}", at.commit);
+                return Err(fault(Fault::new(at.offset + 16, expected, head.commit)));
+            }
+            let payload = reader.payload(at.offset, &head)?;
+            each(&path, head.commit, payload_at, &BatchView::decode(payload).map_err(lies)?)?;
+            at.commit = head.commit;
+            at.batches = at.offset + head.record_bytes();
+        }
+        at.offset += head.record_bytes();
+    }
+    Ok(at)
+}
+
+/// The log that a writer appends to.
+#[derive(Debug)]
+pub(super) struct OpenLog {
+    file: Box<dyn AppendFile>,
+    path: PathBuf,
+    salt: u128,
+    /// Bytes in the file.
+    offset: u64,
+    /// Those known to be durable.
+    synced: u64,
+    /// Records not yet given to the file.
+    buffer: Vec<u8>,
+    last: u64,
+    /// Where its last batch ends.
+    batches: u64,
+}
+
+impl OpenLog {
+    /// A new file with a head and nothing else, not synced.
+    pub(super) fn create(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        manifest: &Manifest,
+        number: u64,
+        first: u64,
+    ) -> Result<Self> {
+        let path = names::log(dir, number);
+        let file = vfs.create_append(&path).map_err(|e| Error::io("create", &path, e))?;
+        let buffer = log::encode_head(manifest.uuid, manifest.params.digest(), number, first);
+        let salt = log::record_salt(manifest.uuid, number);
+        Ok(Self { file, path, salt, offset: 0, synced: 0, buffer, last: first, batches: 0 })
+    }
+
+    /// Where the next record will stand.
+    fn end(&self) -> u64 {
+        self.offset + self.buffer.len() as u64
+    }
+
+    /// Where it ends for a reader that has seen everything up to this commit.
+    pub(super) fn position(&self, number: u64, commit: u64) -> Position {
+        let synced = self.synced.max(LOG_HEAD_BYTES);
+        Position { number, offset: self.end(), batches: self.batches, synced, commit }
+    }
+
+    /// Adds a batch, in memory.
+    pub(super) fn add(&mut self, batch: &Batch, commit: u64, payload: Option<&[u8]>) {
+        let (offset, synced) = (self.end(), self.synced);
+        batch.encode(&mut self.buffer, self.salt, offset, commit, synced, payload);
+        (self.last, self.batches) = (commit, self.end());
+    }
+
+    /// Adds a batch of another log, in memory.
+    pub(super) fn add_again(&mut self, batch: &BatchView<'_>, commit: u64) {
+        let (offset, synced) = (self.end(), self.synced);
+        batch.encode(&mut self.buffer, self.salt, offset, commit, synced);
+        (self.last, self.batches) = (commit, self.end());
+    }
+
+    /// True if all of it is durable.
+    pub(super) fn is_synced(&self) -> bool {
+        self.synced == self.end()
+    }
+
+    /// Bytes held in memory.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Gives what is held to the file: from here on it survives the end of the process.
+    pub(super) fn write(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            if let Err(error) = self.file.append(&self.buffer) {
+                // On a full disk, a part of a batch would keep the space that the next writer needs.
+                let _ = self.file.cut(self.offset);
+                return Err(Error::io("write", &self.path, error));
+            }
+            self.offset += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Makes all of it durable.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.write()?;
+        if self.synced < self.offset {
+            self.file.sync().map_err(|e| Error::io("sync", &self.path, e))?;
+            self.synced = self.offset;
+        }
+        Ok(())
+    }
+
+    /// Says at the end what is known to be synced, so that damage of it will be told from a torn tail. Nothing is lost
+    /// where this fails.
+    pub(super) fn mark(&mut self) {
+        if self.buffer.is_empty() && self.synced == self.offset {
+            log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
+            let _ = self.write();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The nearest document by fingerprint, for `admit`: the one answer that counts, at the least cost.
+
+use std::ops::ControlFlow;
+
+use super::part::Part;
+use crate::error::Result;
+use crate::key::KeyBuf;
+use crate::segment::{Ask, Scratch};
+
+/// The live document nearest to `fingerprint` within a radius, and its distance; of several the one of the smallest key.
+///
+/// Of a segment's documents with one fingerprint, whose ordinals ascend as their keys do, the first live one is enough, so
+/// a fingerprint that very many documents share costs one list and one key.
+pub(super) fn nearest<'a>(
+    parts: impl Iterator<Item = Part<'a>>,
+    fingerprint: u64,
+    within: u32,
+    scratch: &mut Scratch,
+) -> Result<Option<(u32, KeyBuf)>> {
+    let mut best: Option<(u32, KeyBuf)> = None;
+    let mut ranks: Vec<(u32, u32)> = Vec::new();
+    for part in parts {
+        let radius = best.as_ref().map_or(within, |best| best.0);
+        match &part {
+            Part::Segment { segment, deleted } => {
+                ranks.clear();
+                segment.search(&[fingerprint], Ask::within(radius), scratch, |_, near| {
+                    ranks.push((near.distance, near.rank));
+                    Ok(ControlFlow::Continue(()))
+                })?;
+                ranks.sort_unstable();
+                let mut reached = None;
+                for &(distance, rank) in &ranks {
+                    if reached.is_some_and(|reached| distance > reached) {
+                        break;
+                    }
+                    let mut first = None;
+                    segment.postings(rank, |ordinal| {
+                        if first.is_none() && !deleted.contains(ordinal) {
+                            first = Some(ordinal);
+                        }
+                    })?;
+                    let Some(ordinal) = first else { continue };
+                    reached = Some(distance);
+                    let found = (distance, segment.key(ordinal)?);
+                    if best.as_ref().is_none_or(|best| found < *best) {
+                        best = Some(found);
+                    }
+                }
+            }
+            Part::Memory { rows, limit, .. } => {
+                let mut found: Option<(u32, u32)> = None;
+                rows.within(fingerprint, radius, *limit, |row, distance| {
+                    let nearer = found.is_none_or(|(known, of)| {
+                        let key = |row: u32| rows.records().key(row as usize);
+                        distance < known || distance == known && key(row) < key(of)
+                    });
+                    if nearer {
+                        found = Some((distance, row));
+                    }
+                    ControlFlow::Continue(())
+                });
+                if let Some((distance, row)) = found {
+                    let found = (distance, part.key(row)?);
+                    if best.as_ref().is_none_or(|best| found < *best) {
+                        best = Some(found);
+                    }
+                }
+            }
+        }
+    }
+    Ok(best)
+}

@@ -1,0 +1,123 @@
+//! A part of an index, whatever it is made of: a segment, or rows of the memtable. Both answer the same questions.
+
+use std::ops::ControlFlow;
+
+use parking_lot::RwLockReadGuard;
+use roaring::RoaringBitmap;
+
+use super::memtable::Rows;
+use crate::error::Result;
+use crate::key::{Key, KeyBuf};
+use crate::params::Params;
+use crate::segment::{Ask, Scratch, Segment};
+use crate::tables::DesignChoice;
+
+/// Documents that are asked together. Ordinals are of the part.
+pub(super) enum Part<'a> {
+    Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
+    Memory { rows: RwLockReadGuard<'a, Rows>, limit: u32, params: &'a Params },
+}
+
+impl Part<'_> {
+    /// Hands each live document within the radius, and its distance, to `each`; a break ends the question. Returns how
+    /// many buckets were left out.
+    pub(super) fn search(
+        &self,
+        fingerprint: u64,
+        ask: Ask,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
+    ) -> Result<u64> {
+        match self {
+            Self::Segment { segment, deleted } => {
+                segment.search_documents(&[fingerprint], ask, scratch, |_, ordinal, distance| {
+                    if deleted.contains(ordinal) {
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                    Ok(each(ordinal, distance))
+                })?;
+                Ok(scratch.left_out())
+            }
+            Self::Memory { rows, limit, params } => {
+                // What tables of this design would refuse is refused before there are any, too.
+                if let Some(DesignChoice::Named(name)) = params.simhash.map(|simhash| simhash.design) {
+                    name.check_within(ask.within)?;
+                }
+                rows.within(fingerprint, ask.within, *limit, each);
+                Ok(0)
+            }
+        }
+    }
+
+    /// Hands each document that has this feature in this band to `each`; of a segment also those no longer live.
+    pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
+        match self {
+            Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
+            Self::Memory { rows, limit, .. } => {
+                rows.same_feature(band, feature, *limit, each);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn is_live(&self, ordinal: u32) -> bool {
+        match self {
+            Self::Segment { deleted, .. } => !deleted.contains(ordinal),
+            Self::Memory { rows, limit, .. } => rows.is_live(ordinal, *limit),
+        }
+    }
+
+    /// The live document of this key.
+    pub(super) fn find(&self, key: Key<'_>) -> Result<Option<u32>> {
+        let found = match self {
+            Self::Segment { segment, .. } => segment.find(key)?,
+            Self::Memory { rows, limit, .. } => rows.find(key, *limit),
+        };
+        Ok(found.filter(|&ordinal| self.is_live(ordinal)))
+    }
+
+    pub(super) fn key(&self, ordinal: u32) -> Result<KeyBuf> {
+        match self {
+            Self::Segment { segment, .. } => segment.key(ordinal),
+            Self::Memory { rows, .. } => Ok(rows.records().key(ordinal as usize).to_buf()),
+        }
+    }
+
+    /// The fingerprint of a document; `None` for one without a sketch, and where none are kept.
+    pub(super) fn fingerprint(&self, ordinal: u32) -> Result<Option<u64>> {
+        match self {
+            Self::Segment { segment, .. } => {
+                segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose()
+            }
+            Self::Memory { rows, .. } => {
+                let records = rows.records();
+                let sketched = records.is_sketched(ordinal as usize);
+                Ok(records.fingerprints().get(ordinal as usize).copied().filter(|_| sketched))
+            }
+        }
+    }
+
+    pub(super) fn signature(&self, ordinal: u32) -> Result<&[u8]> {
+        match self {
+            Self::Segment { segment, .. } => segment.signature(ordinal),
+            Self::Memory { rows, .. } => Ok(rows.records().signature(ordinal as usize)),
+        }
+    }
+
+    /// Replaces `out` by the stored samples, bottom and modular.
+    pub(super) fn samples(&self, ordinal: u32, out: &mut [Vec<u64>; 2]) -> Result<()> {
+        match self {
+            Self::Segment { segment, .. } => {
+                segment.bottom(ordinal, &mut out[0])?;
+                segment.modular(ordinal, &mut out[1])
+            }
+            Self::Memory { rows, .. } => {
+                for (of, out) in out.iter_mut().enumerate() {
+                    out.clear();
+                    rows.records().sample(ordinal as usize, of, out);
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A file system for work in the background: it writes no faster than it may, and stops when it is told to.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::lock::{HeldLock, LockFailure};
+use super::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
+
+/// Another file system, whose temporary files are written at a pace.
+#[derive(Clone, Debug)]
+pub struct Paced {
+    vfs: Arc<dyn Vfs>,
+    stop: Arc<AtomicBool>,
+    /// Bytes a second; none: as fast as it goes.
+    rate: Option<u64>,
+}
+
+impl Paced {
+    /// `stop` makes each further write fail; `rate` is in bytes a second.
+    #[must_use]
+    pub fn new(vfs: Arc<dyn Vfs>, stop: Arc<AtomicBool>, rate: Option<u64>) -> Self {
+        Self { vfs, stop, rate }
+    }
+}
+
+impl Vfs for Paced {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.vfs.create_dir(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.vfs.exists(path)
+    }
+
+    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
+        let file = self.vfs.create_temporary(dir)?;
+        let (stop, rate) = (Arc::clone(&self.stop), self.rate);
+        Ok(Box::new(PacedFile { file, stop, rate, written: 0, start: Instant::now() }))
+    }
+
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.vfs.create_append(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        self.vfs.open(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.vfs.sync_dir(dir)
+    }
+
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.vfs.rename_dir(from, to)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.vfs.remove_dir(path)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.vfs.unlink(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.vfs.list(dir)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.vfs.hard_link(from, to)
+    }
+
+    fn free_space(&self, dir: &Path) -> io::Result<Option<u64>> {
+        self.vfs.free_space(dir)
+    }
+
+    fn scratch(&self, dir: &Path) -> PathBuf {
+        self.vfs.scratch(dir)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+        self.vfs.lock(path)
+    }
+}
+
+#[derive(Debug)]
+struct PacedFile {
+    file: Box<dyn TemporaryFile>,
+    stop: Arc<AtomicBool>,
+    rate: Option<u64>,
+    written: u64,
+    start: Instant,
+}
+
+impl PacedFile {
+    fn check(&self) -> io::Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("told to stop")) } else { Ok(()) }
+    }
+}
+
+impl TemporaryFile for PacedFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.check()?;
+        self.file.append(bytes)?;
+        self.written += bytes.len() as u64;
+        let due = self.rate.map(|rate| Duration::from_secs_f64(self.written as f64 / rate.max(1) as f64));
+        while let Some(ahead) = due.and_then(|due| due.checked_sub(self.start.elapsed())) {
+            self.check()?;
+            std::thread::sleep(ahead.min(Duration::from_millis(50)));
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.file.sync()
+    }
+
+    fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()> {
+        self.check()?;
+        self.file.publish(path, replace)
+    }
+}

@@ -1,0 +1,371 @@
+//! What a crash may leave is the last commit that was acknowledged, or the one that was under way, whole. Each sync is
+//! there for a reason: left out, some crash breaks the promise.
+
+mod support {
+    #![allow(dead_code, unreachable_pub, reason = "a part of what other tests share")]
+    pub mod model;
+    pub mod random;
+}
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use support::model::{Disk, ModelVfs, Variant};
+use twindex::{Durability, Error, Fingerprint, Index, Params, Result, Snapshot, Writer};
+
+type Documents = BTreeMap<u64, u64>;
+
+fn place() -> &'static Path {
+    Path::new("/index")
+}
+
+/// The documents of a snapshot.
+fn documents(snapshot: &Snapshot) -> Result<Documents> {
+    let mut found = Documents::new();
+    for (segment, deleted) in snapshot.segments() {
+        for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
+            let key = segment.key(ordinal)?.as_u64().unwrap();
+            let rank = segment.rank(ordinal)?.unwrap();
+            assert_eq!(found.insert(key, segment.fingerprint(rank)?), None, "{key} is live twice");
+        }
+    }
+    Ok(found)
+}
+
+/// What a crash may leave, by what has been promised; `None` is no index. The first is before any promise.
+#[derive(Clone, Debug, Default)]
+struct History(Vec<Vec<Option<Documents>>>);
+
+impl History {
+    /// From here on, a crash leaves one of these.
+    fn promise(&mut self, vfs: &ModelVfs, allowed: &[Option<&Documents>]) {
+        self.0.push(allowed.iter().map(|documents| documents.cloned()).collect());
+        vfs.promise(self.0.len() as u64 - 1);
+    }
+
+    /// These are durable; until there is another promise, a crash may leave what comes next, too.
+    fn committed(&mut self, vfs: &ModelVfs, documents: &Documents) {
+        if let Some(before) = self.0.last_mut() {
+            before.push(Some(documents.clone()));
+        }
+        self.promise(vfs, &[Some(documents)]);
+    }
+}
+
+/// Something that is done to a disk, and what it promises.
+type Work<'a> = &'a dyn Fn(&ModelVfs, &mut History);
+
+fn created(vfs: &ModelVfs) -> Index {
+    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
+}
+
+/// Creates, commits three times, of which one batch is several segments that replace each other, and compacts.
+fn commits(vfs: &ModelVfs, history: &mut History) {
+    history.promise(vfs, &[None]);
+    let index = created(vfs);
+    let mut documents = Documents::new();
+    history.committed(vfs, &documents);
+    let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
+    for batch in 0..3_u64 {
+        if batch == 2 {
+            writer.set_memory(40);
+        }
+        for i in 0..4 {
+            let (key, fingerprint) = (batch + i, batch * 1000 + i);
+            writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+            documents.insert(key, fingerprint);
+        }
+        writer.delete(batch).unwrap();
+        documents.remove(&batch);
+        writer.commit().unwrap();
+        history.committed(vfs, &documents);
+    }
+    writer.compact().unwrap();
+    history.committed(vfs, &documents);
+}
+
+/// Creates, and commits by a log of one writer and then of another, with and without syncs, flushes, and merges.
+fn logged(vfs: &ModelVfs, history: &mut History) {
+    history.promise(vfs, &[None]);
+    let index = created(vfs);
+    let mut documents = Documents::new();
+    history.committed(vfs, &documents);
+    for session in 0..3_u64 {
+        let mut writer = index.writer().unwrap();
+        writer.set_background_merges(false);
+        for batch in 0..4_u64 {
+            for i in 0..3 {
+                let (key, fingerprint) = (session * 2 + batch + i, session * 10_000 + batch * 100 + i);
+                writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+                documents.insert(key, fingerprint);
+            }
+            writer.delete(session + batch).unwrap();
+            documents.remove(&(session + batch));
+            writer.commit().unwrap();
+            history.committed(vfs, &documents);
+        }
+        if session == 1 {
+            writer.flush().unwrap();
+            history.promise(vfs, &[Some(&documents)]);
+        }
+    }
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    for batch in 0..4 {
+        writer.put_fingerprint(100 + batch, Fingerprint(batch)).unwrap();
+        documents.insert(100 + batch, batch);
+        writer.commit().unwrap();
+        history.committed(vfs, &documents);
+        writer.flush().unwrap();
+        history.promise(vfs, &[Some(&documents)]);
+    }
+    while writer.merge_step().unwrap() {}
+    history.promise(vfs, &[Some(&documents)]);
+    writer.gc().unwrap();
+    writer.compact().unwrap();
+    history.promise(vfs, &[Some(&documents)]);
+}
+
+/// Commits that promise little, and a sync of them all; then a writer that goes on from what is not synced.
+fn unsynced(vfs: &ModelVfs, history: &mut History) {
+    history.promise(vfs, &[None]);
+    let index = created(vfs);
+    let mut documents = Documents::new();
+    history.committed(vfs, &documents);
+    for durability in [Durability::Batch, Durability::None] {
+        for ends in ["sync", "drop", "flush"] {
+            let mut writer = index.writer().unwrap();
+            writer.set_background_merges(false);
+            let start = history.0.len() as u64;
+            for batch in 0..4 {
+                let (key, fingerprint) = (start + batch, start * 100 + batch);
+                writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+                writer.delete(start + batch - 1).unwrap();
+                documents.insert(key, fingerprint);
+                documents.remove(&(start + batch - 1));
+                writer.set_durability(if batch == 0 { Durability::Sync } else { durability });
+                writer.commit().unwrap();
+                if batch == 0 {
+                    history.committed(vfs, &documents);
+                } else if let Some(allowed) = history.0.last_mut() {
+                    allowed.push(Some(documents.clone()));
+                }
+            }
+            match ends {
+                "sync" => writer.sync().unwrap(),
+                "flush" => writer.flush().unwrap(),
+                _ => continue,
+            }
+            history.promise(vfs, &[Some(&documents)]);
+        }
+    }
+    // A merge is the first that a writer does after one that left unsynced commits.
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    let mut next = |writer: &mut Writer, key: u64| {
+        writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+        documents.insert(key, key);
+        writer.commit().unwrap();
+        documents.clone()
+    };
+    for key in 1000..1004 {
+        let now = next(&mut writer, key);
+        history.committed(vfs, &now);
+        writer.flush().unwrap();
+    }
+    let now = next(&mut writer, 1004);
+    history.committed(vfs, &now);
+    writer.set_durability(Durability::Batch);
+    let now = next(&mut writer, 1005);
+    history.0.last_mut().unwrap().push(Some(now.clone()));
+    drop(writer);
+    let mut writer = index.writer().unwrap();
+    assert!(writer.merge_step().unwrap());
+    history.promise(vfs, &[Some(&now)]);
+    let now = next(&mut writer, 1006);
+    history.committed(vfs, &now);
+    writer.flush().unwrap();
+    writer.gc().unwrap();
+    history.promise(vfs, &[Some(&now)]);
+}
+
+/// An index of two segments, on a disk on which all is durable.
+fn prepared() -> (Disk, Documents) {
+    let vfs = ModelVfs::default();
+    let mut writer = created(&vfs).writer().unwrap();
+    writer.set_logged(false);
+    let mut documents = Documents::new();
+    for batch in 0..2 {
+        for key in 3 * batch..3 * batch + 3 {
+            writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+            documents.insert(key, key);
+        }
+        writer.commit().unwrap();
+    }
+    drop(writer);
+    (vfs.disk(), documents)
+}
+
+/// Replaces the first document of each segment and deletes the second; with `all`, replaces all.
+fn change(vfs: &ModelVfs, documents: &mut Documents, value: u64, all: bool) -> Result<()> {
+    let index = Index::open_with(Arc::new(vfs.clone()), place())?;
+    let mut writer = index.writer()?;
+    writer.set_logged(false);
+    for key in 0..6 {
+        if all || key % 3 == 0 {
+            documents.insert(key, value + key);
+            writer.put_fingerprint(key, Fingerprint(value + key))?;
+        } else if key % 3 == 1 {
+            documents.remove(&key);
+            writer.delete(key)?;
+        }
+    }
+    writer.commit()?;
+    Ok(())
+}
+
+/// A process is killed after so many events of a commit; another one goes on with what is there, synced or not.
+fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
+    move |vfs, history| {
+        let (_, before) = prepared();
+        let mut first = before.clone();
+        vfs.kill_at(Some(vfs.events() + after));
+        let done = if compacting {
+            Index::open_with(Arc::new(vfs.clone()), place()).and_then(|index| index.compact()).map(drop)
+        } else {
+            change(vfs, &mut first, 100, true)
+        };
+        // What was acknowledged stands; what was not, may.
+        let durable = if done.is_ok() { vec![Some(&first)] } else { vec![Some(&before), Some(&first)] };
+        history.0.push(vec![Some(before.clone()), Some(first.clone())]);
+        vfs.kill_at(None);
+        history.promise(vfs, &durable);
+        let index = Index::open_with(Arc::new(vfs.clone()), place()).unwrap();
+        let mut second = documents(&index.snapshot()).unwrap();
+        assert!(durable.contains(&Some(&second)), "the next process finds {second:?}");
+        // Removes what the generation before has, which the killed one may not have left for good.
+        index.gc().unwrap();
+        change(vfs, &mut second, 200, false).unwrap();
+        history.committed(vfs, &second);
+    }
+}
+
+/// What is wrong with a state that a crash left; nothing, if it is what it may be.
+fn wrong(disk: Disk, promised: u64, history: &History) -> Option<String> {
+    let vfs = ModelVfs::of(disk);
+    let found = match Index::open_with(Arc::new(vfs), place()) {
+        Ok(index) => match documents(&index.snapshot()) {
+            Ok(found) => Some(found),
+            Err(error) => return Some(format!("damaged: {error}")),
+        },
+        Err(Error::NotAnIndex { .. }) => None,
+        Err(error) => return Some(format!("does not open: {error}")),
+    };
+    let allowed = &history.0[promised as usize];
+    if allowed.contains(&found) { None } else { Some(format!("{found:?} and not one of {allowed:?}")) }
+}
+
+const VARIANTS: [Variant; 2] = [Variant::Ordered, Variant::Weak];
+
+/// All crashes of some work on a disk; returns the number of distinct states.
+fn check(what: &str, work: Work<'_>, start: &Disk) -> usize {
+    let vfs = ModelVfs::of(start.clone());
+    let mut history = History::default();
+    work(&vfs, &mut history);
+    let mut states = 0;
+    for variant in VARIANTS {
+        states += vfs.crashes(start, variant, |promised, point, disk| {
+            let wrong = wrong(disk, promised, &history);
+            assert_eq!(wrong, None, "{what}, {variant:?}, after event {point}");
+            true
+        });
+    }
+    states
+}
+
+/// True if some crash shows that the sync of this number was left out of some work.
+fn is_missed(work: Work<'_>, start: &Disk, number: usize) -> bool {
+    let vfs = ModelVfs::of(start.clone()).without_sync(number);
+    let mut history = History::default();
+    work(&vfs, &mut history);
+    VARIANTS.into_iter().any(|variant| {
+        let mut missed = false;
+        vfs.crashes(start, variant, |promised, _, disk| {
+            missed = wrong(disk, promised, &history).is_some();
+            !missed
+        });
+        missed
+    })
+}
+
+fn syncs(work: Work<'_>, start: &Disk) -> usize {
+    let vfs = ModelVfs::of(start.clone());
+    work(&vfs, &mut History::default());
+    vfs.syncs()
+}
+
+#[test]
+fn every_crash_of_commits_and_compaction_leaves_a_whole_commit() {
+    let states = check("commits", &commits, &Disk::default());
+    println!("{states} distinct states");
+    assert!(states > 1000, "{states}");
+}
+
+#[test]
+fn every_sync_of_commits_and_compaction_is_missed_when_it_is_left_out() {
+    let count = syncs(&commits, &Disk::default());
+    for number in 1..=count {
+        assert!(is_missed(&commits, &Disk::default(), number), "sync {number} of {count}");
+    }
+    println!("{count} syncs");
+}
+
+#[test]
+fn every_crash_of_commits_by_the_log_leaves_a_whole_commit() {
+    for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
+        let states = check(name, work, &Disk::default());
+        println!("{name}: {states} distinct states");
+        assert!(states > 500, "{name}: {states}");
+    }
+}
+
+#[test]
+fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
+    for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
+        let count = syncs(work, &Disk::default());
+        let kept: Vec<usize> =
+            (1..=count).filter(|&number| !is_missed(work, &Disk::default(), number)).collect();
+        println!("{name}: {count} syncs, not missed: {kept:?}");
+        assert_eq!(kept, [0_usize; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_process_that_was_killed_anywhere_leaves_a_whole_commit_to_the_next_one_and_to_a_crash_of_it() {
+    let (start, _) = prepared();
+    for compacting in [false, true] {
+        let (mut states, mut missed, mut points) = (0, 0, 0);
+        for after in 0.. {
+            let work = killed(after, compacting);
+            states += check(&format!("killed after {after}"), &work, &start);
+            points += 1;
+            let vfs = ModelVfs::of(start.clone());
+            vfs.kill_at(Some(after));
+            let done = if compacting {
+                Index::open_with(Arc::new(vfs.clone()), place()).and_then(|index| index.compact()).map(drop)
+            } else {
+                change(&vfs, &mut Documents::new(), 100, true)
+            };
+            // The first sync behind the kill is that before garbage is removed.
+            missed += usize::from(is_missed(&work, &start, vfs.syncs() + 1));
+            if done.is_ok() && vfs.events() < after {
+                break;
+            }
+        }
+        println!("{points} kills, {states} states; the first sync after it was missed in {missed} of them");
+        assert!(points > 15 && missed > 0, "{points} {missed}");
+    }
+}

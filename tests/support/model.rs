@@ -1,0 +1,632 @@
+//! A disk in memory that records what is done to it, and what a crash may make of that.
+//!
+//! Every file and directory is an inode. The journal has each write, each change of a name and each sync, in order. A
+//! crash after the first `i` events keeps what was synced, and of the rest what the variant allows:
+//!
+//! - *ordered*: changes of names survive up to any point, in order; of the unsynced bytes of a file all, none, the first
+//!   half, or its length alone, filled with zeros. So journaling file systems behave.
+//! - *weak*: any subset of the unsynced changes of names, and any subset of the unsynced sectors of each file. So a file
+//!   system may behave that promises no more than it must.
+//!
+//! Subsets are tried exhaustively where they are few, and otherwise drawn by a generator of fixed seed. A sync can be
+//! left out ([`ModelVfs::without_sync`]): it says that it went well, and nothing is synced.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use twindex::sys::lock::{HeldLock, LockFailure};
+use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
+
+use super::random::Random;
+
+/// Bytes that are written whole or not at all.
+const SECTOR: usize = 512;
+/// Subsets of so many things are all tried; of more, some are drawn.
+const EXHAUSTIVE: usize = 6;
+/// Subsets drawn where there are too many.
+const DRAWN: usize = 24;
+/// States of one point of the journal at most.
+const STATES_OF_A_POINT: usize = 160;
+
+type Inode = usize;
+type Names = BTreeMap<OsString, Inode>;
+/// Offsets and what was written there, in order.
+type Writes = Vec<(usize, Arc<Vec<u8>>)>;
+
+#[derive(Clone, Debug)]
+enum Node {
+    File(Arc<Vec<u8>>),
+    Dir(Names),
+}
+
+/// What is on a disk. Inode 0 is the root.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    nodes: Vec<Node>,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { nodes: vec![Node::Dir(Names::new())] }
+    }
+}
+
+impl Disk {
+    fn names(&self, dir: Inode) -> io::Result<&Names> {
+        match &self.nodes[dir] {
+            Node::Dir(names) => Ok(names),
+            Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    fn names_mut(&mut self, dir: Inode) -> &mut Names {
+        match &mut self.nodes[dir] {
+            Node::Dir(names) => names,
+            Node::File(_) => unreachable!("only directories are asked"),
+        }
+    }
+
+    fn find(&self, path: &Path) -> io::Result<Inode> {
+        let mut inode = 0;
+        for component in path.components() {
+            if let Component::Normal(name) = component {
+                inode = *self.names(inode)?.get(name).ok_or(io::ErrorKind::NotFound)?;
+            }
+        }
+        Ok(inode)
+    }
+
+    /// The directory that has, or would have, this path, and the name there.
+    fn place(&self, path: &Path) -> io::Result<(Inode, OsString)> {
+        let dir = self.find(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
+        self.names(dir)?;
+        Ok((dir, path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned()))
+    }
+
+    /// Everything that has a name, as one number: states of the same number are the same.
+    fn identity(&self) -> u64 {
+        fn add(disk: &Disk, inode: Inode, hasher: &mut DefaultHasher) {
+            match &disk.nodes[inode] {
+                Node::File(bytes) => (0, bytes).hash(hasher),
+                Node::Dir(names) => {
+                    (1, names.len()).hash(hasher);
+                    for (name, &inode) in names {
+                        // The random part of a temporary name says nothing.
+                        if !name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+                            name.hash(hasher);
+                        }
+                        add(disk, inode, hasher);
+                    }
+                }
+            }
+        }
+        let mut hasher = DefaultHasher::new();
+        add(self, 0, &mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Something done to the disk.
+#[derive(Clone, Debug)]
+enum Event {
+    Made(Inode, Node),
+    Wrote {
+        inode: Inode,
+        offset: usize,
+        bytes: Arc<Vec<u8>>,
+    },
+    Named {
+        dir: Inode,
+        name: OsString,
+        inode: Inode,
+        before: Option<OsString>,
+    },
+    Unnamed {
+        dir: Inode,
+        name: OsString,
+    },
+    SyncedFile(Inode),
+    SyncedDir(Inode),
+    /// What the test says has been promised by now.
+    Promised(u64),
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    disk: Disk,
+    journal: Vec<Event>,
+    syncs: usize,
+    left_out: Option<usize>,
+    /// The process is killed when the journal is this long.
+    killed_at: Option<usize>,
+    locks: HashSet<PathBuf>,
+    temporaries: usize,
+}
+
+impl Inner {
+    /// An error once the process is no more: what it would still do, it does not.
+    fn alive(&self) -> io::Result<()> {
+        match self.killed_at {
+            Some(at) if self.journal.len() >= at => Err(io::Error::other("the process was killed")),
+            _ => Ok(()),
+        }
+    }
+
+    fn make(&mut self, node: Node) -> Inode {
+        self.disk.nodes.push(node.clone());
+        let inode = self.disk.nodes.len() - 1;
+        self.journal.push(Event::Made(inode, node));
+        inode
+    }
+
+    fn name(&mut self, dir: Inode, name: OsString, inode: Inode, before: Option<OsString>) {
+        let names = self.disk.names_mut(dir);
+        if let Some(before) = &before {
+            names.remove(before);
+        }
+        names.insert(name.clone(), inode);
+        self.journal.push(Event::Named { dir, name, inode, before });
+    }
+
+    fn write(&mut self, inode: Inode, bytes: &[u8]) {
+        let Node::File(content) = &mut self.disk.nodes[inode] else { unreachable!("files are written") };
+        let content = Arc::make_mut(content);
+        let offset = content.len();
+        content.extend_from_slice(bytes);
+        self.journal.push(Event::Wrote { inode, offset, bytes: Arc::new(bytes.to_vec()) });
+    }
+
+    /// Notes a sync, unless it is the one to be left out.
+    fn sync(&mut self, event: Event) {
+        self.syncs += 1;
+        if self.left_out != Some(self.syncs) {
+            self.journal.push(event);
+        }
+    }
+}
+
+/// The disk, seen through the seam.
+#[derive(Clone, Debug, Default)]
+pub struct ModelVfs(Arc<Mutex<Inner>>);
+
+/// Which crashes there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    Ordered,
+    Weak,
+}
+
+impl ModelVfs {
+    /// A disk on which all that is there is durable.
+    pub fn of(disk: Disk) -> Self {
+        Self(Arc::new(Mutex::new(Inner { disk, ..Inner::default() })))
+    }
+
+    /// The sync of this number, from 1, will be left out.
+    pub fn without_sync(self, number: usize) -> Self {
+        self.0.lock().unwrap().left_out = Some(number);
+        self
+    }
+
+    /// From the event of this number on, everything fails that would change something: the process has been killed. What
+    /// it did is there for the next one, synced or not. `None`: the next one has begun.
+    pub fn kill_at(&self, event: Option<usize>) {
+        let mut inner = self.0.lock().unwrap();
+        inner.killed_at = event;
+        inner.locks.clear();
+    }
+
+    /// Syncs asked for so far.
+    pub fn syncs(&self) -> usize {
+        self.0.lock().unwrap().syncs
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> usize {
+        self.0.lock().unwrap().journal.len()
+    }
+
+    /// From here on, every crash must keep what this number stands for.
+    pub fn promise(&self, number: u64) {
+        self.0.lock().unwrap().journal.push(Event::Promised(number));
+    }
+
+    /// What is on the disk now.
+    pub fn disk(&self) -> Disk {
+        self.0.lock().unwrap().disk.clone()
+    }
+
+    /// Hands each distinct state that a crash can leave, from the beginning of the journal on `start`, to `each`: what was
+    /// promised by then, the number of events before the crash, and the disk. Returns how many there were; stops
+    /// early when `each` says false.
+    pub fn crashes(
+        &self,
+        start: &Disk,
+        variant: Variant,
+        mut each: impl FnMut(u64, usize, Disk) -> bool,
+    ) -> usize {
+        let journal = self.0.lock().unwrap().journal.clone();
+        let mut seen: BTreeSet<(u64, u64)> = BTreeSet::new();
+        let mut random = Random(variant as u64 + 1);
+        let mut durable = Durable::new(start.clone());
+        let mut promised = 0;
+        for point in 0..=journal.len() {
+            if point > 0 {
+                match &journal[point - 1] {
+                    Event::Promised(number) => promised = *number,
+                    event => durable.add(event),
+                }
+            }
+            for disk in durable.states(variant, &mut random) {
+                if seen.insert((promised, disk.identity())) && !each(promised, point, disk) {
+                    return seen.len();
+                }
+            }
+        }
+        seen.len()
+    }
+}
+
+/// What a crash keeps for certain, and what it may keep.
+struct Durable {
+    disk: Disk,
+    /// Changes of names since the last sync of their directory, in order.
+    names: Vec<Event>,
+    /// Writes since the last sync of their file.
+    writes: BTreeMap<Inode, Writes>,
+}
+
+impl Durable {
+    fn new(disk: Disk) -> Self {
+        Self { disk, names: Vec::new(), writes: BTreeMap::new() }
+    }
+
+    fn add(&mut self, event: &Event) {
+        match event {
+            Event::Made(inode, node) => {
+                assert_eq!(*inode, self.disk.nodes.len());
+                self.disk.nodes.push(node.clone());
+            }
+            Event::Wrote { inode, offset, bytes } => {
+                self.writes.entry(*inode).or_default().push((*offset, Arc::clone(bytes)));
+            }
+            Event::Named { .. } | Event::Unnamed { .. } => self.names.push(event.clone()),
+            Event::SyncedFile(inode) => {
+                if let Some(writes) = self.writes.remove(inode) {
+                    let content = whole(&self.disk, *inode, &writes);
+                    self.disk.nodes[*inode] = Node::File(Arc::new(content));
+                }
+            }
+            Event::SyncedDir(dir) => {
+                let (synced, rest) = std::mem::take(&mut self.names)
+                    .into_iter()
+                    .partition(|event| matches!(event, Event::Named { dir: of, .. } | Event::Unnamed { dir: of, .. } if of == dir));
+                self.names = rest;
+                apply(&mut self.disk, &synced);
+            }
+            Event::Promised(_) => {}
+        }
+    }
+
+    fn states(&self, variant: Variant, random: &mut Random) -> Vec<Disk> {
+        let count = self.names.len();
+        let mut choices: Vec<Vec<Event>> = (0..=count).map(|kept| self.names[..kept].to_vec()).collect();
+        if variant == Variant::Weak {
+            choices.extend(subsets(count, random).map(|kept| {
+                kept.iter().zip(&self.names).filter(|(kept, _)| **kept).map(|(_, e)| e.clone()).collect()
+            }));
+        }
+        let mut states = Vec::new();
+        for names in choices {
+            let mut disk = self.disk.clone();
+            apply(&mut disk, &names);
+            let named = reachable(&disk);
+            let mut disks = vec![disk];
+            for (&inode, writes) in self.writes.iter().filter(|(inode, _)| named.contains(inode)) {
+                let contents = self.contents(inode, writes, variant, random);
+                disks = disks
+                    .iter()
+                    .flat_map(|disk| {
+                        contents.iter().map(|content| {
+                            let mut disk = disk.clone();
+                            disk.nodes[inode] = Node::File(Arc::clone(content));
+                            disk
+                        })
+                    })
+                    .take(STATES_OF_A_POINT)
+                    .collect();
+            }
+            states.append(&mut disks);
+        }
+        states
+    }
+
+    /// What may be in a file with unsynced writes.
+    fn contents(
+        &self,
+        inode: Inode,
+        writes: &[(usize, Arc<Vec<u8>>)],
+        variant: Variant,
+        random: &mut Random,
+    ) -> Vec<Arc<Vec<u8>>> {
+        let Node::File(synced) = &self.disk.nodes[inode] else { unreachable!("files are written") };
+        let full = whole(&self.disk, inode, writes);
+        let (start, end) = (synced.len(), full.len());
+        let zeros = {
+            let mut zeros = synced.to_vec();
+            zeros.resize(end, 0);
+            zeros
+        };
+        let half = full[..usize::midpoint(start, end)].to_vec();
+        let mut contents = vec![synced.to_vec(), zeros.clone(), half, full.clone()];
+        if variant == Variant::Weak {
+            let first = start / SECTOR;
+            for kept in subsets(end.div_ceil(SECTOR) - first, random) {
+                let mut content = zeros.clone();
+                let mut last = start;
+                for (sector, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+                    let from = ((first + sector) * SECTOR).max(start);
+                    let to = ((first + sector + 1) * SECTOR).min(end);
+                    content[from..to].copy_from_slice(&full[from..to]);
+                    last = to;
+                }
+                contents.push(content[..last].to_vec());
+                contents.push(content);
+            }
+        }
+        contents.into_iter().map(Arc::new).collect()
+    }
+}
+
+fn whole(disk: &Disk, inode: Inode, writes: &[(usize, Arc<Vec<u8>>)]) -> Vec<u8> {
+    let Node::File(synced) = &disk.nodes[inode] else { unreachable!("files are written") };
+    let mut content = synced.to_vec();
+    for (offset, bytes) in writes {
+        content.resize(content.len().max(offset + bytes.len()), 0);
+        content[*offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+    content
+}
+
+fn apply(disk: &mut Disk, changes: &[Event]) {
+    for change in changes {
+        match change {
+            Event::Named { dir, name, inode, before } => {
+                let names = disk.names_mut(*dir);
+                if let Some(before) = before {
+                    names.remove(before);
+                }
+                names.insert(name.clone(), *inode);
+            }
+            Event::Unnamed { dir, name } => {
+                disk.names_mut(*dir).remove(name);
+            }
+            _ => unreachable!("a change of names"),
+        }
+    }
+}
+
+fn reachable(disk: &Disk) -> BTreeSet<Inode> {
+    let (mut all, mut open) = (BTreeSet::new(), vec![0]);
+    while let Some(inode) = open.pop() {
+        if let (true, Node::Dir(names)) = (all.insert(inode), &disk.nodes[inode]) {
+            open.extend(names.values());
+        }
+    }
+    all
+}
+
+/// Subsets of `count` things: all, or some.
+fn subsets(count: usize, random: &mut Random) -> impl Iterator<Item = Vec<bool>> + use<> {
+    let sets: Vec<Vec<bool>> = if count <= EXHAUSTIVE {
+        (0..1_usize << count).map(|bits| (0..count).map(|i| bits >> i & 1 == 1).collect()).collect()
+    } else {
+        (0..DRAWN).map(|_| (0..count).map(|_| random.next() & 1 == 1).collect()).collect()
+    };
+    sets.into_iter()
+}
+
+impl Vfs for ModelVfs {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap();
+        inner.alive()?;
+        let (dir, name) = inner.disk.place(path)?;
+        if inner.disk.names(dir)?.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = inner.make(Node::Dir(Names::new()));
+        inner.name(dir, name, inode, None);
+        Ok(())
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.0.lock().unwrap().disk.find(path).is_ok())
+    }
+
+    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
+        let mut inner = self.0.lock().unwrap();
+        inner.alive()?;
+        let dir = inner.disk.find(dir)?;
+        inner.temporaries += 1;
+        let name = OsString::from(format!("{TEMPORARY_PREFIX}{}", inner.temporaries));
+        let inode = inner.make(Node::File(Arc::default()));
+        inner.name(dir, name.clone(), inode, None);
+        drop(inner);
+        Ok(Box::new(ModelTemporary { vfs: self.clone(), dir, name: Some(name), inode }))
+    }
+
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        let mut inner = self.0.lock().unwrap();
+        inner.alive()?;
+        let (dir, name) = inner.disk.place(path)?;
+        if inner.disk.names(dir)?.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = inner.make(Node::File(Arc::default()));
+        inner.name(dir, name, inode, None);
+        drop(inner);
+        Ok(Box::new(ModelLog { vfs: self.clone(), inode }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        let inner = self.0.lock().unwrap();
+        match &inner.disk.nodes[inner.disk.find(path)?] {
+            Node::File(bytes) => Ok(Box::new(MemoryFile(bytes.to_vec()))),
+            Node::Dir(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap();
+        inner.alive()?;
+        let dir = inner.disk.find(dir)?;
+        inner.sync(Event::SyncedDir(dir));
+        Ok(())
+    }
+
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap();
+        inner.alive()?;
+        let inode = inner.disk.find(from)?;
+        let (dir, before) = inner.disk.place(from)?;
+        let (to_dir, name) = inner.disk.place(to)?;
+        assert_eq!(dir, to_dir, "the model renames inside one directory");
+        inner.name(dir, name, inode, Some(before));
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.unlink(path)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap();
+        inner.alive()?;
+        let (dir, name) = inner.disk.place(path)?;
+        inner.disk.names_mut(dir).remove(&name).ok_or(io::ErrorKind::NotFound)?;
+        inner.journal.push(Event::Unnamed { dir, name });
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        let inner = self.0.lock().unwrap();
+        Ok(inner.disk.names(inner.disk.find(dir)?)?.keys().cloned().collect())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut inner = self.0.lock().unwrap();
+        inner.alive()?;
+        let inode = inner.disk.find(from)?;
+        let (dir, name) = inner.disk.place(to)?;
+        inner.name(dir, name, inode, None);
+        Ok(())
+    }
+
+    fn scratch(&self, _: &Path) -> PathBuf {
+        std::env::temp_dir()
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+        if !self.0.lock().unwrap().locks.insert(path.to_owned()) {
+            return Err(LockFailure::Held(None));
+        }
+        Ok(Box::new(ModelLock { vfs: self.clone(), path: path.to_owned() }))
+    }
+}
+
+#[derive(Debug)]
+struct ModelLock {
+    vfs: ModelVfs,
+    path: PathBuf,
+}
+
+impl HeldLock for ModelLock {
+    fn is_current(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for ModelLock {
+    fn drop(&mut self) {
+        self.vfs.0.lock().unwrap().locks.remove(&self.path);
+    }
+}
+
+#[derive(Debug)]
+struct ModelTemporary {
+    vfs: ModelVfs,
+    dir: Inode,
+    name: Option<OsString>,
+    inode: Inode,
+}
+
+impl TemporaryFile for ModelTemporary {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut inner = self.vfs.0.lock().unwrap();
+        inner.alive()?;
+        inner.write(self.inode, bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut inner = self.vfs.0.lock().unwrap();
+        inner.alive()?;
+        inner.sync(Event::SyncedFile(self.inode));
+        Ok(())
+    }
+
+    fn publish(mut self: Box<Self>, path: &Path, replace: bool) -> io::Result<()> {
+        let mut inner = self.vfs.0.lock().unwrap();
+        inner.alive()?;
+        let (dir, name) = inner.disk.place(path)?;
+        assert_eq!(dir, self.dir, "the model renames inside one directory");
+        if !replace && inner.disk.names(dir)?.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        inner.name(dir, name, self.inode, self.name.take());
+        Ok(())
+    }
+}
+
+impl Drop for ModelTemporary {
+    fn drop(&mut self) {
+        if let Some(name) = self.name.take() {
+            let mut inner = self.vfs.0.lock().unwrap();
+            if inner.alive().is_ok() && inner.disk.names_mut(self.dir).remove(OsStr::new(&name)).is_some() {
+                inner.journal.push(Event::Unnamed { dir: self.dir, name });
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct ModelLog {
+    vfs: ModelVfs,
+    inode: Inode,
+}
+
+impl AppendFile for ModelLog {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut inner = self.vfs.0.lock().unwrap();
+        inner.alive()?;
+        inner.write(self.inode, bytes);
+        Ok(())
+    }
+
+    fn cut(&mut self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into()) // no append fails here
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut inner = self.vfs.0.lock().unwrap();
+        inner.alive()?;
+        inner.sync(Event::SyncedFile(self.inode));
+        Ok(())
+    }
+}

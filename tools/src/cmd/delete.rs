@@ -1,0 +1,71 @@
+//! `twindex delete`: remove documents from an index.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::Index;
+
+use crate::key_args::KeyArgs;
+use crate::options::Output;
+use crate::report::{self, counted};
+
+/// Options of `delete`.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  twindex delete pages.twx https://example.org/a https://example.org/b\n\n\
+    All of them go in one commit. A key that is not there is counted, and no error. Their bytes go when their segment is \
+    merged: `twindex compact`."
+)]
+pub(crate) struct Delete {
+    /// Directory of the index
+    index: PathBuf,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    documents: u64,
+    deleted: u64,
+    absent: u64,
+}
+
+impl Delete {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let index = Index::open(&self.index)?;
+        let keys = self.keys.keys(&self.index, &index.params())?;
+        let mut writer = index.writer()?;
+        let (mut deleted, mut absent) = (0, 0);
+        for key in &keys {
+            if writer.contains(key)? {
+                writer.delete(key)?;
+                deleted += 1;
+            } else {
+                absent += 1;
+            }
+        }
+        writer.commit()?;
+        drop(writer);
+        let report = Report { documents: index.snapshot().documents(), deleted, absent };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            let absent = match absent {
+                0 => String::new(),
+                absent => format!(", {} not there", counted(absent, "key")),
+            };
+            report::print_lines(&[format!(
+                "{}: {} deleted{absent}, {} left",
+                self.index.display(),
+                counted(report.deleted, "document"),
+                counted(report.documents, "document")
+            )])?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,43 @@
+//! `twindex gc`: remove files that an index does not need.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::Index;
+
+use crate::options::Output;
+use crate::report;
+
+/// Options of `gc`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  twindex gc pages.twx\n\n\
+    What the newest generation does not name goes: the files of the one before, and what a crash left. Files of others \
+    stay, and so does what a process has open until it closes it. After this there is no generation to go back to.")]
+pub(crate) struct Gc {
+    /// Directory of the index
+    index: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    bytes_removed: u64,
+}
+
+impl Gc {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let index = Index::open(&self.index)?;
+        let report = Report { bytes_removed: index.gc()? };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            let removed = report::bytes(report.bytes_removed);
+            report::print_lines(&[format!("{}: {removed} removed", self.index.display())])?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

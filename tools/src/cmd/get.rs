@@ -1,0 +1,96 @@
+//! `twindex get`: what an index has of documents.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::Index;
+
+use crate::key_args::KeyArgs;
+use crate::options::Output;
+use crate::report;
+use crate::tsv;
+
+/// Options of `get`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  twindex get pages.twx https://example.org/a\n\n\
+    Prints a line for each key that is there: key, fingerprint (hexadecimal; - where there is none), bytes of signature, \
+    sampled hashes. A key that is not there is an error, after the others; exit code 1.")]
+pub(crate) struct Get {
+    /// Directory of the index
+    index: PathBuf,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`, of each key.
+#[derive(Serialize)]
+struct Document {
+    key: String,
+    found: bool,
+    fingerprint: Option<String>,
+    signature: Option<String>,
+    bottom: Vec<u64>,
+    modular: Vec<u64>,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+impl Get {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let index = Index::open(&self.index)?;
+        let snapshot = index.snapshot();
+        let (mut all, mut absent) = (Vec::new(), 0_u64);
+        for key in self.keys.keys(&self.index, snapshot.params())? {
+            let record = snapshot.get(&key)?;
+            let shown = match key.as_bytes() {
+                Some(bytes) => String::from_utf8_lossy(&tsv::escape(bytes)).into_owned(),
+                None => key.to_string(),
+            };
+            let found = record.is_some();
+            if !found {
+                absent += 1;
+                if !self.output.json {
+                    eprintln!("twindex: {}: no document `{shown}`", self.index.display());
+                }
+            }
+            let record = record.as_ref();
+            all.push(Document {
+                key: shown,
+                found,
+                fingerprint: record.and_then(|r| r.fingerprint).map(|f| format!("{:016x}", f.0)),
+                signature: record.filter(|r| !r.signature.is_empty()).map(|r| hex(&r.signature)),
+                bottom: record.map_or_else(Vec::new, |r| r.bottom.clone()),
+                modular: record.map_or_else(Vec::new, |r| r.modular.clone()),
+            });
+        }
+        if self.output.json {
+            report::print_json(&all)?;
+        } else {
+            let lines: Vec<String> = all
+                .iter()
+                .filter(|one| one.found)
+                .map(|one| {
+                    let fingerprint = one.fingerprint.as_deref().unwrap_or("-");
+                    let signature = one.signature.as_ref().map_or(0, |hex| hex.len() / 2);
+                    format!(
+                        "{}\t{fingerprint}\t{signature}\t{}",
+                        one.key,
+                        one.bottom.len() + one.modular.len()
+                    )
+                })
+                .collect();
+            report::print_lines(&lines)?;
+        }
+        Ok(if absent == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

@@ -1,0 +1,55 @@
+//! `twindex keys`: the keys of an index, in order.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use twindex::{Index, Key};
+
+use crate::tsv;
+
+/// Options of `keys`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  twindex keys pages.twx | head\n\n\
+    One key a line, ascending. A tab, newline, carriage return or backslash in a key is written \\t, \\n, \\r, \\\\, and a \
+    byte that is not UTF-8 \\xNN: as `delete` and `get` take it with --escaped.")]
+pub(crate) struct Keys {
+    /// Directory of the index
+    index: PathBuf,
+    /// Print how many there are only
+    #[arg(long)]
+    count: bool,
+}
+
+impl Keys {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let snapshot = Index::open(&self.index)?.snapshot();
+        let mut out = BufWriter::new(io::stdout().lock());
+        let (mut failed, mut count) = (None, 0_u64);
+        let listed = snapshot.for_each_key(|key| {
+            count += 1;
+            if !self.count && failed.is_none() {
+                let written = match key {
+                    Key::U64(key) => writeln!(out, "{key}"),
+                    Key::Bytes(key) => tsv::write_field(&mut out, key).and_then(|()| writeln!(out)),
+                };
+                if let Err(error) = written {
+                    failed = Some(error);
+                    // Nobody reads on; this ends the listing.
+                    return Err(twindex::Error::Invalid("standard output is closed".into()));
+                }
+            }
+            Ok(())
+        });
+        let printed = failed.map_or(Ok(()), Err);
+        printed.context("cannot write to standard output")?;
+        listed?;
+        if self.count {
+            writeln!(out, "{count}").context("cannot write to standard output")?;
+        }
+        out.flush().context("cannot write to standard output")?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

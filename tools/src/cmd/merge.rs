@@ -1,0 +1,100 @@
+//! `twindex merge`: indexes of the same parameters to one.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use twindex::Index;
+use twindex::store::OnConflict;
+
+use crate::options::{Output, Work};
+use crate::report::{self, Stopwatch, counted};
+
+/// Options of `merge`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  twindex merge all.twx shard-1.twx shard-2.twx shard-3.twx\n\n\
+    The result is the index that one `build` of all their documents makes, of one segment, to the last byte. The shards \
+    stay as they are.")]
+pub(crate) struct Merge {
+    /// Directory of the new index, which must not be there
+    out: PathBuf,
+    /// Directories of the indexes to join
+    #[arg(value_name = "SHARD", required = true)]
+    shards: Vec<PathBuf>,
+    /// What counts where two shards have different documents of one key
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "refuse")]
+    on_conflict: Conflict,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Conflict {
+    /// Nothing: it is an error
+    Refuse,
+    /// The document of the shard named first
+    First,
+    /// The document of the shard named last
+    Last,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    documents: u64,
+    /// Keys that several shards had with the same record.
+    repeated: u64,
+    conflicts: u64,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+impl Merge {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        let watch = Stopwatch::start();
+        let shards: Vec<Index> = self.shards.iter().map(Index::open).collect::<twindex::Result<_>>()?;
+        let on_conflict = match self.on_conflict {
+            Conflict::Refuse => OnConflict::Refuse,
+            Conflict::First => OnConflict::First,
+            Conflict::Last => OnConflict::Last,
+        };
+        let merged = Index::merge(&self.out, &shards, on_conflict, self.work.memory)
+            .with_context(|| format!("{}: cannot merge the shards", self.out.display()))?;
+        let report = Report {
+            documents: merged.documents,
+            repeated: merged.repeated,
+            conflicts: merged.conflicts,
+            cpu_seconds: watch.cpu_seconds(),
+            seconds: watch.seconds(),
+            peak_rss_bytes: report::peak_rss_bytes(),
+        };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            let mut line = format!(
+                "{}: {} of {}, {:.1} s",
+                self.out.display(),
+                counted(report.documents, "document"),
+                counted(self.shards.len() as u64, "shard"),
+                report.seconds
+            );
+            if report.repeated + report.conflicts > 0 {
+                let _ = write!(
+                    line,
+                    "; {} in several, {} of them with different documents",
+                    counted(report.repeated + report.conflicts, "key"),
+                    report::count(report.conflicts)
+                );
+            }
+            report::print_lines(&[line])?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

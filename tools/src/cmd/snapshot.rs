@@ -1,0 +1,58 @@
+//! `twindex snapshot`: a copy of an index that shares its files.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::Index;
+
+use crate::options::Output;
+use crate::report::{self, counted};
+
+/// Options of `snapshot`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  twindex snapshot pages.twx pages-monday.twx\n\n\
+    The copy is an index of its own, of the commit that was the last when it began; a writer may go on meanwhile. On the \
+    same file system segments are not copied but get a second name, and take no space until one of the two drops them.")]
+pub(crate) struct Snapshot {
+    /// Directory of the index
+    index: PathBuf,
+    /// Directory of the copy, which must not be there
+    dest: PathBuf,
+    /// Copy this generation and not the newest: what is left where the newest is damaged
+    #[arg(long, value_name = "N")]
+    generation: Option<u64>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    documents: u64,
+    generation: u64,
+}
+
+impl Snapshot {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let options = Index::options();
+        let index = match self.generation {
+            Some(generation) => options.at_generation(generation).open(&self.index)?,
+            None => options.open(&self.index)?,
+        };
+        let generation = index.copy_to(&self.dest)?;
+        let documents = Index::open(&self.dest)?.snapshot().documents();
+        let report = Report { documents, generation };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            let documents = counted(report.documents, "document");
+            report::print_lines(&[format!(
+                "{}: {documents} of generation {generation}",
+                self.dest.display()
+            )])?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

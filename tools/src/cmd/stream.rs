@@ -1,0 +1,249 @@
+//! `twindex stream`: look up each document and add it, in order.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use twindex::sys::RealVfs;
+use twindex::{Admitted, Durability, Error, Index, Writer};
+
+use crate::contents;
+use crate::input::{Counts, Documents};
+use crate::options::{InputArgs, Output, Usage, Work};
+use crate::param_args::ParamArgs;
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, count, counted};
+use crate::sketching::{Wanted, for_each_sketched};
+use crate::text_args::Made;
+use crate::tsv;
+
+/// Documents of a batch at most, however fast they come.
+const BATCH_MAX: usize = 10_000;
+
+/// Options of `stream`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex stream pages.twx pages.jsonl\n  \
+    crawler | twindex stream pages.twx - --commit-every 200 --drop-duplicates\n\n\
+    Prints a line for each document, in the order of the input: key, `new`, `duplicate` or `known` (a document of this \
+    key was there, and is replaced), and for a duplicate the nearest document before it, their distance, and their \
+    resemblance (an estimate; - where unknown). A line is printed only when what it says is durable. The index is made if \
+    it is not there.")]
+pub(crate) struct Stream {
+    /// Directory of the index; made if it is not there
+    index: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Milliseconds between commits, at most; 0 commits each document by itself
+    #[arg(long, value_name = "MS", default_value = "1000")]
+    commit_every: u64,
+    /// Do not add what is a duplicate
+    #[arg(long)]
+    drop_duplicates: bool,
+    #[command(flatten)]
+    params: ParamArgs,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    /// What was read, but for `documents`, which are those of the index.
+    #[serde(flatten)]
+    counts: Counts,
+    admitted: u64,
+    new: u64,
+    duplicates: u64,
+    known: u64,
+    empty: u64,
+    commits: u64,
+    /// The longest that one document had to wait for, by the clock: its look-up, and a commit if it came with one.
+    longest_pause_seconds: f64,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+/// What was found, and lines that wait for the commit.
+struct Admitting<'w, W: Write> {
+    writer: &'w mut Writer,
+    every: Duration,
+    since: Instant,
+    waiting: Vec<u8>,
+    batch: usize,
+    out: Option<W>,
+    new: u64,
+    duplicates: u64,
+    known: u64,
+    empty: u64,
+    commits: u64,
+    longest: Duration,
+}
+
+impl<W: Write> Admitting<'_, W> {
+    fn commit(&mut self) -> anyhow::Result<()> {
+        if self.batch > 0 {
+            self.writer.commit()?;
+            self.commits += 1;
+        }
+        if let Some(out) = &mut self.out {
+            out.write_all(&self.waiting)
+                .and_then(|()| out.flush())
+                .context("cannot write to standard output")?;
+        }
+        self.waiting.clear();
+        self.batch = 0;
+        self.since = Instant::now();
+        Ok(())
+    }
+
+    fn told(&mut self, key: &[u8], admitted: &Admitted) -> io::Result<()> {
+        if self.out.is_none() {
+            return Ok(());
+        }
+        let line = &mut self.waiting;
+        tsv::write_field(line, key)?;
+        match admitted {
+            Admitted::Duplicate(hit) => {
+                line.extend_from_slice(b"\tduplicate\t");
+                tsv::write_field(line, hit.key.as_bytes().unwrap_or_default())?;
+                match hit.distance {
+                    Some(distance) => write!(line, "\t{distance}")?,
+                    None => line.extend_from_slice(b"\t-"),
+                }
+                match hit.resemblance {
+                    Some(resemblance) => writeln!(line, "\t{:.3}", resemblance.value())?,
+                    None => line.extend_from_slice(b"\t-\n"),
+                }
+            }
+            Admitted::Known => line.extend_from_slice(b"\tknown\t-\t-\t-\n"),
+            _ => line.extend_from_slice(b"\tnew\t-\t-\t-\n"),
+        }
+        Ok(())
+    }
+}
+
+impl Stream {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        let watch = Stopwatch::start();
+        if self.input.inputs.is_empty() {
+            return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
+        }
+        self.params.check_features(self.input.reads_features())?;
+        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let index = self.open()?;
+        let sketcher = index.sketcher()?;
+        let mut writer = index.writer()?;
+        writer.set_memory(self.work.memory / 2);
+        writer.set_durability(Durability::Sync);
+        writer.set_drop_duplicates(self.drop_duplicates);
+        let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet);
+        let mut admitting = Admitting {
+            writer: &mut writer,
+            every: Duration::from_millis(self.commit_every),
+            since: Instant::now(),
+            waiting: Vec::new(),
+            batch: 0,
+            out: (!self.output.json).then(|| BufWriter::new(io::stdout().lock())),
+            new: 0,
+            duplicates: 0,
+            known: 0,
+            empty: 0,
+            commits: 0,
+            longest: Duration::ZERO,
+        };
+        let streamed = for_each_sketched(&mut documents, &sketcher, Wanted::default(), &progress, |one| {
+            let start = Instant::now();
+            let admitted = admitting.writer.admit(one.key.as_slice(), &one.sketch);
+            let admitted = admitted.with_context(|| format!("{}: cannot admit the document", one.place))?;
+            match &admitted {
+                Admitted::Duplicate(_) => admitting.duplicates += 1,
+                Admitted::Known => admitting.known += 1,
+                _ => admitting.new += 1,
+            }
+            admitting.empty += u64::from(one.sketch.is_empty());
+            admitting.told(&one.key, &admitted)?;
+            admitting.batch += 1;
+            if admitting.since.elapsed() >= admitting.every || admitting.batch >= BATCH_MAX {
+                admitting.commit()?;
+            }
+            admitting.longest = admitting.longest.max(start.elapsed());
+            Ok(())
+        });
+        // What was admitted before a bad document is kept: its lines say so.
+        admitting.commit()?;
+        let Admitting { new, duplicates, known, empty, commits, longest, out, .. } = admitting;
+        drop(out);
+        drop(progress);
+        streamed?;
+        writer.wait_for_merge()?;
+        drop(writer);
+        let counts = documents.counts().clone();
+        let mut remarks = counts.remarks();
+        remarks.extend(report::empty_remark(empty));
+        let report = Report {
+            admitted: counts.documents,
+            counts: Counts { documents: index.snapshot().documents(), ..counts },
+            new,
+            duplicates,
+            known,
+            empty,
+            commits,
+            longest_pause_seconds: longest.as_secs_f64(),
+            cpu_seconds: watch.cpu_seconds(),
+            seconds: watch.seconds(),
+            peak_rss_bytes: report::peak_rss_bytes(),
+        };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            report::note(&format!(
+                "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
+                self.index.display(),
+                count(report.new),
+                count(report.duplicates),
+                count(report.known),
+                count(report.counts.documents),
+                counted(report.commits, "commit"),
+                report.seconds
+            ));
+            for remark in remarks {
+                report::note(&remark);
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The index that is there, if it is one for what is to be added, or a new one.
+    fn open(&self) -> anyhow::Result<Index> {
+        let features = self.input.reads_features();
+        match Index::open(&self.index) {
+            Ok(index) => {
+                let params = index.params();
+                self.params.check(&Made::index(&self.index, &params))?;
+                if let Some(table) = self.params.table(features)? {
+                    table.check(&params).with_context(|| {
+                        format!("{}: --idf is not the table of this index", self.index.display())
+                    })?;
+                }
+                contents::check(&self.index, &params.shingling, features)?;
+                Ok(index)
+            }
+            Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
+                let table = self.params.table(features)?;
+                let params = self.params.params(false, features, table.as_ref())?;
+                Ok(Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

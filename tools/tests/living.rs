@@ -1,0 +1,129 @@
+//! The verbs of an index that lives on: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. What they print is
+//! what is in the index, and what they refuse leaves every file as it was.
+
+mod support;
+
+use support::{Bench, documents, jsonl, says};
+
+fn rows(out: &str) -> Vec<Vec<&str>> {
+    out.lines().map(|line| line.split('\t').collect()).collect()
+}
+
+#[test]
+fn a_stream_tells_for_each_document_what_was_near_it_before() {
+    let bench = Bench::new();
+    let long = "one two three four five six seven eight nine ten";
+    let other = "the moon the sun the stars and all the rest of it";
+    let all = [("b", long), ("a", long), ("c", other), ("a", other), ("d", "")];
+    bench.write("in.jsonl", jsonl(&documents(all)));
+    let out = bench.ok("stream i.twx in.jsonl -q --commit-every 0");
+    let rows = rows(&out);
+    let told: Vec<(&str, &str, &str)> = rows.iter().map(|row| (row[0], row[1], row[2])).collect();
+    assert_eq!(
+        told,
+        [
+            ("b", "new", "-"),
+            ("a", "duplicate", "b"),
+            ("c", "new", "-"),
+            ("a", "known", "-"),
+            ("d", "new", "-")
+        ]
+    );
+    assert_eq!((rows[1][3], rows[1][4]), ("0", "1.000"));
+    assert_eq!(bench.ok("keys i.twx"), "a\nb\nc\nd\n");
+    assert_eq!(bench.ok("keys i.twx --count"), "4\n");
+    // The same again: everything is known, and nothing is dropped that was there.
+    let again = bench.json("stream i.twx in.jsonl --drop-duplicates");
+    assert_eq!((again["known"].as_u64(), again["documents"].as_u64()), (Some(5), Some(4)));
+    bench.write(
+        "more.jsonl",
+        jsonl(&documents([("e", long), ("f", "something else altogether, and new to it")])),
+    );
+    let more = bench.json("stream i.twx more.jsonl --drop-duplicates");
+    assert_eq!((more["duplicates"].as_u64(), more["new"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(bench.ok("keys i.twx --count"), "5\n");
+    let stats = bench.json("stats i.twx");
+    assert_eq!((stats["documents"].as_u64(), stats["logged_documents"].as_u64()), (Some(5), Some(5)));
+    assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
+}
+
+#[test]
+fn documents_are_got_and_deleted_by_key() {
+    let bench = Bench::new();
+    let keys = ["a", "b\tc", "d"];
+    bench.write("in.jsonl", jsonl(&documents(keys.map(|key| (key, "one two three four five six seven")))));
+    bench.ok("build i.twx in.jsonl -q");
+    assert_eq!(bench.ok("keys i.twx"), "a\nb\\tc\nd\n");
+    let got = bench.ok("get i.twx a b\\tc --escaped");
+    assert!(got.starts_with("a\t") && got.contains("\nb\\tc\t"), "{got}");
+    let deleted = bench.json("delete i.twx b\\tc absent --escaped");
+    assert_eq!((deleted["deleted"].as_u64(), deleted["absent"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(bench.ok("keys i.twx"), "a\nd\n");
+    let message = bench.refused("get i.twx b\\tc --escaped");
+    says(&message, &["no document `b\\tc`"]);
+    bench.ok("compact i.twx -q");
+    assert_eq!(bench.ok("keys i.twx"), "a\nd\n");
+    assert_eq!(bench.json("gc i.twx")["bytes_removed"].as_u64(), Some(0));
+}
+
+#[test]
+fn what_is_refused_leaves_every_file_as_it_was() {
+    let bench = Bench::new();
+    bench.write(
+        "in.jsonl",
+        jsonl(&documents([("a", "one two three four five six"), ("b", "and another text of words")])),
+    );
+    bench.write("other.jsonl", jsonl(&documents([("a", "not at all what the other one says, but more")])));
+    bench.write("bad.jsonl", "{\"id\":\"x\"}\n");
+    bench.write("f.u64", 7_u64.to_le_bytes());
+    bench.ok("build i.twx in.jsonl -q");
+    bench.ok("build other.twx other.jsonl -q");
+    bench.ok("build numbers.twx --fingerprints f.u64 -q");
+    bench.ok("build narrow.twx in.jsonl --words 2 -q");
+    for (line, parts) in [
+        ("stream i.twx absent.jsonl", &["absent.jsonl"][..]),
+        ("stream i.twx in.jsonl --words 2", &["--words"]),
+        ("stream new.twx absent.jsonl", &["absent.jsonl"]),
+        ("delete absent.twx a", &["absent.twx", "not a twindex index"]),
+        ("delete numbers.twx seven", &["`seven`", "keys from 0"]),
+        ("get i.twx a\\q --escaped", &["a\\\\q"]),
+        ("snapshot i.twx other.twx", &["other.twx", "already exists"]),
+        ("snapshot i.twx new.twx --generation 77", &["MANIFEST-000077"]),
+        ("merge other.twx i.twx", &["other.twx", "already exists"]),
+        ("merge new.twx i.twx narrow.twx", &["width"]),
+        ("merge new.twx i.twx other.twx", &["`a`", "i.twx", "other.twx"]),
+        ("gc in.jsonl", &["in.jsonl"]),
+        ("keys absent.twx", &["absent.twx"]),
+    ] {
+        let before = bench.contents(".");
+        let message = bench.refused(line);
+        says(&message, parts);
+        assert!(bench.contents(".") == before, "{line}: files changed");
+    }
+}
+
+#[test]
+fn copies_and_merged_shards_have_the_documents_of_what_they_are_made_of() {
+    let bench = Bench::new();
+    let text = |i: usize| format!("text number {i} has words of its own like w{i} and x{i} and y{i}");
+    let all: Vec<(String, String)> = (0..40).map(|i| (format!("k{i:02}"), text(i))).collect();
+    let lines = |range: std::ops::Range<usize>| jsonl(&all[range]);
+    bench.write("a.jsonl", lines(0..25));
+    bench.write("b.jsonl", lines(20..40));
+    bench.write("all.jsonl", lines(0..40));
+    bench.ok("stream a.twx a.jsonl -q");
+    bench.ok("build b.twx b.jsonl -q");
+    bench.ok("build all.twx all.jsonl -q");
+    let merged = bench.json("merge ab.twx a.twx b.twx");
+    assert_eq!((merged["documents"].as_u64(), merged["repeated"].as_u64()), (Some(40), Some(5)));
+    assert_eq!(bench.ok("keys ab.twx"), bench.ok("keys all.twx"));
+    let segment = |index: &str| std::fs::read(bench.path(&format!("{index}/000001.seg"))).unwrap();
+    assert!(segment("ab.twx") == segment("all.twx"), "the same documents give the same segment");
+    bench.ok("snapshot a.twx copy.twx -q");
+    bench.ok("delete a.twx k00 -q");
+    assert_eq!(bench.ok("keys copy.twx --count"), "25\n");
+    assert_eq!(bench.ok("keys a.twx --count"), "24\n");
+    for index in ["ab.twx", "copy.twx", "a.twx"] {
+        assert_eq!(bench.json(&format!("verify {index}"))["sound"].as_bool(), Some(true), "{index}");
+    }
+}
