@@ -397,7 +397,7 @@ impl Documents {
             let name = Arc::clone(lines.name());
             match lines.next()? {
                 None => self.lines = None,
-                Some((number, Ok(line))) => batch.push_line(line, number, name),
+                Some((number, Ok(found))) => batch.push_line(found, number, name),
                 Some((_, Err(bad))) => batch.push_bad(bad),
             }
         } else if let Some(source) = self.sources.pop() {
