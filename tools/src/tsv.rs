@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-#[cfg(test)]
 use anyhow::bail;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -59,7 +58,6 @@ pub(crate) fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> 
 ///
 /// A backslash followed by nothing, by a letter other than `t n r x \`, or `\x` without two hexadecimal
 /// digits; the message gives the offset of the backslash.
-#[cfg(test)]
 pub(crate) fn unescape(field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
     if !field.contains(&b'\\') {
         return Ok(Cow::Borrowed(field));
@@ -94,7 +92,6 @@ pub(crate) fn unescape(field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
 }
 
 /// The value of a hexadecimal digit.
-#[cfg(test)]
 fn digit(byte: Option<&u8>) -> Option<u8> {
     char::from(*byte?).to_digit(16).map(|digit| digit as u8)
 }
