@@ -42,8 +42,8 @@ pub struct Prefixes {
 
 /// Pairs that are handed out at once.
 const BATCH: usize = 1 << 14;
-/// Bytes that an indexed element takes at most: a posting, and less than three slots.
-const INDEXED_BYTES: usize = size_of::<Posting>() + 3 * size_of::<Slot>();
+/// Bytes that an indexed element takes at most: itself, a posting, and less than three slots.
+const INDEXED_BYTES: usize = size_of::<u64>() + size_of::<Posting>() + 3 * size_of::<Slot>();
 /// How many elements before it is looked up a slot's postings are asked for; and the slot twice as many.
 const AHEAD: usize = 8;
 /// The least memory of each part.
@@ -188,16 +188,17 @@ impl Heads<'_> {
 
 /// The least size of a set that can resemble one of `size` elements; more than `size` for none.
 fn least_part(size: usize, threshold: f64) -> usize {
-    let (mut low, mut high) = (0, size + 1);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if could_resemble(middle as u64, size as u64, threshold) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+    let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
+    // As in `least_intersection`: a guess, and then the definition.
+    #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
+    let mut least = ((threshold * size as f64) as usize).min(size);
+    while least > 0 && resembles(least - 1) {
+        least -= 1;
     }
-    low
+    while least <= size && !resembles(least) {
+        least += 1;
+    }
+    least
 }
 
 /// Which elements begin more than one set; some others, too.
@@ -328,27 +329,30 @@ impl Join<'_> {
 
     /// The block from `start` on, and an index with room for its postings, and none yet.
     fn index(&mut self, start: usize, most: usize) -> Result<(Range<usize>, Index)> {
-        let (mut postings, mut end) = (0, start);
+        let mut end = start;
+        let mut elements: Vec<u64> = Vec::new();
         for &set in &self.order[start..] {
+            let before = elements.len();
             let (head, indexed) = self.heads.head(set)?;
-            let here = head.iter().take(indexed).filter(|&&element| self.shared.has(element)).count();
-            if end > start && postings + here > most {
+            elements.extend(head.iter().take(indexed).filter(|&&element| self.shared.has(element)));
+            if end > start && elements.len() > most {
+                elements.truncate(before);
                 break;
             }
-            postings += here;
             end += 1;
         }
+        let postings = elements.len();
         let bits = (postings + postings / 4 + 1).ilog2() + 1;
         let mut index =
             Index { slots: vec![Slot::EMPTY; 1 << bits], bits, postings: vec![Posting::default(); postings] };
-        for &set in &self.order[start..end] {
-            let (head, indexed) = self.heads.head(set)?;
-            for &element in head.iter().take(indexed).filter(|&&element| self.shared.has(element)) {
-                let at = index.slot(element);
-                let slot = &mut index.slots[at];
-                (slot.element, slot.start) = (element, 0);
-                slot.filled += 1;
+        for (number, &element) in elements.iter().enumerate() {
+            if let Some(&later) = elements.get(number + AHEAD) {
+                prefetch(index.slots.as_bytes(), spread(later, index.bits) * size_of::<Slot>());
             }
+            let at = index.slot(element);
+            let slot = &mut index.slots[at];
+            (slot.element, slot.start) = (element, 0);
+            slot.filled += 1;
         }
         let mut next = 0;
         for slot in index.slots.iter_mut().filter(|slot| slot.start != Slot::NONE) {

@@ -27,7 +27,7 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
 /// Runs that are walked side by side.
 const LANES: usize = 4;
 /// Steps of all lanes between two looks at whether enough can still be shared.
-const STRIDE: usize = 16;
+const STRIDE: usize = 8;
 
 /// The size of the intersection of two sets, as in [`jaccard`], if it is `least` or more; `None` as soon as it is
 /// known to be less.
