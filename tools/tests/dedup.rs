@@ -531,6 +531,120 @@ fn a_chain_is_reported_and_cut_where_clusters_are_limited() {
 }
 
 #[test]
+fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
+    let bench = Bench::new();
+    let documents = worded(corpus(41, 900));
+    let (old, new) = documents.split_at(documents.len() / 2);
+    bench.write("old.jsonl", jsonl(old));
+    bench.write("new.jsonl", jsonl(new));
+    bench.ok("dedup old.jsonl -o old -q");
+    let report = bench.json("dedup new.jsonl --against old/index -o new");
+    let rows = bench.rows("new/against.tsv", "key\tother\tresemblance\tstandard_error");
+    assert_eq!(
+        (report["dropped"].as_u64().unwrap() as usize, report["documents"].as_u64().unwrap() as usize),
+        (rows.len(), new.len())
+    );
+    assert!(rows.is_sorted() && rows.len() > 100 && rows.len() < new.len());
+    let of_old: BTreeSet<&str> = old.iter().map(|(key, _)| key.as_str()).collect();
+    let mut dropped = BTreeSet::new();
+    for row in &rows {
+        let fields: Vec<&str> = row.split('\t').collect();
+        assert!(of_old.contains(fields[1]) && fields[2].parse::<f64>().unwrap() >= 0.8, "{row}");
+        dropped.insert(fields[0]);
+    }
+    // Estimates are off by a few hundredths; nothing that is far from .8 is on the wrong side.
+    let mut best: BTreeMap<usize, f64> = BTreeMap::new();
+    for (a, b, both, all) in resemblances(&documents) {
+        if a < old.len() && b >= old.len() {
+            let best = best.entry(b).or_default();
+            *best = best.max(both as f64 / all as f64);
+        }
+    }
+    for (place, (key, _)) in documents.iter().enumerate().skip(old.len()) {
+        let near = best.get(&place).copied().unwrap_or(0.0);
+        assert!(near < 0.95 || dropped.contains(key.as_str()), "{key}: {near}");
+        assert!(near > 0.6 || !dropped.contains(key.as_str()), "{key}: {near}");
+    }
+    // What is left is what `dedup` makes of the rest.
+    let rest: Vec<Document> =
+        new.iter().filter(|(key, _)| !dropped.contains(key.as_str())).cloned().collect();
+    bench.write("rest.jsonl", jsonl(&rest));
+    bench.ok("dedup rest.jsonl -o rest -q");
+    for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl", "index/000001.seg"] {
+        assert!(
+            fs::read(bench.path(&format!("new/{file}"))).unwrap()
+                == fs::read(bench.path(&format!("rest/{file}"))).unwrap(),
+            "{file}"
+        );
+    }
+    assert_eq!(bench.names("new"), ["against.tsv", "clusters.tsv", "index", "kept.jsonl", "pairs.tsv"]);
+    says(
+        &bench.ok("dedup new.jsonl --against old/index -o new --force"),
+        &["dropped", "near one of old/index", "against.tsv"],
+    );
+
+    // By fingerprints every one within the radius.
+    bench.ok("dedup old.jsonl --method simhash -o oldsim -q");
+    bench.ok("dedup new.jsonl --method simhash --against oldsim/index -o newsim -q");
+    let sketcher = Sketcher::new(&Params::builder().simhash(3).build().unwrap()).unwrap();
+    let fingerprint = |text: &str| sketcher.sketch(text).unwrap().fingerprint().unwrap().0;
+    let of_old: Vec<u64> = old.iter().map(|(_, text)| fingerprint(text)).collect();
+    let mut wanted: Vec<String> = new
+        .iter()
+        .filter_map(|(key, text)| {
+            let mine = fingerprint(text);
+            let nearest = of_old.iter().map(|other| (mine ^ other).count_ones()).min()?;
+            (nearest <= 3).then(|| format!("{key}\t{nearest}"))
+        })
+        .collect();
+    wanted.sort();
+    let found: Vec<String> = bench
+        .rows("newsim/against.tsv", "key\tother\tdistance")
+        .iter()
+        .map(|row| {
+            row.split('\t')
+                .enumerate()
+                .filter(|&(at, _)| at != 1)
+                .map(|(_, field)| field)
+                .collect::<Vec<_>>()
+                .join("\t")
+        })
+        .collect();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dropped_before() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven";
+    bench.write("old.jsonl", jsonl(&documents([("x", text)])));
+    bench.write("twice.jsonl", jsonl(&documents([("a", text), ("a", "something else")])));
+    bench.ok("dedup old.jsonl -o old -q");
+    let message = bench.refused("dedup old.jsonl --words 3 --against old/index -o out");
+    says(
+        &message,
+        &["--against old/index", "the options with which it was made", "width is 5 in the index and 3 here"],
+    );
+    says(
+        &bench.refused("dedup old.jsonl --method simhash --against old/index -o out"),
+        &["parameters differ"],
+    );
+    says(&bench.refused("dedup old.jsonl --against none -o out"), &["none"]);
+    says(
+        &bench.refused("dedup twice.jsonl --against old/index -o out"),
+        &["twice.jsonl:2", "stands already at twice.jsonl:1"],
+    );
+    let output = bench.command("dedup old.jsonl --method exact --against old/index -o out").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(bench.names("."), ["old", "old.jsonl", "twice.jsonl"]);
+}
+
+/// Those with words.
+fn worded(documents: Vec<Document>) -> Vec<Document> {
+    documents.into_iter().filter(|(_, text)| text.chars().any(char::is_alphanumeric)).collect()
+}
+
+#[test]
 fn no_documents_at_all_are_no_error() {
     let bench = Bench::new();
     bench.write("in.jsonl", "\n\n");

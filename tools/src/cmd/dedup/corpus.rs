@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use twindex::join::ShingleSets;
 use twindex::{Fingerprint, Key};
 
+use super::against::Dropped;
 use super::lines::Lines;
 use super::score::{Kind, Score};
 use crate::input::{Parser, Place};
@@ -35,7 +36,9 @@ pub(super) struct Corpus {
     pub(super) group_of: Vec<u32>,
     /// Each document's line for `kept.jsonl`.
     lines: Lines,
-    pub(super) by_key: HashMap<Arc<[u8]>, u32>,
+    by_key: HashMap<Arc<[u8]>, u32>,
+    /// Documents that are near one of another index, with their places.
+    pub(super) dropped: HashMap<Arc<[u8]>, (Place, Dropped)>,
     pub(super) by_content: HashMap<u128, u32>,
     pub(super) groups: Vec<Group>,
     /// A set for each group, with its number.
@@ -66,6 +69,7 @@ impl Corpus {
             group_of: Vec::new(),
             lines: Lines::new(folder)?,
             by_key: HashMap::new(),
+            dropped: HashMap::new(),
             by_content: HashMap::new(),
             groups: Vec::new(),
             sets: ShingleSets::new(folder, memory),
@@ -76,10 +80,31 @@ impl Corpus {
 
     pub(super) fn add(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
+        let key = self.new_key(one)?;
+        self.by_key.insert(Arc::clone(&key), document);
+        self.keys.push(key);
+        self.places.push(one.place.clone());
+        self.lines.push(&one.whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
+        let group = self.group_for(one)?;
+        self.groups[group as usize].members.push(document);
+        self.group_of.push(group);
+        Ok(())
+    }
+
+    /// Takes note of a document that is dropped.
+    pub(super) fn drop_near(&mut self, one: &Sketched, dropped: Dropped) -> anyhow::Result<()> {
+        let key = self.new_key(one)?;
+        self.dropped.insert(key, (one.place.clone(), dropped));
+        Ok(())
+    }
+
+    /// The key of a document, which no other may have.
+    fn new_key(&self, one: &Sketched) -> anyhow::Result<Arc<[u8]>> {
         let key: Arc<[u8]> = one.key.as_slice().into();
-        match self.by_key.entry(Arc::clone(&key)) {
-            Entry::Occupied(occupied) => {
-                let (first, again) = (&self.places[*occupied.get() as usize], &one.place);
+        let first = self.by_key.get(&key).map(|&document| &self.places[document as usize]);
+        match first.or_else(|| self.dropped.get(&key).map(|(place, _)| place)) {
+            Some(first) => {
+                let again = &one.place;
                 let advice = if first == again {
                     "the input is named twice, name it once"
                 } else if first.is_below_a_folder(&key) && again.is_below_a_folder(&key) {
@@ -92,17 +117,8 @@ impl Corpus {
                     String::from_utf8_lossy(&key).escape_debug()
                 )
             }
-            Entry::Vacant(vacant) => {
-                vacant.insert(document);
-            }
+            None => Ok(key),
         }
-        self.keys.push(key);
-        self.places.push(one.place.clone());
-        self.lines.push(&one.whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
-        let group = self.group_for(one)?;
-        self.groups[group as usize].members.push(document);
-        self.group_of.push(group);
-        Ok(())
     }
 
     /// The group of a text, a new one if the text is new.

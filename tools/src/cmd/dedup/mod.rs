@@ -10,6 +10,7 @@
 //!
 //! All output is made in a temporary folder beside OUT, which gets its name at the end.
 
+mod against;
 mod clusters;
 mod corpus;
 mod lines;
@@ -32,6 +33,7 @@ use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
 use twindex::{Index, Params, Sketcher, Snapshot};
 
+use self::against::{Against, Question};
 use self::clusters::{Clusters, Keep, Measure, Rules};
 use self::corpus::Corpus;
 use self::near::{Join, Limits, Near, Signatures, Verify};
@@ -53,10 +55,12 @@ use crate::text_args::TextArgs;
     twindex dedup pages.jsonl -o deduped\n  \
     twindex dedup a.jsonl.gz b.jsonl.zst --threshold 0.9 --keep longest -o deduped\n  \
     twindex dedup folder/of/texts -o deduped\n  \
+    twindex dedup today.jsonl --against yesterday/index -o today\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input\n\
+    OUT/against.tsv   key, other, resemblance, standard_error: with --against, the documents that were dropped for it\n    \
     OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
 pub(crate) struct Dedup {
@@ -77,6 +81,10 @@ pub(crate) struct Dedup {
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
+    /// Drop the documents that are near one of this index, by the signatures or fingerprints in it, before the others
+    /// are compared; it must have been made with the same options
+    #[arg(long, value_name = "INDEX")]
+    against: Option<PathBuf>,
     /// Bands by the name of a scheme, as in `twindex build`, instead of those that find 99.5 % of the pairs at the
     /// threshold
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
@@ -127,6 +135,9 @@ struct Report {
     #[serde(flatten)]
     input: Counts,
     identical: u64,
+    /// Documents that are near one of the index of --against.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
     /// Documents without words, or features.
     empty: u64,
     candidates: u64,
@@ -190,6 +201,9 @@ impl Dedup {
             return Err(Usage::new("--preset goes with --method minhash").into());
         }
         self.check_join()?;
+        if self.against.is_some() && self.method == Method::Exact {
+            return Err(Usage::new("--against goes with --method minhash or simhash").into());
+        }
         self.text.check_features(self.input.reads_features())?;
         let out = Out::resolve(&self.out)?;
         out.check_inputs(&self.input.inputs)?;
@@ -311,6 +325,7 @@ impl Dedup {
         };
 
         let watch = Stopwatch::start();
+        let against = self.against(&params)?;
         let sketcher = match table {
             None => Sketcher::new(&params)?,
             Some(table) => Sketcher::with_idf(&params, Arc::clone(table))?,
@@ -338,6 +353,11 @@ impl Dedup {
         let wanted = Wanted { shingles: self.method != Method::Simhash && counted, whole: true };
         for_each_sketched(&mut documents, &sketcher, wanted, &progress, |one| {
             empty += u64::from(one.sketch.is_empty());
+            if let Some(against) = &against
+                && let Some(near) = against.nearest(&one.sketch)?
+            {
+                return corpus.drop_near(&one, near);
+            }
             if let Some(writer) = &mut writer {
                 let put = writer.put(one.key.as_slice(), &one.sketch);
                 put.with_context(|| format!("{}: cannot index the document", one.place))?;
@@ -369,16 +389,14 @@ impl Dedup {
         stage("cluster", watch);
 
         let watch = Stopwatch::start();
-        let by_key = corpus.documents_by_key();
-        let pair_count = out::write_pairs(&corpus, &by_key, &near, &limits, &folder.join("pairs.tsv"))?;
-        out::write_clusters(&corpus, &by_key, &clusters, &folder.join("clusters.tsv"))?;
-        out::write_kept(&corpus, &clusters, &folder.join("kept.jsonl"))?;
+        let pair_count = write(&corpus, &near, &clusters, against.as_ref(), &limits)?;
         stage("write", watch);
 
         let input = documents.counts().clone();
         Ok(Report {
             empty,
-            identical: input.documents - corpus.groups.len() as u64,
+            identical: corpus.keys.len() as u64 - corpus.groups.len() as u64,
+            dropped: against.is_some().then_some(corpus.dropped.len() as u64),
             candidates: near.candidates,
             pairs: pair_count,
             clusters: clusters.sizes.iter().filter(|&&size| size > 1).count() as u64,
@@ -403,6 +421,16 @@ impl Dedup {
             peak_rss_bytes: report::peak_rss_bytes(),
             stages,
         })
+    }
+
+    /// What documents are compared with first.
+    fn against(&self, params: &Params) -> anyhow::Result<Option<Against>> {
+        let Some(path) = &self.against else { return Ok(None) };
+        let question = match self.method {
+            Method::Simhash => Question::Within(self.within.unwrap_or(3).into()),
+            Method::Minhash | Method::Exact => Question::Resembling(self.threshold()),
+        };
+        Ok(Some(Against::open(path, question, params)?))
     }
 
     /// The pairs of texts that are near.
@@ -474,6 +502,13 @@ impl Dedup {
                 count(report.identical)
             ),
         ];
+        if let (Some(dropped), Some(against)) = (report.dropped, &self.against) {
+            lines.push(format!(
+                "  dropped    {:>11}  documents near one of {}, before the others were compared",
+                count(dropped),
+                against.display()
+            ));
+        }
         lines.push(match self.method {
             Method::Minhash if self.verify() == Verify::None => format!(
                 "  near       {:>11}  pairs that share one of {} bands, not verified, copies included",
@@ -513,6 +548,16 @@ impl Dedup {
         if !sizes.is_empty() {
             lines.push(format!("  sizes                   {} documents", sizes.join(", ")));
         }
+        let remarks = self.remarks(report);
+        lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
+        let index = if self.method == Method::Exact { "" } else { ", index" };
+        let against = if self.against.is_some() { ", against.tsv" } else { "" };
+        lines.push(format!("{}: pairs.tsv, clusters.tsv, kept.jsonl{against}{index}", self.out.display()));
+        lines
+    }
+
+    /// What a person should know beside the figures.
+    fn remarks(&self, report: &Report) -> Vec<String> {
         let mut remarks = Vec::new();
         if let (Some(lowest), Some((a, b))) = (report.lowest_resemblance, &report.lowest_pair)
             && lowest < self.threshold()
@@ -549,10 +594,25 @@ impl Dedup {
         if self.method != Method::Exact {
             remarks.extend(report::empty_remark(report.empty));
         }
-        remarks.extend(input.remarks());
-        lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
-        let index = if self.method == Method::Exact { "" } else { ", index" };
-        lines.push(format!("{}: pairs.tsv, clusters.tsv, kept.jsonl{index}", self.out.display()));
-        lines
+        remarks.extend(report.input.remarks());
+        remarks
     }
+}
+
+/// Writes all results but the index; returns the number of pairs.
+fn write(
+    corpus: &Corpus,
+    near: &Near,
+    clusters: &Clusters,
+    against: Option<&Against>,
+    limits: &Limits<'_>,
+) -> anyhow::Result<u64> {
+    let by_key = corpus.documents_by_key();
+    let pair_count = out::write_pairs(corpus, &by_key, near, limits, &limits.folder.join("pairs.tsv"))?;
+    out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
+    if let Some(against) = against {
+        out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;
+    }
+    out::write_kept(corpus, clusters, &limits.folder.join("kept.jsonl"))?;
+    Ok(pair_count)
 }

@@ -10,14 +10,16 @@ use twindex::join::Sorter;
 use twindex::store::is_of_an_index;
 use twindex::sys::{RealVfs, Vfs};
 
+use super::against::Against;
 use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::near::{Limits, Near};
+use crate::cmd::query::write_key;
 use crate::options::Usage;
 use crate::tsv;
 
 /// The files in OUT; one at least is there if `dedup` made it.
-const FILES: [&str; 3] = ["pairs.tsv", "clusters.tsv", "kept.jsonl"];
+const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "kept.jsonl", "against.tsv"];
 /// The folder in OUT.
 const INDEX: &str = "index";
 
@@ -334,6 +336,22 @@ pub(super) fn write_clusters(
                 Some(score) => writeln!(out, "\t{}", score.short())?,
                 None => writeln!(out, "\t-")?, // not measured
             }
+        }
+        Ok(())
+    })
+}
+
+/// Writes the documents that are near one of another index, sorted, and which that is.
+pub(super) fn write_dropped(corpus: &Corpus, against: &Against, path: &Path) -> anyhow::Result<()> {
+    let mut dropped: Vec<_> = corpus.dropped.iter().collect();
+    dropped.sort_unstable_by_key(|&(key, _)| key);
+    write_file(path, |out| {
+        writeln!(out, "key\tother\t{}", against.columns())?;
+        for (key, (_, dropped)) in dropped {
+            tsv::write_field(out, key)?;
+            out.write_all(b"\t")?;
+            write_key(out, &dropped.other)?;
+            writeln!(out, "\t{}", dropped.columns())?;
         }
         Ok(())
     })
