@@ -16,8 +16,8 @@ use crate::store::snapshot::Place;
 /// neighbouring look-ups touch neighbouring buckets. Time O(n x probes + pairs); memory O(answers of one look-up).
 ///
 /// # Errors
-/// [`Error::Invalid`](crate::Error::Invalid) for a radius that is not answered or an index without fingerprints,
-/// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+/// [`Error::Invalid`] for a radius that is not answered or an index without fingerprints,
+/// [`Error::Corrupt`], or what `each` returns.
 pub fn pairs_within(
     snapshot: &Snapshot,
     within: u32,
@@ -44,7 +44,7 @@ pub fn pairs_within(
 /// Memory: 8 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
 ///
 /// # Errors
-/// As [`pairs_within`], or what `number` returns, or [`Error::Io`](crate::Error::Io) from the scratch file.
+/// As [`pairs_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
 pub fn numbered_pairs_within<E: From<Error>>(
     snapshot: &Snapshot,
     within: u32,
