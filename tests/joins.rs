@@ -62,9 +62,18 @@ fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one(
             .collect();
         expected.sort_unstable();
         expected.dedup_by_key(|&mut (a, b, _)| (a, b));
-        let found =
-            numbered_pairs_within(&snapshot, within, |place| Ok(number(place.key()?.as_u64().unwrap())))
-                .unwrap();
+        let mut found = Vec::new();
+        numbered_pairs_within(
+            &snapshot,
+            within,
+            (dir.path(), 0),
+            |place| Ok(number(place.key()?.as_u64().unwrap())),
+            |a, b, distance| {
+                found.push((a, b, distance));
+                Ok::<_, twindex::Error>(())
+            },
+        )
+        .unwrap();
         assert_eq!(found, expected, "within {within}");
     }
 }

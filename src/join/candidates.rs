@@ -1,16 +1,17 @@
 //! Candidate pairs: documents that share a band (Broder's fungible documents with threshold 1; the LSH bands of
 //! Indyk and Motwani 1998).
 
-use crate::error::Result;
+use std::path::Path;
+
+use super::runs::{Sorted, Sorter};
+use crate::error::{Error, Result};
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 
 /// Candidate pairs, and what was left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
+#[derive(Debug)]
 pub struct Candidates {
-    /// Pairs of numbers, the smaller first, each once, ascending.
-    pub pairs: Vec<(u32, u32)>,
+    pairs: Sorted<u64>,
     /// Buckets with more members than the cap. Of these, only the pairs of neighbours in ascending order and the
     /// pairs with the first member are candidates, so that a chain stays connected at linear cost.
     pub capped_buckets: u64,
@@ -18,23 +19,50 @@ pub struct Candidates {
     pub largest_bucket: u64,
 }
 
+impl Candidates {
+    /// Hands the pairs of numbers to `each`, many at a time: the smaller first, each once, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    pub fn for_each_batch<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut batch = Vec::with_capacity(BATCH);
+        self.pairs.for_each(|pair| {
+            batch.push(((pair >> 32) as u32, pair as u32));
+            if batch.len() < BATCH {
+                return Ok::<(), E>(());
+            }
+            each(&batch)?;
+            batch.clear();
+            Ok::<(), E>(())
+        })?;
+        each(&batch)
+    }
+}
+
+/// Pairs that are handed out at once.
+const BATCH: usize = 1 << 14;
+
 /// The pairs of documents that share at least one band. `number` gives documents their numbers; documents of the
 /// same number count as one (identical documents need no comparison), documents without one are left out.
 ///
-/// Memory: 16 bytes a document, and up to 24 a pair while a band is taken in.
+/// Memory: 12 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt), or what `number` returns.
+/// [`Error::Corrupt`], [`Error::Io`] from the scratch file, or what `number` returns.
 pub fn candidates(
     snapshot: &Snapshot,
     max_bucket: usize,
+    (dir, memory): (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
     let bands = snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
     let numbers = super::numbers(snapshot, number)?;
-    let mut found = Candidates::default();
+    let (mut capped_buckets, mut largest_bucket) = (0, 0);
     let mut entries: Vec<(u32, u32)> = Vec::new();
-    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    let mut pairs = Sorter::new(dir, memory);
     for band in 0..bands {
         entries.clear();
         for ((segment, _), numbers) in snapshot.segments().zip(&numbers) {
@@ -46,50 +74,18 @@ pub fn candidates(
         entries.sort_unstable();
         entries.dedup();
         for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
-            found.largest_bucket = found.largest_bucket.max(bucket.len() as u64);
+            largest_bucket = largest_bucket.max(bucket.len() as u64);
+            let mut pair = |a: (u32, u32), b: (u32, u32)| pairs.push(u64::from(a.1) << 32 | u64::from(b.1));
             if bucket.len() > max_bucket {
-                found.capped_buckets += 1;
-                pairs.extend(bucket.windows(2).map(|pair| (pair[0].1, pair[1].1)));
-                pairs.extend(bucket[1..].iter().map(|member| (bucket[0].1, member.1)));
+                capped_buckets += 1;
+                bucket.windows(2).try_for_each(|two| pair(two[0], two[1]))?;
+                bucket[1..].iter().try_for_each(|&member| pair(bucket[0], member))?;
             } else {
-                for (place, a) in bucket.iter().enumerate() {
-                    pairs.extend(bucket[place + 1..].iter().map(|b| (a.1, b.1)));
+                for (place, &a) in bucket.iter().enumerate() {
+                    bucket[place + 1..].iter().try_for_each(|&b| pair(a, b))?;
                 }
             }
         }
-        pairs.sort_unstable();
-        pairs.dedup();
-        found.pairs = union(&found.pairs, &pairs);
-        pairs.clear();
     }
-    Ok(found)
-}
-
-/// The union of two ascending lists. A bucket that many bands agree on is sorted once a band and merged, not
-/// gathered from all bands.
-fn union(a: &[(u32, u32)], b: &[(u32, u32)]) -> Vec<(u32, u32)> {
-    let mut both = Vec::with_capacity(a.len().max(b.len()));
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() && j < b.len() {
-        both.push(a[i].min(b[j]));
-        let (from_a, from_b) = (a[i] <= b[j], b[j] <= a[i]);
-        i += usize::from(from_a);
-        j += usize::from(from_b);
-    }
-    both.extend_from_slice(&a[i..]);
-    both.extend_from_slice(&b[j..]);
-    both
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_union_is_ascending_and_has_each_pair_once() {
-        let (a, b) = ([(0, 1), (0, 3), (2, 3)], [(0, 2), (0, 3), (5, 6), (7, 8)]);
-        let both = vec![(0, 1), (0, 2), (0, 3), (2, 3), (5, 6), (7, 8)];
-        assert_eq!((union(&a, &b), union(&b, &a)), (both.clone(), both));
-        assert_eq!((union(&a, &[]), union(&[], &b)), (a.to_vec(), b.to_vec()));
-    }
+    Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket })
 }

@@ -10,11 +10,15 @@
 pub mod candidates;
 pub mod forest;
 pub mod pairs;
+pub mod prefix;
+pub mod runs;
 pub mod sets;
 
 pub use candidates::{Candidates, candidates};
 pub use forest::Forest;
 pub use pairs::{numbered_pairs_within, pairs_within};
+pub use prefix::{Prefixes, prefix_candidates};
+pub use runs::{Sorted, Sorter};
 pub use sets::ShingleSets;
 
 use crate::error::Result;

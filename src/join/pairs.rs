@@ -1,7 +1,10 @@
 //! All pairs of documents within a Hamming radius.
 
+use std::path::Path;
+
 use super::numbers;
-use crate::error::Result;
+use super::runs::Sorter;
+use crate::error::{Error, Result};
 use crate::segment::Segment;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
@@ -13,8 +16,8 @@ use crate::store::snapshot::Place;
 /// neighbouring look-ups touch neighbouring buckets. Time O(n x probes + pairs); memory O(answers of one look-up).
 ///
 /// # Errors
-/// [`Error::Invalid`](crate::Error::Invalid) for a radius that is not answered or an index without fingerprints,
-/// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+/// [`Error::Invalid`] for a radius that is not answered or an index without fingerprints,
+/// [`Error::Corrupt`], or what `each` returns.
 pub fn pairs_within(
     snapshot: &Snapshot,
     within: u32,
@@ -33,39 +36,48 @@ pub fn pairs_within(
     })
 }
 
-/// As [`pairs_within`], for pairs of the numbers that `number` gives to documents: each pair of different numbers
-/// that some documents within the radius have, the smaller first, with the least distance; ascending. Documents
-/// without a number are left out.
+/// As [`pairs_within`], for pairs of the numbers that `number` gives to documents: hands each pair of different numbers
+/// that some documents within the radius have to `each`, the smaller first, with the least distance; ascending.
+/// Documents without a number are left out.
 ///
 /// Identical documents that share a number cost no pairs: time O(n x probes + documents near each fingerprint).
-/// Memory: 8 bytes a document, and 12 a pair.
+/// Memory: 8 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
 ///
 /// # Errors
-/// As [`pairs_within`], or what `number` returns.
-pub fn numbered_pairs_within(
+/// As [`pairs_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
+pub fn numbered_pairs_within<E: From<Error>>(
     snapshot: &Snapshot,
     within: u32,
+    (dir, memory): (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
-) -> Result<Vec<(u32, u32, u32)>> {
+    mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
     let numbers = numbers(snapshot, number)?;
     let number_of = |(segment, ordinal): (usize, u32)| numbers[segment][ordinal as usize];
-    let mut pairs: Vec<(u32, u32, u32)> = Vec::new();
+    let mut pairs: Sorter<u128> = Sorter::new(dir, memory);
+    let (mut left, mut right) = (Vec::new(), Vec::new());
     for_each_neighbourhood(snapshot, within, |mine, near| {
-        let mut left: Vec<u32> = mine.iter().filter_map(|&here| number_of(here)).collect();
+        left.clear();
+        left.extend(mine.iter().filter_map(|&here| number_of(here)));
         left.sort_unstable();
         left.dedup();
-        let mut right: Vec<(u32, u32)> =
-            near.iter().filter_map(|&(there, distance)| Some((number_of(there)?, distance))).collect();
+        right.clear();
+        right.extend(near.iter().filter_map(|&(there, distance)| Some((number_of(there)?, distance))));
         right.sort_unstable();
         right.dedup();
         for &(b, distance) in &right {
-            pairs.extend(left.iter().filter(|&&a| a < b).map(|&a| (a, b, distance)));
+            for &a in left.iter().filter(|&&a| a < b) {
+                pairs.push(u128::from(a) << 64 | u128::from(b) << 32 | u128::from(distance))?;
+            }
         }
         Ok(())
     })?;
-    pairs.sort_unstable();
-    pairs.dedup_by_key(|&mut (a, b, _)| (a, b)); // the first has the least distance
-    Ok(pairs)
+    let mut last = None;
+    pairs.finish()?.for_each(|pair| {
+        let (a, b, distance) = ((pair >> 64) as u32, (pair >> 32) as u32, pair as u32);
+        // The first has the least distance.
+        if last.replace((a, b)) == Some((a, b)) { Ok(()) } else { each(a, b, distance) }
+    })
 }
 
 /// For each distinct fingerprint of each segment: its live documents, and the live documents of all segments within

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::sketch::{Resemblance, jaccard};
+use crate::sketch::{Resemblance, intersection_from, jaccard};
 use crate::sys::Spill;
 
 /// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
@@ -30,13 +30,17 @@ impl ShingleSets {
     /// Adds a set, sorted and distinct, and returns its number.
     ///
     /// # Errors
-    /// [`Error::Io`] from the scratch file; [`Error::Limit`] behind 2^32 sets.
+    /// [`Error::Io`] from the scratch file; [`Error::Limit`] behind 2^32 sets, and for a set of 2^32 elements.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let number = u32::try_from(self.ends.len()).map_err(|_| Error::Limit {
             what: "shingle sets",
             limit: u64::from(u32::MAX),
             found: self.ends.len() as u64,
         })?;
+        if u32::try_from(set.len()).is_err() {
+            let limit = u64::from(u32::MAX);
+            return Err(Error::Limit { what: "shingles of a set", limit, found: set.len() as u64 });
+        }
         if self.spill.is_none() && (self.held.len() + set.len()) * 8 > self.budget {
             let spill =
                 Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
@@ -56,6 +60,12 @@ impl ShingleSets {
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Elements of all sets together.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
     }
 
     /// True before the first.
@@ -86,8 +96,8 @@ impl ShingleSets {
     /// [`Error::Io`] from the scratch file.
     pub fn resemblance(&self, a: u32, b: u32) -> Result<Resemblance> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        let left = self.get(a, &mut left)?;
-        let right = self.get(b, &mut right)?;
+        let left = self.set(a, &mut left)?;
+        let right = self.set(b, &mut right)?;
         let (intersection, union) = jaccard(left, right);
         Ok(Resemblance::Exact { intersection, union })
     }
@@ -98,17 +108,50 @@ impl ShingleSets {
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn resemblance_from(&self, a: u32, b: u32, threshold: f64) -> Result<Option<Resemblance>> {
-        let (small, large) = (self.size(a).min(self.size(b)), self.size(a).max(self.size(b)));
-        // At best the smaller set is part of the larger.
-        let best = Resemblance::Exact { intersection: small as usize, union: large as usize };
-        if !best.at_least(threshold) {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let (of_a, of_b) = (self.size(a), self.size(b));
+        if !could_resemble(of_a.min(of_b), of_a.max(of_b), threshold) {
             return Ok(None);
         }
-        let resemblance = self.resemblance(a, b)?;
-        Ok(resemblance.at_least(threshold).then_some(resemblance))
+        let left = self.set(a, &mut left)?;
+        let right = self.set(b, &mut right)?;
+        Ok(resemblance_from(left, right, threshold))
     }
 
-    fn get<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
+    /// Hands each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in their
+    /// order. A set that is the first of several pairs in a row is read once.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn for_each_resembling(
+        &self,
+        pairs: &[(u32, u32)],
+        threshold: f64,
+        mut each: impl FnMut(u32, u32, Resemblance),
+    ) -> Result<()> {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for same in pairs.chunk_by(|x, y| x.0 == y.0) {
+            let (a, of_a) = (same[0].0, self.size(same[0].0));
+            left.clear();
+            let set = self.set(a, &mut left)?;
+            for &(_, b) in same {
+                let of_b = self.size(b);
+                if could_resemble(of_a.min(of_b), of_a.max(of_b), threshold) {
+                    right.clear();
+                    if let Some(resemblance) = resemblance_from(set, self.set(b, &mut right)?, threshold) {
+                        each(a, b, resemblance);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of a set, ascending; read to the end of `read` if they are in the scratch file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn set<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
         let range = self.range(number);
         if range.end <= self.held.len() as u64 {
             return Ok(&self.held[range.start as usize..range.end as usize]);
@@ -118,9 +161,40 @@ impl ShingleSets {
         let spill = self.spill.as_ref().ok_or_else(missing).map_err(io_error)?;
         let mut bytes = vec![0; (range.end - range.start) as usize * 8];
         spill.read_exact_at(&mut bytes, (range.start - self.held.len() as u64) * 8).map_err(io_error)?;
+        let start = read.len();
         read.extend(bytes.as_chunks().0.iter().map(|hash| u64::from_le_bytes(*hash)));
-        Ok(read)
+        Ok(&read[start..])
     }
+}
+
+/// Whether sets of these sizes can resemble each other by `threshold`: at best the smaller is part of the larger.
+pub(super) fn could_resemble(small: u64, large: u64, threshold: f64) -> bool {
+    Resemblance::Exact { intersection: small as usize, union: large as usize }.at_least(threshold)
+}
+
+/// The least intersection of two sets with `sum` elements in all whose resemblance is at least `threshold`; more than
+/// half of `sum` if there is none.
+pub(super) fn least_intersection(sum: usize, threshold: f64) -> usize {
+    let reaches = |both: usize| {
+        Resemblance::Exact { intersection: both, union: sum.saturating_sub(both) }.at_least(threshold)
+    };
+    // Near enough by a formula, and then by the definition itself, which rounds as it rounds.
+    #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
+    let mut least = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
+    while least > 0 && reaches(least - 1) {
+        least -= 1;
+    }
+    while least <= sum / 2 && !reaches(least) {
+        least += 1;
+    }
+    least
+}
+
+fn resemblance_from(a: &[u64], b: &[u64], threshold: f64) -> Option<Resemblance> {
+    let sum = a.len() + b.len();
+    let intersection = intersection_from(a, b, least_intersection(sum, threshold))?;
+    let resemblance = Resemblance::Exact { intersection, union: sum - intersection };
+    resemblance.at_least(threshold).then_some(resemblance)
 }
 
 #[cfg(test)]
@@ -148,7 +222,25 @@ mod tests {
                 for store in &all {
                     assert_eq!(store.resemblance(a, b).unwrap(), expected);
                     assert_eq!(store.resemblance_from(a, b, 0.5).unwrap().is_some(), far_enough, "{a} {b}");
+                    let mut found = Vec::new();
+                    let each = |a, b, resemblance| found.push((a, b, resemblance));
+                    store.for_each_resembling(&[(a, b), (a, a), (b, a)], 0.5, each).unwrap();
+                    assert_eq!(found.len(), if far_enough { 3 } else { 1 }, "{a} {b}");
+                    assert!(!far_enough || found[0] == (a, b, expected));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_intersection_is_the_first_that_reaches_the_threshold() {
+        for hundredths in 1..=100_usize {
+            let threshold = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
+            for sum in 0..400_usize {
+                let counted = (0..=sum / 2)
+                    .find(|&both| sum > both && 100 * both >= hundredths * (sum - both))
+                    .unwrap_or(sum / 2 + 1);
+                assert_eq!(least_intersection(sum, threshold), counted, "{hundredths} {sum}");
             }
         }
     }

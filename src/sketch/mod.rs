@@ -41,7 +41,7 @@ use crate::params::{Params, SimhashWeights, Tokens};
 use hash::Fast;
 
 pub use cut::{Cutter, Units};
-pub use estimate::{Resemblance, containment, jaccard, standard_error};
+pub use estimate::{Resemblance, containment, intersection_from, jaccard, standard_error};
 pub use feature::features;
 pub use fungible::{agreeing, fungible, small_features};
 pub use idf::{IdfBuilder, IdfTable};

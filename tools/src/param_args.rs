@@ -270,7 +270,7 @@ fn parse_codec(name: &str) -> Result<CodecChoice, String> {
     name.parse().map_err(|error: twindex::Error| error.to_string())
 }
 
-fn parse_signature_bits(text: &str) -> Result<u8, String> {
+pub(crate) fn parse_signature_bits(text: &str) -> Result<u8, String> {
     let bits = text.parse().ok().filter(|bits| SIGNATURE_BITS.contains(bits));
     bits.ok_or_else(|| format!("expected one of {}", SIGNATURE_BITS.map(|bits| bits.to_string()).join(", ")))
 }

@@ -1,11 +1,12 @@
 //! Documents to sketches, on all cores, in the order of the input.
 
-use std::sync::Mutex;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{Batch, Buffers, Chunk, Content, Documents, Parser, Place, Record, Seen};
 use crate::progress::Progress;
@@ -80,11 +81,18 @@ pub(crate) struct Sketching<'s> {
     scratch: Scratch,
     set: Vec<u64>,
     vector: Vec<(u64, i64)>,
+    places: Vec<u32>,
 }
 
 impl<'s> Sketching<'s> {
     pub(crate) fn new(sketcher: &'s Sketcher) -> Self {
-        Self { sketcher, scratch: Scratch::default(), set: Vec::new(), vector: Vec::new() }
+        Self {
+            sketcher,
+            scratch: Scratch::default(),
+            set: Vec::new(),
+            vector: Vec::new(),
+            places: Vec::new(),
+        }
     }
 
     /// Replaces what `sketch` holds by the sketch of a text, or of features.
@@ -111,11 +119,58 @@ impl<'s> Sketching<'s> {
     }
 
     /// The distinct shingles of the document sketched last, sorted.
-    fn shingles(&self) -> Vec<u64> {
-        let mut shingles = self.scratch.shingles().to_vec();
-        shingles.sort_unstable();
+    fn shingles(&mut self) -> Vec<u64> {
+        let mut shingles = Vec::new();
+        sort_hashes(self.scratch.shingles(), &mut self.places, &mut shingles);
         shingles.dedup();
         shingles
+    }
+}
+
+/// The most hashes that may begin with the same bits before sorting by them is given up.
+const CROWD: u32 = 32;
+
+/// Replaces `sorted` by `hashes`, sorted. Hashes are spread evenly, so that as many leading bits as there are hashes
+/// leave little to do; those that are not are sorted as anything else is.
+fn sort_hashes(hashes: &[u64], places: &mut Vec<u32>, sorted: &mut Vec<u64>) {
+    sorted.clear();
+    if hashes.len() < 64 || u32::try_from(hashes.len()).is_err() {
+        sorted.extend_from_slice(hashes);
+        sorted.sort_unstable();
+        return;
+    }
+    let shift = u64::BITS - hashes.len().ilog2();
+    places.clear();
+    places.resize(hashes.len().next_power_of_two() + 1, 0);
+    for hash in hashes {
+        places[(hash >> shift) as usize] += 1;
+    }
+    let mut next = 0;
+    let mut most = 0;
+    for place in places.iter_mut() {
+        most = most.max(*place);
+        next += std::mem::replace(place, next);
+    }
+    if most > CROWD {
+        sorted.extend_from_slice(hashes);
+        sorted.sort_unstable();
+        return;
+    }
+    sorted.resize(hashes.len(), 0);
+    for &hash in hashes {
+        let place = &mut places[(hash >> shift) as usize];
+        sorted[*place as usize] = hash;
+        *place += 1;
+    }
+    // What is out of order is so within a few places.
+    for end in 1..sorted.len() {
+        let hash = sorted[end];
+        let mut at = end;
+        while at > 0 && sorted[at - 1] > hash {
+            sorted[at] = sorted[at - 1];
+            at -= 1;
+        }
+        sorted[at] = hash;
     }
 }
 
@@ -142,15 +197,35 @@ pub(crate) struct Sketched {
 /// All of a document.
 #[derive(Default)]
 pub(crate) struct Whole {
-    /// Bytes that are equal for documents with equal contents and for no others: the text, or features in a
-    /// canonical form.
-    pub(crate) identity: Vec<u8>,
-    /// xxh3-128 of `identity`.
+    /// xxh3-128 of its [`identity`](Content::identity).
     pub(crate) hash: u128,
     /// The length of the text, or of the names of the features.
     pub(crate) text_bytes: u64,
     /// What stands for it in a file of JSON lines, without a newline.
-    pub(crate) line: Vec<u8>,
+    pub(crate) line: WholeLine,
+}
+
+/// The line of a document.
+pub(crate) enum WholeLine {
+    Held(Vec<u8>),
+    /// Bytes of a file that can be read again.
+    In {
+        file: Arc<Path>,
+        offset: u64,
+        length: usize,
+        hash: u64,
+    },
+}
+
+impl Default for WholeLine {
+    fn default() -> Self {
+        Self::Held(Vec::new())
+    }
+}
+
+/// The hash by which a line is known to be the one that was read.
+pub(crate) fn line_hash(line: &[u8]) -> u64 {
+    xxh3_64(line)
 }
 
 /// Reads all documents and hands each, sketched, to `each`, in the order of the input.
@@ -177,9 +252,15 @@ pub(crate) fn for_each_sketched(
             sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
             let mut whole = Whole::default();
             if wanted.whole {
-                let identity = record.content.identity().into_owned();
-                let (hash, text_bytes) = (xxh3_128(&identity), record.content.bytes() as u64);
-                whole = Whole { hash, identity, text_bytes, line: record.line(parser)?.into_owned() };
+                let line = record.line(parser)?;
+                let line = match record.origin() {
+                    Some((file, offset)) => {
+                        WholeLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
+                    }
+                    None => WholeLine::Held(line.into_owned()),
+                };
+                let hash = xxh3_128(&record.content.identity());
+                whole = Whole { hash, text_bytes: record.content.bytes() as u64, line };
             }
             all.push(Sketched {
                 key: record.key.to_vec(),
@@ -192,4 +273,27 @@ pub(crate) fn for_each_sketched(
         },
     };
     for_each_chunk(documents, progress, &job, |all| all.into_iter().try_for_each(&mut each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_sorted_however_they_are_spread() {
+        let (mut places, mut sorted) = (Vec::new(), vec![7]);
+        for size in [0, 1, 2, 63, 64, 65, 100, 1023, 1024, 1025, 5000] {
+            for crowded in [0, 5, 30, 63] {
+                let hashes: Vec<u64> = (0..size)
+                    .map(|i: u64| (i % 4000).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) >> crowded)
+                    .collect();
+                let mut wanted = hashes.clone();
+                wanted.sort_unstable();
+                sort_hashes(&hashes, &mut places, &mut sorted);
+                assert_eq!(sorted, wanted, "{size} {crowded}");
+            }
+        }
+        sort_hashes(&[u64::MAX; 100], &mut places, &mut sorted);
+        assert_eq!(sorted, [u64::MAX; 100]);
+    }
 }

@@ -69,7 +69,7 @@ fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
     bench.ok("dedup in.jsonl -o named -q --preset lsh-20x6");
     assert_eq!(pairs("chosen/pairs.tsv"), pairs("named/pairs.tsv"));
 
-    let output = bench.command("dedup in.jsonl -o few --preset broder-84").output().unwrap();
+    let output = bench.command("dedup in.jsonl -o few --preset broder-84 --join bands").output().unwrap();
     assert!(output.status.success());
     says(
         &String::from_utf8_lossy(&output.stderr),
@@ -80,10 +80,14 @@ fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
     let index = Index::open(bench.path("few/index")).unwrap();
     assert_eq!(index.params().minhash.unwrap().bands, 6);
 
+    // Prefixes need no bands.
+    bench.ok("dedup in.jsonl -o all --preset broder-84 --join prefix");
+    assert_eq!(pairs("chosen/pairs.tsv"), pairs("all/pairs.tsv"));
+
     // At a threshold that the preset serves there is nothing to say.
     bench.write(
         "two.jsonl",
         jsonl(&documents([("a", "one two three four five six"), ("b", "one two three four five six")])),
     );
-    bench.ok("dedup two.jsonl -o served --threshold 0.8 --preset lsh-20x6");
+    bench.ok("dedup two.jsonl -o served --threshold 0.8 --preset lsh-20x6 --join bands");
 }

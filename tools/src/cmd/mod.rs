@@ -5,6 +5,7 @@ mod compact;
 mod dedup;
 mod delete;
 mod dump;
+mod eval;
 mod gc;
 mod get;
 pub(crate) mod idf;
@@ -40,6 +41,8 @@ pub(crate) enum Verb {
     Idf(idf::Idf),
     /// List all near pairs inside an index
     Pairs(pairs::Pairs),
+    /// Say how good the pairs that were found are, against pairs that are known
+    Eval(eval::Eval),
     /// Say what an index would cost: designs of tables with their bytes, probes and times
     Plan(plan::Plan),
     /// Merge the segments of an index to one, without what was replaced or deleted
@@ -75,6 +78,7 @@ impl Verb {
             Self::Query(query) => query.run(),
             Self::Idf(idf) => idf.run(),
             Self::Pairs(pairs) => pairs.run(),
+            Self::Eval(eval) => eval.run(),
             Self::Plan(plan) => plan.run(),
             Self::Compact(compact) => compact.run(),
             Self::Merge(merge) => merge.run(),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::features::Features;
-use super::jsonl::{self, Fields};
+use super::jsonl::{self, Fields, Found};
 use super::{InputOptions, InvalidUtf8, Place, Problem, folder};
 
 /// A batch is full from here on: enough for many threads, and little enough that it is still in the caches of
@@ -43,6 +43,8 @@ enum Raw {
         end: usize,
         number: u64,
         name: usize,
+        /// Where it begins in its file, if it can be read there again.
+        offset: Option<u64>,
     },
     Whole(Box<Whole>),
     Bad(Box<Problem>),
@@ -98,13 +100,13 @@ impl Batch {
         self.failure = Some(failure);
     }
 
-    pub(super) fn push_line(&mut self, line: &[u8], number: u64, name: Arc<Path>) {
+    pub(super) fn push_line(&mut self, Found { line, offset }: Found<'_>, number: u64, name: Arc<Path>) {
         if !self.names.last().is_some_and(|last| Arc::ptr_eq(last, &name)) {
             self.names.push(name);
         }
         let (start, name) = (self.bytes.len(), self.names.len() - 1);
         self.bytes.extend_from_slice(line);
-        self.push(Raw::Line { start, end: self.bytes.len(), number, name });
+        self.push(Raw::Line { start, end: self.bytes.len(), number, name, offset });
     }
 
     pub(super) fn push_whole(&mut self, whole: Whole) {
@@ -204,6 +206,7 @@ enum From<'r> {
         line: &'r [u8],
         number: u64,
         name: &'r Arc<Path>,
+        offset: Option<u64>,
     },
     Whole(&'r Whole),
 }
@@ -214,6 +217,14 @@ impl Record<'_> {
         match &self.from {
             From::Line { number, name, .. } => Place::line(Arc::clone(name), *number),
             From::Whole(whole) => whole.place.clone(),
+        }
+    }
+
+    /// Where its [`line`](Self::line) can be read again: the file, and the offset in it.
+    pub(crate) fn origin(&self) -> Option<(Arc<Path>, u64)> {
+        match &self.from {
+            From::Line { name, offset, .. } => offset.map(|offset| (Arc::clone(name), offset)),
+            From::Whole(_) => None,
         }
     }
 
@@ -282,12 +293,14 @@ impl Chunk<'_> {
                     let content = Content::Text(&whole.text);
                     (Record { key: &whole.key, content, from: From::Whole(whole) }, whole.replaced)
                 }
-                &Raw::Line { start, end, number, name } => {
+                &Raw::Line { start, end, number, name, offset } => {
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
                     match jsonl::parse(line, &parser.fields, parser.invalid_utf8, &mut buffers.0) {
                         Ok(parsed) => {
                             let line = parsed.replaced.map_or(line, str::as_bytes);
-                            let from = From::Line { line, number, name };
+                            // A line in which bytes were replaced is not the one in the file.
+                            let offset = offset.filter(|_| parsed.replaced.is_none());
+                            let from = From::Line { line, number, name, offset };
                             let record = Record { key: parsed.key, content: parsed.content, from };
                             (record, parsed.replaced.is_some())
                         }

@@ -30,7 +30,14 @@ pub(super) struct Fields {
 }
 
 /// A line's number, and the line itself or what is wrong with it.
-pub(super) type Numbered<'l> = (u64, Result<&'l [u8], Problem>);
+pub(super) type Numbered<'l> = (u64, Result<Found<'l>, Problem>);
+
+/// A line, and where it begins in its file, if that is a regular one read as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'l> {
+    pub(super) line: &'l [u8],
+    pub(super) offset: Option<u64>,
+}
 
 /// The lines of one stream of JSON lines.
 pub(super) struct JsonLines {
@@ -74,7 +81,8 @@ impl JsonLines {
             if self.lines.buffer[line.clone()].iter().all(|byte| b" \t\r".contains(byte)) {
                 continue;
             }
-            return Ok(Some((self.number, Ok(&self.lines.buffer[line]))));
+            let offset = self.lines.reader.plain_bytes().map(|_| self.lines.before + line.start as u64);
+            return Ok(Some((self.number, Ok(Found { line: &self.lines.buffer[line], offset }))));
         }
         Ok(None)
     }
@@ -83,6 +91,8 @@ impl JsonLines {
 /// The lines of a stream. Memory stays within the longest line that is allowed and one chunk.
 struct Lines {
     reader: Reader,
+    /// Bytes of the stream before the buffer.
+    before: u64,
     /// `buffer[start..end]` is read and not yet given out; the part before `searched` holds no newline.
     buffer: Vec<u8>,
     start: usize,
@@ -106,6 +116,7 @@ impl Lines {
         let buffer = vec![0; CHUNK];
         Self {
             reader,
+            before: 0,
             buffer,
             start: 0,
             searched: 0,
@@ -146,6 +157,7 @@ impl Lines {
     /// Reads more behind what is there, after making room for it.
     fn fill(&mut self) -> Result<(), Problem> {
         self.buffer.copy_within(self.start..self.end, 0);
+        self.before += self.start as u64;
         self.end -= self.start;
         self.searched -= self.start;
         self.start = 0;
@@ -604,8 +616,8 @@ mod tests {
     fn next(lines: &mut JsonLines) -> Result<Option<Result<Found, Problem>>, Problem> {
         let name = Arc::clone(lines.name());
         let Some((number, line)) = lines.next()? else { return Ok(None) };
-        Ok(Some(line.and_then(|line| match parse(line, &fields()) {
-            Ok((key, text)) => Ok((line.to_vec(), key, text)),
+        Ok(Some(line.and_then(|found| match parse(found.line, &fields()) {
+            Ok((key, text)) => Ok((found.line.to_vec(), key, text)),
             Err(reason) => Err(Problem { place: Place::line(name, number), reason }),
         })))
     }

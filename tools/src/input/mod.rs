@@ -208,6 +208,39 @@ pub(crate) struct Documents {
     stopped: bool,
 }
 
+/// The lines of a table, compressed or not, with their numbers. Blank ones are passed over.
+pub(crate) struct TableLines(JsonLines);
+
+impl TableLines {
+    /// The longest line: two keys of the greatest length, each byte escaped, and some numbers.
+    const LINE_BYTES_MAX: usize = 1 << 20;
+
+    /// # Errors
+    ///
+    /// The file cannot be opened, or is not compressed as its name says.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
+        Ok(Self(JsonLines::new(reader, Self::LINE_BYTES_MAX)))
+    }
+
+    /// What messages call it.
+    pub(crate) fn name(&self) -> Arc<Path> {
+        Arc::clone(self.0.name())
+    }
+
+    /// The next line; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read on, or the line is too long.
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<(u64, &[u8])>> {
+        match self.0.next()? {
+            None => Ok(None),
+            Some((number, found)) => Ok(Some((number, found?.line))),
+        }
+    }
+}
+
 impl Documents {
     /// Looks at every input and reads nothing yet, so that a bad name is told before anything is written.
     ///
@@ -397,7 +430,7 @@ impl Documents {
             let name = Arc::clone(lines.name());
             match lines.next()? {
                 None => self.lines = None,
-                Some((number, Ok(line))) => batch.push_line(line, number, name),
+                Some((number, Ok(found))) => batch.push_line(found, number, name),
                 Some((_, Err(bad))) => batch.push_bad(bad),
             }
         } else if let Some(source) = self.sources.pop() {

@@ -1,16 +1,14 @@
-//! Verified pairs, and the clusters they make.
+//! The clusters that verified pairs make, and the document of each that stays.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
-use twindex::join::{Forest, numbered_pairs_within};
-use twindex::{Resemblance, Snapshot};
 
-use super::Method;
 use super::corpus::Corpus;
+use super::near::Near;
+use super::score::{Kind, Score};
 
 /// Which document of a cluster stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -20,97 +18,55 @@ pub(super) enum Keep {
     SmallestKey,
 }
 
-/// How near two groups are.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Score {
-    Resemblance { intersection: u32, union: u32 },
-    Distance(u32),
-}
-
-impl fmt::Display for Score {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            // Two empty texts that are equal have nothing to divide.
-            Self::Resemblance { union: 0, .. } => write!(f, "1.000000\t0\t0"),
-            Self::Resemblance { intersection, union } => {
-                write!(f, "{:.6}\t{intersection}\t{union}", f64::from(intersection) / f64::from(union))
-            }
-            Self::Distance(distance) => distance.fmt(f),
-        }
-    }
-}
-
-impl Score {
-    fn counted(resemblance: Resemblance) -> Self {
-        match resemblance {
-            // A text of 2^32 shingles would be larger than the longest line that is read.
-            Resemblance::Exact { intersection, union } => {
-                Self::Resemblance { intersection: intersection as u32, union: union as u32 }
-            }
-            Resemblance::Estimate { .. } => unreachable!("sets are counted, not estimated"),
-        }
-    }
-}
-
-/// A verified pair of groups, the smaller number first.
-pub(super) type Pair = (u32, u32, Score);
-
-/// Pairs of groups that resemble each other by `threshold` or more, out of the candidates.
-pub(super) fn verified(
-    corpus: &Corpus,
-    candidates: &[(u32, u32)],
-    threshold: f64,
-) -> anyhow::Result<Vec<Pair>> {
-    let verified = candidates.par_iter().filter_map(|&(a, b)| {
-        let resemblance = corpus.sets.resemblance_from(a, b, threshold).transpose()?;
-        Some(resemblance.map(|resemblance| (a, b, Score::counted(resemblance))))
-    });
-    Ok(verified.collect::<twindex::Result<_>>()?)
-}
-
-/// Pairs of groups whose fingerprints are near.
-pub(super) fn near_groups(corpus: &Corpus, snapshot: &Snapshot, within: u32) -> anyhow::Result<Vec<Pair>> {
-    let pairs = numbered_pairs_within(snapshot, within, |place| Ok(corpus.group_at(place.key()?.as_key())))?;
-    Ok(pairs.into_iter().map(|(a, b, distance)| (a, b, Score::Distance(distance))).collect())
+/// How clusters are made of pairs.
+pub(super) struct Rules {
+    pub(super) keep: Keep,
+    /// Resemblance from which on documents are near.
+    pub(super) threshold: f64,
+    /// Larger components are cut.
+    pub(super) max_cluster: u32,
 }
 
 /// The clusters, numbered from 1 in the order of their smallest keys.
 pub(super) struct Clusters {
     pub(super) kept_of_group: Vec<u32>,
+    /// Of each group with the one that is kept; none where it was not measured.
     pub(super) scores: Vec<Option<Score>>,
     /// Documents of each cluster.
     pub(super) sizes: Vec<u32>,
     /// Documents that are less near to the kept one than the threshold.
     pub(super) chained: u64,
+    /// Components that were cut.
+    pub(super) cut: u64,
+    /// The least near pair of documents that was met inside a cluster, and its resemblance.
+    pub(super) lowest: Option<(u32, u32, f64)>,
 }
 
+/// Measures how near two groups are; none where that cannot be told.
+pub(super) type Measure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
+
 impl Clusters {
-    /// Connected components, and the document to keep of each.
+    /// Connected components of the pairs, cut where they are too large, and the document to keep of each.
     pub(super) fn of(
         corpus: &Corpus,
-        pairs: &[Pair],
-        method: Method,
-        keep: Keep,
-        threshold: f64,
+        near: &mut Near,
+        rules: &Rules,
+        measure: &Measure<'_>,
     ) -> anyhow::Result<Self> {
-        let mut forest = Forest::new(corpus.groups.len() as u32);
-        let mut distances: HashMap<(u32, u32), u32> = HashMap::new();
-        for &(a, b, score) in pairs {
-            forest.join(a, b);
-            if let Score::Distance(distance) = score {
-                distances.insert((a, b), distance);
-            }
-        }
+        let groups = corpus.groups.len() as u32;
+        let (roots, cut) = {
+            let roots: Vec<u32> = (0..groups).map(|group| near.forest.root(group)).collect();
+            cut_large(corpus, near, roots, rules.max_cluster)?
+        };
         let mut kept: HashMap<u32, u32> = HashMap::new();
         for document in 0..corpus.keys.len() as u32 {
-            let root = forest.root(corpus.group_of[document as usize]);
-            match kept.entry(root) {
+            match kept.entry(roots[corpus.group_of[document as usize] as usize]) {
                 Entry::Vacant(vacant) => {
                     vacant.insert(document);
                 }
                 Entry::Occupied(mut occupied) => {
                     let other = *occupied.get();
-                    let better = match keep {
+                    let better = match rules.keep {
                         Keep::First => false, // documents come in the order of the input
                         Keep::Longest => corpus.group(document).text_bytes > corpus.group(other).text_bytes,
                         Keep::SmallestKey => corpus.keys[document as usize] < corpus.keys[other as usize],
@@ -121,44 +77,137 @@ impl Clusters {
                 }
             }
         }
-        let kept_of_group: Vec<u32> =
-            (0..corpus.groups.len() as u32).map(|group| kept[&forest.root(group)]).collect();
-        let scores: Vec<Option<Score>> = (0..corpus.groups.len() as u32)
+        let kept_of_group: Vec<u32> = roots.iter().map(|root| kept[root]).collect();
+        let scores: Vec<Option<Score>> = (0..groups)
             .into_par_iter()
             .map(|group| {
                 let other = corpus.group_of[kept_of_group[group as usize] as usize];
-                Ok(match method {
-                    Method::Minhash if group != other => {
-                        Some(Score::counted(corpus.sets.resemblance(group, other)?))
-                    }
-                    Method::Simhash if group != other => {
-                        distances.get(&(group.min(other), group.max(other))).copied().map(Score::Distance)
-                    }
-                    Method::Simhash => Some(Score::Distance(0)),
-                    Method::Minhash | Method::Exact => Some(corpus.itself(group)),
-                })
+                if group == other { Ok(Some(corpus.itself(group, near.kind))) } else { measure(group, other) }
             })
             .collect::<twindex::Result<_>>()?;
-        Ok(Self::new(corpus, kept_of_group, scores, threshold))
+        let lowest = lowest(corpus, &kept_of_group, &scores, rules.threshold, measure)?;
+        let mut clusters = Self { kept_of_group, scores, sizes: Vec::new(), chained: 0, cut, lowest };
+        clusters.count(corpus, near.kind, rules.threshold);
+        Ok(clusters)
     }
 
-    fn new(corpus: &Corpus, kept_of_group: Vec<u32>, scores: Vec<Option<Score>>, threshold: f64) -> Self {
+    fn count(&mut self, corpus: &Corpus, kind: Kind, threshold: f64) {
         let mut sizes: HashMap<u32, u32> = HashMap::new();
-        let mut chained = 0;
-        for (group, &kept) in corpus.groups.iter().zip(&kept_of_group) {
+        for ((group, &kept), score) in corpus.groups.iter().zip(&self.kept_of_group).zip(&self.scores) {
             *sizes.entry(kept).or_default() += group.members.len() as u32;
-        }
-        for (group, score) in corpus.groups.iter().zip(&scores) {
-            let near = match *score {
-                Some(Score::Resemblance { intersection, union }) => {
-                    let (intersection, union) = (intersection as usize, union as usize);
-                    intersection == union || Resemblance::Exact { intersection, union }.at_least(threshold)
-                }
+            let near = match score {
                 Some(Score::Distance(_)) => true,
-                None => false,
+                Some(Score::Candidate) => false,
+                Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
+                None => kind == Kind::Candidate, // nothing was asked for
             };
-            chained += if near { 0 } else { group.members.len() as u64 };
+            self.chained += if near { 0 } else { group.members.len() as u64 };
         }
-        Self { kept_of_group, scores, sizes: sizes.into_values().collect(), chained }
+        self.sizes = sizes.into_values().collect();
+    }
+
+    /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.
+    pub(super) fn distribution(&self) -> Vec<(u64, u64)> {
+        let mut classes: Vec<u64> = Vec::new();
+        for &size in &self.sizes {
+            let class = size.next_power_of_two().trailing_zeros() as usize;
+            classes.resize(classes.len().max(class + 1), 0);
+            classes[class] += 1;
+        }
+        (0..).map(|class| 1 << class).zip(classes).collect()
+    }
+}
+
+/// Cuts components of more than `most` documents: of each, in the order of the input, a group that is in no
+/// cluster yet begins one, and takes in the groups it is paired with, as long as there is room. No member is
+/// farther from the first than a pair may be. One group of identical documents stays one, however large.
+///
+/// Returns the first group of each group's cluster, and how many components were cut.
+fn cut_large(
+    corpus: &Corpus,
+    near: &Near,
+    mut roots: Vec<u32>,
+    most: u32,
+) -> twindex::Result<(Vec<u32>, u64)> {
+    let members = |group: u32| corpus.groups[group as usize].members.len() as u64;
+    let mut sizes: Vec<u64> = vec![0; roots.len()];
+    for (group, &root) in (0..).zip(&roots) {
+        sizes[root as usize] += members(group);
+    }
+    let is_large: Vec<bool> = roots.iter().map(|&root| sizes[root as usize] > u64::from(most)).collect();
+    let cut = (0..).zip(&roots).filter(|&(group, &root)| group == root && is_large[group as usize]).count();
+    if cut == 0 {
+        return Ok((roots, 0));
+    }
+    for (group, root) in (0..).zip(&mut roots) {
+        if is_large[group as usize] {
+            *root = group;
+            sizes[group as usize] = members(group);
+        }
+    }
+    // Pairs ascend: when those of which a group is the first come, all that could have taken it in are past.
+    near.for_each(|a, b, _| {
+        let is_free = is_large[b as usize] && roots[b as usize] == b && roots[a as usize] == a;
+        if is_free && sizes[a as usize] + members(b) <= u64::from(most) {
+            roots[b as usize] = a;
+            sizes[a as usize] += members(b);
+        }
+        Ok(())
+    })?;
+    Ok((roots, cut as u64))
+}
+
+/// The least near pair inside a cluster, as far as two sweeps tell: of each cluster the document that is least near to
+/// the kept one, and, where that is a chain, the one that is least near to that. A pair that is farther apart may be
+/// missed.
+fn lowest(
+    corpus: &Corpus,
+    kept_of_group: &[u32],
+    scores: &[Option<Score>],
+    threshold: f64,
+    measure: &Measure<'_>,
+) -> twindex::Result<Option<(u32, u32, f64)>> {
+    let value = |score: &Option<Score>| Some(score.as_ref()?.resemblance()?.value());
+    // Ties go to the first, so that the result depends on nothing else.
+    let mut farthest: HashMap<u32, (f64, u32)> = HashMap::new();
+    for (group, (kept, score)) in (0..).zip(kept_of_group.iter().zip(scores)) {
+        if let Some(value) = value(score).filter(|_| corpus.group_of[*kept as usize] != group) {
+            let far = farthest.entry(*kept).or_insert((value, group));
+            if value < far.0 {
+                *far = (value, group);
+            }
+        }
+    }
+    let first = |group: u32| corpus.groups[group as usize].members[0];
+    let swept: Vec<(f64, u32, u32)> = (0..kept_of_group.len() as u32)
+        .into_par_iter()
+        .filter_map(|group| {
+            let kept = kept_of_group[group as usize];
+            let &(value_of_kept, far) = farthest.get(&kept)?;
+            if group == far || value_of_kept >= threshold {
+                return Some(Ok((value_of_kept, kept, first(far))));
+            }
+            let measured = measure(group.min(far), group.max(far));
+            measured.map(|score| Some((value(&score)?, first(group), first(far)))).transpose()
+        })
+        .collect::<twindex::Result<_>>()?;
+    Ok(swept.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).map(|(value, a, b)| (a.min(b), a.max(b), value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_counted_in_classes_of_powers_of_two() {
+        let clusters = Clusters {
+            kept_of_group: Vec::new(),
+            scores: Vec::new(),
+            sizes: vec![1, 1, 1, 2, 3, 4, 9, 16],
+            chained: 0,
+            cut: 0,
+            lowest: None,
+        };
+        assert_eq!(clusters.distribution(), [(1, 3), (2, 1), (4, 2), (8, 0), (16, 2)]);
     }
 }

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use twindex::Key;
 use twindex::join::ShingleSets;
-use twindex::sys::Spill;
+use twindex::{Fingerprint, Key};
 
-use super::clusters::Score;
+use super::against::Dropped;
+use super::lines::Lines;
+use super::score::{Kind, Score};
 use crate::input::{Parser, Place};
-use crate::sketching::{Sketched, Whole};
+use crate::sketching::Sketched;
 
 /// A group of documents with the same text.
 pub(super) struct Group {
@@ -22,6 +23,8 @@ pub(super) struct Group {
     pub(super) text_bytes: u64,
     /// Distinct shingles; none for a text without words.
     pub(super) shingles: u64,
+    /// If the method asks for it, and the text has words.
+    pub(super) fingerprint: Option<Fingerprint>,
     /// The group of another text with the same hash, if that ever happens.
     pub(super) same_hash: Option<u32>,
 }
@@ -31,10 +34,11 @@ pub(super) struct Corpus {
     pub(super) keys: Vec<Arc<[u8]>>,
     pub(super) places: Vec<Place>,
     pub(super) group_of: Vec<u32>,
-    /// Where each document's line for `kept.jsonl` stands in `lines`.
-    pub(super) line_at: Vec<(u64, u32)>,
-    pub(super) lines: Spill,
-    pub(super) by_key: HashMap<Arc<[u8]>, u32>,
+    /// Each document's line for `kept.jsonl`.
+    lines: Lines,
+    by_key: HashMap<Arc<[u8]>, u32>,
+    /// Documents that are near one of another index, with their places.
+    pub(super) dropped: HashMap<Arc<[u8]>, (Place, Dropped)>,
     pub(super) by_content: HashMap<u128, u32>,
     pub(super) groups: Vec<Group>,
     /// A set for each group, with its number.
@@ -59,15 +63,13 @@ impl Corpus {
         parser: Parser,
         holds_sets: bool,
     ) -> anyhow::Result<Self> {
-        let lines = Spill::create(folder)
-            .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
         Ok(Self {
             keys: Vec::new(),
             places: Vec::new(),
             group_of: Vec::new(),
-            line_at: Vec::new(),
-            lines,
+            lines: Lines::new(folder)?,
             by_key: HashMap::new(),
+            dropped: HashMap::new(),
             by_content: HashMap::new(),
             groups: Vec::new(),
             sets: ShingleSets::new(folder, memory),
@@ -76,12 +78,33 @@ impl Corpus {
         })
     }
 
-    pub(super) fn add(&mut self, one: Sketched) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
-        let key: Arc<[u8]> = one.key.into();
-        match self.by_key.entry(Arc::clone(&key)) {
-            Entry::Occupied(occupied) => {
-                let (first, again) = (&self.places[*occupied.get() as usize], &one.place);
+        let key = self.new_key(one)?;
+        self.by_key.insert(Arc::clone(&key), document);
+        self.keys.push(key);
+        self.places.push(one.place.clone());
+        self.lines.push(&one.whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
+        let group = self.group_for(one)?;
+        self.groups[group as usize].members.push(document);
+        self.group_of.push(group);
+        Ok(())
+    }
+
+    /// Takes note of a document that is dropped.
+    pub(super) fn drop_near(&mut self, one: &Sketched, dropped: Dropped) -> anyhow::Result<()> {
+        let key = self.new_key(one)?;
+        self.dropped.insert(key, (one.place.clone(), dropped));
+        Ok(())
+    }
+
+    /// The key of a document, which no other may have.
+    fn new_key(&self, one: &Sketched) -> anyhow::Result<Arc<[u8]>> {
+        let key: Arc<[u8]> = one.key.as_slice().into();
+        let first = self.by_key.get(&key).map(|&document| &self.places[document as usize]);
+        match first.or_else(|| self.dropped.get(&key).map(|(place, _)| place)) {
+            Some(first) => {
+                let again = &one.place;
                 let advice = if first == again {
                     "the input is named twice, name it once"
                 } else if first.is_below_a_folder(&key) && again.is_below_a_folder(&key) {
@@ -94,23 +117,13 @@ impl Corpus {
                     String::from_utf8_lossy(&key).escape_debug()
                 )
             }
-            Entry::Vacant(vacant) => {
-                vacant.insert(document);
-            }
+            None => Ok(key),
         }
-        let group = self.group_for(&one.whole, &one.shingles)?;
-        self.groups[group as usize].members.push(document);
-        let length = u32::try_from(one.whole.line.len()).map_err(|_| anyhow!("{}: too long", one.place))?;
-        let offset = self.lines.append(&one.whole.line).context("cannot write a scratch file")?;
-        self.line_at.push((offset, length));
-        self.keys.push(key);
-        self.places.push(one.place);
-        self.group_of.push(group);
-        Ok(())
     }
 
     /// The group of a text, a new one if the text is new.
-    pub(super) fn group_for(&mut self, whole: &Whole, shingles: &[u64]) -> anyhow::Result<u32> {
+    fn group_for(&mut self, one: &Sketched) -> anyhow::Result<u32> {
+        let (whole, shingles) = (&one.whole, &one.shingles);
         let new = self.groups.len() as u32;
         match self.by_content.entry(whole.hash) {
             Entry::Vacant(vacant) => {
@@ -121,7 +134,8 @@ impl Corpus {
                 let mut group = *occupied.get();
                 loop {
                     let first = self.groups[group as usize].members[0];
-                    if self.parser.identity_of_line(&self.line(first)?)? == whole.identity {
+                    let identity = |document| self.parser.identity_of_line(&self.line(document)?);
+                    if identity(first)? == identity(self.group_of.len() as u32)? {
                         return Ok(group);
                     }
                     match self.groups[group as usize].same_hash {
@@ -138,16 +152,22 @@ impl Corpus {
             members: Vec::new(),
             text_bytes: whole.text_bytes,
             shingles: shingles.len() as u64,
+            fingerprint: one.sketch.fingerprint(),
             same_hash: None,
         });
         Ok(new)
     }
 
+    /// The line of a document, read again where it was read from, or where it was written meanwhile.
     pub(super) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
-        let (offset, length) = self.line_at[document as usize];
-        let mut line = vec![0; length as usize];
-        self.lines.read_exact_at(&mut line, offset).context("cannot read a scratch file")?;
-        Ok(line)
+        let place = &self.places[document as usize];
+        match self.lines.get(document as usize) {
+            Ok(Some(line)) => Ok(line),
+            Ok(None) => {
+                bail!("{place}: changed since it was read; run again when nothing writes to the input")
+            }
+            Err(error) => Err(error).with_context(|| format!("{place}: cannot be read again")),
+        }
     }
 
     pub(super) fn group(&self, document: u32) -> &Group {
@@ -161,9 +181,8 @@ impl Corpus {
     }
 
     /// The score of a text with itself.
-    pub(super) fn itself(&self, group: u32) -> Score {
-        let shingles = self.groups[group as usize].shingles as u32;
-        Score::Resemblance { intersection: shingles, union: shingles }
+    pub(super) fn itself(&self, group: u32, kind: Kind) -> Score {
+        kind.itself(self.groups[group as usize].shingles as u32)
     }
 
     pub(super) fn documents_by_key(&self) -> Vec<u32> {

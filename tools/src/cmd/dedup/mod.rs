@@ -3,16 +3,20 @@
 //! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that were
 //!    seen before, byte for byte, join the group of the first; the hash is confirmed by comparing the texts.
 //! 2. *index*: all documents go into an index, `OUT/index`.
-//! 3. *candidates*: groups that share a band of minima.
-//! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle.
+//! 3. *candidates*: groups that share one of the rarest shingles of each, so that none is missed, or a band of minima.
+//! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
 //! 5. *cluster*: connected components of the verified pairs, and one document of each to keep.
 //! 6. *write*.
 //!
 //! All output is made in a temporary folder beside OUT, which gets its name at the end.
 
+mod against;
 mod clusters;
 mod corpus;
+mod lines;
+mod near;
 mod out;
+mod score;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,20 +28,22 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use twindex::bands::{Banding, RECALL};
 use twindex::choices::Preset;
-use twindex::join::{Candidates, candidates};
 use twindex::params::SimhashWeights;
 use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
-use twindex::{Index, Params, Sketcher};
+use twindex::{Index, Params, Sketcher, Snapshot};
 
-use self::clusters::{Clusters, Keep, near_groups, verified};
+use self::against::{Against, Question};
+use self::clusters::{Clusters, Keep, Measure, Rules};
 use self::corpus::Corpus;
+use self::near::{Join, Limits, Near, Signatures, Verify};
 use self::out::Out;
+use self::score::Score;
 use super::idf;
 use crate::contents;
 use crate::input::{Counts, Documents};
 use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
-use crate::param_args::parse_preset;
+use crate::param_args::{parse_preset, parse_signature_bits};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
 use crate::sketching::{Wanted, for_each_sketched};
@@ -49,10 +55,12 @@ use crate::text_args::TextArgs;
     twindex dedup pages.jsonl -o deduped\n  \
     twindex dedup a.jsonl.gz b.jsonl.zst --threshold 0.9 --keep longest -o deduped\n  \
     twindex dedup folder/of/texts -o deduped\n  \
+    twindex dedup today.jsonl --against yesterday/index -o today\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input\n\
+    OUT/against.tsv   key, other, resemblance, standard_error: with --against, the documents that were dropped for it\n    \
     OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
 pub(crate) struct Dedup {
@@ -73,10 +81,24 @@ pub(crate) struct Dedup {
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
+    /// Drop the documents that are near one of this index, by the signatures or fingerprints in it, before the others
+    /// are compared; it must have been made with the same options
+    #[arg(long, value_name = "INDEX")]
+    against: Option<PathBuf>,
     /// Bands by the name of a scheme, as in `twindex build`, instead of those that find 99.5 % of the pairs at the
     /// threshold
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
     preset: Option<Preset>,
+    /// How candidates are found; bands miss some pairs near the threshold [default: prefix, or bands where the
+    /// verification is not exact]
+    #[arg(long, value_enum, value_name = "HOW")]
+    join: Option<Join>,
+    /// How candidates are verified
+    #[arg(long, value_enum, value_name = "HOW")]
+    verify: Option<Verify>,
+    /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none [default: 8]
+    #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
+    signature_bits: Option<u8>,
     #[command(flatten)]
     text: TextArgs,
     /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
@@ -86,6 +108,10 @@ pub(crate) struct Dedup {
     /// the first), or the one with the smallest key
     #[arg(long, value_enum, default_value = "first")]
     keep: Keep,
+    /// Components of near documents with more than this are cut into clusters whose members are all near one of them;
+    /// chains cannot then join what has nothing in common [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    max_cluster: Option<u32>,
     /// Buckets and groups of identical documents larger than this are not paired all with all, but with their
     /// first member and their neighbours
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
@@ -109,6 +135,9 @@ struct Report {
     #[serde(flatten)]
     input: Counts,
     identical: u64,
+    /// Documents that are near one of the index of --against.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
     /// Documents without words, or features.
     empty: u64,
     candidates: u64,
@@ -118,7 +147,16 @@ struct Report {
     removed: u64,
     kept: u64,
     chained: u64,
+    /// Clusters by documents: how many have at most so many, and more than half of that.
+    cluster_sizes: Vec<(u64, u64)>,
+    /// The least resemblance met inside a cluster.
+    lowest_resemblance: Option<f64>,
+    /// The keys of that pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lowest_pair: Option<(String, String)>,
+    cut_components: u64,
     capped_buckets: u64,
+    largest_bucket: u64,
     starred_groups: u64,
     cpu_seconds: f64,
     seconds: f64,
@@ -162,6 +200,10 @@ impl Dedup {
         if self.preset.is_some() && self.method != Method::Minhash {
             return Err(Usage::new("--preset goes with --method minhash").into());
         }
+        self.check_join()?;
+        if self.against.is_some() && self.method == Method::Exact {
+            return Err(Usage::new("--against goes with --method minhash or simhash").into());
+        }
         self.text.check_features(self.input.reads_features())?;
         let out = Out::resolve(&self.out)?;
         out.check_inputs(&self.input.inputs)?;
@@ -186,6 +228,38 @@ impl Dedup {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Refuses ways of joining that go with nothing.
+    fn check_join(&self) -> anyhow::Result<()> {
+        if self.method != Method::Minhash {
+            let given = [
+                ("--join", self.join.is_some()),
+                ("--verify", self.verify.is_some()),
+                ("--signature-bits", self.signature_bits.is_some()),
+            ];
+            if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
+                return Err(Usage::new(format!("{option} goes with --method minhash")).into());
+            }
+        }
+        if self.join == Some(Join::Prefix) && self.verify() != Verify::Exact {
+            return Err(Usage::new(
+                "--join prefix goes with --verify exact: it reads the shingles, and with these resemblance is exact",
+            )
+            .into());
+        }
+        if self.verify() == Verify::Signature && self.signature_bits == Some(0) {
+            return Err(Usage::new("--verify signature needs --signature-bits of 1 or more").into());
+        }
+        Ok(())
+    }
+
+    fn verify(&self) -> Verify {
+        self.verify.unwrap_or(Verify::Exact)
+    }
+
+    fn join(&self) -> Join {
+        self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Prefix } else { Join::Bands })
+    }
+
     fn threshold(&self) -> f64 {
         self.threshold.unwrap_or(0.8)
     }
@@ -202,7 +276,8 @@ impl Dedup {
     fn note_recall(&self) {
         let (banding, threshold) = (self.banding(), self.threshold());
         let recall = banding.recall(threshold);
-        if let Some(preset) = self.preset.filter(|_| recall < RECALL && !self.output.quiet) {
+        let misses = self.join() == Join::Bands && recall < RECALL && !self.output.quiet;
+        if let Some(preset) = self.preset.filter(|_| misses) {
             report::note(&format!(
                 "--preset {}: its {} bands of {} minima find {:.1} % of the pairs at the threshold of {threshold}; \
                  without it, {:.1} %",
@@ -222,7 +297,11 @@ impl Dedup {
         Ok(match self.method {
             Method::Minhash | Method::Exact => {
                 let banding = self.banding();
-                builder.minhash(banding.bands, banding.rows).build()?
+                let builder = builder.minhash(banding.bands, banding.rows);
+                self.signature_bits
+                    .into_iter()
+                    .fold(builder, twindex::params::ParamsBuilder::signature_bits)
+                    .build()?
             }
             Method::Simhash => {
                 let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
@@ -246,6 +325,7 @@ impl Dedup {
         };
 
         let watch = Stopwatch::start();
+        let against = self.against(&params)?;
         let sketcher = match table {
             None => Sketcher::new(&params)?,
             Some(table) => Sketcher::with_idf(&params, Arc::clone(table))?,
@@ -266,18 +346,24 @@ impl Dedup {
             folder,
             self.resources.memory / 4,
             documents.parser().clone(),
-            self.method == Method::Minhash,
+            self.method == Method::Minhash && self.verify() == Verify::Exact,
         )?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         let mut empty = 0;
-        let wanted = Wanted { shingles: self.method != Method::Simhash, whole: true };
+        let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
+        let wanted = Wanted { shingles: self.method != Method::Simhash && counted, whole: true };
         for_each_sketched(&mut documents, &sketcher, wanted, &progress, |one| {
             empty += u64::from(one.sketch.is_empty());
+            if let Some(against) = &against
+                && let Some(near) = against.nearest(&one.sketch)?
+            {
+                return corpus.drop_near(&one, near);
+            }
             if let Some(writer) = &mut writer {
                 let put = writer.put(one.key.as_slice(), &one.sketch);
                 put.with_context(|| format!("{}: cannot index the document", one.place))?;
             }
-            corpus.add(one)
+            corpus.add(&one)
         })?;
         progress.finish();
         stage("read", watch);
@@ -288,48 +374,47 @@ impl Dedup {
         }
         stage("index", watch);
 
-        let (mut found, mut pairs) = (Candidates::default(), Vec::new());
-        if let Some(index) = &index {
-            let snapshot = index.snapshot();
-            if self.method == Method::Minhash {
-                let watch = Stopwatch::start();
-                found =
-                    candidates(&snapshot, max_bucket, |place| Ok(corpus.group_at(place.key()?.as_key())))?;
-                stage("candidates", watch);
-                let watch = Stopwatch::start();
-                pairs = verified(&corpus, &found.pairs, self.threshold())?;
-                stage("verify", watch);
-            } else {
-                let watch = Stopwatch::start();
-                pairs = near_groups(&corpus, &snapshot, self.within.unwrap_or(3).into())?;
-                stage("verify", watch);
-            }
+        let limits = Limits { folder, memory: self.resources.memory / 2, max_bucket };
+        let snapshot = index.as_ref().map(Index::snapshot);
+        let mut near = self.near(&corpus, snapshot.as_ref(), &limits)?;
+        if self.method != Method::Exact {
+            stages.insert("candidates", near.seconds.0);
+            stages.insert("verify", near.seconds.1);
         }
+        let mut stage = |name, watch: Stopwatch| {
+            stages.insert(name, watch.cpu_seconds());
+        };
 
         let watch = Stopwatch::start();
-        let clusters = Clusters::of(&corpus, &pairs, self.method, self.keep, self.threshold())?;
+        let clusters = self.clusters(&corpus, &mut near, snapshot.as_ref())?;
         stage("cluster", watch);
 
         let watch = Stopwatch::start();
-        let by_key = corpus.documents_by_key();
-        let pair_count =
-            out::write_pairs(&corpus, &by_key, &pairs, max_bucket, self.method, &folder.join("pairs.tsv"))?;
-        out::write_clusters(&corpus, &by_key, &clusters, &folder.join("clusters.tsv"))?;
-        out::write_kept(&corpus, &clusters, &folder.join("kept.jsonl"))?;
+        let pair_count = write(&corpus, &near, &clusters, against.as_ref(), &limits)?;
         stage("write", watch);
 
         let input = documents.counts().clone();
         Ok(Report {
             empty,
-            identical: input.documents - corpus.groups.len() as u64,
-            candidates: found.pairs.len() as u64,
+            identical: corpus.keys.len() as u64 - corpus.groups.len() as u64,
+            dropped: against.is_some().then_some(corpus.dropped.len() as u64),
+            candidates: near.candidates,
             pairs: pair_count,
             clusters: clusters.sizes.iter().filter(|&&size| size > 1).count() as u64,
             largest_cluster: u64::from(clusters.sizes.iter().copied().max().unwrap_or(0)),
             removed: input.documents - clusters.sizes.len() as u64,
             kept: clusters.sizes.len() as u64,
             chained: clusters.chained,
-            capped_buckets: found.capped_buckets,
+            cluster_sizes: clusters.distribution(),
+            lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
+            lowest_pair: clusters.lowest.map(|(a, b, _)| {
+                let key =
+                    |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
+                (key(a), key(b))
+            }),
+            cut_components: clusters.cut,
+            capped_buckets: near.capped_buckets,
+            largest_bucket: near.largest_bucket,
             starred_groups: corpus.groups.iter().filter(|group| group.is_starred(max_bucket)).count() as u64,
             input,
             cpu_seconds: whole.cpu_seconds(),
@@ -337,6 +422,70 @@ impl Dedup {
             peak_rss_bytes: report::peak_rss_bytes(),
             stages,
         })
+    }
+
+    /// What documents are compared with first.
+    fn against(&self, params: &Params) -> anyhow::Result<Option<Against>> {
+        let Some(path) = &self.against else { return Ok(None) };
+        let question = match self.method {
+            Method::Simhash => Question::Within(self.within.unwrap_or(3).into()),
+            Method::Minhash | Method::Exact => Question::Resembling(self.threshold()),
+        };
+        Ok(Some(Against::open(path, question, params)?))
+    }
+
+    /// The pairs of texts that are near.
+    fn near(
+        &self,
+        corpus: &Corpus,
+        snapshot: Option<&Snapshot>,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<Near> {
+        Ok(match (snapshot, self.method) {
+            (Some(snapshot), Method::Simhash) => {
+                Near::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), limits)?
+            }
+            (Some(_), Method::Minhash) if self.join() == Join::Prefix => {
+                Near::by_prefixes(corpus, self.threshold(), limits)?
+            }
+            (Some(snapshot), Method::Minhash) => {
+                Near::by_bands(corpus, snapshot, self.verify(), self.threshold(), limits)?
+            }
+            (None, _) | (_, Method::Exact) => Near::none(corpus, limits)?,
+        })
+    }
+
+    /// The clusters, and of each group how near it is to the one that is kept.
+    fn clusters(
+        &self,
+        corpus: &Corpus,
+        near: &mut Near,
+        snapshot: Option<&Snapshot>,
+    ) -> anyhow::Result<Clusters> {
+        let rules = Rules {
+            keep: self.keep,
+            threshold: self.threshold(),
+            max_cluster: self.max_cluster.unwrap_or(u32::MAX),
+        };
+        let signatures = match (snapshot, self.method, self.verify()) {
+            (Some(snapshot), Method::Minhash, Verify::Signature) => Some(Signatures::of(corpus, snapshot)?),
+            _ => None,
+        };
+        let within = u32::from(self.within.unwrap_or(3));
+        let distance = |a: u32, b: u32| {
+            let of = |group: u32| corpus.groups[group as usize].fingerprint;
+            let distance = of(a).zip(of(b)).map(|(a, b)| (a.0 ^ b.0).count_ones());
+            distance.filter(|&distance| distance <= within).map(Score::Distance)
+        };
+        let measure: &Measure<'_> = &|a, b| {
+            Ok(match (self.method, self.verify(), &signatures) {
+                (Method::Simhash, ..) => distance(a, b),
+                (_, _, Some(signatures)) => Some(signatures.estimate(a, b)?),
+                (_, Verify::Exact, _) => Some(Score::counted(corpus.sets.resemblance(a, b)?)),
+                _ => None,
+            })
+        };
+        Clusters::of(corpus, near, &rules, measure)
     }
 
     fn summary(&self, report: &Report) -> Vec<String> {
@@ -354,11 +503,24 @@ impl Dedup {
                 count(report.identical)
             ),
         ];
+        if let (Some(dropped), Some(against)) = (report.dropped, &self.against) {
+            lines.push(format!(
+                "  dropped    {:>11}  documents near one of {}, before the others were compared",
+                count(dropped),
+                against.display()
+            ));
+        }
         lines.push(match self.method {
-            Method::Minhash => format!(
-                "  near       {:>11}  pairs with a resemblance of {} or more, counted exactly, copies included",
+            Method::Minhash if self.verify() == Verify::None => format!(
+                "  near       {:>11}  pairs that share one of {} bands, not verified, copies included",
                 count(report.pairs),
-                self.threshold()
+                self.banding().bands
+            ),
+            Method::Minhash => format!(
+                "  near       {:>11}  pairs with a resemblance of {} or more, {}, copies included",
+                count(report.pairs),
+                self.threshold(),
+                if self.verify() == Verify::Exact { "counted exactly" } else { "by an estimate" }
             ),
             Method::Simhash => format!(
                 "  near       {:>11}  pairs whose fingerprints differ in {} bits or fewer",
@@ -377,7 +539,43 @@ impl Dedup {
             count(report.removed),
             count(report.kept)
         ));
+        let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
+        let sizes: Vec<String> = sizes
+            .map(|&(most, clusters)| match most {
+                2 => format!("{} of 2", count(clusters)),
+                _ => format!("{} of {}-{}", count(clusters), count(most / 2 + 1), count(most)),
+            })
+            .collect();
+        if !sizes.is_empty() {
+            lines.push(format!("  sizes                   {} documents", sizes.join(", ")));
+        }
+        let remarks = self.remarks(report);
+        lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
+        let index = if self.method == Method::Exact { "" } else { ", index" };
+        let against = if self.against.is_some() { ", against.tsv" } else { "" };
+        lines.push(format!("{}: pairs.tsv, clusters.tsv, kept.jsonl{against}{index}", self.out.display()));
+        lines
+    }
+
+    /// What a person should know beside the figures.
+    fn remarks(&self, report: &Report) -> Vec<String> {
         let mut remarks = Vec::new();
+        if let (Some(lowest), Some((a, b))) = (report.lowest_resemblance, &report.lowest_pair)
+            && lowest < self.threshold()
+        {
+            remarks.push(format!(
+                "the least near documents met inside a cluster resemble each other by {lowest:.3}: {} and {}",
+                a.escape_debug(),
+                b.escape_debug()
+            ));
+        }
+        if report.cut_components > 0 {
+            remarks.push(format!(
+                "{} of more than {} documents cut into clusters (--max-cluster)",
+                counted(report.cut_components, "component"),
+                self.max_cluster.unwrap_or(u32::MAX)
+            ));
+        }
         if report.chained > 0 {
             remarks.push(format!(
                 "{} joined a cluster through others and {} less near to the kept one than asked for (see the score in \
@@ -397,10 +595,25 @@ impl Dedup {
         if self.method != Method::Exact {
             remarks.extend(report::empty_remark(report.empty));
         }
-        remarks.extend(input.remarks());
-        lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
-        let index = if self.method == Method::Exact { "" } else { ", index" };
-        lines.push(format!("{}: pairs.tsv, clusters.tsv, kept.jsonl{index}", self.out.display()));
-        lines
+        remarks.extend(report.input.remarks());
+        remarks
     }
+}
+
+/// Writes all results but the index; returns the number of pairs.
+fn write(
+    corpus: &Corpus,
+    near: &Near,
+    clusters: &Clusters,
+    against: Option<&Against>,
+    limits: &Limits<'_>,
+) -> anyhow::Result<u64> {
+    let by_key = corpus.documents_by_key();
+    let pair_count = out::write_pairs(corpus, &by_key, near, limits, &limits.folder.join("pairs.tsv"))?;
+    out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
+    if let Some(against) = against {
+        out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;
+    }
+    out::write_kept(corpus, clusters, &limits.folder.join("kept.jsonl"))?;
+    Ok(pair_count)
 }

@@ -6,17 +6,20 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use twindex::join::Sorter;
 use twindex::store::is_of_an_index;
 use twindex::sys::{RealVfs, Vfs};
 
-use super::Method;
-use super::clusters::{Clusters, Pair, Score};
+use super::against::Against;
+use super::clusters::Clusters;
 use super::corpus::Corpus;
+use super::near::{Limits, Near};
+use crate::cmd::query::write_key;
 use crate::options::Usage;
 use crate::tsv;
 
 /// The files in OUT; one at least is there if `dedup` made it.
-const FILES: [&str; 3] = ["pairs.tsv", "clusters.tsv", "kept.jsonl"];
+const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "kept.jsonl", "against.tsv"];
 /// The folder in OUT.
 const INDEX: &str = "index";
 
@@ -227,102 +230,89 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
     Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", FILES.join(", "))))
 }
 
-/// The pairs of each group: 4 bytes a pair beside the pairs.
-struct Neighbours<'a> {
-    /// Ascending, so that the pairs with a group as the first stand together.
-    pairs: &'a [Pair],
-    /// Places of the pairs by their second group.
-    by_second: Vec<u32>,
-    /// Where each group's places in `by_second` begin, and the end.
-    starts: Vec<u32>,
-}
-
-impl<'a> Neighbours<'a> {
-    fn of(groups: usize, pairs: &'a [Pair]) -> Self {
-        debug_assert!(pairs.is_sorted_by_key(|&(a, b, _)| (a, b)));
-        let mut starts = vec![0_u32; groups + 1];
-        for &(_, b, _) in pairs {
-            starts[b as usize + 1] += 1;
-        }
-        for group in 0..groups {
-            starts[group + 1] += starts[group];
-        }
-        let mut next = starts.clone();
-        let mut by_second = vec![0; pairs.len()];
-        for (place, &(_, b, _)) in (0..).zip(pairs) {
-            by_second[next[b as usize] as usize] = place;
-            next[b as usize] += 1;
-        }
-        Self { pairs, by_second, starts }
-    }
-
-    /// The groups paired with `group`, and how near they are.
-    fn near(&self, group: u32) -> impl Iterator<Item = (u32, Score)> {
-        let first = self.pairs.partition_point(|&(a, _, _)| a < group);
-        let as_first = self.pairs[first..].iter().take_while(move |&&(a, _, _)| a == group);
-        let second = self.starts[group as usize] as usize..self.starts[group as usize + 1] as usize;
-        let as_second = self.by_second[second].iter().map(|&place| &self.pairs[place as usize]);
-        as_first.map(|&(_, b, score)| (b, score)).chain(as_second.map(|&(a, _, score)| (a, score)))
-    }
-}
-
-/// Writes every pair of documents, sorted; returns how many.
+/// Writes every pair of documents, sorted; returns how many. Takes `memory` bytes, and a scratch file beyond.
 pub(super) fn write_pairs(
     corpus: &Corpus,
     by_key: &[u32],
-    pairs: &[Pair],
-    max_bucket: usize,
-    method: Method,
+    near: &Near,
+    limits: &Limits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
-    ensure!(u32::try_from(pairs.len()).is_ok(), "more than 2^32 pairs of texts; lower --max-bucket");
-    let neighbours = Neighbours::of(corpus.groups.len(), pairs);
     let mut place = vec![0_u32; by_key.len()];
     for (at, &document) in (0..).zip(by_key) {
         place[document as usize] = at;
     }
-    // A large group stands in pairs with its first document only.
+    // Sorted by the places of the smaller and the larger key. Each pair of groups comes once, so each of documents.
+    let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
+    let mut push = |a: u32, b: u32, score: u64| {
+        let (a, b) = (place[a as usize], place[b as usize]);
+        sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score))
+    };
+    for (number, group) in (0..).zip(&corpus.groups) {
+        if group.members.len() > 1 {
+            let itself = near.kind.pack_itself(corpus.itself(number, near.kind));
+            // A large group is written as a star to its first document.
+            let firsts = if group.is_starred(limits.max_bucket) { 1 } else { group.members.len() };
+            for (at, &a) in group.members[..firsts].iter().enumerate() {
+                group.members[at + 1..].iter().try_for_each(|&b| push(a, b, itself))?;
+            }
+        }
+    }
+    // And stands in other pairs with its first document only.
     let representatives = |group: u32| {
         let group = &corpus.groups[group as usize];
-        if group.is_starred(max_bucket) { &group.members[..1] } else { &group.members[..] }
+        if group.is_starred(limits.max_bucket) { &group.members[..1] } else { &group.members[..] }
     };
-    let columns = if method == Method::Simhash { "distance" } else { "resemblance\tintersection\tunion" };
-    let mut written = 0;
-    write_file(path, |out| {
-        writeln!(out, "a\tb\t{columns}")?;
-        let mut partners: Vec<(u32, Score)> = Vec::new();
-        for &document in by_key {
-            let key = &corpus.keys[document as usize];
-            let number = corpus.group_of[document as usize];
-            let group = &corpus.groups[number as usize];
-            let itself = if method == Method::Simhash { Score::Distance(0) } else { corpus.itself(number) };
-            partners.clear();
-            let starred = group.is_starred(max_bucket);
-            let identical = if starred && document != group.members[0] {
-                &group.members[..1]
-            } else {
-                &group.members[..]
-            };
-            partners.extend(identical.iter().map(|&other| (other, itself)));
-            if !starred || document == group.members[0] {
-                for (other, score) in neighbours.near(number) {
-                    partners.extend(representatives(other).iter().map(|&other| (other, score)));
-                }
-            }
-            // Each pair is written by its smaller key.
-            partners.retain(|&(other, _)| place[other as usize] > place[document as usize]);
-            partners.sort_unstable_by_key(|&(other, _)| place[other as usize]);
-            for &(other, score) in &partners {
-                tsv::write_field(out, key)?;
-                out.write_all(b"\t")?;
-                tsv::write_field(out, &corpus.keys[other as usize])?;
-                writeln!(out, "\t{score}")?;
-            }
-            written += partners.len() as u64;
-        }
-        Ok(())
+    near.for_each(|a, b, score| {
+        let score = score.pack();
+        representatives(a)
+            .iter()
+            .try_for_each(|&a| representatives(b).iter().try_for_each(|&b| push(a, b, score)))
     })?;
+    let pairs = sorter.finish()?;
+    let mut written = 0;
+    let mut failure = None;
+    write_file(path, |out| {
+        writeln!(out, "a\tb\t{}", near.kind.columns())?;
+        let all = pairs.for_each(|pair| {
+            let key = |at: u32| &corpus.keys[by_key[at as usize] as usize];
+            written += 1;
+            tsv::write_field(out, key((pair >> 96) as u32))?;
+            out.write_all(b"\t")?;
+            tsv::write_field(out, key((pair >> 64) as u32))?;
+            out.write_all(b"\t")?;
+            near.kind.unpack(pair as u64).write(near.kind, out)?;
+            out.write_all(b"\n").map_err(Stop::Write)
+        });
+        match all {
+            Ok(()) => Ok(()),
+            Err(Stop::Write(error)) => Err(error),
+            Err(Stop::Read(error)) => {
+                failure = Some(error);
+                Err(io::Error::other("the pairs cannot be read back"))
+            }
+        }
+    })
+    .map_err(|error| failure.map_or(error, anyhow::Error::from))?;
     Ok(written)
+}
+
+/// Why the writing of pairs ended.
+enum Stop {
+    Read(twindex::Error),
+    Write(io::Error),
+}
+
+impl From<twindex::Error> for Stop {
+    fn from(error: twindex::Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
 }
 
 pub(super) fn write_clusters(
@@ -343,13 +333,25 @@ pub(super) fn write_clusters(
             write!(out, "\t{number}\t")?;
             tsv::write_field(out, &corpus.keys[kept as usize])?;
             match clusters.scores[group] {
-                Some(Score::Resemblance { union: 0, .. }) => writeln!(out, "\t1.000000")?,
-                Some(Score::Resemblance { intersection, union }) => {
-                    writeln!(out, "\t{:.6}", f64::from(intersection) / f64::from(union))?;
-                }
-                Some(Score::Distance(distance)) => writeln!(out, "\t{distance}")?,
-                None => writeln!(out, "\t-")?, // farther than the radius, and so not measured
+                Some(score) => writeln!(out, "\t{}", score.short())?,
+                None => writeln!(out, "\t-")?, // not measured
             }
+        }
+        Ok(())
+    })
+}
+
+/// Writes the documents that are near one of another index, sorted, and which that is.
+pub(super) fn write_dropped(corpus: &Corpus, against: &Against, path: &Path) -> anyhow::Result<()> {
+    let mut dropped: Vec<_> = corpus.dropped.iter().collect();
+    dropped.sort_unstable_by_key(|&(key, _)| key);
+    write_file(path, |out| {
+        writeln!(out, "key\tother\t{}", against.columns())?;
+        for (key, (_, dropped)) in dropped {
+            tsv::write_field(out, key)?;
+            out.write_all(b"\t")?;
+            write_key(out, &dropped.other)?;
+            writeln!(out, "\t{}", dropped.columns())?;
         }
         Ok(())
     })

@@ -1,0 +1,276 @@
+//! Sorting what may be more than memory holds: sorted runs in a scratch file, and one merge (Knuth, *The Art of
+//! Computer Programming* 3, 5.4.1).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::sys::Spill;
+
+/// What is sorted: a number of fixed width.
+pub trait Record: Copy + Ord + 'static {
+    /// Bytes in a scratch file.
+    const BYTES: usize;
+    /// Appends its bytes.
+    fn put(self, bytes: &mut Vec<u8>);
+    /// Reads it from its bytes, of which there are [`BYTES`](Self::BYTES).
+    fn take(bytes: &[u8]) -> Self;
+}
+
+macro_rules! record {
+    ($type:ty) => {
+        impl Record for $type {
+            const BYTES: usize = size_of::<Self>();
+            fn put(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+            fn take(bytes: &[u8]) -> Self {
+                let mut all = [0; Self::BYTES];
+                all.copy_from_slice(&bytes[..Self::BYTES]);
+                Self::from_le_bytes(all)
+            }
+        }
+    };
+}
+record!(u64);
+record!(u128);
+
+/// The least memory of a sorter: below it, runs would be shorter than the buffers they are read through.
+const LEAST: usize = 1 << 20;
+/// The least buffer through which a run is read.
+const BUFFER: usize = 1 << 12;
+
+/// Takes records in any order.
+#[derive(Debug)]
+pub struct Sorter<T> {
+    dir: PathBuf,
+    /// Records of a run.
+    most: usize,
+    held: Vec<T>,
+    spill: Option<Spill>,
+    /// Where each run begins in the scratch file, and its records.
+    runs: Vec<(u64, u64)>,
+    bytes: Vec<u8>,
+}
+
+impl<T: Record> Sorter<T> {
+    /// Holds up to `memory` bytes, at least 1 MiB; the rest goes to an unnamed file in `dir`.
+    #[must_use]
+    pub fn new(dir: &Path, memory: usize) -> Self {
+        let most = memory.max(LEAST) / size_of::<T>();
+        Self { dir: dir.to_owned(), most, held: Vec::new(), spill: None, runs: Vec::new(), bytes: Vec::new() }
+    }
+
+    /// Adds a record. Equal ones are kept once.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    #[inline]
+    pub fn push(&mut self, record: T) -> Result<()> {
+        if self.held.len() == self.most {
+            self.make_room()?;
+        }
+        self.held.push(record);
+        Ok(())
+    }
+
+    /// Sorts what is held; where that leaves less than half of the memory free, writes it as a run.
+    #[cold]
+    fn make_room(&mut self) -> Result<()> {
+        self.held.sort_unstable();
+        self.held.dedup();
+        if self.held.len() > self.most / 2 { self.write_run() } else { Ok(()) }
+    }
+
+    fn write_run(&mut self) -> Result<()> {
+        if self.spill.is_none() {
+            let spill =
+                Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
+            self.spill = Some(spill);
+        }
+        let Some(spill) = &mut self.spill else { return Ok(()) };
+        self.runs.push((spill.len(), self.held.len() as u64));
+        for chunk in self.held.chunks(BUFFER) {
+            self.bytes.clear();
+            for &record in chunk {
+                record.put(&mut self.bytes);
+            }
+            spill.append(&self.bytes).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+        }
+        self.held.clear();
+        Ok(())
+    }
+
+    /// Ends the input.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn finish(mut self) -> Result<Sorted<T>> {
+        self.held.sort_unstable();
+        self.held.dedup();
+        if !self.runs.is_empty() {
+            self.write_run()?;
+            self.held = Vec::new();
+        }
+        let buffer = (self.most * size_of::<T>() / (self.runs.len() + 1)).max(BUFFER) / T::BYTES * T::BYTES;
+        Ok(Sorted { dir: self.dir, held: self.held, spill: self.spill, runs: self.runs, buffer })
+    }
+}
+
+/// Records, ascending, each once; to be read as often as wanted.
+#[derive(Debug)]
+pub struct Sorted<T> {
+    dir: PathBuf,
+    /// All of them, if there are no runs.
+    held: Vec<T>,
+    spill: Option<Spill>,
+    runs: Vec<(u64, u64)>,
+    /// Bytes of a run that are read at once.
+    buffer: usize,
+}
+
+impl<T: Record> Sorted<T> {
+    /// Whether a scratch file was needed.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        self.spill.is_some()
+    }
+
+    /// Hands each record to `each`, ascending. Memory beside what is held: at least 4 KiB a run.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(T) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let Some(spill) = &self.spill else {
+            return self.held.iter().try_for_each(|&record| each(record));
+        };
+        let read_error = |e: io::Error| Error::io("read a scratch file in", &self.dir, e);
+        let mut readers: Vec<Run<T>> = self.runs.iter().map(|&(at, left)| Run::new(at, left)).collect();
+        let mut heap = BinaryHeap::new();
+        for (number, reader) in readers.iter_mut().enumerate() {
+            heap.extend(
+                reader.next(spill, self.buffer).map_err(read_error)?.map(|first| Reverse((first, number))),
+            );
+        }
+        let mut last = None;
+        while let Some(mut top) = heap.peek_mut() {
+            let Reverse((record, number)) = *top;
+            match readers[number].next(spill, self.buffer).map_err(read_error)? {
+                Some(next) => {
+                    *top = Reverse((next, number));
+                    drop(top);
+                }
+                None => {
+                    std::collections::binary_heap::PeekMut::pop(top);
+                }
+            }
+            if last != Some(record) {
+                last = Some(record);
+                each(record)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run that is being read.
+struct Run<T> {
+    place: u64,
+    left: u64,
+    waiting: Vec<T>,
+    at: usize,
+}
+
+impl<T: Record> Run<T> {
+    fn new(place: u64, left: u64) -> Self {
+        Self { place, left, waiting: Vec::new(), at: 0 }
+    }
+
+    fn next(&mut self, spill: &Spill, buffer: usize) -> io::Result<Option<T>> {
+        if self.at == self.waiting.len() {
+            let count = self.left.min((buffer / T::BYTES) as u64);
+            if count == 0 {
+                return Ok(None);
+            }
+            let mut bytes = vec![0; count as usize * T::BYTES];
+            spill.read_exact_at(&mut bytes, self.place)?;
+            self.place += bytes.len() as u64;
+            self.left -= count;
+            self.waiting.clear();
+            self.waiting.extend(bytes.chunks_exact(T::BYTES).map(T::take));
+            self.at = 0;
+        }
+        self.at += 1;
+        Ok(Some(self.waiting[self.at - 1]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bijection that leaves nothing in order.
+    fn mix(i: u64) -> u64 {
+        (i ^ 0x5555).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+    }
+
+    #[test]
+    fn more_than_memory_holds_comes_back_sorted_each_once_and_as_often_as_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        // 1 MiB holds 65,536 of 16 bytes.
+        for (count, distinct, on_disk) in [(0, 1, false), (1000, 900, false), (300_000, 250_000, true)] {
+            let mut sorter: Sorter<u128> = Sorter::new(dir.path(), 0);
+            for i in 0..count {
+                let value = mix(i % distinct);
+                sorter.push(u128::from(value) << 64 | u128::from(value >> 60)).unwrap();
+            }
+            let mut wanted: Vec<u128> = (0..count.min(distinct))
+                .map(mix)
+                .map(|value| u128::from(value) << 64 | u128::from(value >> 60))
+                .collect();
+            wanted.sort_unstable();
+            let sorted = sorter.finish().unwrap();
+            assert_eq!(sorted.is_on_disk(), on_disk);
+            for _ in 0..2 {
+                let mut found = Vec::new();
+                sorted
+                    .for_each(|record| {
+                        found.push(record);
+                        Ok::<_, Error>(())
+                    })
+                    .unwrap();
+                assert!(found == wanted, "{count}");
+            }
+        }
+    }
+
+    #[test]
+    fn records_that_repeat_take_no_scratch_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sorter: Sorter<u64> = Sorter::new(dir.path(), 0);
+        for i in 0..1_000_000_u64 {
+            sorter.push(i % 1000).unwrap();
+        }
+        assert!(!sorter.finish().unwrap().is_on_disk());
+    }
+
+    #[test]
+    fn the_first_failure_of_a_reader_ends_the_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sorter: Sorter<u64> = Sorter::new(dir.path(), 0);
+        for i in 0..10_u64 {
+            sorter.push(i).unwrap();
+        }
+        let mut seen = 0;
+        let stopped = sorter.finish().unwrap().for_each(|_| {
+            seen += 1;
+            if seen == 3 { Err(Error::Invalid("enough".into())) } else { Ok(()) }
+        });
+        assert!(stopped.is_err() && seen == 3);
+    }
+}

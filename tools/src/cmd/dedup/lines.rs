@@ -1,0 +1,117 @@
+//! The documents' lines: where they can be read again.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context;
+use twindex::sys::vfs::ReadFile;
+use twindex::sys::{RealVfs, Spill, Vfs};
+
+use crate::sketching::{WholeLine, line_hash};
+
+/// Lines, numbered in the order they were pushed. Those of regular files stay where they are; others, of pipes and
+/// compressed files, are written to a scratch file.
+pub(super) struct Lines {
+    at: Vec<At>,
+    scratch: Spill,
+    files: Vec<Arc<Path>>,
+    /// The file that was read last: there may be more of them than a process may hold open.
+    open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
+}
+
+/// Where a line is.
+#[derive(Clone, Copy)]
+struct At {
+    offset: u64,
+    /// Of the line, by which a file that was changed is noticed.
+    hash: u64,
+    length: u32,
+    /// 0 for the scratch file, or a number above that of the file.
+    file: u32,
+}
+
+impl Lines {
+    pub(super) fn new(folder: &Path) -> anyhow::Result<Self> {
+        let scratch = Spill::create(folder)
+            .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
+        Ok(Self { at: Vec::new(), scratch, files: Vec::new(), open: Mutex::new(None) })
+    }
+
+    pub(super) fn push(&mut self, line: &WholeLine) -> anyhow::Result<()> {
+        let short = |length: usize| u32::try_from(length).context("longer than 2^32 bytes");
+        let at = match line {
+            WholeLine::Held(line) => At {
+                offset: self.scratch.append(line).context("cannot write a scratch file")?,
+                hash: 0,
+                length: short(line.len())?,
+                file: 0,
+            },
+            WholeLine::In { file, offset, length, hash } => {
+                At { offset: *offset, hash: *hash, length: short(*length)?, file: self.file(file) }
+            }
+        };
+        self.at.push(at);
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Arc<Path>) -> u32 {
+        if self.files.last() != Some(path) {
+            self.files.push(Arc::clone(path));
+        }
+        self.files.len() as u32
+    }
+
+    /// A line; none if the file does not have it any more.
+    pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
+        let At { offset, hash, length, file } = self.at[number];
+        let mut line = vec![0; length as usize];
+        if file == 0 {
+            self.scratch.read_exact_at(&mut line, offset)?;
+            return Ok(Some(line));
+        }
+        let mut open =
+            self.open.lock().map_err(|_| io::Error::other("a thread that was reading it panicked"))?;
+        let reader = match open.take() {
+            Some((number, reader)) if number == file => reader,
+            _ => RealVfs.open(&self.files[file as usize - 1])?,
+        };
+        let read = reader.read_exact_at(&mut line, offset);
+        *open = Some((file, reader));
+        match read {
+            Ok(()) => Ok((line_hash(&line) == hash).then_some(line)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn lines_come_back_from_files_and_from_scratch_and_changes_are_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path: Arc<Path> = Arc::from(dir.path().join("in.jsonl"));
+        fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let mut lines = Lines::new(dir.path()).unwrap();
+        let there = |line: &str, offset| WholeLine::In {
+            file: Arc::clone(&path),
+            offset,
+            length: line.len(),
+            hash: line_hash(line.as_bytes()),
+        };
+        for line in [there("one", 0), WholeLine::Held(b"held".into()), there("three", 8)] {
+            lines.push(&line).unwrap();
+        }
+        let all = |lines: &Lines| [0, 1, 2].map(|number| lines.get(number).unwrap());
+        assert_eq!(all(&lines), [&b"one"[..], b"held", b"three"].map(|line| Some(line.to_vec())));
+        fs::write(&path, "one\ntwo\nThree").unwrap();
+        assert_eq!(all(&lines)[2], None);
+        fs::write(&path, "one").unwrap();
+        assert_eq!(all(&lines), [Some(b"one".to_vec()), Some(b"held".to_vec()), None]);
+    }
+}

@@ -1,0 +1,272 @@
+//! Pairs of texts that are near: candidates by prefixes, bands or fingerprints, and what verifies them.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use rayon::prelude::*;
+use twindex::join::{Forest, Sorted, Sorter, candidates, numbered_pairs_within, prefix_candidates};
+use twindex::sketch::matches;
+use twindex::{Key, Resemblance, Snapshot};
+
+use super::corpus::Corpus;
+use super::score::{Estimate, Kind, Score};
+use crate::report::Stopwatch;
+
+/// How candidates are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Join {
+    /// By the rarest shingles of each text: none is missed
+    Prefix,
+    /// By the bands of minima that stand in the index
+    Bands,
+}
+
+/// How candidates are verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Verify {
+    /// Shingle by shingle
+    Exact,
+    /// By the signatures in the index: an estimate
+    Signature,
+    /// Not at all: whatever shares a band
+    None,
+}
+
+/// Pairs of groups that are near, and what was met on the way to them.
+pub(super) struct Near {
+    /// Smaller group, larger group and packed score.
+    pub(super) pairs: Sorted<u128>,
+    /// The components they make.
+    pub(super) forest: Forest,
+    pub(super) kind: Kind,
+    pub(super) candidates: u64,
+    /// Buckets of which not all pairs are candidates.
+    pub(super) capped_buckets: u64,
+    /// Members of the largest bucket.
+    pub(super) largest_bucket: u64,
+    /// CPU seconds for finding candidates, and for verifying them.
+    pub(super) seconds: (f64, f64),
+}
+
+/// Where the work is done, and what it may take.
+pub(super) struct Limits<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) memory: usize,
+    pub(super) max_bucket: usize,
+}
+
+/// Candidates that one thread verifies at once.
+const CHUNK: usize = 512;
+
+/// Takes verified pairs.
+struct Collector {
+    sorter: Sorter<u128>,
+    forest: Forest,
+    verifying: f64,
+}
+
+impl Collector {
+    fn new(corpus: &Corpus, limits: &Limits<'_>) -> Self {
+        Self {
+            sorter: Sorter::new(limits.folder, limits.memory / 2),
+            forest: Forest::new(corpus.groups.len() as u32),
+            verifying: 0.0,
+        }
+    }
+
+    fn push(&mut self, a: u32, b: u32, score: Score) -> twindex::Result<()> {
+        self.forest.join(a, b);
+        self.sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score.pack()))
+    }
+
+    /// Verifies candidates on all cores.
+    fn verify(
+        &mut self,
+        candidates: &[(u32, u32)],
+        verify: impl Fn(&[(u32, u32)]) -> twindex::Result<Vec<(u32, u32, Score)>> + Send + Sync,
+    ) -> twindex::Result<()> {
+        let watch = Stopwatch::start();
+        let found: Vec<_> = candidates.par_chunks(CHUNK).map(verify).collect::<twindex::Result<_>>()?;
+        let pushed = found.into_iter().flatten().try_for_each(|(a, b, score)| self.push(a, b, score));
+        self.verifying += watch.cpu_seconds();
+        pushed
+    }
+
+    fn finish(self, kind: Kind, watch: &Stopwatch) -> twindex::Result<Near> {
+        let Self { sorter, forest, verifying } = self;
+        let pairs = sorter.finish()?;
+        Ok(Near {
+            pairs,
+            forest,
+            kind,
+            candidates: 0,
+            capped_buckets: 0,
+            largest_bucket: 0,
+            seconds: (watch.cpu_seconds() - verifying, verifying),
+        })
+    }
+}
+
+impl Near {
+    /// Nothing but groups.
+    pub(super) fn none(corpus: &Corpus, limits: &Limits<'_>) -> twindex::Result<Self> {
+        Collector::new(corpus, limits).finish(Kind::Resemblance, &Stopwatch::start())
+    }
+
+    /// Pairs whose sets resemble each other by `threshold` or more, all of them.
+    pub(super) fn by_prefixes(corpus: &Corpus, threshold: f64, limits: &Limits<'_>) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let mut collector = Collector::new(corpus, limits);
+        let found =
+            prefix_candidates(&corpus.sets, threshold, limits.max_bucket, limits.memory / 2, |batch| {
+                collector.verify(batch, |pairs| counted(corpus, pairs, threshold))
+            })?;
+        let mut near = collector.finish(Kind::Resemblance, &watch)?;
+        (near.candidates, near.capped_buckets, near.largest_bucket) =
+            (found.candidates, found.capped, found.largest);
+        Ok(near)
+    }
+
+    /// Pairs that share a band and pass the verification.
+    pub(super) fn by_bands(
+        corpus: &Corpus,
+        snapshot: &Snapshot,
+        verify: Verify,
+        threshold: f64,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let mut collector = Collector::new(corpus, limits);
+        let room = (limits.folder, limits.memory / 2);
+        let found =
+            candidates(
+                snapshot,
+                limits.max_bucket,
+                room,
+                |place| Ok(corpus.group_at(place.key()?.as_key())),
+            )?;
+        let mut number = 0;
+        let kind = match verify {
+            Verify::Exact => {
+                found.for_each_batch(|batch| {
+                    number += batch.len();
+                    collector.verify(batch, |pairs| counted(corpus, pairs, threshold))
+                })?;
+                Kind::Resemblance
+            }
+            Verify::Signature => {
+                let signatures = Signatures::of(corpus, snapshot)?;
+                found.for_each_batch(|batch| {
+                    number += batch.len();
+                    collector.verify(batch, |pairs| signatures.estimated(pairs, threshold))
+                })?;
+                signatures.kind()
+            }
+            Verify::None => {
+                found.for_each_batch(|batch| {
+                    number += batch.len();
+                    batch.iter().try_for_each(|&(a, b)| collector.push(a, b, Score::Candidate))
+                })?;
+                Kind::Candidate
+            }
+        };
+        let mut near = collector.finish(kind, &watch)?;
+        (near.candidates, near.capped_buckets, near.largest_bucket) =
+            (number as u64, found.capped_buckets, found.largest_bucket);
+        Ok(near)
+    }
+
+    /// Pairs whose fingerprints are within the radius.
+    pub(super) fn by_fingerprints(
+        corpus: &Corpus,
+        snapshot: &Snapshot,
+        within: u32,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let mut collector = Collector::new(corpus, limits);
+        let room = (limits.folder, limits.memory / 2);
+        numbered_pairs_within(
+            snapshot,
+            within,
+            room,
+            |place| Ok(corpus.group_at(place.key()?.as_key())),
+            |a, b, distance| collector.push(a, b, Score::Distance(distance)),
+        )?;
+        let mut near = collector.finish(Kind::Distance, &watch)?;
+        near.seconds = (0.0, near.seconds.0);
+        Ok(near)
+    }
+
+    /// Hands each pair of groups to `each`, ascending, the smaller group first.
+    pub(super) fn for_each(
+        &self,
+        mut each: impl FnMut(u32, u32, Score) -> twindex::Result<()>,
+    ) -> twindex::Result<()> {
+        self.pairs
+            .for_each(|pair| each((pair >> 96) as u32, (pair >> 64) as u32, self.kind.unpack(pair as u64)))
+    }
+}
+
+fn counted(corpus: &Corpus, pairs: &[(u32, u32)], threshold: f64) -> twindex::Result<Vec<(u32, u32, Score)>> {
+    let mut found = Vec::new();
+    let each = |a, b, resemblance| found.push((a, b, Score::counted(resemblance)));
+    corpus.sets.for_each_resembling(pairs, threshold, each)?;
+    Ok(found)
+}
+
+/// The signatures of the groups, where they stand in the index.
+pub(super) struct Signatures<'s> {
+    snapshot: &'s Snapshot,
+    /// Segment and ordinal of a document of each group.
+    places: Vec<(u32, u32)>,
+    minima: u32,
+    bits: u8,
+}
+
+impl<'s> Signatures<'s> {
+    pub(super) fn of(corpus: &Corpus, snapshot: &'s Snapshot) -> twindex::Result<Self> {
+        let (minima, bits) = snapshot
+            .params()
+            .minhash
+            .map_or((0, 0), |minhash| (minhash.minima() as u32, minhash.signature_bits));
+        let mut places = vec![(u32::MAX, 0); corpus.groups.len()];
+        for (number, (segment, deleted)) in snapshot.segments().enumerate() {
+            segment.for_each_key(|ordinal, key: Key<'_>| {
+                if let Some(group) = corpus.group_at(key).filter(|_| !deleted.contains(ordinal)) {
+                    places[group as usize] = (number as u32, ordinal);
+                }
+            })?;
+        }
+        Ok(Self { snapshot, places, minima, bits })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        Kind::Estimate { minima: self.minima, bits: self.bits }
+    }
+
+    /// The estimate for two groups.
+    pub(super) fn estimate(&self, a: u32, b: u32) -> twindex::Result<Score> {
+        let (left, right) = (self.signature(a)?, self.signature(b)?);
+        let matches = matches(left, right, self.minima as usize, self.bits) as u32;
+        Ok(Score::Estimate(Estimate { matches, minima: self.minima, bits: self.bits }))
+    }
+
+    fn signature(&self, group: u32) -> twindex::Result<&[u8]> {
+        let (segment, ordinal) = self.places[group as usize];
+        // Every document is in the index; one that is not shares nothing.
+        let segment = self.snapshot.segments().nth(segment as usize);
+        segment.map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))
+    }
+
+    fn estimated(&self, pairs: &[(u32, u32)], threshold: f64) -> twindex::Result<Vec<(u32, u32, Score)>> {
+        let mut found = Vec::new();
+        for &(a, b) in pairs {
+            let score = self.estimate(a, b)?;
+            if score.resemblance().is_some_and(|resemblance: Resemblance| resemblance.at_least(threshold)) {
+                found.push((a, b, score));
+            }
+        }
+        Ok(found)
+    }
+}

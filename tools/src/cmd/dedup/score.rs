@@ -1,0 +1,174 @@
+//! How near two texts are, and how that is known.
+
+use std::io::{self, Write};
+
+use twindex::Resemblance;
+
+/// How near two groups are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Score {
+    /// Counted.
+    Resemblance { intersection: u32, union: u32 },
+    /// Equal minima of two signatures.
+    Estimate(Estimate),
+    /// Bits in which fingerprints differ.
+    Distance(u32),
+    /// They share a band, and nobody has looked further.
+    Candidate,
+}
+
+/// Equal ones of so many minima of so many bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Estimate {
+    pub(super) matches: u32,
+    pub(super) minima: u32,
+    pub(super) bits: u8,
+}
+
+/// What all scores of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Resemblance,
+    Estimate { minima: u32, bits: u8 },
+    Distance,
+    Candidate,
+}
+
+impl Kind {
+    /// The names of the columns that a [`Score`] is shown as.
+    pub(super) fn columns(self) -> &'static str {
+        match self {
+            Self::Resemblance => "resemblance\tintersection\tunion",
+            Self::Estimate { .. } => "resemblance\tstandard_error",
+            Self::Distance => "distance",
+            Self::Candidate => "resemblance",
+        }
+    }
+
+    /// The score of a text of so many distinct shingles with itself.
+    pub(super) fn itself(self, shingles: u32) -> Score {
+        match self {
+            Self::Resemblance | Self::Estimate { .. } | Self::Candidate => {
+                Score::Resemblance { intersection: shingles, union: shingles }
+            }
+            Self::Distance => Score::Distance(0),
+        }
+    }
+
+    /// The score that was packed so; `identical` texts have that of a text with itself.
+    pub(super) fn unpack(self, packed: u64) -> Score {
+        let (first, second) = ((packed >> 32) as u32, packed as u32);
+        match self {
+            _ if packed == u64::MAX => Score::Resemblance { intersection: 1, union: 1 },
+            Self::Resemblance => Score::Resemblance { intersection: first, union: second },
+            Self::Estimate { minima, bits } => Score::Estimate(Estimate { matches: first, minima, bits }),
+            Self::Distance => Score::Distance(first),
+            Self::Candidate => Score::Candidate,
+        }
+    }
+
+    /// The packed score of identical texts, where they are told from those that are only near.
+    pub(super) fn pack_itself(self, itself: Score) -> u64 {
+        match self {
+            Self::Estimate { .. } | Self::Candidate => u64::MAX,
+            Self::Resemblance | Self::Distance => itself.pack(),
+        }
+    }
+}
+
+impl Score {
+    /// What is counted; sets are not estimated.
+    pub(super) fn counted(resemblance: Resemblance) -> Self {
+        match resemblance {
+            // A text of 2^32 shingles would be larger than the longest line that is read.
+            Resemblance::Exact { intersection, union } => {
+                Self::Resemblance { intersection: intersection as u32, union: union as u32 }
+            }
+            Resemblance::Estimate { .. } => unreachable!("sets are counted, not estimated"),
+        }
+    }
+
+    /// In 64 bits; [`Kind::unpack`] takes it back.
+    pub(super) fn pack(self) -> u64 {
+        match self {
+            Self::Resemblance { intersection, union } => u64::from(intersection) << 32 | u64::from(union),
+            Self::Estimate(Estimate { matches, .. }) => u64::from(matches) << 32,
+            Self::Distance(distance) => u64::from(distance) << 32,
+            Self::Candidate => 0,
+        }
+    }
+
+    /// The resemblance, if that is what it tells; two empty texts that are equal resemble each other here.
+    pub(super) fn resemblance(self) -> Option<Resemblance> {
+        match self {
+            Self::Resemblance { union: 0, .. } => Some(Resemblance::Exact { intersection: 1, union: 1 }),
+            Self::Resemblance { intersection, union } => {
+                Some(Resemblance::Exact { intersection: intersection as usize, union: union as usize })
+            }
+            Self::Estimate(estimate) => Some(estimate.resemblance()),
+            Self::Distance(_) | Self::Candidate => None,
+        }
+    }
+
+    /// The first of its columns, for a table that has one only.
+    pub(super) fn short(self) -> String {
+        match (self, self.resemblance()) {
+            (Self::Distance(distance), _) => distance.to_string(),
+            (_, Some(resemblance)) => format!("{:.6}", resemblance.value()),
+            (_, None) => "-".to_owned(),
+        }
+    }
+
+    /// Writes all columns of a run of this kind, set apart by tabs.
+    pub(super) fn write(self, kind: Kind, out: &mut impl Write) -> io::Result<()> {
+        match (self, kind) {
+            // Two empty texts that are equal have nothing to divide.
+            (Self::Resemblance { union: 0, .. }, Kind::Resemblance) => out.write_all(b"1.000000\t0\t0"),
+            (Self::Resemblance { intersection, union }, Kind::Resemblance) => {
+                write!(out, "{:.6}\t{intersection}\t{union}", f64::from(intersection) / f64::from(union))
+            }
+            (Self::Resemblance { .. }, Kind::Estimate { .. }) => out.write_all(b"1.000000\t0.000000"),
+            (Self::Estimate(estimate), _) => {
+                let resemblance = estimate.resemblance();
+                write!(out, "{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
+            }
+            _ => out.write_all(self.short().as_bytes()),
+        }
+    }
+}
+
+impl Estimate {
+    fn resemblance(self) -> Resemblance {
+        Resemblance::from_matches(self.matches as usize, self.minima as usize, self.bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_come_back_as_they_were_packed() {
+        let estimate = |matches| Score::Estimate(Estimate { matches, minima: 120, bits: 8 });
+        let estimates = Kind::Estimate { minima: 120, bits: 8 };
+        for (kind, score) in [
+            (Kind::Resemblance, Score::Resemblance { intersection: 0, union: 0 }),
+            (Kind::Resemblance, Score::Resemblance { intersection: 8, union: u32::MAX }),
+            (estimates, estimate(0)),
+            (estimates, estimate(120)),
+            (Kind::Distance, Score::Distance(64)),
+            (Kind::Candidate, Score::Candidate),
+        ] {
+            assert_eq!(kind.unpack(score.pack()), score);
+        }
+        for kind in [Kind::Resemblance, estimates, Kind::Distance, Kind::Candidate] {
+            let itself = kind.unpack(kind.pack_itself(kind.itself(7)));
+            assert!(itself.resemblance().is_none_or(|resemblance| resemblance.value() >= 1.0), "{kind:?}");
+            assert_ne!(itself, Score::Candidate);
+            let mut columns = Vec::new();
+            itself.write(kind, &mut columns).unwrap();
+            let columns = String::from_utf8(columns).unwrap();
+            assert_eq!(columns.split('\t').count(), kind.columns().split('\t').count());
+        }
+    }
+}

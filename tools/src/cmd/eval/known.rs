@@ -1,0 +1,268 @@
+//! Tables of pairs.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use twindex::Resemblance;
+
+use crate::input::{Place, TableLines};
+use crate::tsv;
+
+/// Numbers for keys, the same for all tables.
+#[derive(Default)]
+pub(super) struct Keys(HashMap<Box<[u8]>, u32>);
+
+impl Keys {
+    pub(super) fn number(&mut self, key: &[u8]) -> u32 {
+        if let Some(&number) = self.0.get(key) {
+            return number;
+        }
+        let number = self.0.len() as u32; // as many keys would not fit in memory
+        self.0.insert(key.into(), number);
+        number
+    }
+}
+
+/// What is told of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    Resemblance,
+    Distance,
+    /// Only that they are pairs.
+    None,
+}
+
+/// What is told of one pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Measured {
+    Resemblance(f64),
+    Distance(u32),
+    /// It is a pair, whatever is asked.
+    Pair,
+}
+
+impl Measured {
+    pub(super) fn resembles(self, threshold: f64) -> bool {
+        match self {
+            Self::Resemblance(resemblance) => resemblance >= threshold,
+            Self::Distance(_) => false,
+            Self::Pair => true,
+        }
+    }
+
+    pub(super) fn is_within(self, k: u32) -> bool {
+        match self {
+            Self::Distance(distance) => distance <= k,
+            Self::Resemblance(_) => false,
+            Self::Pair => true,
+        }
+    }
+}
+
+/// Pairs of keys, each once.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) scale: Scale,
+    /// The smaller number first, ascending.
+    pairs: Vec<(u32, u32, Measured)>,
+}
+
+/// The columns of a table.
+struct Columns {
+    scale: Scale,
+    /// Of the resemblance or distance.
+    value: Option<usize>,
+    /// Of intersection and union.
+    fraction: Option<(usize, usize)>,
+    count: usize,
+}
+
+impl Columns {
+    fn of(header: &str) -> Result<Self, String> {
+        let names: Vec<&str> = header.trim_start_matches('#').split('\t').collect();
+        let column = |name: &str| names.iter().position(|other| *other == name);
+        if !matches!(names[..], ["a", "b", ..] | ["id_a", "id_b", ..]) {
+            return Err(format!(
+                "expected a header that begins with a, b or #id_a, id_b, set apart by tabs; found `{}`",
+                header.chars().take(60).collect::<String>().escape_debug()
+            ));
+        }
+        let fraction = column("intersection").zip(column("union"));
+        let (resemblance, distance) =
+            (column("resemblance").or_else(|| column("jaccard")), column("distance"));
+        let scale = match (fraction.is_some() || resemblance.is_some(), distance.is_some()) {
+            (true, false) => Scale::Resemblance,
+            (false, true) => Scale::Distance,
+            (false, false) => Scale::None,
+            (true, true) => return Err("has resemblances and distances; which is meant?".into()),
+        };
+        Ok(Self { scale, value: resemblance.or(distance), fraction, count: names.len() })
+    }
+
+    fn measure(&self, fields: &[&str]) -> Result<Measured, String> {
+        let number = |column: usize| {
+            fields[column]
+                .parse::<u64>()
+                .map_err(|_| format!("expected a number, found `{}`", fields[column]))
+        };
+        if let Some((intersection, union)) = self.fraction {
+            let (intersection, union) = (number(intersection)?, number(union)?);
+            if intersection > union {
+                return Err(format!("an intersection of {intersection} in a union of {union}"));
+            }
+            // Two empty documents that are equal.
+            let exact = Resemblance::Exact { intersection: intersection as usize, union: union as usize };
+            return Ok(Measured::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
+        }
+        let Some(column) = self.value else { return Ok(Measured::Pair) };
+        if self.scale == Scale::Distance {
+            let distance = number(column)?;
+            return match u32::try_from(distance).ok().filter(|distance| *distance <= 64) {
+                Some(distance) => Ok(Measured::Distance(distance)),
+                None => Err(format!("expected a distance of 0 to 64, found {distance}")),
+            };
+        }
+        match fields[column] {
+            "-" => Ok(Measured::Pair),
+            text => match text.parse() {
+                Ok(value) if (0.0..=1.0).contains(&value) => Ok(Measured::Resemblance(value)),
+                _ => Err(format!("expected a resemblance of 0 to 1 or -, found `{text}`")),
+            },
+        }
+    }
+}
+
+impl Known {
+    pub(super) fn new(scale: Scale) -> Self {
+        Self { scale, pairs: Vec::new() }
+    }
+
+    /// Reads a table.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or a line is not as the header says; names the line.
+    pub(super) fn read(path: &Path, keys: &mut Keys) -> anyhow::Result<Self> {
+        let mut lines = TableLines::open(path)?;
+        let name = lines.name();
+        let text = |line: &[u8], number| {
+            String::from_utf8(line.to_vec())
+                .with_context(|| format!("{}: not UTF-8", Place::line(name.clone(), number)))
+        };
+        let Some((number, header)) = lines.next()? else {
+            bail!("{}: empty; expected a header", path.display());
+        };
+        let columns = Columns::of(&text(header, number)?)
+            .map_err(|why| anyhow::anyhow!("{}: {why}", Place::line(name.clone(), number)))?;
+        let mut known = Self::new(columns.scale);
+        while let Some((number, line)) = lines.next()? {
+            let line = text(line, number)?;
+            let fields: Vec<&str> = line.split('\t').collect();
+            let measured = if fields.len() == columns.count {
+                columns.measure(&fields)
+            } else {
+                Err(format!("expected {} columns as in the header, found {}", columns.count, fields.len()))
+            };
+            let place = || Place::line(name.clone(), number);
+            let measured = measured.map_err(|why| anyhow::anyhow!("{}: {why}", place()))?;
+            for key in &fields[..2] {
+                tsv::unescape(key.as_bytes()).with_context(|| place().to_string())?;
+            }
+            // One spelling each, so escaped keys are equal where keys are.
+            known.push(keys.number(fields[0].as_bytes()), keys.number(fields[1].as_bytes()), measured);
+        }
+        known.finish();
+        Ok(known)
+    }
+
+    pub(super) fn push(&mut self, a: u32, b: u32, measured: Measured) {
+        self.pairs.push((a.min(b), a.max(b), measured));
+    }
+
+    /// Ends the input. Of a pair that is there twice, the first counts.
+    pub(super) fn finish(&mut self) {
+        self.pairs.sort_by_key(|&(a, b, _)| (a, b));
+        self.pairs.dedup_by_key(|&mut (a, b, _)| (a, b));
+    }
+
+    /// How many pairs of `found` are taken, how many of them are known, and how many are known.
+    pub(super) fn compare(
+        &self,
+        found: &Self,
+        is_known: impl Fn(Measured) -> bool,
+        is_found: impl Fn(Measured) -> bool,
+    ) -> (u64, u64, u64) {
+        let known = self.pairs.iter().filter(|&&(_, _, measured)| is_known(measured)).count() as u64;
+        let (mut taken, mut right) = (0, 0);
+        let mut rest = self.pairs.iter().peekable();
+        for &(a, b, _) in found.pairs.iter().filter(|&&(_, _, measured)| is_found(measured)) {
+            taken += 1;
+            while rest.next_if(|&&(x, y, _)| (x, y) < (a, b)).is_some() {}
+            right +=
+                u64::from(rest.peek().is_some_and(|&&(x, y, known)| (x, y) == (a, b) && is_known(known)));
+        }
+        (taken, right, known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(table: &str) -> anyhow::Result<Known> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.tsv");
+        std::fs::write(&path, table).unwrap();
+        Known::read(&path, &mut Keys::default())
+    }
+
+    #[test]
+    fn tables_of_every_kind_are_read() {
+        let known =
+            read("#id_a\tid_b\tintersection\tunion\tjaccard\nx\ty\t8\t10\t0.8\ny\tz\t0\t0\t0\n").unwrap();
+        assert_eq!(known.scale, Scale::Resemblance);
+        assert_eq!(known.pairs, [(0, 1, Measured::Resemblance(0.8)), (1, 2, Measured::Resemblance(1.0))]);
+        let known = read("a\tb\tresemblance\ny\tx\t0.5\nx\ty\t0.9\nz\tx\t-\n").unwrap();
+        assert_eq!(known.pairs, [(0, 1, Measured::Resemblance(0.5)), (1, 2, Measured::Pair)]);
+        assert_eq!(read("a\tb\tdistance\nx\ty\t3\n").unwrap().pairs, [(0, 1, Measured::Distance(3))]);
+        assert_eq!(read("a\tb\n").unwrap().scale, Scale::None);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_table_is_told_with_its_line() {
+        for (table, parts) in [
+            ("", &["empty"][..]),
+            ("x\ty\n", &[":1:", "expected a header"]),
+            ("a\tb\tresemblance\tdistance\n", &[":1:", "which is meant"]),
+            ("a\tb\tdistance\nx\ty\n", &[":2:", "expected 3 columns", "found 2"]),
+            ("a\tb\tdistance\nx\ty\t65\n", &[":2:", "0 to 64, found 65"]),
+            ("a\tb\tresemblance\nx\ty\t1.5\n", &[":2:", "0 to 1", "1.5"]),
+            ("a\tb\tresemblance\nx\ty\tNaN\n", &[":2:", "0 to 1", "NaN"]),
+            ("a\tb\tintersection\tunion\nx\ty\t2\t1\n", &[":2:", "2 in a union of 1"]),
+            ("a\tb\nx\\q\ty\n", &[":2", "bad escape"]),
+        ] {
+            let message = format!("{:#}", read(table).unwrap_err());
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+    }
+
+    #[test]
+    fn pairs_are_compared_whichever_key_comes_first() {
+        let mut truth = Known::new(Scale::Resemblance);
+        let mut found = Known::new(Scale::Distance);
+        for (a, b, resemblance) in [(5, 1, 0.9), (2, 3, 0.7), (3, 9, 0.95)] {
+            truth.push(a, b, Measured::Resemblance(resemblance));
+        }
+        for (a, b, distance) in [(1, 5, 3), (3, 2, 2), (0, 1, 0), (9, 3, 8)] {
+            found.push(a, b, Measured::Distance(distance));
+        }
+        truth.finish();
+        found.finish();
+        let at = |k, threshold| truth.compare(&found, |m| m.resembles(threshold), |m| m.is_within(k));
+        assert_eq!(at(3, 0.8), (3, 1, 2));
+        assert_eq!(at(10, 0.8), (4, 2, 2));
+        assert_eq!(at(10, 0.5), (4, 3, 3));
+        assert_eq!(at(0, 0.5), (1, 0, 3));
+    }
+}

@@ -1,0 +1,227 @@
+//! `twindex eval`: precision and recall of the pairs that were found, against pairs that are known.
+
+mod known;
+mod plot;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Serialize;
+use twindex::Index;
+use twindex::join::pairs_within;
+
+use self::known::{Keys, Known, Measured, Scale};
+use super::query::write_key;
+use crate::options::{Output, Usage, parse_resemblance};
+use crate::report;
+
+/// Options of `eval`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex dedup pages.jsonl --threshold 0.5 -o out && twindex eval out --truth known.tsv\n  \
+    twindex eval pages.twx --truth known.tsv --relevant 0.9 --svg figure.svg\n\n\
+    Tables have a header and tab-separated columns: two keys; and resemblance or jaccard, or intersection and union, \
+    or distance. They may be compressed. A pair is the same whichever key comes first.\n\n\
+    Prints a line for each threshold, or each radius: precision, recall, F1, pairs found, pairs found that are \
+    known, pairs known. For resemblances, pairs found at a threshold are compared with those known at it, unless \
+    --relevant says otherwise. Memory: 32 bytes a pair, and the keys.")]
+pub(crate) struct Eval {
+    /// What was found: a folder that `dedup` made, a table of pairs, or an index with fingerprints, of which all pairs
+    /// are looked for
+    found: PathBuf,
+    /// Table of the pairs that are known
+    #[arg(long, value_name = "TABLE")]
+    truth: PathBuf,
+    /// Resemblance from which on known pairs count, in every row; for distances [default: 0.8]
+    #[arg(long, value_name = "J", value_parser = parse_resemblance)]
+    relevant: Option<f64>,
+    /// Thresholds of the rows, for resemblances [default: 0.5 to 0.95 by 0.05]
+    #[arg(long, value_name = "J,J,..", value_delimiter = ',', value_parser = parse_resemblance)]
+    thresholds: Vec<f64>,
+    /// The largest radius, for distances, 0 to 10 [default: 10]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
+    within: Option<u32>,
+    /// Also draw the rows, in a file that must not be there
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What is told for one threshold or radius.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Row {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    /// Of the pairs found, those that are known; none where none are found.
+    precision: Option<f64>,
+    /// Of the pairs known, those that are found; none where none are known.
+    recall: Option<f64>,
+    f1: Option<f64>,
+    found: u64,
+    right: u64,
+    #[serde(rename = "true")]
+    known: u64,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    rows: Vec<Row>,
+}
+
+impl Eval {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let mut keys = Keys::default();
+        let truth = Known::read(&self.truth, &mut keys)?;
+        if truth.scale == Scale::Distance {
+            bail!("{}: known pairs have resemblances, not distances", self.truth.display());
+        }
+        if truth.scale == Scale::None && self.relevant.is_some() {
+            return Err(Usage::new("--relevant goes with known pairs whose resemblance is known").into());
+        }
+        let found = self.found(&mut keys)?;
+        let rows = match found.scale {
+            Scale::Distance if self.thresholds.is_empty() => {
+                (0..=self.within.unwrap_or(10)).map(|k| self.row_of_radius(&truth, &found, k)).collect()
+            }
+            Scale::Distance => return Err(Usage::new("--thresholds goes with resemblances").into()),
+            _ if self.within.is_some() => return Err(Usage::new("--within goes with distances").into()),
+            _ => self
+                .thresholds()
+                .iter()
+                .map(|&t| self.row_of_threshold(&truth, &found, t))
+                .collect::<Vec<_>>(),
+        };
+        if let Some(path) = &self.svg {
+            draw(path, &rows)?;
+        }
+        if self.output.json {
+            report::print_json(&Report { rows })?;
+        } else {
+            report::print_lines(&table(&rows))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn thresholds(&self) -> Vec<f64> {
+        if self.thresholds.is_empty() {
+            (10..=19).map(|twentieth| f64::from(twentieth) * 5.0 / 100.0).collect()
+        } else {
+            self.thresholds.clone()
+        }
+    }
+
+    /// The pairs that were found.
+    fn found(&self, keys: &mut Keys) -> anyhow::Result<Known> {
+        if !self.found.is_dir() {
+            return Known::read(&self.found, keys);
+        }
+        let pairs = self.found.join("pairs.tsv");
+        if pairs.exists() {
+            return Known::read(&pairs, keys);
+        }
+        let index = Index::open(&self.found)?;
+        let snapshot = index.snapshot();
+        if snapshot.params().simhash.is_none() {
+            bail!(
+                "{}: this index keeps no simhash fingerprints; name a folder that `dedup` made, or a table of pairs",
+                self.found.display()
+            );
+        }
+        let mut found = Known::new(Scale::Distance);
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        pairs_within(&snapshot, self.within.unwrap_or(10), |a, b, distance| {
+            first.clear();
+            second.clear();
+            // As they stand in a table, so that numbers and paths are compared as they are printed.
+            for (name, place) in [(&mut first, a), (&mut second, b)] {
+                write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
+            }
+            found.push(keys.number(&first), keys.number(&second), Measured::Distance(distance));
+            Ok(())
+        })?;
+        found.finish();
+        Ok(found)
+    }
+
+    fn row_of_radius(&self, truth: &Known, found: &Known, k: u32) -> Row {
+        let relevant = self.relevant.unwrap_or(0.8);
+        let is_known = |measured: Measured| measured.resembles(relevant);
+        let (found, right, known) = truth.compare(found, is_known, |measured| measured.is_within(k));
+        Row { k: Some(k), ..Row::of(found, right, known) }
+    }
+
+    fn row_of_threshold(&self, truth: &Known, found: &Known, threshold: f64) -> Row {
+        let relevant = self.relevant.unwrap_or(threshold);
+        let is_known = |measured: Measured| measured.resembles(relevant);
+        let (found, right, known) = truth.compare(found, is_known, |measured| measured.resembles(threshold));
+        Row { threshold: Some(threshold), ..Row::of(found, right, known) }
+    }
+}
+
+impl Row {
+    fn of(found: u64, right: u64, known: u64) -> Self {
+        let share = |of: u64| (of > 0).then(|| right as f64 / of as f64);
+        // 2 P R / (P + R), which is also defined where one of them is not.
+        let f1 = (found + known > 0).then(|| 2.0 * right as f64 / (found + known) as f64);
+        Self {
+            k: None,
+            threshold: None,
+            precision: share(found),
+            recall: share(known),
+            f1,
+            found,
+            right,
+            known,
+        }
+    }
+
+    /// The threshold or radius.
+    fn at(&self) -> f64 {
+        self.threshold.or(self.k.map(f64::from)).unwrap_or(0.0)
+    }
+}
+
+/// The rows as lines of a table.
+fn table(rows: &[Row]) -> Vec<String> {
+    let by_radius = rows.iter().any(|row| row.k.is_some());
+    let first = if by_radius { "k" } else { "threshold" };
+    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.5}"));
+    let mut lines = vec![format!("{first}\tprecision\trecall\tf1\tfound\tright\ttrue")];
+    lines.extend(rows.iter().map(|row| {
+        let Row { precision, recall, f1, found, right, known, .. } = row;
+        let at = row.k.map_or_else(|| format!("{:.2}", row.at()), |k| k.to_string());
+        format!("{at}\t{}\t{}\t{}\t{found}\t{right}\t{known}", share(*precision), share(*recall), share(*f1))
+    }));
+    lines
+}
+
+fn draw(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let write = || {
+        let mut file = File::create_new(path)?;
+        file.write_all(plot::svg(rows).as_bytes())?;
+        file.sync_all()
+    };
+    write().with_context(|| format!("{}: cannot write the figure", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_nothing_are_not_numbers() {
+        let row = Row::of(0, 0, 5);
+        assert_eq!((row.precision, row.recall, row.f1), (None, Some(0.0), Some(0.0)));
+        let row = Row::of(4, 3, 6);
+        assert_eq!((row.precision, row.recall, row.f1), (Some(0.75), Some(0.5), Some(0.6)));
+        assert_eq!(Row::of(0, 0, 0).f1, None);
+    }
+}
