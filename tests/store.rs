@@ -683,8 +683,11 @@ fn a_question_may_be_asked_while_another_is_answered() {
     let snapshot = index.snapshot();
     let answer = |fingerprint: u64| {
         let mut found = Vec::new();
-        let each = |place: twindex::store::Place<'_>, distance| found.push((place.ordinal, distance));
-        snapshot.for_each_within(Fingerprint(fingerprint), 3, each).unwrap();
+        snapshot
+            .for_each_within(Fingerprint(fingerprint), 3, |place, distance| {
+                found.push((place.ordinal, distance));
+            })
+            .unwrap();
         found.sort_unstable();
         found
     };
