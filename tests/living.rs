@@ -315,6 +315,43 @@ fn merges_in_the_background_keep_segments_few_while_documents_come_and_go() {
 }
 
 #[test]
+fn what_is_deleted_of_a_segment_while_it_is_merged_stays_deleted() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    let mut expected = Documents::new();
+    for part in 0..6 {
+        for key in part * 10..part * 10 + 10 {
+            put(&mut writer, key, key * 77);
+            expected.insert(key, key * 77);
+        }
+        writer.commit().unwrap();
+        writer.flush().unwrap();
+    }
+    // So slowly that what follows is over before the merge is.
+    writer.set_merge_rate(Some(4000));
+    writer.set_background_merges(true);
+    put(&mut writer, 1000, 5);
+    expected.insert(1000, 5);
+    writer.commit().unwrap();
+    for key in 0..10 {
+        writer.delete(key).unwrap();
+        expected.remove(&key);
+    }
+    put(&mut writer, 10, 6); // of the second segment
+    expected.insert(10, 6);
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    assert_eq!(documents(&index.snapshot()), expected);
+    let before = index.snapshot().entries().len();
+    writer.wait_for_merge().unwrap();
+    assert!(index.snapshot().entries().len() < before, "nothing was merged");
+    assert_eq!(documents(&index.snapshot()), expected);
+    drop(writer);
+    assert_eq!(documents(&Index::open(&path).unwrap().snapshot()), expected);
+}
+
+#[test]
 fn a_damaged_newest_generation_is_an_error_and_the_one_before_is_opened_only_on_request() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();

@@ -221,7 +221,7 @@ impl Shared {
                     let at = spread(element, bits);
                     // 0, 1, 3: one bit for once, one for more.
                     let seen = shared.counts.get(at);
-                    shared.counts.set(at, seen << 1 | 1);
+                    shared.counts.set(at, (seen << 1 | 1) & 3);
                 }
             }
         }

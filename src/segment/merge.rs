@@ -363,7 +363,10 @@ impl<'a, 'r> Merged<'a, 'r> {
                     let Some((listed_by, &new)) = listed_by.get_mut(place).zip(map.get(place)) else {
                         return Ok(());
                     };
-                    *listed_by = rank;
+                    if std::mem::replace(listed_by, rank) != NO_RANK {
+                        // Before lists that overlap take the square of the file.
+                        return Err(input.wrong(&fingerprints.postings, 0, "each document once", ordinal));
+                    }
                     listed += 1;
                     if new == LEFT_OUT { Ok(()) } else { run.push(pair(fingerprint, new)) }
                 })

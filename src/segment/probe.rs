@@ -68,10 +68,12 @@ impl Scratch {
     #[inline]
     pub(super) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
         // A question asked while another is answered gets a new one; as does the next one after a panic.
-        let mut scratch = KEPT.take().unwrap_or_default();
+        // A thread that ends has none any more.
+        let kept = KEPT.try_with(Cell::take).ok().flatten();
+        let mut scratch = kept.unwrap_or_default();
         let answer = body(&mut scratch);
         if scratch.is_small() {
-            KEPT.set(Some(scratch));
+            let _ = KEPT.try_with(|kept| kept.set(Some(scratch)));
         }
         answer
     }

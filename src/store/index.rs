@@ -51,7 +51,7 @@ pub(super) struct Shared {
     /// True while a writer of this process, made from this index, publishes here by itself.
     pub(super) writing: AtomicBool,
     /// Held by who reads what other processes did.
-    refreshing: Mutex<()>,
+    pub(super) refreshing: Mutex<()>,
     /// Opened at a generation that need not be the newest: it stays there.
     pub(super) pinned: bool,
 }
@@ -274,6 +274,11 @@ impl Index {
     /// As [`open`](Self::open); the index stays as it was.
     pub fn refresh(&self) -> Result<bool> {
         let _refreshing = self.shared.refreshing.lock();
+        self.refresh_alone()
+    }
+
+    /// As [`refresh`](Self::refresh), by who holds `refreshing`.
+    pub(super) fn refresh_alone(&self) -> Result<bool> {
         if self.shared.pinned || self.shared.writing.load(Ordering::Acquire) {
             return Ok(false); // nobody else can have committed
         }

@@ -107,10 +107,11 @@ impl Work {
     pub(super) fn spawn(mut self, rate: Option<u64>) -> Result<Merging> {
         let stop = Arc::new(AtomicBool::new(false));
         let (dir, number) = (self.dir.clone(), self.number);
+        let inputs = self.inputs.iter().map(|(number, ..)| *number).collect();
         self.vfs = Arc::new(Paced::new(self.vfs, Arc::clone(&stop), rate));
         let thread = std::thread::Builder::new().name("twindex-merge".into()).spawn(move || self.run());
         let thread = thread.map_err(|e| Error::io("start a thread for", &dir, e))?;
-        Ok(Merging { thread: Some(thread), stop, number })
+        Ok(Merging { thread: Some(thread), stop, number, inputs })
     }
 }
 
@@ -121,6 +122,9 @@ pub(super) struct Merging {
     stop: Arc<AtomicBool>,
     /// Of the output.
     pub(super) number: u64,
+    /// Of the segments that it is made of. They stay in the generations meanwhile, live or not: what is deleted of them
+    /// has to be deleted of the output.
+    pub(super) inputs: Vec<u64>,
 }
 
 impl Merging {
@@ -156,7 +160,12 @@ impl Merged {
         self.output.as_ref().map(|(entry, _)| entry.number)
     }
 
-    /// Puts the output in the place of what it was made of. What was deleted of that since the merge began is deleted in
+    /// True where all that it was made of is there, to be replaced.
+    pub(super) fn fits(&self, next: &Manifest) -> bool {
+        self.inputs.iter().all(|(number, _)| next.segments.iter().any(|entry| entry.number == *number))
+    }
+
+    /// Puts the output in the place of what it was made of, which [fits](Self::fits). What was deleted of that since the merge began is deleted in
     /// the output.
     pub(super) fn take_place(self, next: &mut Manifest, view: &mut View) -> Result<()> {
         let mut deleted = RoaringBitmap::new();

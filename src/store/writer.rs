@@ -18,7 +18,7 @@ use super::snapshot::Snapshot;
 use super::state::{State, View, open_segment};
 use super::{commit, names};
 use crate::error::{Error, Result};
-use crate::format::log::{Batch, LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
+use crate::format::log::{Batch, LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX, RECORD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest, SEGMENTS_MAX, SegmentEntry};
 use crate::format::sketches::Row;
 use crate::key::Key;
@@ -95,6 +95,8 @@ pub struct Writer {
     batch: Batch,
     /// This writer's log, once it has one.
     log: Option<OpenLog>,
+    /// The one before, as long as what is in it is in no published segment.
+    retired: Option<OpenLog>,
     /// The generation to come: the published one, and segments already written for this batch. The deletes of its
     /// entries are those of the view when it is published.
     next: Manifest,
@@ -117,15 +119,15 @@ pub struct Writer {
     scratch: Scratch,
 }
 
-/// The generation before this one, if its manifest is there and sound.
-fn previous(shared: &Shared, manifest: &Manifest) -> Option<Manifest> {
-    let names = shared.vfs.list(&shared.dir).ok()?;
+/// The generation before this one, if its manifest is there.
+fn previous(shared: &Shared, manifest: &Manifest) -> Result<Option<Manifest>> {
+    let names = shared.vfs.list(&shared.dir).map_err(|e| Error::io("list", &shared.dir, e))?;
     let before = names.iter().filter_map(|name| match names::parse(name) {
         Some(names::Name::Manifest(generation)) => Some(generation),
         _ => None,
     });
-    let generation = before.filter(|&generation| generation < manifest.generation).max()?;
-    State::manifest_at(&*shared.vfs, &shared.dir, generation).ok()
+    let generation = before.filter(|&generation| generation < manifest.generation).max();
+    generation.map(|generation| State::manifest_at(&*shared.vfs, &shared.dir, generation)).transpose()
 }
 
 impl Writer {
@@ -139,7 +141,9 @@ impl Writer {
             LockFailure::Io(error) => Error::io("lock", lock_path, error),
         })?;
         // What another writer committed since the index was opened is what this one goes on from.
-        index.refresh()?;
+        // Nobody else refreshes in between: it would take this writer's rows for those of an attempt that failed.
+        let refreshing = shared.refreshing.lock();
+        index.refresh_alone()?;
         let state = Arc::clone(&shared.published.read());
         if state.manifest.read_only_compatible != 0 {
             return Err(Error::Unsupported {
@@ -151,10 +155,13 @@ impl Writer {
         }
         // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
         // current but not durable. So what the one before names stays, until a sync.
-        let before = previous(&shared, &state.manifest);
-        commit::sweep(&*shared.vfs, &shared.dir, &state.manifest, before.as_ref());
+        // Where it cannot be read, nothing is removed.
+        if let Ok(before) = previous(&shared, &state.manifest) {
+            commit::sweep(&*shared.vfs, &shared.dir, &state.manifest, before.as_ref());
+        }
         let params = state.manifest.params.clone();
         shared.writing.store(true, Ordering::Release);
+        drop(refreshing);
         Ok(Self {
             lock,
             params_digest: state.params_digest,
@@ -168,6 +175,7 @@ impl Writer {
             view: state.view.clone(),
             batch: Batch::default(),
             log: None,
+            retired: None,
             params,
             next: Manifest::clone(&state.manifest),
             changed: false,
@@ -472,8 +480,10 @@ impl Writer {
 
     fn flush_if_full(&mut self) -> Result<()> {
         if !self.collects() {
-            // A batch that does not end by then is a large one: what comes after is collected.
-            if self.view.rows.is_multiple_of(1024) && self.is_full(2)
+            // A batch that does not end by then is a large one, and comes with segments. It must not become a record that
+            // no reader takes.
+            if self.batch.len() > RECORD_BYTES_MAX as usize / 2
+                || self.view.rows.is_multiple_of(1024) && self.is_full(2)
                 || self.memory < MEMTABLE_BYTES && self.is_full(2)
             {
                 return self.guarded(Self::flush_table);
@@ -538,7 +548,7 @@ impl Writer {
             Some(log) => !log.is_synced(),
             None => self.is_torn(),
         };
-        self.log = None;
+        self.retired = self.log.take().or(self.retired.take());
         if let Some(logged) = &mut self.next.logged {
             logged.logs.clear();
         }
@@ -731,12 +741,18 @@ impl Writer {
     /// Makes durable what was committed and only promised to survive less.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, where it was another writer that
+    /// committed it.
     pub fn sync(&mut self) -> Result<()> {
-        self.guarded(|writer| {
-            let Some(log) = &mut writer.log else { return Ok(()) };
-            log.sync()
-        })
+        if self.log.is_none() && self.retired.is_none() && self.is_torn() {
+            // Of the writer before: it is written again, with a generation.
+            self.check_between("sync what another writer has left")?;
+            return self.guarded(|writer| {
+                writer.changed = true;
+                writer.publish(false).map(drop)
+            });
+        }
+        self.guarded(|writer| writer.retired.iter_mut().chain(&mut writer.log).try_for_each(OpenLog::sync))
     }
 
     fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
@@ -754,9 +770,14 @@ impl Writer {
             self.log_batch(payload)?;
         } else {
             // Earlier commits may have promised less than this one does.
+            let torn = self.log.is_none() && self.is_torn();
             match (&mut self.log, self.durability) {
                 (Some(log), Durability::Sync) => log.sync()?,
                 (Some(log), Durability::Batch) => log.write()?,
+                (None, Durability::Sync) if torn => {
+                    self.changed = true;
+                    return self.publish(false);
+                }
                 _ => {}
             }
             return Ok(self.view.commit);
@@ -783,6 +804,13 @@ impl Writer {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
             if logs >= LOGS {
                 self.flush_table()?;
+                // A batch of deletes, or of a payload alone, has no rows, and the manifest has all of it.
+                self.owes_sync |= self.is_torn();
+                if let Some(logged) = &mut self.next.logged {
+                    logged.logs.clear();
+                }
+                self.batch.clear();
+                self.changed = true;
                 self.set_payload(payload);
                 return self.publish(false).map(drop);
             }
@@ -938,7 +966,10 @@ impl Writer {
         match merging.join() {
             Ok(merged) => self.take_place(merged),
             Err(error) => {
-                let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
+                // Whoever took the lock away may have taken the number, too.
+                if self.lock.is_current() {
+                    let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
+                }
                 self.merge_failure = Some(error);
                 Ok(())
             }
@@ -947,6 +978,9 @@ impl Writer {
 
     fn take_place(&mut self, merged: Merged) -> Result<()> {
         self.written.extend(merged.number());
+        if !merged.fits(&self.next) {
+            return Ok(()); // what was deleted of it since could not be deleted of the output
+        }
         merged.take_place(&mut self.next, &mut self.view)?;
         self.changed = true;
         self.publish(true).map(drop)
@@ -1033,7 +1067,8 @@ impl Writer {
             log.sync()?;
         }
         // A segment without a live document only costs probes.
-        self.keep_segments(|_, entry, deleted| deleted < entry.documents);
+        let merging: Vec<u64> = self.merging.iter().flat_map(|merging| merging.inputs.clone()).collect();
+        self.keep_segments(|_, entry, deleted| deleted < entry.documents || merging.contains(&entry.number));
         for (entry, deleted) in self.next.segments.iter_mut().zip(&self.view.deleted) {
             if entry.deleted != **deleted {
                 entry.deleted.clone_from(deleted);
@@ -1057,6 +1092,7 @@ impl Writer {
         self.pointed = false;
         self.changed = false;
         self.owes_sync = false;
+        self.retired = None;
         let busy = self.merging.as_ref().map(|merging| merging.number);
         self.written.clear();
         self.view.commit = generation;
@@ -1105,7 +1141,8 @@ impl Drop for Writer {
                 State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.params_digest);
             *self.shared.published.write() = Arc::new(state);
         }
-        if self.poisoned && self.durability == Durability::None {
+        let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
+        if self.poisoned && (held || self.durability == Durability::None) {
             // Commits that were held back and could not be written are not there, whatever was shown of them.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {

@@ -130,11 +130,13 @@ fn cut_large(
     most: u32,
 ) -> twindex::Result<(Vec<u32>, u64)> {
     let members = |group: u32| corpus.groups[group as usize].members.len() as u64;
-    let mut sizes: Vec<u64> = vec![0; roots.len()];
+    let (mut sizes, mut groups): (Vec<u64>, Vec<u32>) = (vec![0; roots.len()], vec![0; roots.len()]);
     for (group, &root) in (0..).zip(&roots) {
         sizes[root as usize] += members(group);
+        groups[root as usize] += 1;
     }
-    let is_large: Vec<bool> = roots.iter().map(|&root| sizes[root as usize] > u64::from(most)).collect();
+    let is_large = |&root: &u32| sizes[root as usize] > u64::from(most) && groups[root as usize] > 1;
+    let is_large: Vec<bool> = roots.iter().map(is_large).collect();
     let cut = (0..).zip(&roots).filter(|&(group, &root)| group == root && is_large[group as usize]).count();
     if cut == 0 {
         return Ok((roots, 0));

@@ -246,6 +246,10 @@ impl Dedup {
             )
             .into());
         }
+        if self.against.is_some() && self.signature_bits == Some(0) {
+            // Who shares a band may be near or not, and nothing could tell.
+            return Err(Usage::new("--against needs --signature-bits of 1 or more").into());
+        }
         if self.verify() == Verify::Signature && self.signature_bits == Some(0) {
             return Err(Usage::new("--verify signature needs --signature-bits of 1 or more").into());
         }
