@@ -1,5 +1,5 @@
-//! What the living index does under load: admits clustered fingerprints into an empty index, in durable batches, and says
-//! how many a second, how long the longest pause was, and what was written and kept for it.
+//! What the living index does under load: admits clustered fingerprints into an empty index, in durable batches, and
+//! says how many a second, how long the longest pause was, and what was written and kept for it.
 //!
 //! ```sh
 //! cargo run --release --example living -- DIRECTORY 10000000 1000 [READERS]

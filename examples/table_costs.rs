@@ -8,8 +8,8 @@
 //! the segment is mapped and warm. The time is that of the tenth part of passes which are fastest, of 256 queries each,
 //! none of which comes twice before 2^17 others: caches are as warm as they are in use, and a neighbour on the machine
 //! is left out where it can be. Columns: fingerprints, radius, scheme, measured and predicted nanoseconds a
-//! query, the second over the first, bytes of the tables, stored and predicted, probes, seconds to build. The first four
-//! are what `scripts/fit-costs.py` reads.
+//! query, the second over the first, bytes of the tables, stored and predicted, probes, seconds to build. The first
+//! four are what `scripts/fit-costs.py` reads.
 
 use std::error::Error;
 use std::ops::ControlFlow;

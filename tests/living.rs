@@ -1,5 +1,5 @@
-//! The living index on a real file system: batches that are logged, other processes that read them, logs that are torn or
-//! damaged, a disk that fails, merges in the background, copies and shards.
+//! The living index on a real file system: batches that are logged, other processes that read them, logs that are
+//! torn or damaged, a disk that fails, merges in the background, copies and shards.
 
 #![allow(
     clippy::disallowed_methods,
@@ -352,6 +352,27 @@ fn what_is_deleted_of_a_segment_while_it_is_merged_stays_deleted() {
 }
 
 #[test]
+fn many_writers_that_add_no_document_leave_an_index_that_opens() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    (0..100).for_each(|key| put(&mut writer, key, key));
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    drop(writer);
+    // Each has a log of its own, with deletes and payloads; more of them than a manifest may name.
+    for round in 0..80_u64 {
+        let mut writer = index.writer().unwrap();
+        writer.commit_with(&round.to_le_bytes()).unwrap();
+        writer.delete(round).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        let opened = Index::open(&path).unwrap().snapshot();
+        assert_eq!(opened.payload(), Some(&round.to_le_bytes()[..]));
+        assert_eq!(opened.documents(), 99 - round);
+    }
+}
+
+#[test]
 fn a_damaged_newest_generation_is_an_error_and_the_one_before_is_opened_only_on_request() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -402,6 +423,7 @@ fn a_copy_is_an_index_of_its_own_and_shards_are_joined_to_what_one_build_makes()
     let copy = Index::open(&copied).unwrap();
     assert_eq!(documents(&copy.snapshot()), expected);
     assert_eq!(copy.snapshot().payload(), Some(&b"three hundred"[..]));
+    assert_ne!(copy.snapshot().uuid(), index.snapshot().uuid(), "files of one are none of the other's");
     assert!(twindex::store::verify::verify(&twindex::sys::RealVfs, &copied, |_| ()).problems.is_empty());
 
     let shard = |name: &str, keys: std::ops::Range<u64>, plus: u64| {

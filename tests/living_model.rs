@@ -1,6 +1,6 @@
 //! Whatever is done to an index, in any order, it answers as a map and a scan of it do: random operations, flushes,
-//! merges, compactions, reopenings, writers that end in the middle of a batch, snapshots that are held, and a reader that
-//! only refreshes, against a `BTreeMap` and brute force.
+//! merges, compactions, reopenings, writers that end in the middle of a batch, snapshots that are held, and a reader
+//! that only refreshes, against a `BTreeMap` and brute force.
 
 mod support {
     #![allow(dead_code, unreachable_pub, reason = "a part of what other tests share")]

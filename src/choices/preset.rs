@@ -62,7 +62,8 @@ impl Preset {
         scheme: FeatureScheme { groups: 8, group_size: 12, threshold: 3, feature_bits: 8 },
         source: "Broder, Algorithms for duplicate documents, 2005: 8 bytes are enough; groups of 12 are ours",
     };
-    /// What `twindex` keeps unless told otherwise, for thresholds from 0.8, where P(fungible) is 0.998; at 0.9 it is 1.000.
+    /// What `twindex` keeps unless told otherwise, for thresholds from 0.8, where P(fungible) is 0.998; at 0.9 it is
+    /// 1.000.
     pub const LSH_20X6: Self = Self {
         name: "lsh-20x6",
         scheme: FeatureScheme::new(20, 6, 1),

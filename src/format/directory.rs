@@ -86,8 +86,8 @@ impl Directory {
         if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
     }
 
-    /// Says that the rows whose first `bits` bits are `prefix` will be looked up; with more bits than the directory has,
-    /// the bucket that they are in.
+    /// Says that the rows whose first `bits` bits are `prefix` will be looked up; with more bits than the directory
+    /// has, the bucket that they are in.
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;

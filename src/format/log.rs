@@ -18,8 +18,8 @@
 //! ```
 //!
 //! `synced` is how much of the file was known to be durable when the record was written. What is bad below the highest
-//! such offset is damage. Above it, it is a tail that a crash has torn. The idea of kinds and of lengths before contents is
-//! that of `LevelDB`'s log; it cuts records in blocks, where here a torn record ends the log.
+//! such offset is damage. Above it, it is a tail that a crash has torn. The idea of kinds and of lengths before
+//! contents is that of `LevelDB`'s log; it cuts records in blocks, where here a torn record ends the log.
 
 use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;

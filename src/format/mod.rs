@@ -48,7 +48,8 @@ pub fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// Where a part of `bytes` bytes begins behind one that ends at `end`: at [`align`]; a part without bytes takes no place.
+/// Where a part of `bytes` bytes begins behind one that ends at `end`: at [`align`]; a part without bytes takes no
+/// place.
 #[must_use]
 pub fn place(end: u64, bytes: u64) -> u64 {
     if bytes == 0 { end } else { align(end) }

@@ -452,8 +452,8 @@ struct Meeting<'a> {
 }
 
 impl Meeting<'_> {
-    /// Takes notice of a posting of an element that this set has too, with `behind` elements behind it, and `capped` up to
-    /// it that may have been passed over.
+    /// Takes notice of a posting of an element that this set has too, with `behind` elements behind it, and `capped`
+    /// up to it that may have been passed over.
     #[inline(always)]
     fn meet(&mut self, posting: Posting, behind: usize, capped: usize) {
         let seen = &mut self.seen[posting.place as usize];

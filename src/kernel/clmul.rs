@@ -3,8 +3,8 @@
 //! Bit i of a number is the coefficient of x^i, so that adding is xor. [`Portable`] is the definition;
 //! [`Clmul`] is the instruction PCLMULQDQ, and gives the same. [`fastest`] chooses between them at run time.
 //!
-//! This stands beside the [levels](super::Level), not in them. PCLMULQDQ belongs to none: x86-64-v3 goes without it. And
-//! where it lacks, callers do not want the same loop in plain instructions, which is slower than their tables, but
+//! This stands beside the [levels](super::Level), not in them. PCLMULQDQ belongs to none: x86-64-v3 goes without it.
+//! And where it lacks, callers do not want the same loop in plain instructions, which is slower than their tables, but
 //! another algorithm; so they ask for it first ([`available`], [`Clmul::detect`]), which a kernel that is handed its
 //! witness cannot. The scalar level turns it off, so that one variable still asks for plain instructions everywhere.
 //!

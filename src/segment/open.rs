@@ -192,8 +192,8 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Reads the whole file and compares the checksums of all pages: less than [`verify`](Self::verify), at the speed of
-    /// reading.
+    /// Reads the whole file and compares the checksums of all pages: less than [`verify`](Self::verify), at the
+    /// speed of reading.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first page that is damaged, [`Error::Io`].

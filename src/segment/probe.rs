@@ -962,8 +962,8 @@ impl<'a> Search<'a, '_> {
     }
 }
 
-/// Brings near what an answer from a short bucket of table 1 will need, whichever row it is: a single question has nothing
-/// else to do while it waits, and else would wait once more for each.
+/// Brings near what an answer from a short bucket of table 1 will need, whichever row it is: a single question has
+/// nothing else to do while it waits, and else would wait once more for each.
 #[inline(always)]
 fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucket) {
     let rows = bucket.rows();

@@ -68,8 +68,9 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, nor to the generation `kept`
-/// before it. Only the writer calls this. Files whose names are not ours are left alone. Returns the bytes it removed.
+/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, nor to the generation
+/// `kept` before it. Only the writer calls this. Files whose names are not ours are left alone. Returns the bytes it
+/// removed.
 pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option<&Manifest>) -> u64 {
     let Ok(names) = vfs.list(dir) else { return 0 };
     let generations = || {

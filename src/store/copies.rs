@@ -82,9 +82,9 @@ fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
 }
 
 impl Index {
-    /// Makes a copy of the index as it is now in a new directory. Segments are not copied where the file system can give
-    /// a file two names, so it costs little time and space; what is in the log becomes a segment there. All or nothing;
-    /// a writer may go on meanwhile. Returns the number of the commit that it has.
+    /// Makes a copy of the index as it is now in a new directory. Segments are not copied where the file system can
+    /// give a file two names, so it costs little time and space; what is in the log becomes a segment there. All or
+    /// nothing; a writer may go on meanwhile. Returns the number of the commit that it has.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] where anything stands at the path, [`Error::Io`].
@@ -128,6 +128,8 @@ impl Index {
         }
         manifest.segments.retain(|entry| entry.deleted.len() < entry.documents);
         manifest.generation = state.view.commit;
+        // From here on it goes its own way.
+        manifest.uuid = directory::new_uuid(dir)?;
         if let Some(logged) = &mut manifest.logged {
             logged.logs.clear();
         }

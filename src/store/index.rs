@@ -83,12 +83,12 @@ impl OpenOptions {
         self
     }
 
-    /// Opens the generation of this number, whose manifest is `MANIFEST-<number>`, and not the one that `CURRENT` names:
-    /// the way to look at the generation before, if the newest is damaged. Opening never does so by itself. Such an index
-    /// has no writer and is not refreshed; [`Index::copy_to`] makes an index of its own of it.
+    /// Opens the generation of this number, whose manifest is `MANIFEST-<number>`, and not the one that `CURRENT`
+    /// names: the way to look at the generation before, if the newest is damaged. Opening never does so by itself.
+    /// Such an index has no writer and is not refreshed; [`Index::copy_to`] makes an index of its own of it.
     ///
-    /// The files of the generation before the newest are there until the next one is published, if the newest only moved
-    /// documents from one file to another; otherwise what is missing is an error that names it.
+    /// The files of the generation before the newest are there until the next one is published, if the newest only
+    /// moved documents from one file to another; otherwise what is missing is an error that names it.
     pub fn at_generation(mut self, generation: u64) -> Self {
         self.generation = Some(generation);
         self

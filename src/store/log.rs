@@ -4,6 +4,7 @@
 //! known to be durable stays there, and is sealed by its length in the manifest; the batches behind that are written
 //! again in the new file, so that nothing rests on bytes that only the page cache is known to have.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use super::names;
@@ -155,6 +156,9 @@ pub(super) fn replay(
         (at.offset, at.synced) = (LOG_HEAD_BYTES, LOG_HEAD_BYTES);
     }
     at.synced = at.synced.max(entry.length);
+    let start = at.offset;
+    // Where records end that are not known to be synced yet.
+    let mut ends = VecDeque::new();
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
             let behind = reader.synced_behind(salt, at.offset, at.commit)?;
@@ -174,7 +178,16 @@ pub(super) fn replay(
         if synced > at.offset {
             return Err(lies(Fault::new(0, format!("at most {} bytes synced", at.offset), synced)));
         }
-        at.synced = at.synced.max(synced);
+        if synced > at.synced {
+            // The next writer goes on from there.
+            while ends.front().is_some_and(|&end| end < synced) {
+                ends.pop_front();
+            }
+            if synced > start && ends.front() != Some(&synced) {
+                return Err(lies(Fault::new(0, "a place where a record ends", synced)));
+            }
+            at.synced = synced;
+        }
         if head.kind == RecordKind::Batch {
             if head.commit <= at.commit {
                 let expected = format!("a commit above {}", at.commit);
@@ -186,6 +199,7 @@ pub(super) fn replay(
             at.batches = at.offset + head.record_bytes();
         }
         at.offset += head.record_bytes();
+        ends.push_back(at.offset);
     }
     Ok(at)
 }

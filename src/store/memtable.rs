@@ -5,9 +5,9 @@
 //! rows, and the writer goes on behind it.
 //!
 //! - Keys: a hash table of chains, the newest row first.
-//! - Fingerprints: four blocks of 16 bits. Fingerprints that differ in at most 3 bits agree in one of them (Manku, Jain,
-//!   Das Sarma, WWW 2007, with four tables); each distinct one is in the chain of each of its four buckets once, and its
-//!   rows in a chain of their own. Few rows, or wider radii, are scanned.
+//! - Fingerprints: four blocks of 16 bits. Fingerprints that differ in at most 3 bits agree in one of them (Manku,
+//!   Jain, Das Sarma, WWW 2007, with four tables); each distinct one is in the chain of each of its four buckets
+//!   once, and its rows in a chain of their own. Few rows, or wider radii, are scanned.
 //! - Features: a hash table of chains over (band, band key).
 //!
 //! One writer adds under a lock that readers share; it is held for one record, or for one question.

@@ -165,8 +165,8 @@ impl Merged {
         self.inputs.iter().all(|(number, _)| next.segments.iter().any(|entry| entry.number == *number))
     }
 
-    /// Puts the output in the place of what it was made of, which [fits](Self::fits). What was deleted of that since the merge began is deleted in
-    /// the output.
+    /// Puts the output in the place of what it was made of, which [fits](Self::fits). What was deleted of that since
+    /// the merge began is deleted in the output.
     pub(super) fn take_place(self, next: &mut Manifest, view: &mut View) -> Result<()> {
         let mut deleted = RoaringBitmap::new();
         for (number, before) in &self.inputs {

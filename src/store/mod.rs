@@ -2,11 +2,13 @@
 //!
 //! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
 //!
-//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`idf`]: files of IDF tables.
+//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`idf`]: files of
+//!   IDF tables.
 //!
 //! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one commit, read from its
 //! files; `log`, batches on their way to a segment, as files, and `memtable`, the same in memory; `part`, what segments
-//! and memtable are asked alike; `commit`, how a generation becomes the current one, and in which order that is durable.
+//! and memtable are asked alike; `commit`, how a generation becomes the current one, and in which order that is
+//! durable.
 //!
 //! A small batch goes to the log and the memtable, and is durable by one sync. When the memtable is full it becomes a
 //! segment; a large batch becomes one at once. Segments are merged so that they stay few.

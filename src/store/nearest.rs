@@ -7,10 +7,11 @@ use crate::error::Result;
 use crate::key::KeyBuf;
 use crate::segment::{Ask, Scratch};
 
-/// The live document nearest to `fingerprint` within a radius, and its distance; of several the one of the smallest key.
+/// The live document nearest to `fingerprint` within a radius, and its distance; of several the one of the smallest
+/// key.
 ///
-/// Of a segment's documents with one fingerprint, whose ordinals ascend as their keys do, the first live one is enough, so
-/// a fingerprint that very many documents share costs one list and one key.
+/// Of a segment's documents with one fingerprint, whose ordinals ascend as their keys do, the first live one is
+/// enough, so a fingerprint that very many documents share costs one list and one key.
 pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = Part<'a>>,
     fingerprint: u64,

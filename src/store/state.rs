@@ -22,6 +22,10 @@ use crate::store::names::{self, Name};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
+/// The most memory that records of logs take. A writer makes a segment of them long before that; a log may say otherwise,
+/// and an empty document takes four bytes there.
+const LOGGED_BYTES_MAX: usize = 1 << 30;
+
 /// What is live at a commit: a generation's segments, less what was deleted since, and the memtable's first rows.
 #[derive(Clone, Debug)]
 pub(super) struct View {
@@ -106,6 +110,11 @@ impl View {
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
+            let memory = self.table.read().memory();
+            if memory > LOGGED_BYTES_MAX {
+                let expected = format!("records that take {LOGGED_BYTES_MAX} bytes of memory");
+                return Err(fault(Fault::new(offset, expected, format!("{memory}"))));
+            }
         }
         self.commit = commit;
         // The manifest has the payload of its generation.

@@ -21,8 +21,8 @@ pub struct Findings {
     pub bytes: u64,
 }
 
-/// Checks `CURRENT`, the manifest, its logs, every segment it names and the IDF table, to the last byte. Changes nothing,
-/// and goes on behind the first problem. `progress` is told the bytes done.
+/// Checks `CURRENT`, the manifest, its logs, every segment it names and the IDF table, to the last byte. Changes
+/// nothing, and goes on behind the first problem. `progress` is told the bytes done.
 ///
 /// A commit that comes meanwhile is no problem: what is checked is the generation that was current at the start.
 pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {

@@ -1,7 +1,7 @@
 //! Batches: put, delete, admit, commit.
 //!
-//! A small batch is a record of the log and rows of the memtable. When the memtable is full it becomes a segment; what is
-//! larger than a memtable is collected and becomes segments at once, without a log.
+//! A small batch is a record of the log and rows of the memtable. When the memtable is full it becomes a segment;
+//! what is larger than a memtable is collected and becomes segments at once, without a log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -317,9 +317,9 @@ impl Writer {
     }
 
     /// Looks up and adds as one step: the nearest document to this one, if any is within the radius of the index's
-    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`] asks; of several that are as near, the one of the
-    /// smallest key. What this batch added before is found too. A document of the same key is no duplicate of itself: it
-    /// is replaced.
+    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`] asks; of several that are as near, the one
+    /// of the smallest key. What this batch added before is found too. A document of the same key is no duplicate of
+    /// itself: it is replaced.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -480,8 +480,8 @@ impl Writer {
 
     fn flush_if_full(&mut self) -> Result<()> {
         if !self.collects() {
-            // A batch that does not end by then is a large one, and comes with segments. It must not become a record that
-            // no reader takes.
+            // A batch that does not end by then is a large one, and comes with segments. It must not become a record
+            // that no reader takes.
             if self.batch.len() > RECORD_BYTES_MAX as usize / 2
                 || self.view.rows.is_multiple_of(1024) && self.is_full(2)
                 || self.memory < MEMTABLE_BYTES && self.is_full(2)
@@ -691,8 +691,8 @@ impl Writer {
     /// once nothing names them, and stay for snapshots that have them open.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::NoSpace`] where the disk has no room for it; [`Error::Corrupt`] for a damaged
-    /// segment, and [`Error::Limit`] for more than 2^30 documents: the index stays as it was.
+    /// As [`commit`](Self::commit); [`Error::NoSpace`] where the disk has no room for it; [`Error::Corrupt`] for a
+    /// damaged segment, and [`Error::Limit`] for more than 2^30 documents: the index stays as it was.
     pub fn compact(&mut self) -> Result<u64> {
         self.check_sound()?;
         drop(self.merging.take());
@@ -717,16 +717,17 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`], for one when the disk is full: what was committed before stands, and the writer is poisoned.
-    /// Almost always the batch is lost as a whole; if the very last steps failed, it may have become current as a
-    /// whole all the same: [`Index::refresh`] and [`Snapshot::generation`](super::Snapshot::generation) tell.
-    /// [`Error::Locked`] if the lock file was taken away.
+    /// Almost always the batch is lost as a whole; if the very last steps failed, or what a writer does once a batch is
+    /// durable (a full memtable becomes a segment), it may have become current as a whole all the same:
+    /// [`Index::refresh`] and [`Snapshot::generation`](super::Snapshot::generation) tell. [`Error::Locked`] if the
+    /// lock file was taken away.
     pub fn commit(&mut self) -> Result<u64> {
         self.guarded(|writer| writer.commit_batch(None))
     }
 
-    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what [`Snapshot::payload`] gives
-    /// back, here and after opening, until another commit has one. So a program can know how far another store of its
-    /// own had come at this commit.
+    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what [`Snapshot::payload`]
+    /// gives back, here and after opening, until another commit has one. So a program can know how far another store
+    /// of its own had come at this commit.
     ///
     /// # Errors
     /// As [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
@@ -841,8 +842,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a log of this writer's own, which begins with what of the last writer's log is not known to be durable, and
-    /// will be followed by the commit of this number. The generation to come names it.
+    /// Makes a log of this writer's own, which begins with what of the last writer's log is not known to be durable,
+    /// and will be followed by the commit of this number. The generation to come names it.
     fn begin_log(&mut self, commit: u64) -> Result<()> {
         let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
         let position = self.shared.published.read().position;
@@ -1043,8 +1044,8 @@ impl Writer {
         Ok(commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None))
     }
 
-    /// Makes the generation to come the current one, and removes what it does not need; the files of the one before stay
-    /// if they are to be kept.
+    /// Makes the generation to come the current one, and removes what it does not need; the files of the one before
+    /// stay if they are to be kept.
     fn publish(&mut self, keep: bool) -> Result<u64> {
         if !self.changed {
             return Ok(self.view.commit);

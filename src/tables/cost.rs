@@ -2,9 +2,10 @@
 //!
 //! Bytes are those of the codecs' own layouts. The work is counted for uniform fingerprints and queries. A table that
 //! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, each of which looks at a
-//! bucket of `n / 2^b` entries. Of these, the share `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`, is no further than
-//! `l` from the query in `j` bits that are compared; a prefix that differs in `i` bits itself leaves `l = k - i`. Entries
-//! of partial tables that are left lead to buckets of table 1 of `n / 2^16` entries. Memory is counted in cache lines.
+//! bucket of `n / 2^b` entries. Of these, the share `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`, is no further
+//! than `l` from the query in `j` bits that are compared; a prefix that differs in `i` bits itself leaves `l = k -
+//! i`. Entries of partial tables that are left lead to buckets of table 1 of `n / 2^16` entries. Memory is counted
+//! in cache lines.
 //!
 //! The time is the sum of this work, each kind with its price: [`PRICES`], of one reference machine, fitted to
 //! measurements by `scripts/fit-costs.py`. They are part of the program: what is chosen for a segment is stored in it
@@ -24,8 +25,8 @@ use crate::format::{DOCUMENTS_MAX, align};
 
 /// Exact designs look at every fingerprint where that is at most so many for each probe.
 pub const ROWS_A_PROBE: u64 = 128;
-/// True where looking at every one of `rows` fingerprints is less work than `probes`. Free designs never do, as they would
-/// find more than they promise.
+/// True where looking at every one of `rows` fingerprints is less work than `probes`. Free designs never do, as they
+/// would find more than they promise.
 #[must_use]
 pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
     design.is_exact() && rows / ROWS_A_PROBE <= probes
@@ -259,8 +260,8 @@ struct Priced {
     rest: f64,
 }
 
-/// What the tables of a scheme cost in a segment of `rows` distinct fingerprints, 1 to [`DOCUMENTS_MAX`], asked for what
-/// is within `within`.
+/// What the tables of a scheme cost in a segment of `rows` distinct fingerprints, 1 to [`DOCUMENTS_MAX`], asked for
+/// what is within `within`.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a radius that the design does not answer, numbers that it cannot have, and more rows.
@@ -473,8 +474,8 @@ impl Cost {
         self.directory_pages += probes;
     }
 
-    /// What the entries of a partial table lead to. `own` is the radius within which table 1 is probed, if it is: what it
-    /// finds by itself is not followed.
+    /// What the entries of a partial table lead to. `own` is the radius within which table 1 is probed, if it is:
+    /// what it finds by itself is not followed.
     fn follow(
         &mut self,
         first: &Priced,
@@ -602,8 +603,8 @@ struct Own {
 }
 
 impl Own {
-    /// The probability that table 1 finds an entry which differs from the query in `inside` of the `overlap` bits of the
-    /// pointer that the other table is probed by, and in `outside` of the others.
+    /// The probability that table 1 finds an entry which differs from the query in `inside` of the `overlap` bits of
+    /// the pointer that the other table is probed by, and in `outside` of the others.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
         let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
         let free = POINTER_BITS - overlap;
@@ -620,10 +621,10 @@ impl Own {
     }
 }
 
-/// Blocks and bytes of a table coded as `manku`, expected for uniform values. Neighbours in the order differ first in bit
-/// `d` wherever a node of depth `d` in the trie of all values has two children, of which there are `2^d (1 - q1)^2`, `q1`
-/// being the probability that a child is empty. From these counts follows the Huffman code; a difference takes its code
-/// and the bits behind.
+/// Blocks and bytes of a table coded as `manku`, expected for uniform values. Neighbours in the order differ first
+/// in bit `d` wherever a node of depth `d` in the trie of all values has two children, of which there are `2^d (1 -
+/// q1)^2`, `q1` being the probability that a child is empty. From these counts follows the Huffman code; a
+/// difference takes its code and the bits behind.
 fn manku(rows: u64) -> (u64, u64) {
     const BLOCK: f64 = 8192.0;
     let n = rows as f64;
@@ -667,8 +668,8 @@ pub struct Raw {
     pub bytes: f64,
     /// Probes of a query.
     pub probes: u64,
-    /// The bits that tables lead with, ascending, each with how many tables lead with so many and the fingerprints that a
-    /// probe of one meets by chance.
+    /// The bits that tables lead with, ascending, each with how many tables lead with so many and the fingerprints
+    /// that a probe of one meets by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 

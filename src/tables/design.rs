@@ -327,8 +327,8 @@ impl Design {
     }
 
     /// The order of the bits that a partial table, numbered from 0, keeps of a fingerprint: the first 16, by which it
-    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, of which nothing
-    /// is kept.
+    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, of which
+    /// nothing is kept.
     ///
     /// # Panics
     /// If there is no such table.
@@ -355,8 +355,8 @@ impl Design {
 }
 
 /// Radii of as many blocks as there is room for, all `None` before, that find what differs in at most `within` bits:
-/// they differ by at most 1, the larger ones first, and sum to `within` less the blocks and plus 1, where a missing probe
-/// counts -1.
+/// they differ by at most 1, the larger ones first, and sum to `within` less the blocks and plus 1, where a missing
+/// probe counts -1.
 pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     for step in 0..=within as usize {
         let radius = &mut radii[step % radii.len()];

@@ -4,8 +4,8 @@
 //! most its radius of these are among the bits it is probed by. Three ways, by what the tables are like:
 //!
 //! - Where no two tables share a bit, as in block designs, the choices of `d` bits that all tables miss are the
-//!   coefficient of `x^d` in the product of `sum C(b, i) x^i`, `i` over each table's radius, and `(1 + x)^f` for the `f`
-//!   bits of no table.
+//!   coefficient of `x^d` in the product of `sum C(b, i) x^i`, `i` over each table's radius, and `(1 + x)^f` for the
+//!   `f` bits of no table.
 //! - Where tables are probed exactly and are at most [`UNIONS_MAX`], as in free designs, by inclusion and exclusion: of
 //!   the `C(64, d)` choices, `C(64 - u, d)` leave alone all `u` bits that some of the tables are probed by.
 //! - Otherwise [`SAMPLES`] draws from a fixed seed, with a standard error.

@@ -174,10 +174,11 @@ pub struct Choice {
     pub cost: Cost,
 }
 
-/// The schemes that `auto`, `small` and `fast` choose among for a radius, and their costs in a segment of `rows` distinct
-/// fingerprints, in a fixed order: `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`]
-/// tables that answer the radius and no larger one, and `nested-4-4`; each with tables coded as planes or compact, all
-/// in full or all but the first partial. Only those of this design and these codecs, where they are given.
+/// The schemes that `auto`, `small` and `fast` choose among for a radius, and their costs in a segment of `rows`
+/// distinct fingerprints, in a fixed order: `blocks-M` up to `M = within + 1`, `choose-M-J` with at most
+/// [`TABLES_CHOSEN_MAX`] tables that answer the radius and no larger one, and `nested-4-4`; each with tables coded
+/// as planes or compact, all in full or all but the first partial. Only those of this design and these codecs, where
+/// they are given.
 #[must_use]
 pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<Choice> {
     let within = u32::from(within.min(WITHIN_MAX));

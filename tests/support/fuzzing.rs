@@ -287,7 +287,8 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     (bytes, records)
 }
 
-/// The log of an index, raw, and a sound one with patches and checksums that fit them: opened, and asked for all it has.
+/// The log of an index, raw, and a sound one with patches and checksums that fit them: opened, and asked for all it
+/// has.
 pub fn log(data: &[u8]) {
     let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap();
     let (uuid, number) = LOGGED;

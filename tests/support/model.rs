@@ -3,10 +3,10 @@
 //! Every file and directory is an inode. The journal has each write, each change of a name and each sync, in order. A
 //! crash after the first `i` events keeps what was synced, and of the rest what the variant allows:
 //!
-//! - *ordered*: changes of names survive up to any point, in order; of the unsynced bytes of a file all, none, the first
-//!   half, or its length alone, filled with zeros. So journaling file systems behave.
-//! - *weak*: any subset of the unsynced changes of names, and any subset of the unsynced sectors of each file. So a file
-//!   system may behave that promises no more than it must.
+//! - *ordered*: changes of names survive up to any point, in order; of the unsynced bytes of a file all, none, the
+//!   first half, or its length alone, filled with zeros. So journaling file systems behave.
+//! - *weak*: any subset of the unsynced changes of names, and any subset of the unsynced sectors of each file. So a
+//!   file system may behave that promises no more than it must.
 //!
 //! Subsets are tried exhaustively where they are few, and otherwise drawn by a generator of fixed seed. A sync can be
 //! left out ([`ModelVfs::without_sync`]): it says that it went well, and nothing is synced.
@@ -214,8 +214,8 @@ impl ModelVfs {
         self
     }
 
-    /// From the event of this number on, everything fails that would change something: the process has been killed. What
-    /// it did is there for the next one, synced or not. `None`: the next one has begun.
+    /// From the event of this number on, everything fails that would change something: the process has been killed.
+    /// What it did is there for the next one, synced or not. `None`: the next one has begun.
     pub fn kill_at(&self, event: Option<usize>) {
         let mut inner = self.0.lock().unwrap();
         inner.killed_at = event;
@@ -242,9 +242,9 @@ impl ModelVfs {
         self.0.lock().unwrap().disk.clone()
     }
 
-    /// Hands each distinct state that a crash can leave, from the beginning of the journal on `start`, to `each`: what was
-    /// promised by then, the number of events before the crash, and the disk. Returns how many there were; stops
-    /// early when `each` says false.
+    /// Hands each distinct state that a crash can leave, from the beginning of the journal on `start`, to `each`:
+    /// what was promised by then, the number of events before the crash, and the disk. Returns how many there were;
+    /// stops early when `each` says false.
     pub fn crashes(
         &self,
         start: &Disk,

@@ -86,8 +86,8 @@ impl Codec {
         all.find(|codec| (codec.kind(), codec.number()) == (kind, number))
     }
 
-    /// Writes the table of `rows` values, ascending: keys, or of a partial table what it is [sorted by](Filter::value). They can be gone through
-    /// more than once.
+    /// Writes the table of `rows` values, ascending: keys, or of a partial table what it is [sorted
+    /// by](Filter::value). They can be gone through more than once.
     ///
     /// # Errors
     /// What `values` and `columns` return.

@@ -32,8 +32,8 @@ const BATCH_MAX: usize = 10_000;
     crawler | twindex stream pages.twx - --commit-every 200 --drop-duplicates\n\n\
     Prints a line for each document, in the order of the input: key, `new`, `duplicate` or `known` (a document of this \
     key was there, and is replaced), and for a duplicate the nearest document before it, their distance, and their \
-    resemblance (an estimate; - where unknown). A line is printed only when what it says is durable. The index is made if \
-    it is not there.")]
+    resemblance (an estimate; - where unknown). A line is printed only when what it says is durable. Input from a pipe is taken \
+    2 MiB at a time, or 16,384 documents, so a line can wait for those. The index is made if it is not there.")]
 pub(crate) struct Stream {
     /// Directory of the index; made if it is not there
     index: PathBuf,
@@ -180,11 +180,12 @@ impl Stream {
             Ok(())
         });
         // What was admitted before a bad document is kept: its lines say so.
-        admitting.commit()?;
+        let last = admitting.commit();
         let Admitting { new, duplicates, known, empty, commits, longest, out, .. } = admitting;
         drop(out);
         drop(progress);
-        streamed?;
+        streamed?; // after which a failed writer can only say that it has failed
+        last?;
         writer.wait_for_merge()?;
         drop(writer);
         let counts = documents.counts().clone();

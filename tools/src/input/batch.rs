@@ -229,7 +229,8 @@ impl Record<'_> {
     }
 
     /// What stands for it in a file of JSON lines, without a newline: its own line verbatim (bytes
-    /// that are not UTF-8 replaced, if that was asked for), or, for a text file, an object of the two fields (in which a key that is not UTF-8 has its bad bytes replaced).
+    /// that are not UTF-8 replaced, if that was asked for), or, for a text file, an object of the two fields (in
+    /// which a key that is not UTF-8 has its bad bytes replaced).
     ///
     /// # Errors
     ///

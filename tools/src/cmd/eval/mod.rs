@@ -86,6 +86,11 @@ impl Eval {
         if truth.scale == Scale::None && self.relevant.is_some() {
             return Err(Usage::new("--relevant goes with known pairs whose resemblance is known").into());
         }
+        if let Some(path) = self.svg.as_ref().filter(|path| path.exists()) {
+            // Before the work, not after it.
+            let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            return Err(exists).with_context(|| cannot_draw(path));
+        }
         let found = self.found(&mut keys)?;
         let rows = match found.scale {
             Scale::Distance if self.thresholds.is_empty() => {
@@ -114,7 +119,10 @@ impl Eval {
         if self.thresholds.is_empty() {
             (10..=19).map(|twentieth| f64::from(twentieth) * 5.0 / 100.0).collect()
         } else {
-            self.thresholds.clone()
+            let mut thresholds = self.thresholds.clone();
+            thresholds.sort_by(f64::total_cmp);
+            thresholds.dedup();
+            thresholds
         }
     }
 
@@ -209,7 +217,11 @@ fn draw(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
         file.write_all(plot::svg(rows).as_bytes())?;
         file.sync_all()
     };
-    write().with_context(|| format!("{}: cannot write the figure", path.display()))
+    write().with_context(|| cannot_draw(path))
+}
+
+fn cannot_draw(path: &Path) -> String {
+    format!("{}: cannot write the figure", path.display())
 }
 
 #[cfg(test)]
