@@ -11,21 +11,16 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use random::Random;
 use twindex::kernel::{Kernel, Level, Simd, for_each_near16, for_each_near32, for_each_near48};
 use zerocopy::little_endian::{U16, U32};
+
+#[path = "../tests/support/random.rs"]
+mod random;
 
 /// Buckets that one iteration looks at.
 const BUCKETS: usize = 256;
 const RADIUS: u32 = 3;
-
-/// Splitmix64.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
 
 /// Planes, where each bucket ends, and a query for each.
 struct Buckets {
@@ -38,19 +33,19 @@ struct Buckets {
 impl Buckets {
     /// Buckets of `mean` elements; `spread` makes them of any number up to a third less and more.
     fn new(mean: usize, spread: bool) -> Self {
-        let mut state = 7;
+        let mut random = Random(7);
         let third = if spread { mean / 3 } else { 0 };
         let ends: Vec<usize> = (0..BUCKETS)
             .scan(0, |end, _| {
-                *end += mean - third + random(&mut state) as usize % (2 * third + 1);
+                *end += mean - third + random.next() as usize % (2 * third + 1);
                 Some(*end)
             })
             .collect();
         let count = ends.last().copied().unwrap_or_default();
-        let mut values = || (0..count).map(|_| random(&mut state)).collect::<Vec<_>>();
+        let mut values = || (0..count).map(|_| random.next()).collect::<Vec<_>>();
         let high = values().into_iter().map(|value| U16::new(value as u16)).collect();
         let low = values().into_iter().map(|value| U32::new(value as u32)).collect();
-        let queries = (0..BUCKETS).map(|_| random(&mut state)).collect();
+        let queries = (0..BUCKETS).map(|_| random.next()).collect();
         Self { high, low, ends, queries }
     }
 

@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
+use random::Random;
 use twindex::format::contents::Kind;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
@@ -23,18 +24,13 @@ use twindex::sys::RealVfs;
 use twindex::tables::{CodecChoice, DesignChoice, cost};
 use twindex::{Key, Params};
 
+#[path = "../tests/support/random.rs"]
+mod random;
+
 const TOGETHER: usize = 16;
 const PASS: usize = 256;
 const QUERIES: usize = 1 << 17;
 const SECONDS: u64 = 4;
-
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
 
 fn segment(dir: &Path, scheme: &str, within: u8, fingerprints: &[u64]) -> Result<Segment, Box<dyn Error>> {
     let (design, codec) = scheme.split_once('/').unwrap_or((scheme, "auto"));
@@ -78,15 +74,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let (rows, within): (usize, u8) =
         (args.next().ok_or(usage)?.parse()?, args.next().ok_or(usage)?.parse()?);
-    let mut state = 1 + rows as u64;
-    let fingerprints: Vec<u64> = (0..rows).map(|_| random(&mut state)).collect();
-    let mut state = 0xABC_DEF0;
+    let mut random = Random(1 + rows as u64);
+    let fingerprints: Vec<u64> = (0..rows).map(|_| random.next()).collect();
+    let mut random = Random(0xABC_DEF0);
     let queries: Vec<u64> = (0..QUERIES)
         .map(|place| {
-            let stored = fingerprints[((u128::from(random(&mut state)) * rows as u128) >> 64) as usize];
-            let flips = random(&mut state) % 4;
-            let near = (0..flips).fold(stored, |value, _| value ^ 1 << (random(&mut state) % 64));
-            if place % 2 == 0 { random(&mut state) } else { near }
+            let stored = fingerprints[((u128::from(random.next()) * rows as u128) >> 64) as usize];
+            let flips = random.next() % 4;
+            let near = (0..flips).fold(stored, |value, _| value ^ 1 << (random.next() % 64));
+            if place % 2 == 0 { random.next() } else { near }
         })
         .collect();
     for scheme in args {

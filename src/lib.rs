@@ -32,6 +32,7 @@ pub mod key;
 pub mod params;
 pub mod segment;
 pub mod sketch;
+mod splitmix;
 pub mod store;
 pub mod sys;
 pub mod tables;

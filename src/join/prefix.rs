@@ -497,38 +497,23 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        }
-
-        fn below(&mut self, n: u64) -> u64 {
-            self.next() % n
-        }
-    }
+    use crate::splitmix::SplitMix;
 
     /// Families of sets: copies with some elements changed, of elements that few or many sets have.
     fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
-        let mut random = Random(seed);
+        let mut random = SplitMix(seed);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
         for _ in 0..count {
-            let mut set: BTreeSet<u64> = match random.below(3) {
+            let mut set: BTreeSet<u64> = match random.next() % 3 {
                 0 => BTreeSet::new(),
                 _ if sets.is_empty() => BTreeSet::new(),
-                _ => sets[random.below(sets.len() as u64) as usize].clone(),
+                _ => sets[(random.next() % sets.len() as u64) as usize].clone(),
             };
-            let size = random.below(most) as usize;
-            let common = random.below(2) == 0;
+            let size = (random.next() % most) as usize;
+            let common = random.next().is_multiple_of(2);
             let mut fresh = || {
                 let element = random.next();
-                if common { Random(element % 50).next() } else { element }
+                if common { SplitMix(element % 50).next() } else { element }
             };
             while set.len() < size {
                 let element = fresh();
@@ -536,8 +521,8 @@ mod tests {
                     break;
                 }
             }
-            for _ in 0..random.below(4) {
-                if let Some(&gone) = set.iter().nth(random.below(most) as usize) {
+            for _ in 0..(random.next() % 4) {
+                if let Some(&gone) = set.iter().nth((random.next() % most) as usize) {
                     set.remove(&gone);
                 }
             }
@@ -623,7 +608,7 @@ mod tests {
     #[test]
     fn elements_of_many_sets_are_capped_at_linear_cost_and_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let mut random = Random(11);
+        let mut random = SplitMix(11);
         let common: Vec<u64> = (0..40).map(|_| random.next()).collect();
         let sets: Vec<Vec<u64>> = (0..2000)
             .map(|_| {

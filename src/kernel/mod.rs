@@ -18,6 +18,9 @@ pub use bytes::Classes;
 pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};
 
+/// Bytes that come into the caches together, on the processors that matter here.
+pub const CACHE_LINE: usize = 64;
+
 /// Asks the processor to bring the cache line of `bytes[at]` near, without waiting for it; nothing happens where
 /// there is no such byte. A hint: it changes no result.
 #[inline(always)]

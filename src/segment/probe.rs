@@ -612,6 +612,7 @@ impl<'a> Search<'a, '_> {
     fn sort_out(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
         let Scratch { probes, sifted, candidates, followed, .. } = &mut *self.scratch;
+        let mut onward = Onward { at: *at, tables, plan, candidates, followed };
         for &Sifted { bucket, base, mut near } in &sifted[..count] {
             let number = first + bucket;
             let probe = &probes[number as usize];
@@ -623,17 +624,7 @@ impl<'a> Search<'a, '_> {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
                 let scanned = sieve.lane(at, row)?;
-                if let Layout::Filter(filter) = &table.layout {
-                    if finds_itself(tables, plan, scanned, probe.bucket.scanned) {
-                        continue;
-                    }
-                    if filter.width == 2 {
-                        follow_pointer(followed, tables, *at, number, scanned);
-                        continue;
-                    }
-                }
-                table.layout.hint_row(at.section(&table.section), row.into());
-                candidates.push(Candidate { probe: number, row, scanned });
+                onward.pass(table, probe.bucket.scanned, Candidate { probe: number, row, scanned });
             }
         }
         Ok(())
@@ -644,7 +635,7 @@ impl<'a> Search<'a, '_> {
     fn scan_otherwise(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
         let tables = self.tables();
-        let (source, own) = (at.section(&table.section), at.section(&tables.all[0].section));
+        let source = at.section(&table.section);
         for number in numbers {
             let Probe { prefix, bucket, query, .. } = self.scratch.probes[number];
             let (number, rows) = (number as u32, bucket.rows());
@@ -652,23 +643,13 @@ impl<'a> Search<'a, '_> {
                 continue;
             }
             if matches!(table.layout, Layout::Planes(_) | Layout::Filter(_)) {
-                let from = self.scratch.candidates.len();
-                self.sift_one(number, table, bucket, table.compared_of(self.queries[query as usize]))?;
-                if let Layout::Filter(filter) = &table.layout {
-                    let mut kept = from;
-                    for place in from..self.scratch.candidates.len() {
-                        let candidate = self.scratch.candidates[place];
-                        if finds_itself(tables, self.plan, candidate.scanned, bucket.scanned) {
-                        } else if filter.width > 2 {
-                            self.scratch.candidates[kept] = candidate;
-                            kept += 1;
-                        } else {
-                            let Scratch { followed, .. } = &mut *self.scratch;
-                            follow_pointer(followed, tables, own, number, candidate.scanned);
-                        }
-                    }
-                    self.scratch.candidates.truncate(kept);
-                }
+                let Scratch { candidates, followed, .. } = &mut *self.scratch;
+                let mut onward = Onward { at, tables, plan: self.plan, candidates, followed };
+                let compared = table.compared_of(self.queries[query as usize]);
+                let each = &mut |row: u64, scanned| {
+                    onward.pass(table, bucket.scanned, Candidate { probe: number, row: row as u32, scanned });
+                };
+                SiftOne { layout: &table.layout, source, bucket, compared, each }.go()?;
                 continue;
             }
             let hits = &mut self.scratch.hits;
@@ -876,8 +857,13 @@ impl<'a> Search<'a, '_> {
             if let Layout::Planes(planes) = &first.layout
                 && !planes.has_first()
             {
-                self.scratch.candidates.clear();
-                self.sift_one(number, first, bucket, query)?;
+                let candidates = &mut self.scratch.candidates;
+                candidates.clear();
+                let each = &mut |row: u64, scanned| {
+                    planes.hint_row(source, row);
+                    candidates.push(Candidate { probe: number, row: row as u32, scanned });
+                };
+                SiftOne { layout: &first.layout, source, bucket, compared: query, each }.go()?;
                 for place in 0..self.scratch.candidates.len() {
                     let Candidate { row, scanned, .. } = self.scratch.candidates[place];
                     let fingerprint = planes.complete(source, row.into(), pointer as u16, scanned)?;
@@ -899,18 +885,6 @@ impl<'a> Search<'a, '_> {
             Scan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
         }
         Ok(())
-    }
-
-    /// Makes candidates of the entries of a bucket that may be near, whatever the radius; `compared` is what they are
-    /// compared with.
-    fn sift_one(&mut self, probe: u32, table: &'a OpenTable, bucket: Bucket, compared: u64) -> Result<()> {
-        let source = self.at.section(&table.section);
-        let candidates = &mut self.scratch.candidates;
-        let each = &mut |row: u64, scanned| {
-            table.layout.hint_row(source, row);
-            candidates.push(Candidate { probe, row: row as u32, scanned });
-        };
-        SiftOne { layout: &table.layout, source, bucket, compared, each }.go()
     }
 
     /// Keeps what no earlier table finds, with its rank in table 1.
@@ -975,6 +949,34 @@ fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucke
     }
     postings.hint(postings::range(rows.start).start);
     postings.hint(postings::range(rows.end - 1).start);
+}
+
+/// Where entries go that passed the sieve.
+struct Onward<'a, 'b> {
+    at: At<'a>,
+    tables: &'a Tables,
+    plan: &'a Plan,
+    candidates: &'b mut Vec<Candidate>,
+    followed: &'b mut Vec<Followed>,
+}
+
+impl<'a> Onward<'a, '_> {
+    /// Sends an entry of a bucket, which was looked for by these bits of the query, to where it is looked at next.
+    #[inline(always)]
+    fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: Candidate) {
+        let Candidate { probe, row, scanned } = candidate;
+        if let Layout::Filter(filter) = &table.layout {
+            if finds_itself(self.tables, self.plan, scanned, query) {
+                return;
+            }
+            if filter.width == 2 {
+                follow_pointer(self.followed, self.tables, self.at, probe, scanned);
+                return;
+            }
+        }
+        table.layout.hint_row(self.at.section(&table.section), row.into());
+        self.candidates.push(candidate);
+    }
 }
 
 /// True of a pointer that table 1 finds by itself, where it tells that: it must have enough bits.

@@ -16,7 +16,7 @@ use crate::format::table::filter::POINTER_BITS;
 use crate::format::table::planes::WIDE;
 use crate::format::table::{Codec, Filter, Layout, Source};
 use crate::format::wire::Fault;
-use crate::kernel;
+use crate::kernel::{self, CACHE_LINE};
 use crate::params::WITHIN_MAX;
 use crate::tables::cost::scans;
 use crate::tables::design::Table;
@@ -229,8 +229,6 @@ impl Front {
     }
 }
 
-/// Bytes that come into the caches together.
-const CACHE_LINE: usize = 64;
 /// Lines of a plane brought near ahead; the processor's own prefetching follows a longer scan.
 const LINES_AHEAD: usize = 12;
 

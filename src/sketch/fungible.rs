@@ -54,34 +54,22 @@ mod tests {
     use super::*;
     use crate::choices::{FeatureScheme, Preset};
     use crate::sketch::features;
+    use crate::splitmix::SplitMix;
 
-    /// Splitmix64.
-    struct Random(u64);
-
-    impl Random {
-        fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ (z >> 31)
-        }
-
-        fn happens(&mut self, probability: f64) -> bool {
-            ((self.next() >> 11) as f64) < probability * (1_u64 << 53) as f64
-        }
+    fn happens(random: &mut SplitMix, probability: f64) -> bool {
+        ((random.next() >> 11) as f64) < probability * (1_u64 << 53) as f64
     }
 
     /// The share of fungible pairs among signatures whose minima are equal with this probability each.
     fn accepted(scheme: FeatureScheme, resemblance: f64, trials: u32, seed: u64) -> f64 {
-        let mut random = Random(seed);
+        let mut random = SplitMix(seed);
         let (mut bytes, mut whole, mut count) = (Vec::new(), [Vec::new(), Vec::new()], 0);
         let mut small = [Vec::new(), Vec::new()];
         for _ in 0..trials {
             let a: Vec<u32> = (0..scheme.minima()).map(|_| random.next() as u32 >> 1).collect();
             let b: Vec<u32> = a
                 .iter()
-                .map(|minimum| if random.happens(resemblance) { *minimum } else { minimum ^ 1 << 31 })
+                .map(|minimum| if happens(&mut random, resemblance) { *minimum } else { minimum ^ 1 << 31 })
                 .collect();
             for (signature, whole) in [a, b].iter().zip(&mut whole) {
                 features(signature, scheme.group_size.into(), &mut bytes, whole);

@@ -20,6 +20,7 @@ use super::scheme::{Complete, Scheme};
 use crate::error::{Error, Result};
 use crate::format::checksum::PAGE;
 use crate::format::table::filter::POINTER_BITS;
+use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
@@ -32,8 +33,6 @@ pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
     design.is_exact() && rows / ROWS_A_PROBE <= probes
 }
 
-/// From this radius on a scan compares a second column at once.
-const WIDE: u32 = 5;
 /// Bytes that come from memory together.
 const LINE: f64 = 64.0;
 /// Lines behind the first of a run, in the same page of memory and foreseen by the processor, cost so much of it.
@@ -707,6 +706,7 @@ impl Raw {
 #[allow(clippy::float_cmp, reason = "what is known exactly is compared exactly")]
 mod tests {
     use super::*;
+    use crate::splitmix::SplitMix;
     use crate::tables::Codecs;
 
     fn scheme(text: &str) -> Scheme {
@@ -715,15 +715,8 @@ mod tests {
     }
 
     fn uniform(count: usize, seed: u64) -> Vec<u64> {
-        let mut state = seed;
-        let next = || {
-            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = state;
-            z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ z >> 31
-        };
-        std::iter::repeat_with(next).take(count).collect()
+        let mut random = SplitMix(seed);
+        std::iter::repeat_with(|| random.next()).take(count).collect()
     }
 
     #[test]

@@ -32,6 +32,7 @@ use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
 use crate::format::table::filter::POINTER_BITS;
 use crate::params::WITHIN_MAX;
+use crate::splitmix::SplitMix;
 
 /// The most tables of a design.
 pub const TABLES_MAX: u32 = 64;
@@ -282,9 +283,9 @@ impl Design {
                 vec![by_prefix(BitOrder::leading(&[]), prefix), by_prefix(BitOrder::new(&reversed), prefix)]
             }
             Name::Random { tables, prefix, seed } => {
-                let mut state = seed;
+                let mut random = SplitMix(seed);
                 let own = std::iter::once(BitOrder::leading(&[]));
-                let drawn = (1..tables).map(|_| shuffled(&mut state));
+                let drawn = (1..tables).map(|_| shuffled(&mut random));
                 own.chain(drawn).map(|order| by_prefix(order, prefix)).collect()
             }
         };
@@ -392,18 +393,11 @@ fn subsets(of: usize, chosen: usize) -> Vec<Vec<usize>> {
     (0..=of.saturating_sub(chosen)).flat_map(starting_with).collect()
 }
 
-/// An order drawn by Fisher and Yates's method with splitmix64 from `state`.
-fn shuffled(state: &mut u64) -> BitOrder {
+/// An order drawn by Fisher and Yates's method.
+fn shuffled(random: &mut SplitMix) -> BitOrder {
     let mut bits: Vec<u32> = (0..BITS).collect();
     for last in (1..BITS as usize).rev() {
-        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = *state;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        // The upper half of a product: a place from 0 to `last`, as even as 64 bits allow.
-        let place = ((u128::from(z) * (last as u128 + 1)) >> 64) as usize;
-        bits.swap(last, place);
+        bits.swap(last, random.below(last as u64 + 1) as usize);
     }
     BitOrder::new(&bits)
 }

@@ -16,6 +16,7 @@
 use super::design::{Design, choices};
 use super::order::BITS;
 use crate::error::Result;
+use crate::splitmix::SplitMix;
 
 /// The most tables whose unions are all looked at.
 pub const UNIONS_MAX: usize = 16;
@@ -128,20 +129,13 @@ fn met_by_any(probed: &[Probed], distance: u32) -> u128 {
 }
 
 fn drawn(probed: &[Probed], distance: u32) -> Recall {
-    let mut state = SEED;
-    let mut random = move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    };
+    let mut random = SplitMix(SEED);
     let mut met = 0_u32;
     for _ in 0..SAMPLES {
         // Floyd's way to draw distinct bits.
         let mut difference = 0_u64;
         for last in BITS - distance..BITS {
-            let bit = 1 << ((u128::from(random()) * u128::from(last + 1)) >> 64);
+            let bit = 1 << random.below(u64::from(last) + 1);
             difference |= if difference & bit == 0 { bit } else { 1 << last };
         }
         met += u32::from(probed.iter().any(|table| table.meets(difference)));

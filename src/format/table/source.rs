@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
+use crate::kernel::CACHE_LINE;
 
 /// The bytes of one section, checked as far as checksums go when they are read.
 pub trait Source<'a>: Copy {
@@ -34,8 +35,6 @@ where
     })
 }
 
-/// Bytes that come into the caches together.
-const CACHE_LINE: u64 = 64;
 /// Lines of a plane brought near ahead; the processor's own prefetching follows a longer scan.
 const LINES_AHEAD: u64 = 8;
 
@@ -43,12 +42,12 @@ const LINES_AHEAD: u64 = 8;
 #[inline(always)]
 pub fn hint_lines<'a>(source: impl Source<'a>, range: Range<u64>) {
     let start = range.start;
-    let last = range.end.saturating_sub(1).min(start.saturating_add(LINES_AHEAD * CACHE_LINE));
+    let last = range.end.saturating_sub(1).min(start.saturating_add(LINES_AHEAD * CACHE_LINE as u64));
     source.announce(range);
     let mut at = start;
     while at < last {
         source.hint(at);
-        at = at.saturating_add(CACHE_LINE);
+        at = at.saturating_add(CACHE_LINE as u64);
     }
     // Rows do not begin at lines, so the last of them may be in one more.
     source.hint(last);
