@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use twindex::sys::Access;
 
-use crate::input::{InputFormat, InputOptions, InvalidUtf8};
+use crate::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 #[derive(Debug)]
@@ -110,10 +110,11 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
 /// Options of verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// JSONL files (.gz, .zst too), folders of text files, text files, or - for JSONL on standard input
+    /// JSONL, CSV, TSV, WET and WARC files (.gz, .zst too), Parquet files, folders of text files, text or HTML files,
+    /// or - for JSONL on standard input
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Field of a JSONL object that holds the text [default: text]
+    /// Field of a JSONL object, or column of a table, that holds the text [default: text]
     #[arg(long, value_name = "NAME")]
     text_field: Option<String>,
     /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an
@@ -121,10 +122,11 @@ pub(crate) struct InputArgs {
     /// is the set of its features with a positive weight, none if there is none
     #[arg(long, value_name = "NAME", conflicts_with = "text_field")]
     features_field: Option<String>,
-    /// Field of a JSONL object that holds the document's key [default: id]
+    /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key
+    /// [default: id; of archives, WARC-Target-URI]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
-    /// How inputs are told apart: by name, or all taken as JSONL or as text [default: auto]
+    /// How inputs are told apart: by name, or all taken as one kind (of folders, the files named so) [default: auto]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Skip and count up to N bad records instead of stopping at the first [default: 0]
@@ -140,6 +142,11 @@ pub(crate) struct InputArgs {
 enum Format {
     Auto,
     Jsonl,
+    Csv,
+    Tsv,
+    Parquet,
+    Wet,
+    Warc,
     Text,
 }
 
@@ -185,7 +192,12 @@ impl InputArgs {
             id_field: self.id_field.as_ref().unwrap_or(&usual.id_field).clone(),
             format: match self.format {
                 None | Some(Format::Auto) => InputFormat::Auto,
-                Some(Format::Jsonl) => InputFormat::Jsonl,
+                Some(Format::Jsonl) => InputFormat::Records(Kind::Jsonl),
+                Some(Format::Csv) => InputFormat::Records(Kind::Csv),
+                Some(Format::Tsv) => InputFormat::Records(Kind::Tsv),
+                Some(Format::Parquet) => InputFormat::Records(Kind::Parquet),
+                Some(Format::Wet) => InputFormat::Records(Kind::Wet),
+                Some(Format::Warc) => InputFormat::Records(Kind::Warc),
                 Some(Format::Text) => InputFormat::Text,
             },
             skip_bad: self.skip_bad.unwrap_or(usual.skip_bad),

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::input::{Batch, Buffers, Chunk, Content, Documents, Parser, Place, Record, Seen};
+use crate::input::{Batch, Buffers, Chunk, Content, Documents, Form, Parser, Place, Record, Seen};
 use crate::progress::Progress;
 
 /// Bytes of input handed to one core at a time.
@@ -195,14 +195,21 @@ pub(crate) struct Sketched {
 }
 
 /// All of a document.
-#[derive(Default)]
 pub(crate) struct Whole {
     /// xxh3-128 of its [`identity`](Content::identity).
     pub(crate) hash: u128,
     /// The length of the text, or of the names of the features.
     pub(crate) text_bytes: u64,
-    /// What stands for it in a file of JSON lines, without a newline.
+    /// What `line` is.
+    pub(crate) form: Form,
+    /// What stands for it in a file of that form, without a newline.
     pub(crate) line: WholeLine,
+}
+
+impl Default for Whole {
+    fn default() -> Self {
+        Self { hash: 0, text_bytes: 0, form: Form::Json, line: WholeLine::default() }
+    }
 }
 
 /// The line of a document.
@@ -260,7 +267,7 @@ pub(crate) fn for_each_sketched(
                     None => WholeLine::Held(line.into_owned()),
                 };
                 let hash = xxh3_128(&record.content.identity());
-                whole = Whole { hash, text_bytes: record.content.bytes() as u64, line };
+                whole = Whole { hash, text_bytes: record.content.bytes() as u64, form: record.form(), line };
             }
             all.push(Sketched {
                 key: record.key.to_vec(),

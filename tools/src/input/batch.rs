@@ -1,7 +1,7 @@
 //! Records as they were read, many at a time, and what they say.
 //!
 //! Whoever reads copies bytes and looks for newlines, and for nothing else. What costs time is done by those
-//! who work on the [`Chunk`]s of a batch, on as many threads as there are: UTF-8, JSON, keys and texts. What
+//! who work on the [`Chunk`]s of a batch, on as many threads as there are: UTF-8, JSON, HTML, keys and texts. What
 //! is found in a record is lent, so that no memory is allocated for each document.
 
 use std::borrow::Cow;
@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::features::Features;
-use super::jsonl::{self, Fields, Found};
-use super::{InputOptions, InvalidUtf8, Place, Problem, folder};
+use super::form::{self, Form, Headers, Understood};
+use super::jsonl::{Fields, Found};
+use super::{InputOptions, InvalidUtf8, Place, Problem, folder, html};
 
 /// A batch is full from here on: enough for many threads, and little enough that it is still in the caches of
 /// one when it is looked into.
@@ -24,7 +25,7 @@ const RECORD_BYTES: usize = 32;
 /// Records of one or more inputs, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// The lines, without newlines.
+    /// The lines, in the sense of [`form`], without newlines.
     bytes: Vec<u8>,
     records: Vec<Raw>,
     /// The names of the streams that lines are from.
@@ -37,10 +38,11 @@ pub(crate) struct Batch {
 /// A record as it was read.
 #[derive(Debug)]
 enum Raw {
-    /// A line: where it is in the bytes, its number, and which name it goes with.
+    /// A line: where it is in the bytes, what it is, its number, and which name it goes with.
     Line {
         start: usize,
         end: usize,
+        form: Form,
         number: u64,
         name: usize,
         /// Where it begins in its file, if it can be read there again.
@@ -55,6 +57,8 @@ enum Raw {
 pub(super) struct Whole {
     pub(super) key: Vec<u8>,
     pub(super) text: String,
+    /// Whether the text is HTML.
+    pub(super) html: bool,
     /// Whether bytes that are not UTF-8 were replaced.
     pub(super) replaced: bool,
     pub(super) place: Place,
@@ -100,13 +104,19 @@ impl Batch {
         self.failure = Some(failure);
     }
 
-    pub(super) fn push_line(&mut self, Found { line, offset }: Found<'_>, number: u64, name: Arc<Path>) {
+    pub(super) fn push_line(
+        &mut self,
+        form: Form,
+        Found { line, offset }: Found<'_>,
+        number: u64,
+        name: Arc<Path>,
+    ) {
         if !self.names.last().is_some_and(|last| Arc::ptr_eq(last, &name)) {
             self.names.push(name);
         }
         let (start, name) = (self.bytes.len(), self.names.len() - 1);
         self.bytes.extend_from_slice(line);
-        self.push(Raw::Line { start, end: self.bytes.len(), number, name, offset });
+        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset });
     }
 
     pub(super) fn push_whole(&mut self, whole: Whole) {
@@ -150,19 +160,27 @@ pub(crate) struct Seen {
     pub(super) documents: u64,
     pub(super) text_bytes: u64,
     pub(super) replaced: u64,
+    /// Records of archives that are none.
+    pub(super) no_documents: u64,
     pub(super) bad: Vec<Problem>,
 }
 
 /// Finds out what records say; shared by threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Parser {
-    fields: Fields,
-    invalid_utf8: InvalidUtf8,
+    pub(super) fields: Fields,
+    pub(super) invalid_utf8: InvalidUtf8,
+    pub(super) headers: Headers,
+    pub(super) record_bytes_max: usize,
 }
 
 /// Working memory, reused from record to record.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers(jsonl::Buffers);
+pub(crate) struct Buffers {
+    lines: form::Buffers,
+    /// The text of a page.
+    text: String,
+}
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]
@@ -203,6 +221,7 @@ pub(crate) struct Record<'r> {
 enum From<'r> {
     /// The line, bytes that are not UTF-8 replaced if that was asked for.
     Line {
+        form: Form,
         line: &'r [u8],
         number: u64,
         name: &'r Arc<Path>,
@@ -215,7 +234,7 @@ impl Record<'_> {
     /// Where it stands.
     pub(crate) fn place(&self) -> Place {
         match &self.from {
-            From::Line { number, name, .. } => Place::line(Arc::clone(name), *number),
+            From::Line { form, number, name, .. } => Place::of(Arc::clone(name), *number, form.unit()),
             From::Whole(whole) => whole.place.clone(),
         }
     }
@@ -228,9 +247,18 @@ impl Record<'_> {
         }
     }
 
-    /// What stands for it in a file of JSON lines, without a newline: its own line verbatim (bytes
-    /// that are not UTF-8 replaced, if that was asked for), or, for a text file, an object of the two fields (in
-    /// which a key that is not UTF-8 has its bad bytes replaced).
+    /// What its [`line`](Self::line) is.
+    pub(crate) fn form(&self) -> Form {
+        match &self.from {
+            From::Line { form, .. } => *form,
+            From::Whole(whole) if whole.html => Form::Html,
+            From::Whole(_) => Form::Json,
+        }
+    }
+
+    /// What stands for it in a file of its [`form`](Self::form), without a newline: its own line verbatim (in JSON,
+    /// bytes that are not UTF-8 replaced, if that was asked for), or, for a text file, an object of the two fields
+    /// (in which a key that is not UTF-8 has its bad bytes replaced).
     ///
     /// # Errors
     ///
@@ -250,11 +278,8 @@ impl Parser {
             text: options.text_field.clone(),
             features: options.features,
         };
-        Self { fields, invalid_utf8: options.invalid_utf8 }
-    }
-
-    pub(super) fn invalid_utf8(&self) -> InvalidUtf8 {
-        self.invalid_utf8
+        let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
+        Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max }
     }
 
     /// The [`identity`](Content::identity) of what a [`line`](Record::line) says.
@@ -262,12 +287,13 @@ impl Parser {
     /// # Errors
     ///
     /// What is wrong with the line.
-    pub(crate) fn identity_of_line(&self, line: &[u8]) -> anyhow::Result<Vec<u8>> {
-        let mut buffers = jsonl::Buffers::default();
-        match jsonl::parse(line, &self.fields, self.invalid_utf8, &mut buffers) {
-            Ok(parsed) => Ok(parsed.content.identity().into_owned()),
-            Err(reason) => Err(anyhow::anyhow!("{reason}")),
-        }
+    pub(crate) fn identity_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<Vec<u8>> {
+        form::identity(form, line, self)
+    }
+
+    /// What stood once in an input and concerns all of its records.
+    pub(crate) fn headers(&self) -> &Headers {
+        &self.headers
     }
 }
 
@@ -291,22 +317,29 @@ impl Chunk<'_> {
                     continue;
                 }
                 Raw::Whole(whole) => {
-                    let content = Content::Text(&whole.text);
+                    let mut text = whole.text.as_str();
+                    if whole.html {
+                        buffers.text = html::text(text);
+                        text = &buffers.text;
+                    }
+                    let content = Content::Text(text);
                     (Record { key: &whole.key, content, from: From::Whole(whole) }, whole.replaced)
                 }
-                &Raw::Line { start, end, number, name, offset } => {
+                &Raw::Line { start, end, form, number, name, offset } => {
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
-                    match jsonl::parse(line, &parser.fields, parser.invalid_utf8, &mut buffers.0) {
-                        Ok(parsed) => {
-                            let line = parsed.replaced.map_or(line, str::as_bytes);
+                    match form::understand(form, line, parser, &mut buffers.lines) {
+                        Ok(Understood::Document { key, content, line: again, replaced }) => {
                             // A line in which bytes were replaced is not the one in the file.
-                            let offset = offset.filter(|_| parsed.replaced.is_none());
-                            let from = From::Line { line, number, name, offset };
-                            let record = Record { key: parsed.key, content: parsed.content, from };
-                            (record, parsed.replaced.is_some())
+                            let offset = offset.filter(|_| std::ptr::eq(again, line));
+                            let from = From::Line { form, line: again, number, name, offset };
+                            (Record { key, content, from }, replaced)
+                        }
+                        Ok(Understood::NoDocument) => {
+                            seen.no_documents += 1;
+                            continue;
                         }
                         Err(reason) => {
-                            let place = Place::line(Arc::clone(name), number);
+                            let place = Place::of(Arc::clone(name), number, form.unit());
                             seen.bad.push(Problem { place, reason });
                             continue;
                         }

@@ -3,7 +3,6 @@
 //! What the first bytes say decides about decompression; the name's suffix is a promise that they are held
 //! to.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -55,13 +54,6 @@ impl Compression {
 /// `path` without the suffix that [`Compression::promised`] saw.
 pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
-}
-
-/// Whether the name, a compression's suffix aside, is one of JSON lines.
-pub(super) fn is_named_jsonl(path: &Path) -> bool {
-    let plain = without_compression(path);
-    let suffix = plain.extension().unwrap_or(OsStr::new(""));
-    ["jsonl", "ndjson", "json"].iter().any(|name| suffix.eq_ignore_ascii_case(name))
 }
 
 /// Where a stream's bytes come from.
@@ -294,7 +286,8 @@ mod tests {
         ];
         for (name, compression, jsonl) in cases {
             assert_eq!(Compression::promised(Path::new(name)), compression, "{name}");
-            assert_eq!(is_named_jsonl(Path::new(name)), jsonl, "{name}");
+            let kind = super::super::Kind::of_name(Path::new(name));
+            assert_eq!(kind == Some(super::super::Kind::Jsonl), jsonl, "{name}");
         }
         assert_eq!(without_compression(Path::new("./b/a.txt.gz")), Path::new("./b/a.txt"));
         assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));

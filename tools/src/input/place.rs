@@ -4,15 +4,26 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file, and the line of it, that a document was read from.
+/// The file, and the line or record of it, that a document was read from.
 ///
-/// Shown as `path:line`, or as `path` alone where the whole file is one document. A clone shares the path, so
-/// that every record of a large corpus can carry its place.
+/// Shown as `path:line`, as `path, record N`, or as `path` alone where the whole file is one document. A clone
+/// shares the path, so that every record of a large corpus can carry its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     path: Arc<Path>,
     /// Counted from 1; 0 stands for the whole file.
-    line: u64,
+    number: u64,
+    unit: Unit,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Line,
+    /// A record of a web archive.
+    Record,
+    /// A row of a Parquet file.
+    Row,
 }
 
 impl Place {
@@ -21,13 +32,18 @@ impl Place {
 
     /// The place of a file that is one document, or of an error that concerns a whole file.
     pub(crate) fn file(path: Arc<Path>) -> Self {
-        Self { path, line: 0 }
+        Self { path, number: 0, unit: Unit::Line }
     }
 
     /// The place of line `line`, counted from 1.
     pub(crate) fn line(path: Arc<Path>, line: u64) -> Self {
-        debug_assert!(line > 0, "lines count from 1");
-        Self { path, line }
+        Self::of(path, line, Unit::Line)
+    }
+
+    /// The place of the line, record or row with this number, counted from 1.
+    pub(crate) fn of(path: Arc<Path>, number: u64, unit: Unit) -> Self {
+        debug_assert!(number > 0, "lines, records and rows count from 1");
+        Self { path, number, unit }
     }
 
     /// Whether a document with this key stands in a folder that was named as input: its key is then the end
@@ -35,15 +51,18 @@ impl Place {
     pub(crate) fn is_below_a_folder(&self, key: &[u8]) -> bool {
         let path = super::folder::os_bytes(self.path.as_os_str());
         let above = path.strip_suffix(key).and_then(|above| above.last());
-        self.line == 0 && above.is_some_and(|&last| std::path::is_separator(last.into()))
+        self.number == 0 && above.is_some_and(|&last| std::path::is_separator(last.into()))
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}", self.path.display()),
-            line => write!(f, "{}:{line}", self.path.display()),
+        let (path, number) = (self.path.display(), self.number);
+        match self.unit {
+            _ if number == 0 => write!(f, "{path}"),
+            Unit::Line => write!(f, "{path}:{number}"),
+            Unit::Record => write!(f, "{path}, record {number}"),
+            Unit::Row => write!(f, "{path}, row {number}"),
         }
     }
 }
@@ -53,9 +72,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_shown_after_the_path_and_a_whole_file_by_its_path_alone() {
+    fn a_line_is_shown_after_the_path_a_record_by_its_number_and_a_whole_file_by_its_path_alone() {
         let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
         assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
+        assert_eq!(Place::of(Arc::clone(&path), 3, Unit::Record).to_string(), "a/b.jsonl, record 3");
+        assert_eq!(Place::of(Arc::clone(&path), 4, Unit::Row).to_string(), "a/b.jsonl, row 4");
         assert_eq!(Place::file(path).to_string(), "a/b.jsonl");
     }
 

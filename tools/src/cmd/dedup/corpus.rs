@@ -12,7 +12,7 @@ use twindex::{Fingerprint, Key};
 use super::against::Dropped;
 use super::lines::Lines;
 use super::score::{Kind, Score};
-use crate::input::{Parser, Place};
+use crate::input::{Form, Parser, Place};
 use crate::sketching::Sketched;
 
 /// A group of documents with the same text.
@@ -34,7 +34,7 @@ pub(super) struct Corpus {
     pub(super) keys: Vec<Arc<[u8]>>,
     pub(super) places: Vec<Place>,
     pub(super) group_of: Vec<u32>,
-    /// Each document's line for `kept.jsonl`.
+    /// What stands for each document in a file of documents that are kept.
     lines: Lines,
     by_key: HashMap<Arc<[u8]>, u32>,
     /// Documents that are near one of another index, with their places.
@@ -84,7 +84,8 @@ impl Corpus {
         self.by_key.insert(Arc::clone(&key), document);
         self.keys.push(key);
         self.places.push(one.place.clone());
-        self.lines.push(&one.whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
+        let whole = &one.whole;
+        self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
         let group = self.group_for(one)?;
         self.groups[group as usize].members.push(document);
         self.group_of.push(group);
@@ -134,7 +135,8 @@ impl Corpus {
                 let mut group = *occupied.get();
                 loop {
                     let first = self.groups[group as usize].members[0];
-                    let identity = |document| self.parser.identity_of_line(&self.line(document)?);
+                    let identity =
+                        |document| self.parser.identity_of_line(self.form(document), &self.line(document)?);
                     if identity(first)? == identity(self.group_of.len() as u32)? {
                         return Ok(group);
                     }
@@ -168,6 +170,11 @@ impl Corpus {
             }
             Err(error) => Err(error).with_context(|| format!("{place}: cannot be read again")),
         }
+    }
+
+    /// What the line of a document is.
+    pub(super) fn form(&self, document: u32) -> Form {
+        self.lines.form(document as usize)
     }
 
     pub(super) fn group(&self, document: u32) -> &Group {

@@ -8,6 +8,7 @@ use anyhow::Context;
 use twindex::sys::vfs::ReadFile;
 use twindex::sys::{RealVfs, Spill, Vfs};
 
+use crate::input::Form;
 use crate::sketching::{WholeLine, line_hash};
 
 /// Lines, numbered in the order they were pushed. Those of regular files stay where they are; others, of pipes and
@@ -29,6 +30,8 @@ struct At {
     length: u32,
     /// 0 for the scratch file, or a number above that of the file.
     file: u32,
+    /// What the line is.
+    form: Form,
 }
 
 impl Lines {
@@ -38,7 +41,7 @@ impl Lines {
         Ok(Self { at: Vec::new(), scratch, files: Vec::new(), open: Mutex::new(None) })
     }
 
-    pub(super) fn push(&mut self, line: &WholeLine) -> anyhow::Result<()> {
+    pub(super) fn push(&mut self, form: Form, line: &WholeLine) -> anyhow::Result<()> {
         let short = |length: usize| u32::try_from(length).context("longer than 2^32 bytes");
         let at = match line {
             WholeLine::Held(line) => At {
@@ -46,9 +49,10 @@ impl Lines {
                 hash: 0,
                 length: short(line.len())?,
                 file: 0,
+                form,
             },
             WholeLine::In { file, offset, length, hash } => {
-                At { offset: *offset, hash: *hash, length: short(*length)?, file: self.file(file) }
+                At { offset: *offset, hash: *hash, length: short(*length)?, file: self.file(file), form }
             }
         };
         self.at.push(at);
@@ -62,9 +66,14 @@ impl Lines {
         self.files.len() as u32
     }
 
+    /// What a line is.
+    pub(super) fn form(&self, number: usize) -> Form {
+        self.at[number].form
+    }
+
     /// A line; none if the file does not have it any more.
     pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
-        let At { offset, hash, length, file } = self.at[number];
+        let At { offset, hash, length, file, .. } = self.at[number];
         let mut line = vec![0; length as usize];
         if file == 0 {
             self.scratch.read_exact_at(&mut line, offset)?;
@@ -105,7 +114,7 @@ mod tests {
             hash: line_hash(line.as_bytes()),
         };
         for line in [there("one", 0), WholeLine::Held(b"held".into()), there("three", 8)] {
-            lines.push(&line).unwrap();
+            lines.push(Form::Json, &line).unwrap();
         }
         let all = |lines: &Lines| [0, 1, 2].map(|number| lines.get(number).unwrap());
         assert_eq!(all(&lines), [&b"one"[..], b"held", b"three"].map(|line| Some(line.to_vec())));

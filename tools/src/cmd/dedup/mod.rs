@@ -59,7 +59,8 @@ use crate::text_args::TextArgs;
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
-    OUT/kept.jsonl    the documents to keep, in the order of the input\n\
+    OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
+                      .warc of such inputs, one for each header or set of columns\n\
     OUT/against.tsv   key, other, resemblance, standard_error: with --against, the documents that were dropped for it\n    \
     OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
@@ -146,6 +147,8 @@ struct Report {
     largest_cluster: u64,
     removed: u64,
     kept: u64,
+    /// The names of the files of the documents that are kept.
+    kept_files: Vec<String>,
     chained: u64,
     /// Clusters by documents: how many have at most so many, and more than half of that.
     cluster_sizes: Vec<(u64, u64)>,
@@ -394,7 +397,7 @@ impl Dedup {
         stage("cluster", watch);
 
         let watch = Stopwatch::start();
-        let pair_count = write(&corpus, &near, &clusters, against.as_ref(), &limits)?;
+        let (pair_count, kept_files) = write(&corpus, &near, &clusters, against.as_ref(), &limits)?;
         stage("write", watch);
 
         let input = documents.counts().clone();
@@ -408,6 +411,7 @@ impl Dedup {
             largest_cluster: u64::from(clusters.sizes.iter().copied().max().unwrap_or(0)),
             removed: input.documents - clusters.sizes.len() as u64,
             kept: clusters.sizes.len() as u64,
+            kept_files,
             chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
@@ -557,7 +561,8 @@ impl Dedup {
         lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
         let index = if self.method == Method::Exact { "" } else { ", index" };
         let against = if self.against.is_some() { ", against.tsv" } else { "" };
-        lines.push(format!("{}: pairs.tsv, clusters.tsv, kept.jsonl{against}{index}", self.out.display()));
+        let kept = report.kept_files.join(", ");
+        lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", self.out.display()));
         lines
     }
 
@@ -604,20 +609,19 @@ impl Dedup {
     }
 }
 
-/// Writes all results but the index; returns the number of pairs.
+/// Writes all results but the index; returns the number of pairs, and the names of the files of documents.
 fn write(
     corpus: &Corpus,
     near: &Near,
     clusters: &Clusters,
     against: Option<&Against>,
     limits: &Limits<'_>,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<(u64, Vec<String>)> {
     let by_key = corpus.documents_by_key();
     let pair_count = out::write_pairs(corpus, &by_key, near, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     if let Some(against) = against {
         out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;
     }
-    out::write_kept(corpus, clusters, &limits.folder.join("kept.jsonl"))?;
-    Ok(pair_count)
+    Ok((pair_count, out::write_kept(corpus, clusters, limits.folder)?))
 }

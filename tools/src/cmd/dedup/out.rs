@@ -15,11 +15,12 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::near::{Limits, Near};
 use crate::cmd::query::write_key;
+use crate::input::{Kept, is_name_of_kept};
 use crate::options::Usage;
 use crate::tsv;
 
-/// The files in OUT; one at least is there if `dedup` made it.
-const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "kept.jsonl", "against.tsv"];
+/// The files in OUT, beside those of the documents that are kept; one at least is there if `dedup` made it.
+const FILES: [&str; 3] = ["pairs.tsv", "clusters.tsv", "against.tsv"];
 /// The folder in OUT.
 const INDEX: &str = "index";
 
@@ -212,7 +213,7 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
         let entry = entry?;
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         entries += 1;
-        if kind.is_file() && FILES.iter().any(|ours| name == *ours) {
+        if kind.is_file() && name.to_str().is_some_and(is_ours) {
             files += 1;
         } else if kind.is_dir() && name == INDEX {
             for entry in fs::read_dir(entry.path())? {
@@ -228,6 +229,11 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
     }
     let none = entries > 0 && files == 0;
     Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", FILES.join(", "))))
+}
+
+/// Whether a file in OUT may have this name.
+fn is_ours(name: &str) -> bool {
+    FILES.contains(&name) || is_name_of_kept(name)
 }
 
 /// Writes every pair of documents, sorted; returns how many. Takes `memory` bytes, and a scratch file beyond.
@@ -357,17 +363,15 @@ pub(super) fn write_dropped(corpus: &Corpus, against: &Against, path: &Path) -> 
     })
 }
 
-/// Writes the lines of the documents to keep, in the order of the input.
-pub(super) fn write_kept(corpus: &Corpus, clusters: &Clusters, path: &Path) -> anyhow::Result<()> {
-    write_file(path, |out| {
-        for document in 0..corpus.keys.len() as u32 {
-            if clusters.kept_of_group[corpus.group_of[document as usize] as usize] == document {
-                out.write_all(&corpus.line(document).map_err(io::Error::other)?)?;
-                out.write_all(b"\n")?;
-            }
+/// Writes the documents to keep, in the order of the input, and returns the names of the files.
+pub(super) fn write_kept(corpus: &Corpus, clusters: &Clusters, folder: &Path) -> anyhow::Result<Vec<String>> {
+    let mut kept = Kept::new(folder, corpus.parser.headers().clone());
+    for document in 0..corpus.keys.len() as u32 {
+        if clusters.kept_of_group[corpus.group_of[document as usize] as usize] == document {
+            kept.push(corpus.form(document), &corpus.line(document)?)?;
         }
-        Ok(())
-    })
+    }
+    kept.finish()
 }
 
 /// Writes a file and makes it durable.

@@ -1,0 +1,248 @@
+//! What a server answered, as web archives keep it: the page out of an HTTP response, and its characters.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+use super::html;
+
+/// The most fields of a head that are looked at.
+const HEAD_FIELDS_MAX: usize = 256;
+/// How far into a page its own word about its characters may stand: what browsers look at.
+const CHARSET_WITHIN: usize = 1024;
+
+/// A page, or whatever else was answered.
+#[derive(Debug)]
+pub(super) struct Page<'r> {
+    pub(super) of_type: Cow<'r, [u8]>,
+    pub(super) content: Cow<'r, [u8]>,
+}
+
+/// Whether a record of this type holds an HTTP message.
+pub(super) fn is_http(of_type: &[u8]) -> bool {
+    medium(of_type).eq_ignore_ascii_case(b"application/http")
+}
+
+pub(super) fn is_plain_text(of_type: &[u8]) -> bool {
+    medium(of_type).eq_ignore_ascii_case(b"text/plain")
+}
+
+/// The type without its parameters.
+fn medium(of_type: &[u8]) -> &[u8] {
+    of_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
+}
+
+/// The page of a response; none if it is an error or a redirection.
+///
+/// # Errors
+///
+/// It is no response, or encoded in a way that is not known or not true, or longer than `bytes_max`.
+pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>, String> {
+    let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS_MAX];
+    let mut head = httparse::Response::new(&mut fields);
+    let mut lenient = httparse::ParserConfig::default();
+    lenient
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .ignore_invalid_headers_in_responses(true);
+    let parsed = lenient.parse_response(&mut head, response);
+    let bytes = match parsed {
+        Ok(httparse::Status::Complete(bytes)) => bytes,
+        Ok(httparse::Status::Partial) => return Err("its HTTP head is not ended by an empty line".to_owned()),
+        Err(error) => return Err(format!("no HTTP response: {error}")),
+    };
+    if head.code.is_some_and(|code| !(200..300).contains(&code)) {
+        return Ok(None);
+    }
+    let value = |name: &str| {
+        let found = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+        found.map_or(&[][..], |field| field.value)
+    };
+    let of_type = value("Content-Type");
+    if !is_shown(of_type) {
+        return Ok(None);
+    }
+    let mut content = Cow::Borrowed(&response[bytes..]);
+    let codings = [value("Transfer-Encoding"), value("Content-Encoding")];
+    // Many archives hold what was decoded already below heads that say otherwise: what cannot be is passed over.
+    for coding in codings.iter().flat_map(|list| list.split(|&byte| byte == b',')) {
+        let coding = coding.trim_ascii().to_ascii_lowercase();
+        content = match coding.as_slice() {
+            b"chunked" => match unchunked(&content) {
+                Some(whole) => Cow::Owned(whole),
+                None => content,
+            },
+            b"gzip" | b"x-gzip" if content.starts_with(b"\x1f\x8b") => {
+                bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")?.into()
+            }
+            b"zstd" if content.starts_with(b"\x28\xb5\x2f\xfd") => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(&content[..]);
+                bounded(decoder.map_err(|error| format!("cannot start zstd: {error}"))?, bytes_max, "zstd")?
+                    .into()
+            }
+            b"deflate" if content.first().is_some_and(|first| first & 0x0f == 8) => {
+                bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
+            }
+            b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" | b"deflate" => content,
+            other => {
+                return Err(format!(
+                    "its content is encoded as \"{}\", which is not undone",
+                    other.escape_ascii()
+                ));
+            }
+        };
+    }
+    Ok(Some(Page { of_type: Cow::Owned(of_type.to_vec()), content }))
+}
+
+/// All that a decoder gives.
+fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, String> {
+    let mut whole = Vec::new();
+    match decoder.take(bytes_max as u64 + 1).read_to_end(&mut whole) {
+        Err(error) => Err(format!("its content cannot be undone by {name}: {error}")),
+        Ok(_) if whole.len() > bytes_max => Err(format!("a content of more than {bytes_max} bytes")),
+        Ok(_) => Ok(whole),
+    }
+}
+
+/// The chunks of a message put together; none if it is not made of chunks.
+fn unchunked(mut content: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::with_capacity(content.len());
+    loop {
+        let httparse::Status::Complete((head, bytes)) = httparse::parse_chunk_size(content).ok()? else {
+            return None;
+        };
+        let bytes = usize::try_from(bytes).ok()?;
+        if bytes == 0 {
+            return Some(whole);
+        }
+        let chunk = content.get(head..)?.get(..bytes)?;
+        whole.extend_from_slice(chunk);
+        content = content.get(head + bytes..)?.strip_prefix(b"\r\n")?;
+    }
+}
+
+fn is_html(medium: &[u8]) -> bool {
+    [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|html| medium.eq_ignore_ascii_case(html))
+}
+
+/// Whether a page of this type is made of text.
+fn is_shown(of_type: &[u8]) -> bool {
+    let medium = medium(of_type);
+    is_html(medium) || medium.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"))
+}
+
+impl Page<'_> {
+    /// The text that is shown; none if it is no text.
+    pub(super) fn text(&self) -> Option<String> {
+        is_shown(&self.of_type).then(|| {
+            let characters = self.characters();
+            if is_html(medium(&self.of_type)) { html::text(&characters) } else { characters.into_owned() }
+        })
+    }
+
+    /// The characters, by the mark at the beginning, the type, or the page's own word; UTF-8 if that fits, and
+    /// otherwise what the web takes for granted. Bytes that stand for no character become U+FFFD, as in browsers.
+    fn characters(&self) -> Cow<'_, str> {
+        let content = &self.content[..];
+        if let Some((encoding, _)) = Encoding::for_bom(content) {
+            return encoding.decode_with_bom_removal(content).0;
+        }
+        let start = &content[..content.len().min(CHARSET_WITHIN)];
+        let named = charset(&self.of_type)
+            .or_else(|| is_html(medium(&self.of_type)).then(|| charset(start)).flatten());
+        let encoding = match named {
+            Some(encoding) => encoding,
+            None if std::str::from_utf8(content).is_ok() => UTF_8,
+            None => WINDOWS_1252,
+        };
+        encoding.decode_without_bom_handling(content).0
+    }
+}
+
+/// The encoding that a `charset=` in these bytes names.
+fn charset(bytes: &[u8]) -> Option<&'static Encoding> {
+    let lower = bytes.to_ascii_lowercase();
+    memchr::memmem::find_iter(&lower, b"charset").find_map(|at| {
+        let rest = lower[at + 7..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+        let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
+        let end = rest.iter().position(|byte| !(byte.is_ascii_alphanumeric() || b"-_:.".contains(byte)));
+        Encoding::for_label(&rest[..end.unwrap_or(rest.len())])
+    })
+}
+
+/// Whether a name is one of a page of HTML.
+pub(super) fn is_named_html(path: &std::path::Path) -> bool {
+    path.extension()
+        .is_some_and(|suffix| ["html", "htm", "xhtml"].iter().any(|name| suffix.eq_ignore_ascii_case(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn answer(head: &str, content: &[u8]) -> Vec<u8> {
+        [b"HTTP/1.1 200 OK\r\n".as_slice(), head.as_bytes(), b"\r\n", content].concat()
+    }
+
+    fn text(response: &[u8]) -> Result<Option<String>, String> {
+        Ok(page(response, 1000)?.and_then(|page| page.text()))
+    }
+
+    #[test]
+    fn a_page_is_undone_from_its_chunks_and_its_compression() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all("<p>grün".as_bytes()).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let mut chunked = Vec::new();
+        for part in gzip.chunks(7) {
+            chunked.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+            chunked.extend_from_slice(part);
+            chunked.extend_from_slice(b"\r\n");
+        }
+        chunked.extend_from_slice(b"0\r\n\r\n");
+        let head = "content-type: text/html\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n";
+        assert_eq!(text(&answer(head, &chunked)), Ok(Some("grün".to_owned())));
+        assert_eq!(text(&answer(head, b"<p>as it is")), Ok(Some("as it is".to_owned())), "decoded before");
+        let zstd = zstd::encode_all(&b"plain"[..], 3).unwrap();
+        let head = "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n";
+        assert_eq!(text(&answer(head, &zstd)), Ok(Some("plain".to_owned())));
+    }
+
+    #[test]
+    fn a_content_that_would_grow_beyond_the_limit_or_is_damaged_is_an_error() {
+        let head = "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n";
+        let bomb = zstd::encode_all(&vec![b'x'; 1 << 20][..], 3).unwrap();
+        assert_eq!(text(&answer(head, &bomb)), Err("a content of more than 1000 bytes".to_owned()));
+        let mut damaged = zstd::encode_all(&[b"abc".repeat(9), b"xyz".repeat(9)].concat()[..], 3).unwrap();
+        damaged.truncate(damaged.len() - 3);
+        assert!(
+            text(&answer(head, &damaged)).unwrap_err().starts_with("its content cannot be undone by zstd")
+        );
+        let head = "Content-Type: text/plain\r\nContent-Encoding: br\r\n";
+        assert!(text(&answer(head, b"x")).unwrap_err().contains("\"br\""));
+    }
+
+    #[test]
+    fn characters_are_those_that_the_page_or_its_head_says() {
+        let html = |of_type: &str, content: &[u8]| {
+            text(&answer(&format!("Content-Type: {of_type}\r\n"), content)).unwrap().unwrap()
+        };
+        assert_eq!(html("text/html; charset=\"iso-8859-1\"", b"gr\xfcn"), "grün");
+        assert_eq!(html("text/html", b"<meta charset=windows-1251><p>\xcf\xf0"), "Пр");
+        assert_eq!(html("text/html", "<p>grün".as_bytes()), "grün");
+        assert_eq!(html("text/html", b"<p>gr\xfcn"), "grün");
+        assert_eq!(html("text/plain", b"\xef\xbb\xbfa"), "a");
+    }
+
+    #[test]
+    fn errors_pictures_and_what_is_no_response_are_no_pages() {
+        assert_eq!(text(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nx"), Ok(None));
+        assert_eq!(text(&answer("Content-Type: image/png\r\n", b"x")), Ok(None));
+        assert!(text(b"nonsense").is_err());
+        assert!(text(b"HTTP/1.1 200 OK\r\nA: b\r\n").is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! The same documents in every form in which corpora come give the same pairs, and what is kept comes out in the form
+//! in which it went in.
+
+mod support;
+
+use std::fs::File;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::ArrowWriter;
+use support::{Bench, Document, corpus, gzip, jsonl, refused, says, succeeded};
+
+fn quoted(field: &str) -> String {
+    format!("\"{}\"", field.replace('"', "\"\""))
+}
+
+fn table(documents: &[Document], delimiter: &str) -> String {
+    let mut table = ["text", "id", "n"].join(delimiter) + "\n";
+    for (at, document) in documents.iter().enumerate() {
+        table += &[quoted(&document.1), document.0.clone(), at.to_string()].join(delimiter);
+        table += "\n";
+    }
+    table
+}
+
+fn record(kind: &str, uri: &str, of_type: &str, content: &str) -> String {
+    format!(
+        "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nContent-Type: {of_type}\r\n\
+         Content-Length: {}\r\n\r\n{content}\r\n\r\n",
+        content.len()
+    )
+}
+
+fn wet(documents: &[Document]) -> String {
+    let info = "WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n".to_owned();
+    let texts = documents.iter().map(|one| record("conversion", &one.0, "text/plain", &one.1));
+    info + &texts.collect::<String>()
+}
+
+fn write_parquet(bench: &Bench, name: &str, documents: &[Document]) {
+    let column = |of: &dyn Fn(&Document) -> &str| -> ArrayRef {
+        Arc::new(documents.iter().map(|one| Some(of(one))).collect::<StringArray>())
+    };
+    let numbers: ArrayRef = Arc::new((0..documents.len() as u32).collect::<UInt32Array>());
+    let columns = [("n", numbers), ("text", column(&|one| &one.1)), ("id", column(&|one| &one.0))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(bench.path(name)).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn the_same_documents_in_every_form_give_the_same_pairs_and_clusters() {
+    let bench = Bench::new();
+    let documents = corpus(3, 150);
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.write("in.csv", table(&documents, ","));
+    bench.write("in.tsv", table(&documents, "\t"));
+    bench.write("packed.csv.gz", gzip(table(&documents, ",").as_bytes()));
+    bench.write("in.wet", wet(&documents));
+    // Archives are packed record by record.
+    let members = documents.chunks(1).map(|one| gzip(wet(one).as_bytes())).collect::<Vec<_>>().concat();
+    bench.write("packed.wet.gz", members);
+    write_parquet(&bench, "in.parquet", &documents);
+    bench.ok("dedup in.jsonl -o lines -q");
+    for (input, kept) in [
+        ("in.csv", "kept.csv"),
+        ("in.tsv", "kept.tsv"),
+        ("packed.csv.gz", "kept.csv"),
+        ("in.wet", "kept.wet"),
+        ("packed.wet.gz", "kept.wet"),
+        ("in.parquet", "kept.parquet"),
+    ] {
+        bench.ok(&format!("dedup {input} -o out-{input} -q"));
+        for file in ["pairs.tsv", "clusters.tsv"] {
+            let wanted = bench.read(&format!("lines/{file}"));
+            assert!(wanted.lines().count() > 50, "a test of something");
+            assert!(bench.read(&format!("out-{input}/{file}")) == wanted, "{input}: {file}");
+        }
+        assert!(bench.path(&format!("out-{input}/{kept}")).exists(), "{input}: {kept}");
+        assert!(!bench.path(&format!("out-{input}/kept.jsonl")).exists(), "{input}");
+    }
+    // Standard input, where its form must be said.
+    let mut piped = bench.command("dedup - --format csv -o piped -q");
+    succeeded("stdin", piped.write_stdin(table(&documents, ",")));
+    assert_eq!(bench.read("piped/kept.csv"), bench.read("out-in.csv/kept.csv"));
+
+    // What was kept is what is kept of it: once more, nothing goes.
+    for kept in ["csv", "tsv", "wet", "parquet"] {
+        let report = bench.json(&format!("dedup out-in.{kept}/kept.{kept} -o again-{kept} --join bands"));
+        assert_eq!(report["documents"], bench.read("lines/kept.jsonl").lines().count(), "{kept}");
+        assert_eq!(report["kept_files"][0], format!("kept.{kept}"));
+    }
+    let kept = ParquetRecordBatchReaderBuilder::try_new(
+        File::open(bench.path("out-in.parquet/kept.parquet")).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(kept.schema().fields().len(), 3, "columns that are no matter here are kept, too");
+}
+
+#[test]
+fn inputs_of_many_forms_at_once_are_each_kept_in_their_own() {
+    let bench = Bench::new();
+    let documents = corpus(4, 60);
+    let (a, rest) = documents.split_at(20);
+    let (b, c) = rest.split_at(20);
+    bench.write("a.jsonl", jsonl(a));
+    bench.write("b.csv", table(b, ","));
+    bench.write("c.csv", table(c, ",").replacen("n\n", "other\n", 1));
+    let report = bench.json("dedup a.jsonl b.csv c.csv -o out --method exact");
+    assert_eq!(report["kept_files"], serde_json::json!(["kept.jsonl", "kept.csv", "kept-2.csv"]));
+    let lines = |name: &str| bench.read(&format!("out/{name}")).lines().count();
+    assert!(lines("kept.jsonl") > 0 && lines("kept-2.csv") > 1);
+    assert!(bench.read("out/kept-2.csv").starts_with("text,id,other\n"));
+    bench.ok("dedup a.jsonl -o out --force -q");
+    assert!(!bench.path("out/kept.csv").exists(), "the earlier results went as a whole");
+}
+
+#[test]
+fn a_folder_of_one_form_is_read_as_such_on_demand() {
+    let bench = Bench::new();
+    let documents = corpus(5, 40);
+    bench.write("in/a.csv", table(&documents[..20], ","));
+    bench.write("in/deep/b.csv", table(&documents[20..], ","));
+    bench.write("in/readme.txt", "no document here");
+    let report = bench.json("dedup in --format csv -o out");
+    assert_eq!((report["documents"].as_u64(), report["ignored"].as_u64()), (Some(40), Some(1)));
+    let message = bench.refused("dedup in --format parquet -o out2");
+    says(&message, &["in: no file named .parquet below it"]);
+}
+
+#[test]
+fn records_with_wrong_lengths_are_told_and_the_others_are_read() {
+    let bench = Bench::new();
+    let page = "<html><body><p>one two three four five six</body></html>";
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{page}");
+    let bad = record("conversion", "http://b/", "text/plain", "short").replace("Length: 5", "Length: 4000");
+    let archive = [
+        record("response", "http://a/", "application/http; msgtype=response", &answer),
+        record("request", "http://a/", "application/http; msgtype=request", "GET / HTTP/1.1\r\n\r\n"),
+        bad,
+        record("conversion", "http://c/", "text/plain", "one two three four five six"),
+    ]
+    .concat();
+    bench.write("in.warc", archive);
+    let message = bench.refused("dedup in.warc -o out");
+    says(
+        &message,
+        &[
+            "in.warc, record 3: its Content-Length is 4000, but the next record begins after 9 bytes",
+            "--skip-bad",
+        ],
+    );
+    assert!(!bench.path("out").exists());
+    let report = bench.json("dedup in.warc -o out --skip-bad 1");
+    assert_eq!(report["documents"], 2);
+    assert_eq!(report["skipped_bad"], 1);
+    assert_eq!(report["no_documents"], 1);
+    assert_eq!(report["pairs"], 1, "the page is what it shows");
+    assert!(bench.read("out/kept.warc").contains(page), "and is kept as it was");
+}
+
+#[test]
+fn pages_are_what_they_show_and_are_kept_as_they_are() {
+    let bench = Bench::new();
+    bench.write("in/a.html", "<h1>One two</h1><p>three four five six<script>var x;</script>");
+    bench.write("in/b.htm", "<p>One two three<i> four</i> five six");
+    bench.write("in/c.txt", "<p>One two three<i> four</i> five six");
+    let report = bench.json("dedup in -o out");
+    assert_eq!((report["documents"].as_u64(), report["pairs"].as_u64()), (Some(3), Some(1)));
+    assert!(bench.read("out/kept.jsonl").contains("<h1>One two</h1>"));
+}
+
+#[test]
+fn the_first_mistakes_are_told_with_what_to_do() {
+    let bench = Bench::new();
+    bench.write("in.csv", "url,body\na,b\n");
+    says(
+        &bench.refused("dedup in.csv -o out"),
+        &["in.csv: no column \"id\" in its first row, which names \"url\", \"body\"", "--id-field"],
+    );
+    write_parquet(&bench, "in.parquet", &corpus(1, 5));
+    says(
+        &bench.refused("dedup in.parquet --text-field n -o out"),
+        &["in.parquet: cannot read Parquet: the column \"n\" holds UInt32, where strings are expected"],
+    );
+    says(
+        &bench.refused("dedup in.parquet --text-field body -o out"),
+        &["no column \"body\" among \"n\", \"text\", \"id\""],
+    );
+    bench.write("lies.parquet", "{}\n");
+    says(&bench.refused("dedup lies.parquet -o out"), &["lies.parquet: cannot read Parquet"]);
+    let piped = refused("stdin", bench.command("dedup - --format parquet -o out").write_stdin("PAR1"));
+    says(&piped, &["<stdin>: Parquet is read from its end; name a regular file"]);
+    assert!(!bench.path("out").exists());
+}
