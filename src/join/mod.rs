@@ -12,6 +12,7 @@ pub mod forest;
 pub mod pairs;
 pub mod prefix;
 pub mod runs;
+pub mod scores;
 pub mod sets;
 
 pub use candidates::{Candidates, candidates};
@@ -19,6 +20,7 @@ pub use forest::Forest;
 pub use pairs::{numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};
 pub use runs::{Sorted, Sorter};
+pub use scores::{band_scores, block_scores};
 pub use sets::ShingleSets;
 
 use crate::error::Result;

@@ -3,6 +3,7 @@
 mod cmd;
 mod contents;
 mod input;
+mod interrupt;
 mod key_args;
 mod options;
 mod param_args;
@@ -15,7 +16,8 @@ mod tsv;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
+use tracing::Level;
 
 /// Near-duplicates of documents, through an index on disk.
 #[derive(Parser)]
@@ -23,11 +25,16 @@ use clap::Parser;
 struct Command {
     #[command(subcommand)]
     verb: cmd::Verb,
+    /// Say on standard error what is done; -vv says more
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    verbose: u8,
 }
 
 /// 0: done. 1: something is wrong (damage found, input refused). 2: usage, from clap.
 fn main() -> ExitCode {
     let command = Command::parse();
+    listen(command.verbose);
+    interrupt::watch();
     let run = match twindex::kernel::Level::asked_for() {
         Ok(_) => command.verb.run(),
         Err(error) => Err(options::Usage::new(error).into()),
@@ -40,6 +47,28 @@ fn main() -> ExitCode {
             if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// Prints what the tool and the library tell of their work on standard error, as far as was asked for.
+fn listen(verbose: u8) {
+    let most = match verbose {
+        0 => return,
+        1 => Level::INFO,
+        2 => Level::DEBUG,
+        _ => Level::TRACE,
+    };
+    let printed = tracing_subscriber::fmt()
+        .with_max_level(most)
+        .with_writer(std::io::stderr)
+        .with_timer(tracing_subscriber::fmt::time::uptime())
+        .with_target(verbose > 1)
+        .with_ansi(false);
+    printed.init();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        kernel = twindex::kernel::Level::chosen().name(),
+        "twindex"
+    );
 }
 
 /// The error and its causes; a cause that the message before it has told already is not repeated.

@@ -1,35 +1,87 @@
-//! How far a long read has come, for a person who watches: on a terminal only, on standard error only.
+//! How far a long read has come, on standard error: a bar for a person who watches, and where nobody does, a line now
+//! and then, for whoever reads the log.
 
 use std::io::{self, IsTerminal};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 
-/// A progress bar, or nothing at all where nobody looks.
+/// Time between two lines.
+const LINES_APART: Duration = Duration::from_secs(5);
+
+/// A progress bar, or a line now and then, or nothing at all.
 ///
 /// Dropping it takes the bar off the screen, so that an error message is not printed into its middle.
-pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
+pub(crate) struct Progress(Shown);
+
+enum Shown {
+    Nothing,
+    Bar(ProgressBar),
+    Lines(Lines),
+}
+
+/// What is said where nobody watches.
+struct Lines {
+    what: String,
+    total: Option<u64>,
+    start: Instant,
+    last: Mutex<Instant>,
+}
+
+impl Lines {
+    /// The line for this position, if it is time for one.
+    fn line(&self, position: u64, now: Instant) -> Option<String> {
+        // Whoever comes while another says it need not.
+        let mut last = self.last.try_lock().ok()?;
+        if now.saturating_duration_since(*last) < LINES_APART {
+            return None;
+        }
+        *last = now;
+        let seconds = now.saturating_duration_since(self.start).as_secs().max(1);
+        let rate = position / seconds;
+        let (what, done, fast) = (&self.what, HumanBytes(position), HumanBytes(rate));
+        Some(match self.total {
+            Some(total) if rate > 0 && total >= position => {
+                let left = Duration::from_secs((total - position) / rate);
+                let total = HumanBytes(total);
+                format!("{what}: {done} of {total}, {fast}/s, {} left", HumanDuration(left))
+            }
+            _ => format!("{what}: {done}, {fast}/s"),
+        })
+    }
 }
 
 impl Progress {
-    /// Shows how many bytes of `total` are done, after the words `what`; a spinner with the count alone where
-    /// the total is not known. Draws nothing if `quiet`, or if standard error is no terminal.
+    /// Shows how many bytes of `total` are done, after the words `what`; the count alone where the total is not known.
+    /// Says nothing if `quiet`.
     pub(crate) fn bytes(total: Option<u64>, what: &str, quiet: bool) -> Self {
-        let watched = !quiet && io::stderr().is_terminal();
-        Self { bar: watched.then(|| bar(total, what)) }
+        Self(if quiet {
+            Shown::Nothing
+        } else if io::stderr().is_terminal() {
+            Shown::Bar(bar(total, what))
+        } else {
+            let start = Instant::now();
+            Shown::Lines(Lines { what: what.to_owned(), total, start, last: Mutex::new(start) })
+        })
     }
 
     /// Moves to `position` bytes; cheap enough to be called for every document.
     pub(crate) fn set(&self, position: u64) {
-        if let Some(bar) = &self.bar {
-            bar.set_position(position);
+        match &self.0 {
+            Shown::Nothing => {}
+            Shown::Bar(bar) => bar.set_position(position),
+            Shown::Lines(lines) => {
+                if let Some(line) = lines.line(position, Instant::now()) {
+                    eprintln!("twindex: {line}");
+                }
+            }
         }
     }
 
     /// Takes the bar off the screen.
     pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.bar {
+        if let Shown::Bar(bar) = &self.0 {
             bar.finish_and_clear();
         }
     }
@@ -64,9 +116,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quiet_progress_draws_nothing_and_takes_every_call() {
+    fn a_quiet_progress_says_nothing_and_takes_every_call() {
         let progress = Progress::bytes(Some(10), "reading", true);
-        assert!(progress.bar.is_none());
+        assert!(matches!(progress.0, Shown::Nothing));
         progress.set(3);
         progress.finish();
         progress.finish();
@@ -75,8 +127,8 @@ mod tests {
     #[test]
     fn both_templates_are_valid_and_follow_the_position() {
         for total in [Some(10), None] {
-            let progress = Progress { bar: Some(bar(total, "reading")) };
-            let bar = progress.bar.as_ref().unwrap();
+            let progress = Progress(Shown::Bar(bar(total, "reading")));
+            let Shown::Bar(bar) = &progress.0 else { unreachable!() };
             bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
             assert_eq!(bar.length(), total);
             progress.set(7);
@@ -84,5 +136,20 @@ mod tests {
             progress.finish();
             assert!(bar.is_finished());
         }
+    }
+
+    #[test]
+    fn a_line_comes_every_few_seconds_with_rate_and_time_left() {
+        let start = Instant::now();
+        let lines = |total| Lines { what: "reading".to_owned(), total, start, last: Mutex::new(start) };
+        let (known, unknown) = (lines(Some(100 << 20)), lines(None));
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(known.line(1 << 20, at(4)), None);
+        let line = known.line(10 << 20, at(5)).unwrap();
+        assert_eq!(line, "reading: 10.00 MiB of 100.00 MiB, 2.00 MiB/s, 45 seconds left");
+        assert_eq!(known.line(11 << 20, at(9)), None);
+        assert!(known.line(100 << 20, at(10)).unwrap().ends_with("0 seconds left"));
+        assert!(known.line(101 << 20, at(15)).is_some(), "a file that grew");
+        assert_eq!(unknown.line(10 << 20, at(5)).unwrap(), "reading: 10.00 MiB, 2.00 MiB/s");
     }
 }

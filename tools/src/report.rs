@@ -1,5 +1,6 @@
 //! What a verb says at its end: figures of the process, JSON, numbers for people.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Instant;
 
@@ -26,6 +27,24 @@ impl Stopwatch {
     /// CPU seconds of all threads of the process, page faults included.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         cpu_seconds() - self.cpu
+    }
+}
+
+/// What the stages of a job took.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Stages(BTreeMap<&'static str, f64>);
+
+impl Stages {
+    /// Takes note of the CPU seconds of one.
+    pub(crate) fn add(&mut self, name: &'static str, watch: Stopwatch) {
+        self.insert(name, watch.cpu_seconds());
+        tracing::info!(cpu_seconds = watch.cpu_seconds(), seconds = watch.seconds(), "stage {name}");
+    }
+
+    /// Sets the CPU seconds of one.
+    pub(crate) fn insert(&mut self, name: &'static str, cpu_seconds: f64) {
+        self.0.insert(name, cpu_seconds);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod compact;
+mod completions;
 mod dedup;
 mod delete;
 mod dump;
@@ -10,6 +11,7 @@ mod gc;
 mod get;
 pub(crate) mod idf;
 mod keys;
+mod man;
 mod merge;
 mod pairs;
 mod plan;
@@ -65,6 +67,10 @@ pub(crate) enum Verb {
     Verify(verify::Verify),
     /// Print the bytes of an index file with their meaning
     Dump(dump::Dump),
+    /// Print what a shell needs to complete commands and options
+    Completions(completions::Completions),
+    /// Write the manual, a page for each verb
+    Man(man::Man),
 }
 
 impl Verb {
@@ -90,6 +96,8 @@ impl Verb {
             Self::Stats(stats) => stats.run(),
             Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),
+            Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::report::{self, count};
 
 /// Options of `stats`.
 #[derive(Args)]
+#[command(after_help = "Example:\n  twindex stats pages.twx --json | jq .bytes_per_fingerprint")]
 pub(crate) struct Stats {
     /// Directory of the index
     index: PathBuf,

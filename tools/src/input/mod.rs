@@ -617,6 +617,7 @@ impl Documents {
     fn begin(&mut self, source: Source, batch: &mut Batch) -> anyhow::Result<()> {
         match source {
             Source::Records(origin, kind) => {
+                tracing::info!(?kind, "reading {}", origin.name().display());
                 let (parser, most) = (&self.parser, self.record_bytes_max);
                 self.records = Some(Records::open(origin, kind, parser, most, &self.consumed)?);
             }
@@ -627,6 +628,7 @@ impl Documents {
             Source::Folder { root, mut files } => {
                 let Some(file) = files.next() else { return Ok(()) };
                 let path = root.join(&file);
+                tracing::debug!("reading {}", path.display());
                 self.sources.push(Source::Folder { root, files });
                 match self.file_of_folder(&path, &file) {
                     None => {}

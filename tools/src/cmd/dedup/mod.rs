@@ -18,7 +18,6 @@ mod near;
 mod out;
 mod score;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,10 +41,11 @@ use self::score::Score;
 use super::idf;
 use crate::contents;
 use crate::input::{Counts, Documents};
+use crate::interrupt::HalfDone;
 use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::param_args::{parse_preset, parse_signature_bits};
 use crate::progress::Progress;
-use crate::report::{self, Stopwatch, count, counted};
+use crate::report::{self, Stages, Stopwatch, count, counted};
 use crate::sketching::{Wanted, for_each_sketched};
 use crate::text_args::TextArgs;
 
@@ -165,7 +165,7 @@ struct Report {
     seconds: f64,
     peak_rss_bytes: u64,
     /// CPU seconds by name.
-    stages: BTreeMap<&'static str, f64>,
+    stages: Stages,
 }
 
 /// Below it no bands of the minima there are find the share of pairs that the documentation promises.
@@ -219,8 +219,10 @@ impl Dedup {
         self.note_recall();
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
+        let half_done = HalfDone::new(folder.path());
 
         let report = self.work(params, documents, table.as_ref(), folder.path())?;
+        drop(half_done);
         out.put_in_place(folder, self.force)?;
         made.sync()?;
         if self.output.json {
@@ -326,10 +328,7 @@ impl Dedup {
     ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
         let max_bucket = self.max_bucket as usize;
-        let mut stages = BTreeMap::new();
-        let mut stage = |name, watch: Stopwatch| {
-            stages.insert(name, watch.cpu_seconds());
-        };
+        let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
         let against = self.against(&params)?;
@@ -373,13 +372,13 @@ impl Dedup {
             corpus.add(&one)
         })?;
         progress.finish();
-        stage("read", watch);
+        stages.add("read", watch);
 
         let watch = Stopwatch::start();
         if let Some(mut writer) = writer {
             writer.commit()?;
         }
-        stage("index", watch);
+        stages.add("index", watch);
 
         let limits = Limits { folder, memory: self.resources.memory / 2, max_bucket };
         let snapshot = index.as_ref().map(Index::snapshot);
@@ -388,17 +387,14 @@ impl Dedup {
             stages.insert("candidates", near.seconds.0);
             stages.insert("verify", near.seconds.1);
         }
-        let mut stage = |name, watch: Stopwatch| {
-            stages.insert(name, watch.cpu_seconds());
-        };
 
         let watch = Stopwatch::start();
         let clusters = self.clusters(&corpus, &mut near, snapshot.as_ref())?;
-        stage("cluster", watch);
+        stages.add("cluster", watch);
 
         let watch = Stopwatch::start();
         let (pair_count, kept_files) = write(&corpus, &near, &clusters, against.as_ref(), &limits)?;
-        stage("write", watch);
+        stages.add("write", watch);
 
         let input = documents.counts().clone();
         Ok(Report {

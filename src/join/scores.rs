@@ -1,0 +1,251 @@
+//! How near the pairs are that meet in a bucket, band by band: what tells whether bands are well chosen.
+//!
+//! Both tables are those of Wu, *Near deduplication*, section 6: fingerprints cut in four blocks of 16 bits, with a score
+//! of 64 less the distance; minima cut in bands, with a score of the minima that are equal. Documents that agree in
+//! everything share every band, so that the number of the highest score is the same in all of them. How many bands the
+//! pairs of a score share tells how likely they are to share one at all, beside the S-curve of
+//! [`Banding`](crate::bands::Banding::recall).
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::runs::Sorter;
+use crate::error::Result;
+use crate::sketch::matches;
+use crate::store::Snapshot;
+
+/// Blocks of a fingerprint.
+pub const BLOCKS: usize = 4;
+/// Bits of a block.
+const BLOCK_BITS: u32 = u64::BITS / BLOCKS as u32;
+
+/// Pairs of documents that share a block or a band.
+#[derive(Clone, Debug, Default)]
+pub struct Scores {
+    /// For each block or band, how many pairs have each score, from 0.
+    pub pairs: Vec<Vec<u64>>,
+    /// Buckets in which not all pairs were compared, but only those of neighbours.
+    pub capped_buckets: u64,
+    /// Members of the largest bucket, equal ones counted once.
+    pub largest_bucket: u64,
+    /// How many buckets have this many members, equal ones counted once: place `i` counts those of `2^i` to
+    /// `2^(i + 1) - 1`.
+    pub buckets: Vec<u64>,
+}
+
+impl Scores {
+    fn new(bands: usize, most: usize) -> Self {
+        Self { pairs: vec![vec![0; most + 1]; bands], ..Self::default() }
+    }
+
+    /// Takes note of a bucket; true if all its pairs are to be compared.
+    fn bucket(&mut self, members: usize, max_bucket: usize) -> bool {
+        let place = members.ilog2() as usize;
+        if self.buckets.len() <= place {
+            self.buckets.resize(place + 1, 0);
+        }
+        self.buckets[place] += 1;
+        self.largest_bucket = self.largest_bucket.max(members as u64);
+        let capped = members > max_bucket;
+        self.capped_buckets += u64::from(capped);
+        !capped
+    }
+
+    fn add(&mut self, band: usize, score: usize, pairs: u64) {
+        let place = &mut self.pairs[band][score];
+        *place = place.saturating_add(pairs);
+    }
+}
+
+/// Pairs among this many.
+fn pairs_among(documents: u32) -> u64 {
+    u64::from(documents) * u64::from(documents.saturating_sub(1)) / 2
+}
+
+/// The scores of pairs that share one of the four blocks of their fingerprints. Of a block that more than `max_bucket`
+/// distinct fingerprints share, only neighbours in ascending order are compared.
+///
+/// Takes 16 bytes of memory for each distinct fingerprint, and for `n` of them that are spread evenly about
+/// `n^2 / 2^15` comparisons.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt).
+pub fn block_scores(snapshot: &Snapshot, max_bucket: usize) -> Result<Scores> {
+    let mut all: Vec<(u64, u32)> = Vec::new();
+    for (segment, deleted) in snapshot.segments() {
+        segment.for_each_fingerprint(|rank, fingerprint| {
+            let mut documents = 0;
+            segment.postings(rank, |ordinal| documents += u32::from(!deleted.contains(ordinal)))?;
+            if documents > 0 {
+                all.push((fingerprint, documents));
+            }
+            Ok(())
+        })?;
+    }
+    all.sort_unstable();
+    all.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 += if same { next.1 } else { 0 };
+        same
+    });
+    let mut scores = Scores::new(BLOCKS, u64::BITS as usize);
+    for block in 0..BLOCKS {
+        let key =
+            |fingerprint: u64| fingerprint.rotate_left(BLOCK_BITS * block as u32) >> (u64::BITS - BLOCK_BITS);
+        all.sort_unstable_by_key(|&(fingerprint, _)| (key(fingerprint), fingerprint));
+        for bucket in all.chunk_by(|a, b| key(a.0) == key(b.0)) {
+            let whole = scores.bucket(bucket.len(), max_bucket);
+            for (place, &(a, documents)) in bucket.iter().enumerate() {
+                scores.add(block, u64::BITS as usize, pairs_among(documents));
+                let others = &bucket[place + 1..];
+                for &(b, more) in if whole { others } else { &others[..others.len().min(1)] } {
+                    let score = u64::BITS - (a ^ b).count_ones();
+                    scores.add(block, score as usize, u64::from(documents) * u64::from(more));
+                }
+            }
+        }
+    }
+    Ok(scores)
+}
+
+/// Documents with equal signatures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// How many.
+    pub documents: u32,
+    /// The segment of the first, by its place in [`Snapshot::segments`].
+    pub segment: u32,
+    /// Its ordinal there.
+    pub ordinal: u32,
+}
+
+/// What [`band_scores`] finds.
+#[derive(Clone, Debug, Default)]
+pub struct BandScores {
+    /// The pairs of each band; a score is a number of equal minima.
+    pub scores: Scores,
+    /// For each score: distinct pairs of signatures that share a band, and the bands that they share, added up.
+    pub shared: Vec<(u64, u64)>,
+    /// Documents by signature.
+    pub alike: Vec<Alike>,
+}
+
+impl BandScores {
+    /// The share of pairs of this score that share at least one of `bands` bands, by the pairs that do: the mean number
+    /// of bands which those share is that of a binomial distribution without its zeros, solved for the one with them.
+    /// None where no pair has that score.
+    #[must_use]
+    pub fn accepted(&self, score: usize, bands: u16) -> Option<f64> {
+        let &(pairs, shared) = self.shared.get(score)?;
+        if pairs == 0 {
+            return None;
+        }
+        let (mean, bands) = (shared as f64 / pairs as f64, f64::from(bands));
+        // bands p / (1 - (1 - p)^bands) grows with p from 1 to `bands`.
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let p = f64::midpoint(low, high);
+            let some = 1.0 - f64::powf(1.0 - p, bands);
+            if bands * p / some < mean {
+                low = p;
+            } else {
+                high = p;
+            }
+        }
+        Some(1.0 - f64::powf(1.0 - low, bands))
+    }
+}
+
+/// The scores of pairs that share a band, and each pair of different signatures, numbered as in
+/// [`BandScores::alike`], with its score, to `each`, ascending. Nothing where no signatures are kept. Of a bucket of
+/// more than `max_bucket` different signatures, only neighbours are compared.
+///
+/// Takes 8 bytes of memory for each document, some 40 for each different signature, and `memory` bytes for pairs; what is
+/// more goes to an unnamed file in `dir`.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt), [`Error::Io`](crate::Error::Io) from the scratch file, or what `each`
+/// returns.
+pub fn band_scores(
+    snapshot: &Snapshot,
+    max_bucket: usize,
+    (dir, memory): (&Path, usize),
+    mut each: impl FnMut(u32, u32, u32) -> Result<()>,
+) -> Result<BandScores> {
+    let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
+        return Ok(BandScores::default());
+    };
+    let (bands, minima, bits) = (usize::from(minhash.bands), minhash.minima(), minhash.signature_bits);
+    let mut by_signature: HashMap<&[u8], u32> = HashMap::new();
+    let mut alike: Vec<Alike> = Vec::new();
+    let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
+    let mut of_documents: Vec<Vec<Option<u32>>> = Vec::new();
+    for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {
+        let mut of_segment = Vec::with_capacity(segment.documents() as usize);
+        for ordinal in 0..segment.documents() as u32 {
+            if deleted.contains(ordinal) {
+                of_segment.push(None);
+                continue;
+            }
+            let new = alike.len() as u32;
+            let group = *by_signature.entry(segment.signature(ordinal)?).or_insert(new);
+            if group == new {
+                alike.push(Alike { documents: 0, segment: number, ordinal });
+            }
+            alike[group as usize].documents += 1;
+            of_segment.push(Some(group));
+        }
+        of_documents.push(of_segment);
+    }
+    drop(by_signature);
+
+    let mut scores = Scores::new(bands, minima);
+    let mut sorter: Sorter<u128> = Sorter::new(dir, memory);
+    let mut entries: Vec<(u32, u32)> = Vec::new();
+    for band in 0..bands {
+        entries.clear();
+        for (segment, of_segment) in segments.iter().zip(&of_documents) {
+            segment.for_each_band_entry(band, |key, ordinal| {
+                entries.extend(of_segment[ordinal as usize].map(|group| (key, group)));
+                Ok(())
+            })?;
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+            let whole = scores.bucket(bucket.len(), max_bucket);
+            for (place, &(_, a)) in bucket.iter().enumerate() {
+                scores.add(band, minima, pairs_among(alike[a as usize].documents));
+                let others = &bucket[place + 1..];
+                for &(_, b) in if whole { others } else { &others[..others.len().min(1)] } {
+                    sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | band as u128)?;
+                }
+            }
+        }
+    }
+    let signature = |group: u32| {
+        let Alike { segment, ordinal, .. } = alike[group as usize];
+        segments[segment as usize].signature(ordinal)
+    };
+    let mut shared = vec![(0_u64, 0_u64); minima + 1];
+    let mut last = None;
+    sorter.finish()?.for_each(|record| {
+        let (pair, band) = ((record >> 64) as u64, record as usize);
+        let (a, b) = ((pair >> 32) as u32, pair as u32);
+        let score = match last {
+            Some((known, score)) if known == pair => score,
+            _ => {
+                let score = matches(signature(a)?, signature(b)?, minima, bits);
+                last = Some((pair, score));
+                shared[score].0 += 1;
+                each(a, b, score as u32)?;
+                score
+            }
+        };
+        shared[score].1 += 1;
+        let pairs = u64::from(alike[a as usize].documents) * u64::from(alike[b as usize].documents);
+        scores.add(band, score, pairs);
+        Ok::<(), crate::Error>(())
+    })?;
+    Ok(BandScores { scores, shared, alike })
+}
