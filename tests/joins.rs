@@ -132,7 +132,7 @@ fn scores_by_block_are_those_of_all_pairs_that_share_it() {
 #[test]
 fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
-    let params = Params::builder().u64_keys().words(1).minhash(8, 2).signature_bits(32).build().unwrap();
+    let params = Params::builder().u64_keys().words(1).minhash(24, 3).signature_bits(32).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
@@ -156,14 +156,14 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     }
     writer.commit().unwrap();
     let snapshot = index.snapshot();
-    let (bands, minima) = (8, 16);
+    let (bands, minima) = (24, 72);
     let mut expected = vec![vec![0_u64; minima + 1]; bands];
     for (place, a) in sketches.iter().enumerate() {
         for b in &sketches[place + 1..] {
             let (a, b) = (a.signature(), b.signature());
             let score = a.iter().zip(b).filter(|(a, b)| a == b).count();
             for (band, counts) in expected.iter_mut().enumerate() {
-                counts[score] += u64::from(a[2 * band..2 * band + 2] == b[2 * band..2 * band + 2]);
+                counts[score] += u64::from(a[3 * band..3 * band + 3] == b[3 * band..3 * band + 3]);
             }
         }
     }
@@ -179,11 +179,11 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     assert_eq!(found.shared.iter().map(|shared| shared.0).sum::<u64>(), distinct);
     assert!(expected.iter().all(|counts| counts[minima] == expected[0][minima] && counts[minima] >= 200));
     // Of pairs with most minima equal nearly all share a band, of those with few, few.
-    let accepted = |score| found.accepted(score, 8).unwrap();
-    assert!(accepted(14) > 0.99, "{}", accepted(14));
-    let banding = twindex::bands::Banding { bands: 8, rows: 2 };
+    let accepted = |score| found.accepted(score, 24).unwrap();
+    assert!(accepted(65) > 0.99, "{}", accepted(65));
+    let banding = twindex::bands::Banding { bands: 24, rows: 3 };
     let mut checked = 0;
-    for score in (5..12).filter(|&score| found.shared[score].0 > 30) {
+    for score in (20..60).filter(|&score| found.shared[score].0 > 30) {
         checked += 1;
         let wanted = banding.recall(score as f64 / minima as f64);
         assert!((accepted(score) - wanted).abs() < 0.15, "{score}: {} {wanted}", accepted(score));
