@@ -16,6 +16,7 @@ mod merge;
 mod pairs;
 mod plan;
 mod query;
+mod report;
 mod sketch;
 mod snapshot;
 mod stats;
@@ -63,6 +64,8 @@ pub(crate) enum Verb {
     Get(get::Get),
     /// Say what is in an index
     Stats(stats::Stats),
+    /// Write a page about what is in an index: pairs by band, clusters, buckets, bytes
+    Report(report::Report),
     /// Check that an index is sound, down to the last byte
     Verify(verify::Verify),
     /// Print the bytes of an index file with their meaning
@@ -94,6 +97,7 @@ impl Verb {
             Self::Keys(keys) => keys.run(),
             Self::Get(get) => get.run(),
             Self::Stats(stats) => stats.run(),
+            Self::Report(report) => report.run(),
             Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),
             Self::Completions(completions) => completions.run(),

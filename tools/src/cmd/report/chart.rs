@@ -1,0 +1,231 @@
+//! Charts as SVG inside a page: no script, and colours that follow the page's.
+
+use std::fmt::Write;
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 300.0;
+/// Left, top, right and bottom of the axes.
+const FRAME: (f64, f64, f64, f64) = (64.0, 12.0, 628.0, 248.0);
+
+/// How values are spread along an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scale {
+    /// From the first to the second.
+    Linear(f64, f64),
+    /// From the first to the second, both above 0, in powers of ten.
+    Log(f64, f64),
+}
+
+impl Scale {
+    /// In powers of ten, from 1 to no less than `most`.
+    pub(super) fn log_to(most: f64) -> Self {
+        Self::Log(1.0, 10_f64.powf(most.max(10.0).log10().ceil()))
+    }
+
+    /// Where a value stands, from 0 to 1.
+    fn place(self, value: f64) -> f64 {
+        let place = match self {
+            Self::Linear(least, most) => (value - least) / (most - least),
+            Self::Log(least, most) => (value / least).log10() / (most / least).log10(),
+        };
+        place.clamp(0.0, 1.0)
+    }
+
+    /// Values to be named beside the axis.
+    fn ticks(self) -> Vec<f64> {
+        match self {
+            Self::Linear(least, most) => {
+                (0..=5).map(|fifth| least + (most - least) * f64::from(fifth) / 5.0).collect()
+            }
+            Self::Log(least, most) => {
+                let decades = (most / least).log10().round().max(1.0);
+                let step = (decades / 6.0).ceil().max(1.0);
+                let mut ticks = Vec::new();
+                let mut decade = 0.0;
+                while decade <= decades {
+                    ticks.push(least * 10_f64.powf(decade));
+                    decade += step;
+                }
+                ticks
+            }
+        }
+    }
+}
+
+/// A chart with two axes.
+pub(super) struct Chart {
+    x: Scale,
+    y: Scale,
+    body: String,
+    legend: Vec<(&'static str, &'static str)>,
+}
+
+impl Chart {
+    pub(super) fn new(x: Scale, y: Scale) -> Self {
+        Self { x, y, body: String::new(), legend: Vec::new() }
+    }
+
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let (left, top, right, bottom) = FRAME;
+        (left + self.x.place(x) * (right - left), bottom - self.y.place(y) * (bottom - top))
+    }
+
+    /// A bar from the axis up to each value, from one x to another.
+    pub(super) fn bars(&mut self, class: &'static str, bars: impl IntoIterator<Item = (f64, f64, f64)>) {
+        for (from, to, value) in bars {
+            let ((left, top), (right, _)) = (self.at((from, value)), self.at((to, value)));
+            let width = (right - left - 1.0).max(1.0);
+            let height = FRAME.3 - top;
+            let _ = writeln!(
+                self.body,
+                "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            );
+        }
+    }
+
+    pub(super) fn line(&mut self, class: &'static str, points: impl IntoIterator<Item = (f64, f64)>) {
+        let points: Vec<String> = points
+            .into_iter()
+            .map(|point| {
+                let (x, y) = self.at(point);
+                format!("{x:.1},{y:.1}")
+            })
+            .collect();
+        let _ = writeln!(self.body, "<polyline class=\"line {class}\" points=\"{}\"/>", points.join(" "));
+    }
+
+    pub(super) fn dots(&mut self, class: &'static str, points: impl IntoIterator<Item = (f64, f64)>) {
+        for point in points {
+            let (x, y) = self.at(point);
+            let _ = writeln!(self.body, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>");
+        }
+    }
+
+    /// Says what a class of marks means.
+    pub(super) fn legend(&mut self, class: &'static str, meaning: &'static str) {
+        self.legend.push((class, meaning));
+    }
+
+    /// The figure: the chart with the names of its axes, and a caption that says what it shows.
+    pub(super) fn figure(self, x_name: &str, y_name: &str, caption: &str) -> String {
+        let (left, top, right, bottom) = FRAME;
+        let mut svg = format!(
+            "<figure><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\"><title>{}</title>\n",
+            escaped(caption)
+        );
+        for tick in self.y.ticks() {
+            let (_, y) = self.at((0.0, tick));
+            let _ = writeln!(
+                svg,
+                "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/><text x=\"{:.1}\" y=\"{:.1}\" \
+                 text-anchor=\"end\">{}</text>",
+                left - 6.0,
+                y + 4.0,
+                short(tick)
+            );
+        }
+        for tick in self.x.ticks() {
+            let (x, _) = self.at((tick, 0.0));
+            let _ = writeln!(
+                svg,
+                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                bottom + 18.0,
+                short(tick)
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+             <text transform=\"translate(12 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            f64::midpoint(left, right),
+            bottom + 40.0,
+            escaped(x_name),
+            f64::midpoint(top, bottom),
+            escaped(y_name)
+        );
+        svg.push_str(&self.body);
+        let _ = writeln!(svg, "<path class=\"axis\" d=\"M{left} {top}V{bottom}H{right}\"/></svg>");
+        if !self.legend.is_empty() {
+            let items = self.legend.iter().map(|(class, meaning)| {
+                format!("<span><i class=\"key {class}\"></i> {}</span>", escaped(meaning))
+            });
+            let _ = writeln!(svg, "<p class=\"legend\">{}</p>", items.collect::<Vec<_>>().join(" "));
+        }
+        let _ = writeln!(svg, "<figcaption>{}</figcaption></figure>", escaped(caption));
+        svg
+    }
+}
+
+/// A number beside an axis, in few characters.
+fn short(value: f64) -> String {
+    for (unit, name) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if value >= unit {
+            let scaled = value / unit;
+            return if scaled.fract() < 0.05 {
+                format!("{scaled:.0}{name}")
+            } else {
+                format!("{scaled:.1}{name}")
+            };
+        }
+    }
+    if value.fract().abs() < 1e-9 {
+        return format!("{value:.0}");
+    }
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').to_owned()
+}
+
+/// Text as it stands in a page; characters that no page shows are replaced.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            control if control.is_control() => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stand_where_their_scale_says_and_never_outside_the_frame() {
+        let chart = Chart::new(Scale::Linear(0.0, 2.0), Scale::Log(1.0, 100.0));
+        let (left, top, right, bottom) = FRAME;
+        assert_eq!(chart.at((0.0, 1.0)), (left, bottom));
+        assert_eq!(chart.at((2.0, 100.0)), (right, top));
+        assert_eq!(chart.at((1.0, 10.0)), (f64::midpoint(left, right), f64::midpoint(top, bottom)));
+        assert_eq!(chart.at((9.0, 0.0)), (right, bottom), "log of nothing is at the bottom");
+        assert_eq!(Scale::log_to(0.0), Scale::Log(1.0, 10.0));
+        assert_eq!(Scale::log_to(1001.0).ticks(), [1.0, 10.0, 100.0, 1000.0, 10000.0]);
+    }
+
+    #[test]
+    fn a_figure_says_what_it_shows_and_nothing_in_it_is_taken_for_a_tag() {
+        let mut chart = Chart::new(Scale::Linear(0.0, 1.0), Scale::log_to(5e6));
+        chart.bars("a", [(0.0, 0.5, 3.0)]);
+        chart.line("b", [(0.0, 1.0), (1.0, 5.0)]);
+        chart.dots("b", [(0.5, 2.0)]);
+        chart.legend("a", "things <x>");
+        let figure = chart.figure("x & y", "n", "What \"it\" shows");
+        for part in ["<title>What &quot;it&quot; shows</title>", "x &amp; y", "things &lt;x&gt;", ">10M<"] {
+            assert!(figure.contains(part), "{part}: {figure}");
+        }
+        assert!(!figure.contains("NaN") && !figure.contains("inf"));
+        assert_eq!(escaped("a\u{1b}[31m\n"), "a\u{fffd}[31m\u{fffd}");
+    }
+
+    #[test]
+    fn numbers_beside_axes_are_short() {
+        let shown = [0.0, 0.25, 0.5, 1.0, 999.0, 1000.0, 1500.0, 2e6, 3e9, 1e13].map(short);
+        assert_eq!(shown, ["0", "0.25", "0.5", "1", "999", "1k", "1.5k", "2M", "3G", "10T"]);
+    }
+}

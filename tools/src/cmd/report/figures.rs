@@ -1,0 +1,218 @@
+//! The figures of a report.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use twindex::bands::Banding;
+use twindex::join::scores::Scores;
+use twindex::join::{Forest, band_scores, block_scores};
+use twindex::{KeyBuf, Snapshot};
+
+use super::Look;
+use crate::cmd::stats::Space;
+
+/// The lowest score of fingerprints that is listed: distance 8, as in the study whose table it is.
+pub(super) const SCORE_MIN: usize = 56;
+/// Bins of resemblance.
+pub(super) const BINS: usize = 20;
+/// Clusters that are shown with some of their keys.
+const CLUSTERS_SHOWN: usize = 10;
+const KEYS_SHOWN: usize = 5;
+
+/// What a report says.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figures {
+    pub(super) name: String,
+    pub(super) documents: u64,
+    pub(super) segments: usize,
+    pub(super) generation: u64,
+    pub(super) distinct_fingerprints: u64,
+    pub(super) bytes_on_disk: u64,
+    /// Bytes by section.
+    pub(super) bytes: BTreeMap<&'static str, u64>,
+    pub(super) params: Vec<(&'static str, String)>,
+    /// Pairs that share a block of their fingerprints.
+    pub(super) blocks: Option<Meetings>,
+    /// Pairs that share a band.
+    pub(super) bands: Option<Banded>,
+}
+
+/// Pairs that meet in buckets.
+#[derive(Debug, Serialize)]
+pub(super) struct Meetings {
+    /// For each block or band, the pairs of each score or bin of resemblance.
+    pub(super) pairs: Vec<Vec<u64>>,
+    /// The number of pairs that agree in everything, in every block or band.
+    pub(super) identical_pairs: u64,
+    /// How many buckets have 1, 2 to 3, 4 to 7 and so on different members.
+    pub(super) buckets: Vec<u64>,
+    pub(super) largest_bucket: u64,
+    pub(super) capped_buckets: u64,
+}
+
+impl Meetings {
+    /// `place` puts a score into one of `places`, or leaves it out.
+    fn of(scores: &Scores, places: usize, place: impl Fn(usize) -> Option<usize>) -> Self {
+        let fold = |counts: &Vec<u64>| {
+            let mut folded = vec![0; places];
+            for (score, pairs) in counts.iter().enumerate() {
+                if let Some(place) = place(score) {
+                    folded[place] += pairs;
+                }
+            }
+            folded
+        };
+        Self {
+            pairs: scores.pairs.iter().map(fold).collect(),
+            identical_pairs: scores.pairs.first().and_then(|counts| counts.last()).copied().unwrap_or(0),
+            buckets: scores.buckets.clone(),
+            largest_bucket: scores.largest_bucket,
+            capped_buckets: scores.capped_buckets,
+        }
+    }
+}
+
+/// What bands find.
+#[derive(Debug, Serialize)]
+pub(super) struct Banded {
+    pub(super) bands: u16,
+    pub(super) rows: u16,
+    pub(super) minima: usize,
+    pub(super) meetings: Meetings,
+    /// Resemblance, the share of pairs that share a band as predicted, and as measured, with the pairs it was
+    /// measured on.
+    pub(super) curve: Vec<(f64, f64, Option<f64>, u64)>,
+    pub(super) threshold: f64,
+    /// Clusters of two documents or more.
+    pub(super) clusters: u64,
+    /// Documents that another one in their cluster stands for.
+    pub(super) redundant: u64,
+    /// How many clusters have each size.
+    pub(super) sizes: BTreeMap<u64, u64>,
+    /// The largest clusters: documents, and some of their keys.
+    pub(super) largest: Vec<(u64, Vec<String>)>,
+}
+
+impl Figures {
+    /// # Errors
+    ///
+    /// The index is damaged, or the scratch folder cannot be written to.
+    pub(super) fn of(
+        snapshot: &Snapshot,
+        index: &Path,
+        look: Look,
+        room: (&Path, usize),
+    ) -> anyhow::Result<Self> {
+        let space = Space::of(snapshot, index);
+        let params = snapshot.params();
+        let blocks = match params.simhash {
+            Some(_) => {
+                let scores = block_scores(snapshot, look.max_bucket)?;
+                let places = u64::BITS as usize - SCORE_MIN + 1;
+                Some(Meetings::of(&scores, places, |score| score.checked_sub(SCORE_MIN)))
+            }
+            None => None,
+        };
+        Ok(Self {
+            name: index.file_name().unwrap_or(index.as_os_str()).to_string_lossy().into_owned(),
+            documents: snapshot.documents(),
+            segments: snapshot.entries().len(),
+            generation: snapshot.generation(),
+            distinct_fingerprints: space.distinct,
+            bytes_on_disk: space.on_disk,
+            bytes: space.sections,
+            params: params.fields(),
+            blocks,
+            bands: Banded::of(snapshot, look, room)?,
+        })
+    }
+}
+
+impl Banded {
+    /// None where no bands, or no signatures to compare, are kept.
+    fn of(snapshot: &Snapshot, look: Look, room: (&Path, usize)) -> anyhow::Result<Option<Self>> {
+        let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
+            return Ok(None);
+        };
+        let (minima, bits) = (minhash.minima(), minhash.signature_bits);
+        let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
+        // No more different signatures than documents.
+        let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
+        let found = band_scores(snapshot, look.max_bucket, room, |a, b, score| {
+            if estimate(score as usize).at_least(look.threshold) {
+                forest.join(a, b);
+            }
+            Ok(())
+        })?;
+        let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for number in 0..found.alike.len() as u32 {
+            members.entry(forest.root(number)).or_default().push(number);
+        }
+        let documents = |members: &[u32]| -> u64 {
+            members.iter().map(|&number| u64::from(found.alike[number as usize].documents)).sum()
+        };
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut largest: Vec<(u64, &Vec<u32>)> = Vec::new();
+        for members in members.values() {
+            let size = documents(members);
+            *sizes.entry(size).or_default() += 1;
+            if size > 1 {
+                largest.push((size, members));
+            }
+        }
+        let redundant = largest.iter().map(|(size, _)| size - 1).sum();
+        let clusters = largest.len() as u64;
+        largest.sort_by_key(|&(size, _)| std::cmp::Reverse(size));
+        let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
+        let largest = largest.iter().take(CLUSTERS_SHOWN).map(|(size, members)| {
+            let keys = members.iter().take(KEYS_SHOWN).map(|&number| {
+                let alike = found.alike[number as usize];
+                segments[alike.segment as usize].key(alike.ordinal).map(|key| shown(&key))
+            });
+            Ok((*size, keys.collect::<twindex::Result<Vec<String>>>()?))
+        });
+        let largest = largest.collect::<twindex::Result<Vec<_>>>()?;
+
+        let banding = Banding { bands: minhash.bands, rows: minhash.rows };
+        let bin = |score: usize| {
+            let resemblance = estimate(score).value();
+            // The last bin ends with what is alike in everything.
+            (0..BINS).rev().find(|&place| resemblance >= place as f64 / BINS as f64)
+        };
+        let curve = (0..BINS).map(|place| {
+            let middle = (place as f64 + 0.5) / BINS as f64;
+            let scores = (0..=minima).filter(|&score| bin(score) == Some(place));
+            // Weighted by the pairs that there are, by each score's own measure.
+            let (mut pairs, mut there) = (0, 0.0);
+            for score in scores {
+                if let Some(accepted) = found.accepted(score, minhash.bands).filter(|share| *share > 0.0) {
+                    pairs += found.shared[score].0;
+                    there += found.shared[score].0 as f64 / accepted;
+                }
+            }
+            let measured = (pairs > 0).then(|| pairs as f64 / there);
+            (middle, banding.recall(middle), measured, pairs)
+        });
+        Ok(Some(Self {
+            bands: minhash.bands,
+            rows: minhash.rows,
+            minima,
+            curve: curve.collect(),
+            meetings: Meetings::of(&found.scores, BINS, bin),
+            threshold: look.threshold,
+            clusters,
+            redundant,
+            sizes,
+            largest,
+        }))
+    }
+}
+
+/// A key for a person.
+fn shown(key: &KeyBuf) -> String {
+    match key.as_key() {
+        twindex::Key::U64(number) => number.to_string(),
+        twindex::Key::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
