@@ -43,6 +43,11 @@ pub use params::Params;
 pub use sketch::{Fingerprint, Resemblance, Sketch, Sketcher};
 pub use store::{Admitted, Answers, Durability, Hit, Index, Query, Snapshot, Writer};
 
+/// The programs in the documentation are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/embedding.md")]
+mod embedding {}
+
 /// What the documentation promises of sharing between threads.
 const _: () = {
     const fn shared<T: Send + Sync>() {}

@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::Params;
+use twindex::bands::Banding;
 use twindex::choices::Preset;
 use twindex::params::{BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights};
 use twindex::sketch::IdfTable;
@@ -13,7 +14,7 @@ use twindex::tables::{CodecChoice, DesignChoice};
 
 use crate::cmd::idf;
 use crate::contents;
-use crate::options::Usage;
+use crate::options::{Usage, parse_resemblance};
 use crate::text_args::{Made, TextArgs, check_option};
 
 /// What a new index keeps; for one that is there, the options given must agree with it.
@@ -44,6 +45,9 @@ pub(crate) struct ParamArgs {
     /// Bands and rows by the name of a scheme: broder-84, broder-200, small-8, lsh-20x6 and others
     #[arg(long, value_name = "NAME", value_parser = parse_preset, conflicts_with_all = ["bands", "rows"])]
     preset: Option<Preset>,
+    /// Bands and rows that find 99.5 % of the pairs of this resemblance, 0.05 to 1, by `query --resembling`
+    #[arg(long, value_name = "J", value_parser = parse_threshold, conflicts_with_all = ["bands", "rows", "preset"])]
+    threshold: Option<f64>,
     /// Bits kept of each minimum, to estimate resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
@@ -170,8 +174,9 @@ impl ParamArgs {
         if raw && (self.bottom.unwrap_or(0) > 0 || self.modulus.unwrap_or(0) > 0) {
             return Err(Usage::new("--bottom and --modulus need documents, not raw fingerprints").into());
         }
-        if self.preset.is_some() && !wanted(Method::Minhash) {
-            return Err(Usage::new("--preset goes with --method minhash").into());
+        if let Some((option, _)) = self.named_banding().filter(|_| !wanted(Method::Minhash)) {
+            let option = option.split(' ').next().unwrap_or_default();
+            return Err(Usage::new(format!("{option} goes with --method minhash")).into());
         }
         let mut builder = Params::builder().shingling(contents::shingling(&self.text, features, table)?);
         builder = builder.bottom(self.bottom.unwrap_or(0)).modulus(self.modulus.unwrap_or(0));
@@ -199,28 +204,37 @@ impl ParamArgs {
         builder.build().map_err(|error| Usage::new(error.to_string()).into())
     }
 
-    /// Bands and rows as far as they were given, by number or by name.
+    /// Bands and rows as far as they were given by number.
     fn banding(&self) -> (Option<u16>, Option<u16>) {
-        match self.preset.map(|preset| preset.scheme) {
-            Some(scheme) => (Some(scheme.groups), Some(scheme.group_size)),
+        match self.named_banding() {
+            Some((_, (bands, rows))) => (Some(bands), Some(rows)),
             None => (self.bands, self.rows),
         }
+    }
+
+    /// Bands and rows that were given otherwise than by number, with the option.
+    fn named_banding(&self) -> Option<(String, (u16, u16))> {
+        if let Some(threshold) = self.threshold {
+            let Banding { bands, rows } = Banding::for_threshold(threshold);
+            return Some((format!("--threshold {threshold}"), (bands, rows)));
+        }
+        let Preset { name, scheme, .. } = self.preset?;
+        Some((format!("--preset {name}"), (scheme.groups, scheme.group_size)))
     }
 
     /// Refuses options that contradict an index, or a file of sketches, that is there.
     pub(crate) fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
         self.text.check(made)?;
         let Made { path, params, noun } = made;
-        if let Some(Preset { name, scheme, .. }) = self.preset {
+        if let Some((option, asked)) = self.named_banding() {
             let kept = params.minhash.map(|minhash| (minhash.bands, minhash.rows));
             ensure!(
-                kept == Some((scheme.groups, scheme.group_size)),
-                "{}: bands x rows are {} in this {noun}, --preset {name} has {} x {}; leave it out, or make another \
-                 {noun}",
+                kept == Some(asked),
+                "{}: bands x rows are {} in this {noun}, {option} has {} x {}; leave it out, or make another {noun}",
                 path.display(),
                 kept.map_or_else(|| "none".to_owned(), |(bands, rows)| format!("{bands} x {rows}")),
-                scheme.groups,
-                scheme.group_size
+                asked.0,
+                asked.1
             );
         }
         for (option, given) in [
@@ -259,6 +273,17 @@ impl ParamArgs {
             );
         }
         Ok(())
+    }
+}
+
+/// Below it no bands of the minima there are find as many pairs as the documentation promises.
+pub(crate) const THRESHOLD_MIN: f64 = 0.05;
+
+/// A resemblance for which bands are to be chosen.
+fn parse_threshold(text: &str) -> Result<f64, String> {
+    match parse_resemblance(text)? {
+        value if value >= THRESHOLD_MIN => Ok(value),
+        _ => Err(format!("expected a resemblance of {THRESHOLD_MIN} to 1")),
     }
 }
 

@@ -91,3 +91,23 @@ fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
     );
     bench.ok("dedup two.jsonl -o served --threshold 0.8 --preset lsh-20x6 --join bands");
 }
+
+#[test]
+fn bands_for_a_threshold_are_chosen_when_an_index_is_made_and_held_to_afterwards() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "one two three four five six seven")])));
+    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
+    let stats = bench.json("stats i.twx");
+    let chosen = twindex::bands::Banding::for_threshold(0.5);
+    assert_eq!(stats["params"]["bands"], chosen.bands.to_string());
+    assert_eq!(stats["params"]["rows"], chosen.rows.to_string());
+    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
+    let message = bench.refused("build i.twx in.jsonl --threshold 0.9");
+    says(&message, &["--threshold 0.9 has", &format!("{} x {} in this index", chosen.bands, chosen.rows)]);
+    for bad in
+        ["--threshold 0.5 --bands 3", "--threshold 0.01", "--threshold 2", "--threshold 0.5 --method simhash"]
+    {
+        let output = bench.command(&format!("build new.twx in.jsonl {bad}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{bad}");
+    }
+}
