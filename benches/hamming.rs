@@ -1,17 +1,24 @@
 //! Fingerprints within radius 3 of a query: a mapped segment, checksums on, one query at a time.
 //!
+//! `probe` compares the ways to find a bucket, in four complete tables of whole keys (codec `plain`), which have all
+//! three: 16 queries at a time, as they come in a stream, of 1 M and 10 M uniform fingerprints.
+//!
 //! Named by the data's property: uniform (no near pairs by chance), clustered (30 % are near another). Answers are
 //! checked against a scan before the clock starts.
 
 use std::hint::black_box;
+use std::ops::ControlFlow;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
-use twindex::segment::{Records, Segment, build};
+use twindex::segment::{Ask, Records, Scratch, Segment, build};
 use twindex::sys::RealVfs;
 use twindex::{Key, Params};
 
 const FINGERPRINTS: usize = 1_000_000;
+/// Queries that are asked together.
+const TOGETHER: usize = 16;
 const QUERIES: usize = 4096;
 
 fn splitmix(state: &mut u64) -> u64 {
@@ -43,8 +50,8 @@ fn fingerprints(clustered: bool) -> Vec<u64> {
     values
 }
 
-fn segment(dir: &tempfile::TempDir, values: &[u64]) -> Segment {
-    let mut records = Records::new(&Params::builder().u64_keys().simhash(3).build().unwrap());
+fn segment(dir: &tempfile::TempDir, params: &Params, values: &[u64]) -> Segment {
+    let mut records = Records::new(params);
     for (key, &fingerprint) in (0..).zip(values) {
         let kept = Kept { fingerprint, ..Kept::default() };
         records.push(Key::U64(key), Some(kept)).unwrap();
@@ -64,7 +71,7 @@ fn within(criterion: &mut Criterion) {
     for (name, clustered) in [("uniform", false), ("clustered", true)] {
         let values = fingerprints(clustered);
         let dir = tempfile::tempdir().unwrap();
-        let segment = segment(&dir, &values);
+        let segment = segment(&dir, &Params::builder().u64_keys().simhash(3).build().unwrap(), &values);
         // Half of the queries have at least one answer.
         let mut state = 77;
         let queries: Vec<u64> = (0..QUERIES)
@@ -86,5 +93,47 @@ fn within(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, within);
+fn probe(criterion: &mut Criterion) {
+    for (name, count) in [("1M", 1_000_000), ("10M", 10_000_000)] {
+        let mut state = 5;
+        let values: Vec<u64> = (0..count).map(|_| splitmix(&mut state)).collect();
+        let queries: Vec<u64> = (0..16 * QUERIES)
+            .map(|i| if i % 2 == 0 { splitmix(&mut state) } else { flipped(&mut state, values[i * 7], 3) })
+            .collect();
+        let tables = ("blocks-4".parse().unwrap(), "plain".parse().unwrap());
+        let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let segment = segment(&dir, &params, &values);
+        let mut scratch = Scratch::default();
+        let mut hits = |queries: &[u64], probe: Probe| {
+            let (mut hits, ask) = (0_u64, Ask { probe: Some(probe), ..Ask::within(3) });
+            for together in queries.chunks(TOGETHER) {
+                let each = |_, _| {
+                    hits += 1;
+                    Ok(ControlFlow::Continue(()))
+                };
+                segment.search(together, ask, &mut scratch, each).unwrap();
+            }
+            hits
+        };
+        let all = [Probe::Directory, Probe::Interpolation, Probe::Binary];
+        // Half of the queries find what they were made of, and few find more.
+        let [first, second, third] = all.map(|probe| hits(&queries, probe));
+        assert!(
+            first >= 8 * QUERIES as u64 && first == second && second == third,
+            "{first} {second} {third}"
+        );
+        let mut group = criterion.benchmark_group(format!("probe/{name}"));
+        group.throughput(Throughput::Elements(QUERIES as u64));
+        for probe in all {
+            let mut passes = queries.chunks(QUERIES).cycle();
+            group.bench_function(format!("{probe:?}").to_lowercase(), |bencher| {
+                bencher.iter(|| hits(black_box(passes.next().unwrap_or_default()), probe));
+            });
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, within, probe);
 criterion_main!(benches);

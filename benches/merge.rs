@@ -10,6 +10,7 @@
 //! - `sort_unstable`: the baseline, the values of each table sorted;
 //! - `radix`: the same by `segment::sorted::sort`;
 //! - `merge of the tables`: from eight open segments to the encoded tables of one, nothing written;
+//! - `and their documents`: the same, and the postings and ranks of the eight read, compared and merged;
 //! - `merge`, `build`: whole segments, written and synced.
 //!
 //! Each number is the median of rounds in turn, of CPU time of the thread where the system tells it (a busy machine
@@ -137,7 +138,8 @@ fn report(name: &str, fingerprints: &[u64]) {
         })
         .collect();
     let entries = (distinct.len() * tables.len()) as f64;
-    let [mut comparison, mut radix, mut merged] = [(); 3].map(|()| Vec::new());
+    let [mut comparison, mut radix] = [(); 2].map(|()| Vec::new());
+    let mut merged = [(); 2].map(|()| Vec::new());
     for _ in 0..ROUNDS {
         let mut copies = tables.clone();
         comparison.push(measured(|| copies.iter_mut().for_each(|table| table.sort_unstable())).0);
@@ -154,12 +156,15 @@ fn report(name: &str, fingerprints: &[u64]) {
         );
         black_box(&copies);
         drop(copies);
-        let tables = merge_tables(&inputs, roomy).expect("segments that merge");
-        let (cpu, _, _, count) = measured(|| tables().expect("tables"));
-        assert!((count as f64 - entries).abs() < 0.5, "{count} of {entries}");
-        merged.push(cpu);
+        for (documents, merged) in [false, true].into_iter().zip(&mut merged) {
+            let tables = merge_tables(&inputs, roomy, documents).expect("segments that merge");
+            let (cpu, _, _, count) = measured(|| tables().expect("tables"));
+            assert!((count as f64 - entries).abs() < 0.5, "{count} of {entries}");
+            merged.push(cpu);
+        }
     }
-    let (comparison, radix, merged) = (median(comparison), median(radix), median(merged));
+    let [comparison, radix] = [comparison, radix].map(median);
+    let merged = merged.map(median);
     println!("{name}: {} fingerprints, {} tables, {entries} entries", distinct.len(), tables.len());
     let row = |what: &str, seconds: f64| {
         let rate = entries / seconds * 1e-6;
@@ -167,7 +172,8 @@ fn report(name: &str, fingerprints: &[u64]) {
     };
     row("sort_unstable", comparison);
     row("radix", radix);
-    row("merge of the tables", merged);
+    row("merge of the tables", merged[0]);
+    row("and their documents", merged[1]);
     drop((tables, distinct));
 
     let to = dir.path().join("one.seg");

@@ -151,6 +151,28 @@ impl DirectoryBuilder {
         self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] += 1;
     }
 
+    /// Counts rows of one prefix.
+    pub fn count_bucket(&mut self, prefix: u64, rows: u32) {
+        self.counts[prefix as usize] += rows;
+    }
+
+    /// Counts rows whose keys ascend, `from` the last that was counted: a store for each, where adding one to the same
+    /// number again and again would wait for it. [`settle`](Self::settle) has to follow the last of them.
+    pub fn count_ascending(&mut self, from: u32, keys: &[u64]) {
+        for (row, &key) in (from + 1..).zip(keys) {
+            self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] = row;
+        }
+    }
+
+    /// Makes counts of what [`count_ascending`](Self::count_ascending) has noted.
+    pub fn settle(&mut self) {
+        let mut last = 0;
+        for end in self.counts.iter_mut().filter(|end| **end > 0) {
+            *end -= last;
+            last += *end;
+        }
+    }
+
     /// The numbers of the directory, in chunks of bytes.
     pub fn encode(&self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut next = 0_u32;

@@ -18,6 +18,7 @@ use zerocopy::IntoBytes;
 
 use super::hot::write_hot;
 use super::output::{Finished, SegmentOutput};
+use super::partial::encode_partial;
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
 use super::sorted::{self, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
@@ -27,11 +28,11 @@ use crate::format::bands::{Band, BandEntry};
 use crate::format::contents::Kind;
 use crate::format::directory::DirectoryBuilder;
 use crate::format::keys::{self, Frame};
-use crate::format::table::{Codec, Columns};
+use crate::format::table::{Codec, Columns, Planes, planes};
 use crate::format::{design, postings, ranks, samples, signatures};
 use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
-use crate::tables::{Design, Scheme};
+use crate::tables::{Complete, Design, Scheme};
 
 /// Values written at a time.
 const CHUNK: usize = 8192;
@@ -358,12 +359,35 @@ pub(super) fn encode_tables(
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= room.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    for (place, table) in design.tables.iter().enumerate() {
+    // The same memory for all tables, one after the other.
+    let mut parts = Parts::new(room, room.share(8));
+    let mut place = 0;
+    while let Some(table) = design.tables.get(place) {
         let codec = Codec::in_scheme(scheme, place);
-        let mut parts = Parts::new(room, room.share(8));
+        if let Codec::Partial(width) = codec {
+            // All that are left are.
+            let places = place..design.tables.len();
+            let each_of = |place, parts: &mut Parts<'_>| {
+                each(place, codec, parts)?;
+                parts.clear();
+                Ok(())
+            };
+            if encode_partial(&design, places, width, fingerprints, room.share(2), &mut parts, each_of)? {
+                break;
+            }
+        }
         if place == 0 {
             // Its keys are the fingerprints.
-            codec.encode(rows, table.lead, || fingerprints.values(), &mut parts)?;
+            if codec == Codec::Complete(Complete::Planes) {
+                let mut encoder = planes::Encoder::new(&Planes::of(rows, table.lead));
+                let mut keys = fingerprints.values();
+                while let Some(some) = keys.next_slice()? {
+                    encoder.put(some, &mut parts)?;
+                }
+                encoder.finish(&mut parts)?;
+            } else {
+                codec.encode(rows, table.lead, || fingerprints.values(), &mut parts)?;
+            }
         } else if in_memory {
             let value = value_of(&design, place, codec, rows);
             values.clear();
@@ -383,6 +407,8 @@ pub(super) fn encode_tables(
             codec.encode(rows, table.lead, || sorted.values(), &mut parts)?;
         }
         each(place, codec, &parts)?;
+        parts.clear();
+        place += 1;
     }
     Ok(())
 }

@@ -15,26 +15,33 @@
 //! each document with a sketch once. The salts of inputs are believed, as [`verify`](Segment::verify) has to be asked
 //! for; a lie in one comes out as a lie.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::path::Path;
 
 use roaring::RoaringBitmap;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U32;
 
 use super::build::{Built, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers};
-use super::open::{Keys, Segment};
+use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
+use super::scan::PostingsInOrder;
 use super::sorted::{Merge, Run};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
+use super::tables::At;
 use crate::error::{Error, Result};
 use crate::format::contents::{Kind, Section};
 use crate::format::keys::{self, Frame, FrontEncoder, GROUP};
 use crate::format::ranks::{self, NO_RANK};
-use crate::format::table::Columns;
-use crate::format::wire::Fault;
-use crate::format::{DOCUMENTS_MAX, samples, signatures};
+use crate::format::table::planes::Walk;
+use crate::format::table::{Columns, Layout, Planes};
+use crate::format::wire::{self, Fault};
+use crate::format::{DOCUMENTS_MAX, postings, samples, signatures};
+use crate::kernel::prefetch;
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
 use crate::sys::vfs::Vfs;
@@ -49,6 +56,8 @@ pub struct Input<'a> {
     pub deleted: &'a RoaringBitmap,
 }
 
+/// Documents whose ranks and new ordinals are brought near ahead.
+const AHEAD: usize = 24;
 /// What stands in a map for a document that is left out.
 const LEFT_OUT: u32 = u32::MAX;
 /// Keys read together.
@@ -91,28 +100,47 @@ pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) ->
     Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
 }
 
-/// Does what [`merge`] does for the tables alone, writes nothing, and returns their entries: for measurements.
+/// Does what [`merge`] does for the tables alone, writes nothing, and returns their entries: for measurements. With
+/// `documents`, what leads to the documents is read, checked and merged too; without, none may have been left out.
 ///
 /// # Errors
 /// As [`merge`].
 #[doc(hidden)]
-pub fn merge_tables(inputs: &[Input<'_>], room: Room<'_>) -> Result<impl FnOnce() -> Result<u64>> {
+pub fn merge_tables(
+    inputs: &[Input<'_>],
+    room: Room<'_>,
+    documents: bool,
+) -> Result<impl FnOnce() -> Result<u64>> {
     let params = common_params(inputs)?.clone();
     let (merged, _) = Merged::new(inputs, room)?;
     Ok(move || {
         let Some(simhash) = params.simhash else { return Ok(0) };
-        let mut pairs = merged.fingerprints()?;
         let mut fingerprints = Column::new(room, room.share(8));
         let mut last = None;
-        while let Some(slice) = pairs.next_slice()? {
-            for &item in slice {
-                let fingerprint = (item >> 32) as u64;
-                if last.replace(fingerprint) != Some(fingerprint) {
-                    fingerprints.push(fingerprint)?;
+        if documents {
+            let mut pairs = merged.fingerprints()?;
+            while let Some(slice) = pairs.next_slice()? {
+                for &item in slice {
+                    let fingerprint = (item >> 32) as u64;
+                    if last.replace(fingerprint) != Some(fingerprint) {
+                        fingerprints.push(fingerprint)?;
+                    }
+                }
+            }
+        } else {
+            let mut keys = Merge::new(merged.keys_of_first()?);
+            while let Some(slice) = keys.next_slice()? {
+                // Up to the first that comes again; mostly there is none.
+                let again = slice.iter().zip(&slice[1..]).filter(|(key, next)| key == next).count() > 0;
+                let start = usize::from(last == slice.first().copied());
+                last = slice.last().copied();
+                if again {
+                    slice[start..].chunk_by(PartialEq::eq).try_for_each(|same| fingerprints.push(same[0]))?;
+                } else {
+                    fingerprints.extend(&slice[start..])?;
                 }
             }
         }
-        drop(pairs);
         let rows = fingerprints.len();
         let scheme = Scheme::choose(simhash.design, simhash.codec, simhash.within, rows);
         let mut entries = 0;
@@ -346,8 +374,62 @@ impl<'a, 'r> Merged<'a, 'r> {
         Ok(count)
     }
 
-    /// Fingerprints and new ordinals, ascending.
-    fn fingerprints(&self) -> Result<Merge<Values<'r, u128>, u128>> {
+    /// Fingerprints and new ordinals, ascending: as they are read, where the maps are in memory, and otherwise from runs
+    /// that are made first.
+    fn fingerprints(&self) -> Result<Merge<Fingerprints<'_, 'r>, u128>> {
+        let runs: Option<Vec<Fingerprints<'_, 'r>>> =
+            self.inputs.iter().map(|input| self.listed(input)).collect();
+        match runs {
+            Some(runs) => Ok(Merge::new(runs)),
+            None => Ok(Merge::new(self.stored_runs()?)),
+        }
+    }
+
+    /// The run of an input that can be read as it is needed.
+    fn listed<'m>(&'m self, input: &'m Source<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
+        let Some(fingerprints) = &input.segment.fingerprints else {
+            return Some(Fingerprints::Stored(Values::of(&[])));
+        };
+        let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
+        // A list is handed on as a whole.
+        let section = &fingerprints.postings;
+        let lists = section.length.saturating_sub(postings::range(section.rows).start);
+        let room = self.room.share(8 * self.inputs.len()) as u64;
+        if lists.saturating_mul(size_of::<u128>() as u64 / 4) > room {
+            return None;
+        }
+        let Ok(Cow::Borrowed(map)) = input.map.get(0..input.map.len()) else { return None };
+        Some(Fingerprints::Listed(Box::new(Listed {
+            input,
+            planes,
+            walk: Walk::default(),
+            keys: Vec::new(),
+            at: 0,
+            rank: 0,
+            postings: input.segment.postings_in_order(),
+            ranks: None,
+            map,
+            handed: 0,
+        })))
+    }
+
+    /// The keys of table 1 of each input, if they can be read as they are needed.
+    fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
+        let keys = |input: &Source<'a, 'r>| {
+            let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
+            let Layout::Planes(planes) = first.layout else { return None };
+            input.left_out.is_empty().then_some(KeysOfFirst {
+                source: At::new(input.segment, &first.section),
+                planes,
+                walk: Walk::default(),
+            })
+        };
+        let all: Option<Vec<_>> = self.inputs.iter().map(keys).collect();
+        all.ok_or_else(|| Error::Invalid("merge_tables: planes, and no document left out".into()))
+    }
+
+    /// As [`fingerprints`](Self::fingerprints), whatever the inputs and the memory.
+    fn stored_runs(&self) -> Result<Vec<Fingerprints<'_, 'r>>> {
         let share = self.room.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         self.for_each_stripe(|input, stripe, map| {
@@ -387,10 +469,10 @@ impl<'a, 'r> Merged<'a, 'r> {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, listed));
             }
-            runs.push(run.into_values());
+            runs.push(Fingerprints::Stored(run.into_values()));
             Ok(())
         })?;
-        Ok(Merge::new(runs))
+        Ok(runs)
     }
 
     /// The keys of a band above new ordinals, ascending, and how many.
@@ -528,6 +610,147 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
         sum = sum.wrapping_add(record_hash(KeyBuf::as_key(&key), sketch, &mut scratch));
     }
     Ok(sum)
+}
+
+/// The fingerprints of an input, with new ordinals, ascending.
+enum Fingerprints<'m, 'r> {
+    Stored(Values<'m, u128>),
+    Listed(Box<Listed<'m, 'r>>),
+}
+
+impl Run<u128> for Fingerprints<'_, '_> {
+    #[inline]
+    fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
+        match self {
+            Self::Stored(values) => values.fill(items, most),
+            Self::Listed(listed) => listed.fill(items, most),
+        }
+    }
+}
+
+/// Fingerprints from table 1, their documents from the postings; ranks are compared with both.
+struct Listed<'m, 'r> {
+    input: &'m Source<'m, 'r>,
+    planes: &'m Planes,
+    walk: Walk,
+    /// Keys at hand, and the next of them.
+    keys: Vec<u64>,
+    at: usize,
+    rank: u32,
+    postings: PostingsInOrder<'m>,
+    /// Of all documents.
+    ranks: Option<&'m [U32]>,
+    map: &'m [u32],
+    handed: u64,
+}
+
+impl<'m> Listed<'m, '_> {
+    /// All ranks, and that those of as many documents as were listed are ranks.
+    fn ranks(&mut self, fingerprints: &'m open::Fingerprints) -> Result<&'m [U32]> {
+        if let Some(ranks) = self.ranks {
+            return Ok(ranks);
+        }
+        let documents = self.input.segment.documents();
+        let all = ranks::range(0).start..ranks::range(documents).start;
+        let bytes = self.input.segment.read(&fingerprints.ranks, all)?;
+        let ranks = wire::column(bytes);
+        let ranks = ranks.map_err(|fault| self.input.segment.corrupt_at(&fingerprints.ranks, fault))?;
+        self.ranks = Some(ranks);
+        Ok(ranks)
+    }
+
+    /// The next fingerprint, whatever its posting.
+    #[inline(never)]
+    fn list(
+        &mut self,
+        fingerprints: &open::Fingerprints,
+        ranks: &[U32],
+        items: &mut Vec<u128>,
+    ) -> Result<()> {
+        let (key, rank, map, handed) = (self.keys[self.at], self.rank, self.map, &mut self.handed);
+        self.postings.of(rank, |ordinal| {
+            let place = ordinal as usize;
+            let by = ranks.get(place).map(|rank| rank.get());
+            let Some(&new) = map.get(place).filter(|_| by == Some(rank)) else {
+                let expected = format!("rank {rank} as in the postings");
+                let at = ranks::range(ordinal.into()).start;
+                return Err(self.input.wrong(&fingerprints.ranks, at, expected, "another"));
+            };
+            *handed += 1;
+            if new != LEFT_OUT {
+                items.push(pair(key, new));
+            }
+            Ok(())
+        })?;
+        self.at += 1;
+        self.rank += 1;
+        Ok(())
+    }
+}
+
+impl Run<u128> for Listed<'_, '_> {
+    fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
+        let Some(fingerprints) = &self.input.segment.fingerprints else { return Ok(()) };
+        let ranks = self.ranks(fingerprints)?;
+        let before = items.len();
+        while items.len() == before {
+            if self.at == self.keys.len() {
+                self.keys.clear();
+                self.at = 0;
+                let source = At::new(self.input.segment, &fingerprints.tables.all[0].section);
+                self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
+                if self.keys.is_empty() {
+                    // A document has one rank, and is in the list of that alone, so all that have one are listed.
+                    let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
+                    if ranked == self.handed {
+                        return Ok(());
+                    }
+                    let expected = format!("the {ranked} documents that have a rank");
+                    return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
+                }
+            }
+            // Fingerprints of one document, up to the first that is not, or is not what it should be.
+            let keys = &self.keys[self.at..self.keys.len().min(self.at + most)];
+            let entries = self.postings.entries(self.rank, keys.len())?;
+            let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());
+            let mut done = 0;
+            for ((&key, entry), rank) in keys.iter().zip(entries).zip(self.rank..) {
+                if let Some(ahead) = entries.get(done + AHEAD) {
+                    prefetch(rank_bytes, (ahead.get() as usize).saturating_mul(4));
+                    prefetch(map_bytes, (ahead.get() as usize).saturating_mul(4));
+                }
+                let place = entry.get() as usize;
+                let Some((by, &new)) = ranks.get(place).zip(self.map.get(place)) else { break };
+                if by.get() != rank {
+                    break;
+                }
+                done += 1;
+                if new != LEFT_OUT {
+                    items.push(pair(key, new));
+                }
+            }
+            self.at += done;
+            self.rank += done as u32;
+            self.handed += done as u64;
+            if done < keys.len().min(entries.len()) {
+                self.list(fingerprints, ranks, items)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys of a table 1, ascending.
+struct KeysOfFirst<'a> {
+    source: At<'a>,
+    planes: Planes,
+    walk: Walk,
+}
+
+impl Run<u64> for KeysOfFirst<'_> {
+    fn fill(&mut self, items: &mut Vec<u64>, most: usize) -> Result<()> {
+        self.planes.walk(self.source, &mut self.walk, most, items)
+    }
 }
 
 /// The live keys of a segment that are numbers, ascending, each above the number of the input.

@@ -21,6 +21,7 @@ pub mod near;
 pub mod open;
 mod output;
 mod pages;
+mod partial;
 mod probe;
 pub mod records;
 pub mod rows;

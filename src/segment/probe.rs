@@ -38,6 +38,14 @@ const WINDOW: usize = 4 * TOGETHER;
 /// Probes whose buckets are looked at before as many that come next are looked up.
 const GRAIN: usize = 16;
 
+/// Queries from which on they are asked in the order of each table's prefix. Neighbours then look at the same buckets, or
+/// at ones in the same pages; below, what that saves is less than what ordering costs.
+const MANY: usize = 1 << 10;
+/// Queries that are ordered together at most: what is kept for each is small.
+const ORDERED_MAX: usize = 1 << 20;
+/// Bytes of tables that the caches hold, whatever the order in which they are used. Tests have no such tables.
+const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
+
 /// Rows of a bucket of which the rest and the postings are two cache lines or three.
 const SHORT: u64 = 32;
 
@@ -52,6 +60,9 @@ pub struct Scratch {
     candidates: Vec<Candidate>,
     followed: Vec<Followed>,
     hits: Vec<Hit>,
+    /// The queries at hand in the order of the table that is probed; empty where they are asked as they come.
+    order: Vec<u32>,
+    counts: Vec<u32>,
     done: Vec<bool>,
     /// How many are done.
     stopped: usize,
@@ -81,8 +92,10 @@ impl Scratch {
     /// A few pages at most, which may be kept for as long as the thread lives.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
-        let Self { sifted, candidates, followed, hits, .. } = self;
+        let Self { sifted, candidates, followed, hits, order, counts, .. } = self;
         sifted.capacity() <= MOST
+            && order.capacity() <= MOST
+            && counts.capacity() <= MOST
             && candidates.capacity() <= MOST
             && followed.capacity() <= MOST
             && hits.capacity() <= MOST
@@ -334,6 +347,8 @@ impl SiftOne<'_, '_> {
 /// Where the probes of a search have come to: table by table for some queries, then for the next.
 #[derive(Default)]
 struct Next {
+    /// Queries have been put in order for this step.
+    ordered: bool,
     /// The first of the queries at hand.
     first: usize,
     step: usize,
@@ -451,13 +466,24 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
+    /// True where queries are asked in the order of each table, and not as they come.
+    #[inline]
+    fn in_order(&self) -> bool {
+        self.queries.len() >= MANY && self.ask.visits.is_none() && self.tables().bytes() > CACHED
+    }
+
     /// Takes the next probes, as many as there is room for.
     #[inline(never)]
     fn fill(&mut self, next: &mut Next) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
-        let Scratch { ahead: probes, done, stopped, .. } = &mut *self.scratch;
+        let in_order = self.in_order();
+        let Scratch { ahead: probes, done, stopped, order, counts, .. } = &mut *self.scratch;
         probes.clear();
-        let (together, window) = if self.ask.visits.is_some() { (1, 1) } else { (TOGETHER, WINDOW) };
+        let (together, window) = match self.ask.visits {
+            Some(_) => (1, 1),
+            None if in_order => (ORDERED_MAX, WINDOW),
+            None => (TOGETHER, WINDOW),
+        };
         while next.first < self.queries.len() {
             let last = self.queries.len().min(next.first + together);
             let Some(&Step { table, radius, .. }) = plan.steps.get(next.step) else {
@@ -466,6 +492,14 @@ impl<'a> Search<'a, '_> {
             };
             let table = &tables.all[table as usize];
             let step = next.step as u16;
+            if in_order && !next.ordered {
+                next.ordered = true;
+                put_in_order(&self.queries[next.first..last], table, order, counts);
+            }
+            let order = &order[..if in_order { last - next.first } else { 0 }];
+            let first = next.first;
+            let number =
+                |place: usize| order.get(place - first).map_or(place, |&query| first + query as usize);
             while next.query < last {
                 if probes.len() == window {
                     return;
@@ -473,7 +507,8 @@ impl<'a> Search<'a, '_> {
                 if radius == 0 {
                     let these = next.query..last.min(next.query + window - probes.len());
                     next.query = these.end;
-                    for query in these {
+                    for place in these {
+                        let query = number(place);
                         if *stopped > 0 && done[query] {
                             continue;
                         }
@@ -485,19 +520,20 @@ impl<'a> Search<'a, '_> {
                     }
                     continue;
                 }
-                let value = self.queries[next.query];
+                let query = number(next.query);
+                let value = self.queries[query];
                 let mask = next.masks.get_or_insert_with(|| masks(table.bits, radius)).next();
-                let Some(mask) = mask.filter(|_| !done[next.query]) else {
+                let Some(mask) = mask.filter(|_| !done[query]) else {
                     (next.query, next.masks) = (next.query + 1, None);
                     continue;
                 };
                 let (prefix, scanned) = (table.prefix_of(value) ^ mask, table.scanned_of(value));
                 at.hint_bucket(table, prefix);
-                let (query, left) = (next.query as u32, table.left(within, mask));
+                let (query, left) = (query as u32, table.left(within, mask));
                 let bucket = Bucket { start: 0, end: 0, scanned, left };
                 probes.push(Probe { prefix, bucket, query, step });
             }
-            (next.step, next.query) = (next.step + 1, next.first);
+            (next.step, next.query, next.ordered) = (next.step + 1, next.first, false);
         }
     }
 
@@ -936,6 +972,30 @@ impl<'a> Search<'a, '_> {
     }
 }
 
+/// Numbers queries by the prefix they are probed by in this table, as far as that brings neighbours together.
+#[inline(never)]
+fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
+    // Four times as many places as queries: then most that share one share a bucket.
+    let bits = table.bits.min((queries.len() as u64).checked_ilog2().unwrap_or(0) + 2);
+    let place = |query: u64| (table.prefix_of(query) >> (table.bits - bits)) as usize;
+    counts.clear();
+    counts.resize(1 << bits, 0);
+    for &query in queries {
+        counts[place(query)] += 1;
+    }
+    let mut sum = 0;
+    for count in &mut *counts {
+        sum += std::mem::replace(count, sum);
+    }
+    order.clear();
+    order.resize(queries.len(), 0);
+    for (number, &query) in (0..).zip(queries) {
+        let next = &mut counts[place(query)];
+        order[*next as usize] = number;
+        *next += 1;
+    }
+}
+
 /// Brings near what an answer from a short bucket of table 1 will need, whichever row it is: a single question has
 /// nothing else to do while it waits, and else would wait once more for each.
 #[inline(always)]
@@ -1013,4 +1073,79 @@ fn overlap(segment: &Segment, section: &Section, rows: u64) -> Error {
 fn stranger(segment: &Segment, table: &OpenTable, fingerprint: u64) -> Error {
     segment
         .corrupt_at(&table.section, Fault::new(0, "fingerprints of table 1", format!("{fingerprint:016x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::records::Kept;
+    use crate::segment::{Records, build};
+    use crate::splitmix::SplitMix;
+    use crate::sys::RealVfs;
+    use crate::{Key, Params};
+
+    #[test]
+    fn queries_that_are_put_in_order_have_the_answers_they_have_alone() {
+        let mut random = SplitMix(9);
+        // A third of them in one block, so that there are hot buckets.
+        let fingerprints: Vec<u64> = (0..20_000)
+            .map(|i| if i % 3 == 0 { random.next() & !(0xFFFF << 32) | 7 << 32 } else { random.next() })
+            .collect();
+        let queries: Vec<u64> = (0..3 * MANY + 5)
+            .map(|i| {
+                let stored = fingerprints[random.below(fingerprints.len() as u64) as usize];
+                let near = (0..i % 5).fold(stored, |value, _| value ^ 1 << random.below(64));
+                if i % 3 == 0 { random.next() } else { near }
+            })
+            .collect();
+        let dir = tempfile::tempdir().unwrap();
+        for (design, codec) in [
+            ("blocks-4", "planes+2"),
+            ("blocks-4", "planes+3"),
+            ("blocks-2", "compact+4"),
+            ("blocks-3", "planes"),
+            ("choose-5-2", "planes+2"),
+            ("prefix-9", "manku"),
+        ] {
+            let tables = (design.parse().unwrap(), codec.parse().unwrap());
+            let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
+            let mut records = Records::new(&params);
+            for (key, &fingerprint) in (0..).zip(&fingerprints) {
+                records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() })).unwrap();
+            }
+            let path = dir.path().join(format!("{design}-{codec}.seg"));
+            build::build(&records, &RealVfs, dir.path()).unwrap().publish(&path).unwrap();
+            let segment = Segment::open(&RealVfs, &path).unwrap();
+            for within in [0, 3] {
+                let mut alone = Vec::new();
+                for (number, &query) in queries.iter().enumerate() {
+                    segment
+                        .within(query, within, |near| alone.push((number, near.rank, near.distance)))
+                        .unwrap();
+                }
+                alone.sort_unstable();
+                let (mut together, mut firsts) = (Vec::new(), vec![0; queries.len()]);
+                let mut scratch = Scratch::default();
+                let ask = Ask::within(within);
+                segment
+                    .search(&queries, ask, &mut scratch, |query, near| {
+                        together.push((query, near.rank, near.distance));
+                        Ok(ControlFlow::Continue(()))
+                    })
+                    .unwrap();
+                assert_eq!(scratch.order.len(), queries.len(), "{design} {codec}: not put in order");
+                together.sort_unstable();
+                assert!(alone.len() > queries.len() / 20 && together == alone, "{design} {codec} {within}");
+                segment
+                    .search(&queries, ask, &mut scratch, |query, _| {
+                        firsts[query] += 1;
+                        Ok(ControlFlow::Break(()))
+                    })
+                    .unwrap();
+                alone.dedup_by_key(|answer| answer.0);
+                assert_eq!(firsts.iter().sum::<usize>(), alone.len(), "{design} {codec} {within}");
+                assert!(firsts.iter().all(|&count| count < 2) && alone.iter().all(|a| firsts[a.0] == 1));
+            }
+        }
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use zerocopy::FromBytes;
+use zerocopy::little_endian::U32;
+
 use super::open::{Fingerprints, Segment};
 use super::tables::At;
 use crate::error::Result;
@@ -89,6 +92,18 @@ impl PostingsInOrder<'_> {
             }
         })?;
         result
+    }
+
+    /// The entries of some ranks from this one on, for those who look at them themselves: at least one, at most `most`.
+    #[inline]
+    pub(super) fn entries(&mut self, rank: u32, most: usize) -> Result<&[U32]> {
+        let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);
+        if place >= self.bytes.len() {
+            self.load(rank)?;
+            return self.entries(rank, most);
+        }
+        let end = self.bytes.len().min(place.saturating_add(most.saturating_mul(4)));
+        Ok(<[U32]>::ref_from_bytes(&self.bytes[place..end]).unwrap_or_default())
     }
 
     #[cold]

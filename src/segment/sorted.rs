@@ -345,8 +345,8 @@ impl Waiting {
     }
 }
 
-/// Items of all runs that are sorted together: as many as the first-level caches hold.
-const MERGED: usize = 1 << 12;
+/// Items of all runs that are sorted together: as many as the first-level cache holds, and where they go.
+const MERGED: usize = 1 << 11;
 /// Items of a run at a time.
 const WINDOW_MIN: usize = 32;
 
@@ -358,7 +358,56 @@ pub(super) struct Merge<R, T> {
     window: usize,
     merged: Vec<T>,
     scratch: Vec<T>,
+    counts: Vec<u32>,
 }
+
+/// Sorts items that are few, and better if their keys are spread evenly: distributes them to twice as many places or
+/// more, and moves each of them to its own from there. O(n log n) on any.
+fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec<u32>) {
+    let (least, most) =
+        items.iter().fold((u64::MAX, 0), |(least, most), item| (least.min(item.key()), most.max(item.key())));
+    let span = 64 - most.wrapping_sub(least).leading_zeros();
+    if items.len() <= SMALL || span == 0 {
+        return items.sort_unstable();
+    }
+    let bits = items.len().ilog2() + 1;
+    let shift = span.saturating_sub(bits);
+    counts.clear();
+    counts.resize(1 << bits, 0);
+    let last = counts.len() - 1;
+    let place = |item: T| ((item.key() - least) >> shift) as usize & last;
+    for &item in &*items {
+        counts[place(item)] += 1;
+    }
+    let mut sum = 0;
+    for count in &mut *counts {
+        sum += std::mem::replace(count, sum);
+    }
+    scratch.resize(items.len(), T::default());
+    for &item in &*items {
+        let next = &mut counts[place(item)];
+        scratch[*next as usize] = item;
+        *next += 1;
+    }
+    std::mem::swap(items, scratch);
+    let mut moves = MOVES * items.len();
+    for end in 1..items.len() {
+        let item = items[end];
+        if item < items[end - 1] {
+            let mut to = end;
+            while to > 0 && items[to - 1] > item {
+                items[to] = items[to - 1];
+                to -= 1;
+            }
+            items[to] = item;
+            let Some(left) = moves.checked_sub(end - to) else { return items.sort_unstable() };
+            moves = left;
+        }
+    }
+}
+
+/// Moves of an item on the average, before comparisons are cheaper.
+const MOVES: usize = 4;
 
 #[derive(Debug)]
 struct Front<R, T> {
@@ -370,7 +419,7 @@ struct Front<R, T> {
 
 /// An ascending sequence.
 pub(super) trait Run<T> {
-    /// Appends at most `most` items; none at the end, and only there.
+    /// Appends `most` items or fewer, or some more where they come together; none at the end, and only there.
     fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()>;
 }
 
@@ -384,7 +433,8 @@ impl<T: Item, R: Run<T>> Merge<R, T> {
     pub(super) fn new(runs: Vec<R>) -> Self {
         let window = (MERGED / runs.len().max(1)).max(WINDOW_MIN);
         let front = |run| Front { run, window: Vec::new(), at: 0, ended: false };
-        Self { runs: runs.into_iter().map(front).collect(), window, merged: Vec::new(), scratch: Vec::new() }
+        let runs = runs.into_iter().map(front).collect();
+        Self { runs, window, merged: Vec::new(), scratch: Vec::new(), counts: Vec::new() }
     }
 }
 
@@ -410,7 +460,7 @@ impl<T: Item, R: Run<T>> Chunks<T> for Merge<R, T> {
             pieces += usize::from(front.at > 0);
         }
         if pieces > 1 {
-            sort(&mut self.merged, &mut self.scratch);
+            sort_even(&mut self.merged, &mut self.scratch, &mut self.counts);
         }
         Ok(Some(&self.merged))
     }

@@ -153,6 +153,19 @@ impl<'r, T: Item> Column<'r, T> {
         Ok(())
     }
 
+    /// As [`push`](Self::push), for each of these.
+    pub(super) fn extend(&mut self, mut items: &[T]) -> Result<()> {
+        while !items.is_empty() {
+            if self.memory.len() == self.most {
+                self.spill()?;
+            }
+            let (now, later) = items.split_at(items.len().min(self.most - self.memory.len()));
+            self.memory.extend_from_slice(now);
+            items = later;
+        }
+        Ok(())
+    }
+
     #[cold]
     fn spill(&mut self) -> Result<()> {
         if self.spill.is_none() {
@@ -355,6 +368,16 @@ impl<'r> Parts<'r> {
         Self { room, most, held: 0, list: Vec::new(), spill: None }
     }
 
+    /// Drops what is in the parts, and keeps their memory for what comes next.
+    pub(super) fn clear(&mut self) {
+        for part in &mut self.list {
+            part.places.clear();
+            part.bytes.clear();
+        }
+        self.held = 0;
+        self.spill = None;
+    }
+
     /// Writes the parts, one behind the other, `aligned` ones as [`Columns`] asks.
     pub(super) fn write(&self, out: &mut SegmentOutput, aligned: bool) -> Result<()> {
         for part in self.list.iter().filter(|part| !part.places.is_empty() || !part.bytes.is_empty()) {
@@ -417,7 +440,8 @@ mod tests {
         for memory in [usize::MAX, 200_000, 64, 0] {
             let mut column = Column::new(Room::new(memory, dir.path()), memory);
             for round in 0..2 {
-                all.iter().try_for_each(|&item| column.push(item)).unwrap();
+                all[..5000].iter().try_for_each(|&item| column.push(item)).unwrap();
+                all[5000..].chunks(1777).try_for_each(|items| column.extend(items)).unwrap();
                 assert_eq!(column.len(), 20_000);
                 assert!(column.values().map(Result::unwrap).eq(all.iter().copied()), "{memory}, {round}");
                 for range in [0..0, 0..20_000, 3..9000, 8191..8193, 19_990..20_000, 20_000..20_000] {

@@ -387,6 +387,12 @@ impl Tables {
         Ok(known.get_or_init(|| Plan { steps, sifted, scan }))
     }
 
+    /// Bytes from the first to the last of them.
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.extent.end - self.extent.start
+    }
+
     /// What the tables are.
     pub(super) fn scheme(&self) -> Scheme {
         let first = match self.all[0].codec {

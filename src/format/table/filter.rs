@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use zerocopy::little_endian::U16;
 
-use super::planes::flush;
+use super::planes::{append, flush};
 use super::source::{Columns, Source, column, hint_lines};
 use crate::error::Result;
 use crate::format::directory::{Directory, DirectoryBuilder};
@@ -222,5 +222,54 @@ impl Filter {
         }
         flush(&mut chunk, columns)?;
         directory.encode(|bytes| columns.put(0, bytes))
+    }
+}
+
+/// Writes a partial table from its entries, bucket by bucket.
+#[derive(Debug)]
+pub struct Encoder {
+    directory: DirectoryBuilder,
+    width: u8,
+    chunk: [Vec<u8>; 2],
+}
+
+impl Encoder {
+    /// Of a table with this layout. Memory: the directory.
+    #[must_use]
+    pub fn new(filter: &Filter) -> Self {
+        let directory = DirectoryBuilder::new(filter.directory);
+        Self { directory, width: filter.width, chunk: Default::default() }
+    }
+
+    /// Says that the bucket of this prefix of the directory has so many entries.
+    pub fn bucket(&mut self, prefix: u64, rows: u32) {
+        self.directory.count_bucket(prefix, rows);
+    }
+
+    /// Appends entries in the order of the table: numbers whose last `8 * width` bits they are.
+    ///
+    /// # Errors
+    /// What `columns` returns.
+    pub fn put<T: Copy + Into<u64>>(&mut self, entries: &[T], columns: &mut impl Columns) -> Result<()> {
+        for entries in entries.chunks(1 << 11) {
+            let [pointers, filters] = &mut self.chunk;
+            let below = 8 * u32::from(self.width) - POINTER_BITS;
+            append(entries, pointers, |entry| ((entry.into() >> below) as u16).to_le_bytes());
+            match self.width {
+                2 => {}
+                3 => append(entries, filters, |entry| [entry.into() as u8]),
+                _ => append(entries, filters, |entry| (entry.into() as u16).to_le_bytes()),
+            }
+            flush(&mut self.chunk, columns)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the directory.
+    ///
+    /// # Errors
+    /// What `columns` returns.
+    pub fn finish(self, columns: &mut impl Columns) -> Result<()> {
+        self.directory.encode(|bytes| columns.put(0, bytes))
     }
 }

@@ -15,7 +15,7 @@ use zerocopy::little_endian::{U16, U32};
 
 use super::search::{Search, between, bisect};
 use super::source::{Columns, Source, column, hint_lines};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::directory::{Directory, DirectoryBuilder};
 use crate::format::place;
 use crate::format::wire::Fault;
@@ -300,32 +300,201 @@ impl Planes {
         Ok(())
     }
 
+    /// Appends the keys that come next, at most `most`, at least 1; none at the end, and only there. What is checked is
+    /// what [`for_each`](Self::for_each) checks.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn walk<'a>(
+        &self,
+        source: impl Source<'a>,
+        walk: &mut Walk,
+        most: usize,
+        keys: &mut Vec<u64>,
+    ) -> Result<()> {
+        let start = keys.len();
+        while keys.len() == start && walk.bucket >> self.directory.bits == 0 {
+            if !self.walk_on(source, walk, most.max(1) as u64, keys)? {
+                return Err(self.unsound(source));
+            }
+        }
+        // Counted rather than looked for, several at a time.
+        let pairs = keys[start..].iter().zip(&keys[(start + 1).min(keys.len())..]);
+        let ascend = pairs.filter(|(key, next)| key >= next).count() == 0;
+        let follows = walk.last.zip(keys.get(start)).is_none_or(|(last, &key)| last < key);
+        let ends = walk.bucket >> self.directory.bits == 0 || walk.row == self.directory.rows;
+        if !(ascend && follows && ends) {
+            return Err(self.unsound(source));
+        }
+        walk.last = keys[start..].last().copied().or(walk.last);
+        Ok(())
+    }
+
+    /// Appends the keys of the buckets that come next, as many as are `most` together, or the next ones of one that has
+    /// more; false where something is wrong.
+    #[inline(always)]
+    fn walk_on<'a>(
+        &self,
+        source: impl Source<'a>,
+        walk: &mut Walk,
+        most: u64,
+        keys: &mut Vec<u64>,
+    ) -> Result<bool> {
+        let Directory { bits, rows } = self.directory;
+        let buckets = ((1 << bits) - walk.bucket).min(BUCKETS);
+        let bounds: &[U32] = column(source, walk.bucket * 4..(walk.bucket + buckets + 1) * 4)?;
+        let Some((first, ends)) = bounds.split_first() else { return Ok(false) };
+        let first = u64::from(first.get());
+        if first > walk.row || !walk.inside && first < walk.row {
+            return Ok(false);
+        }
+        let (start, mut stop, mut whole) = (walk.row, walk.row, 0);
+        for end in ends {
+            let end = u64::from(end.get());
+            if end < stop || end > rows {
+                return Ok(false);
+            }
+            if end - start > most {
+                if whole == 0 {
+                    stop = start + most;
+                }
+                break;
+            }
+            (stop, whole) = (end, whole + 1);
+        }
+        let all = start..stop;
+        let (seconds, rests) = (self.seconds(source, &all)?, self.rests(source, &all)?);
+        let before = keys.len();
+        let low = seconds.iter().zip(rests);
+        let low = low.map(|(second, rest)| u64::from(second.get()) << 32 | u64::from(rest.get()));
+        if self.has_first() {
+            let firsts = self.firsts(source, &all)?.iter();
+            keys.extend(low.zip(firsts).map(|(low, first)| u64::from(first.get()) << 48 | low));
+        } else {
+            keys.extend(low);
+        }
+        // Buckets that are at hand in full, and one that is not.
+        let mut from = 0;
+        for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
+            let to = (u64::from(end.get()).min(stop) - start) as usize;
+            let own = &mut keys[before + from..before + to];
+            if !self.has_first() {
+                let top = u64::from(self.top(prefix)) << 48;
+                for key in &mut *own {
+                    *key |= top;
+                }
+            }
+            let leads = |key: &u64| key.checked_shr(64 - bits).unwrap_or(0) == prefix;
+            if !(own.first().is_none_or(leads) && own.last().is_none_or(leads)) {
+                return Ok(false);
+            }
+            from = to;
+        }
+        walk.row = stop;
+        walk.bucket += whole as u64;
+        walk.inside = whole == 0;
+        Ok(true)
+    }
+
+    /// What is wrong in a table in which a walk has found something.
+    #[cold]
+    fn unsound<'a>(&self, source: impl Source<'a>) -> Error {
+        match self.for_each(source, |_, _| Ok(())) {
+            Err(error) => error,
+            Ok(()) => source.corrupt(Fault::new(0, "a table that stays as it is", "one that changes")),
+        }
+    }
+
     /// Writes strictly ascending keys, as many as the layout has rows. Memory: the directory.
     ///
     /// # Errors
     /// What `keys` and `columns` return.
     pub fn encode(&self, keys: impl Iterator<Item = Result<u64>>, columns: &mut impl Columns) -> Result<()> {
-        let mut directory = DirectoryBuilder::new(self.directory);
-        let mut chunk: [Vec<u8>; 3] = Default::default();
+        let mut encoder = Encoder::new(self);
+        let mut some = Vec::with_capacity(TOGETHER);
         for key in keys {
-            let key = key?;
-            directory.count(key);
-            if self.has_first() {
-                chunk[0].extend_from_slice(&((key >> 48) as u16).to_le_bytes());
-            }
-            chunk[1].extend_from_slice(&((key >> 32) as u16).to_le_bytes());
-            chunk[2].extend_from_slice(&(key as u32).to_le_bytes());
-            if chunk[2].len() >= CHUNK {
-                flush(&mut chunk, columns)?;
+            some.push(key?);
+            if some.len() == TOGETHER {
+                encoder.put(&some, columns)?;
+                some.clear();
             }
         }
-        flush(&mut chunk, columns)?;
-        directory.encode(|bytes| columns.put(0, bytes))
+        encoder.put(&some, columns)?;
+        encoder.finish(columns)
     }
 }
 
-/// Bytes collected before they go to a column.
-const CHUNK: usize = 1 << 15;
+/// How far somebody has walked through the keys of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    bucket: u64,
+    row: u64,
+    /// The row is in the bucket, and not at its beginning.
+    inside: bool,
+    last: Option<u64>,
+}
+
+/// Buckets that are walked through together.
+const BUCKETS: u64 = 1 << 9;
+
+/// Writes a table from slices of its keys.
+#[derive(Debug)]
+pub struct Encoder {
+    directory: DirectoryBuilder,
+    has_first: bool,
+    row: u32,
+    chunk: [Vec<u8>; 3],
+}
+
+impl Encoder {
+    /// Of a table with this layout. Memory: the directory.
+    #[must_use]
+    pub fn new(planes: &Planes) -> Self {
+        let directory = DirectoryBuilder::new(planes.directory);
+        Self { directory, has_first: planes.has_first(), row: 0, chunk: Default::default() }
+    }
+
+    /// Appends keys, strictly ascending from the last one on.
+    ///
+    /// # Errors
+    /// What `columns` returns.
+    pub fn put(&mut self, keys: &[u64], columns: &mut impl Columns) -> Result<()> {
+        for keys in keys.chunks(TOGETHER) {
+            self.directory.count_ascending(self.row, keys);
+            self.row += keys.len() as u32;
+            let [first, second, rest] = &mut self.chunk;
+            if self.has_first {
+                append(keys, first, |key| ((key >> 48) as u16).to_le_bytes());
+            }
+            append(keys, second, |key| ((key >> 32) as u16).to_le_bytes());
+            append(keys, rest, |key| (key as u32).to_le_bytes());
+            flush(&mut self.chunk, columns)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the directory.
+    ///
+    /// # Errors
+    /// What `columns` returns.
+    pub fn finish(mut self, columns: &mut impl Columns) -> Result<()> {
+        self.directory.settle();
+        self.directory.encode(|bytes| columns.put(0, bytes))
+    }
+}
+
+/// Values that go to the columns together: the first-level cache holds them and their bytes.
+const TOGETHER: usize = 1 << 11;
+
+/// Appends `N` bytes of each of these values.
+pub(super) fn append<T: Copy, const N: usize>(values: &[T], bytes: &mut Vec<u8>, of: impl Fn(T) -> [u8; N]) {
+    let start = bytes.len();
+    bytes.resize(start + values.len() * N, 0);
+    let (places, _) = bytes[start..].as_chunks_mut::<N>();
+    for (place, &value) in places.iter_mut().zip(values) {
+        *place = of(value);
+    }
+}
 
 /// Hands collected bytes to the columns behind the directory.
 pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl Columns) -> Result<()> {
@@ -334,4 +503,61 @@ pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl
         bytes.clear();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{self, Memory, Parts};
+    use super::*;
+
+    fn section(keys: &[u64]) -> (Planes, Vec<u8>) {
+        let planes = Planes::of(keys.len() as u64, 16);
+        let mut parts = Parts::default();
+        planes.encode(keys.iter().map(|&key| Ok(key)), &mut parts).unwrap();
+        (planes, parts.bytes(planes.length as usize))
+    }
+
+    fn walked(planes: &Planes, section: &[u8], most: usize) -> Result<Vec<u64>> {
+        let (mut walk, mut keys) = (Walk::default(), Vec::new());
+        loop {
+            let before = keys.len();
+            planes.walk(Memory(section), &mut walk, most, &mut keys)?;
+            assert!(keys.len() - before <= most);
+            if keys.len() == before {
+                return Ok(keys);
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_meets_all_keys_and_finds_the_damage_that_a_scan_finds() {
+        for count in [0, 1, 7, 40, 5000, 600_000] {
+            for shift in [0, 30] {
+                let mut keys: Vec<u64> = testing::uniform(count, 5).iter().map(|key| key >> shift).collect();
+                keys.dedup();
+                let (planes, mut bytes) = section(&keys);
+                for most in [1, 33, 1000, usize::MAX >> 8] {
+                    if most > 1 || count < 6000 {
+                        assert!(walked(&planes, &bytes, most).unwrap() == keys, "{count} {shift} {most}");
+                    }
+                }
+                if count > 6000 {
+                    continue;
+                }
+                let (mut refused, mut flips) = (0, 0);
+                for at in (0..bytes.len()).step_by(1 + bytes.len() / 400) {
+                    bytes[at] ^= 1 << (at % 8);
+                    let scanned = planes.for_each(Memory(&bytes), |_, _| Ok(()));
+                    for most in [3, 1000] {
+                        let walked = walked(&planes, &bytes, most);
+                        assert_eq!(walked.is_err(), scanned.is_err(), "{count} {shift} {most}, byte {at}");
+                    }
+                    refused += usize::from(scanned.is_err());
+                    flips += 1;
+                    bytes[at] ^= 1 << (at % 8);
+                }
+                assert!(count < 40 || refused > 0, "{refused} of {flips}");
+            }
+        }
+    }
 }

@@ -68,6 +68,13 @@ impl Columns for Parts {
 }
 
 impl Parts {
+    /// The bytes of a section of this length.
+    pub(super) fn bytes(self, length: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.joined().into_iter().map(Option::unwrap_or_default).collect();
+        bytes.resize(length, 0);
+        bytes
+    }
+
     /// The bytes of the section, `None` between parts.
     fn joined(self) -> Vec<Option<u8>> {
         let mut section = Vec::new();

@@ -26,8 +26,10 @@ use crate::report::{self, Stopwatch, mix};
 use crate::sketching::{Wanted, for_each_sketched};
 use crate::tsv;
 
-/// Queries handed to the cores together.
+/// Queries handed to a core together at least. The more they are, the more of them look at the same buckets.
 const BATCH: usize = 4096;
+/// And at most.
+const BATCH_MAX: usize = 1 << 18;
 /// From this share on, what the bands miss is not worth a note.
 const RECALL_UNREMARKABLE: f64 = 0.99;
 
@@ -276,9 +278,11 @@ impl Query {
         let mut out = BufWriter::new(io::stdout().lock());
         let mut totals = Totals::default();
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
-        // A few batches for each core at a time, so that what waits to be asked and to be printed stays
-        // small.
-        let most = BATCH * rayon::current_num_threads() * 4;
+        // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
+        // nothing is printed, and questions can be asked together, large ones.
+        let threads = rayon::current_num_threads();
+        let alone = self.prints() || self.limit.is_some();
+        let most = threads * if alone { 4 * BATCH } else { BATCH_MAX };
         loop {
             let start = totals.queries;
             let wave = queries.wave(most)?;
@@ -286,11 +290,12 @@ impl Query {
                 break;
             }
             let watch = Stopwatch::start();
+            let size = if alone { BATCH } else { wave.len().div_ceil(threads).max(BATCH) };
             let done: Vec<(Totals, Vec<u8>)> = wave
-                .par_chunks(BATCH)
+                .par_chunks(size)
                 .enumerate()
                 .map(|(batch, queries)| {
-                    self.raw_batch(snapshot, start + (batch * BATCH) as u64, queries, within)
+                    self.raw_batch(snapshot, start + (batch * size) as u64, queries, within)
                 })
                 .collect::<anyhow::Result<_>>()?;
             for (part, lines) in done {

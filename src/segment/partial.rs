@@ -1,0 +1,352 @@
+//! Partial tables from ascending fingerprints, by two distributions.
+//!
+//! A table is sorted by prefix, and then by entries, which begin with the first bits of the fingerprint. So what is
+//! distributed by prefix and nothing else, stably, comes out sorted but for few entries: those of a bucket whose first
+//! bits are the same. The first distribution goes by so many bits that a part stays in the second-level cache, of
+//! several tables while their fingerprints are near; the second by the bits of the directory that are left. What they
+//! move is what is left of prefix and entry, 4 bytes mostly, and not the 8 that a table is
+//! [sorted by](Filter::value).
+//!
+//! Time O(n) on random fingerprints, and O(n log n) on any.
+
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+use super::spilled::{Chunks, Column};
+use crate::error::Result;
+use crate::format::table::filter::Encoder;
+use crate::format::table::{Columns, Filter};
+use crate::sys::mmap::Zeroed;
+use crate::tables::{BitField, Design};
+
+/// Mean rows of a part, as a power of two.
+const PART_BITS: u32 = 15;
+/// Bits of the first distribution at most: as many streams as the processor's page tables know.
+const PARTS_BITS_MAX: u32 = 10;
+/// Fingerprints at a time.
+const TOGETHER: usize = 1 << 11;
+
+/// What is left of prefix and entry in a part.
+trait Left: Copy + Default + Ord + Into<u64> + FromBytes + IntoBytes + KnownLayout {
+    fn of(value: u64) -> Self;
+}
+
+impl Left for u32 {
+    #[inline(always)]
+    fn of(value: u64) -> Self {
+        value as Self
+    }
+}
+
+impl Left for u64 {
+    #[inline(always)]
+    fn of(value: u64) -> Self {
+        value
+    }
+}
+
+/// A table that is to be.
+struct ToBe {
+    filter: Filter,
+    /// The bits of the directory, and of them those of the first distribution.
+    prefix: BitField,
+    part: BitField,
+    part_bits: u32,
+    entry: BitField,
+    entry_bits: u32,
+}
+
+impl ToBe {
+    fn new(design: &Design, place: usize, width: u8, rows: u64) -> Self {
+        let table = &design.tables[place];
+        let filter = Filter::of(rows, table.lead, width);
+        let (bits, entry_bits) = (filter.directory.bits, 8 * u32::from(width));
+        let few = rows.checked_ilog2().unwrap_or(0).saturating_sub(PART_BITS);
+        let part_bits = few.max((bits + entry_bits).saturating_sub(32)).min(PARTS_BITS_MAX).min(bits);
+        Self {
+            filter,
+            prefix: table.order.field(0..bits),
+            part: table.order.field(0..part_bits),
+            part_bits,
+            entry: design.entry_order(place).field(0..entry_bits),
+            entry_bits,
+        }
+    }
+
+    /// Bits of the directory that tell the rows of a part apart.
+    fn bits_left(&self) -> u32 {
+        self.filter.directory.bits - self.part_bits
+    }
+
+    fn is_short(&self) -> bool {
+        self.bits_left() + self.entry_bits <= 32
+    }
+
+    /// Bytes of a row between the distributions.
+    fn row_bytes(&self) -> usize {
+        if self.is_short() { size_of::<u32>() } else { size_of::<u64>() }
+    }
+}
+
+/// What the first distribution has made of a table.
+enum Parts {
+    Short(Distributed<u32>),
+    Long(Distributed<u64>),
+}
+
+impl Parts {
+    fn new(table: &ToBe, rows: usize) -> Self {
+        if table.is_short() {
+            Self::Short(Distributed::new(table, rows))
+        } else {
+            Self::Long(Distributed::new(table, rows))
+        }
+    }
+}
+
+struct Distributed<T> {
+    rows: Zeroed<T>,
+    /// Where the next row of each part goes; in the end, where each part ends.
+    next: Vec<u32>,
+}
+
+impl<T: Left> Distributed<T> {
+    fn new(table: &ToBe, rows: usize) -> Self {
+        Self { rows: Zeroed::new(rows), next: vec![0; 1 << table.part_bits] }
+    }
+
+    /// Counts how long parts will be.
+    fn count(&mut self, table: &ToBe, fingerprints: &[u64], numbers: &mut [u64]) {
+        numbers.fill(0);
+        table.part.add_to(fingerprints, 0, numbers);
+        let last = self.next.len() - 1;
+        for &part in &numbers[..fingerprints.len()] {
+            self.next[part as usize & last] += 1;
+        }
+    }
+
+    /// Makes places of the counts.
+    fn settle(&mut self) {
+        let mut sum = 0;
+        for count in &mut self.next {
+            sum += std::mem::replace(count, sum);
+        }
+    }
+
+    fn distribute(&mut self, table: &ToBe, fingerprints: &[u64], numbers: &mut [u64]) {
+        numbers.fill(0);
+        table.entry.add_to(fingerprints, 0, numbers);
+        table.prefix.add_to(fingerprints, table.entry_bits, numbers);
+        let (shift, last) = (table.bits_left() + table.entry_bits, self.next.len() - 1);
+        let rows = self.rows.numbers();
+        for &number in &numbers[..fingerprints.len()] {
+            let place = &mut self.next[(number.checked_shr(shift).unwrap_or(0)) as usize & last];
+            rows[*place as usize] = T::of(number);
+            *place += 1;
+        }
+    }
+
+    /// Distributes each part by the rest of the prefix, and writes it.
+    fn encode(mut self, table: &ToBe, columns: &mut impl Columns) -> Result<()> {
+        let mut encoder = Encoder::new(&table.filter);
+        let buckets = 1_usize << table.bits_left();
+        let mut next = vec![0_u32; buckets];
+        let (mut sorted, mut start) = (Vec::new(), 0);
+        let all = self.rows.numbers();
+        for (part, &end) in (0_u64..).zip(&self.next) {
+            let rows = &all[start as usize..end as usize];
+            start = end;
+            sorted.resize(rows.len(), T::default());
+            next.fill(0);
+            let bucket = |row: T| (row.into() >> table.entry_bits) as usize & (buckets - 1);
+            for &row in rows {
+                next[bucket(row)] += 1;
+            }
+            let mut sum = 0;
+            for (prefix, count) in (part << table.bits_left()..).zip(&mut next) {
+                encoder.bucket(prefix, *count);
+                sum += std::mem::replace(count, sum);
+            }
+            for &row in rows {
+                let place = &mut next[bucket(row)];
+                sorted[*place as usize] = row;
+                *place += 1;
+            }
+            // Counted rather than looked for, several at a time: most parts are sorted.
+            let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
+            if pairs.filter(|(row, next)| row > next).count() > 0 {
+                let mut start = 0;
+                for &end in &next {
+                    let bucket = &mut sorted[start..end as usize];
+                    if !bucket.is_sorted() {
+                        bucket.sort_unstable();
+                    }
+                    start = end as usize;
+                }
+            }
+            encoder.put(&sorted, columns)?;
+        }
+        encoder.finish(columns)
+    }
+}
+
+/// Makes partial tables, at these places of the design and with entries of `width` bytes, of fingerprints that ascend,
+/// within `bytes` of memory; false where not even one table fits. Each table is put into `columns` and then given to
+/// `each`, which empties them.
+pub(super) fn encode_partial<C: Columns>(
+    design: &Design,
+    places: std::ops::Range<usize>,
+    width: u8,
+    fingerprints: &Column<'_, u64>,
+    bytes: usize,
+    columns: &mut C,
+    mut each: impl FnMut(usize, &mut C) -> Result<()>,
+) -> Result<bool> {
+    let rows = fingerprints.len();
+    let tables: Vec<(usize, ToBe)> =
+        places.map(|place| (place, ToBe::new(design, place, width, rows))).collect();
+    let mut rest = &tables[..];
+    while let Some(widest) = rest.iter().map(|(_, table)| table.row_bytes()).max() {
+        let fit = (bytes as u64 / (rows * widest as u64).max(1)).min(rest.len() as u64) as usize;
+        if fit == 0 {
+            return Ok(false);
+        }
+        let (now, later) = rest.split_at(fit);
+        rest = later;
+        let mut parts: Vec<Parts> = now.iter().map(|(_, table)| Parts::new(table, rows as usize)).collect();
+        let mut numbers = [0_u64; TOGETHER];
+        for_each_slice(fingerprints, |some| {
+            for ((_, table), parts) in now.iter().zip(&mut parts) {
+                match parts {
+                    Parts::Short(parts) => parts.count(table, some, &mut numbers),
+                    Parts::Long(parts) => parts.count(table, some, &mut numbers),
+                }
+            }
+        })?;
+        for parts in &mut parts {
+            match parts {
+                Parts::Short(parts) => parts.settle(),
+                Parts::Long(parts) => parts.settle(),
+            }
+        }
+        for_each_slice(fingerprints, |some| {
+            for ((_, table), parts) in now.iter().zip(&mut parts) {
+                match parts {
+                    Parts::Short(parts) => parts.distribute(table, some, &mut numbers),
+                    Parts::Long(parts) => parts.distribute(table, some, &mut numbers),
+                }
+            }
+        })?;
+        for ((place, table), parts) in now.iter().zip(parts) {
+            match parts {
+                Parts::Short(parts) => parts.encode(table, columns)?,
+                Parts::Long(parts) => parts.encode(table, columns)?,
+            }
+            each(*place, columns)?;
+        }
+    }
+    Ok(true)
+}
+
+fn for_each_slice(fingerprints: &Column<'_, u64>, mut each: impl FnMut(&[u64])) -> Result<()> {
+    let mut values = fingerprints.values();
+    while let Some(slice) = values.next_slice()? {
+        slice.chunks(TOGETHER).for_each(&mut each);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::table::Codec;
+    use crate::segment::spilled::Room;
+    use crate::segment::tables::sorted_values;
+    use crate::splitmix::SplitMix;
+
+    #[derive(Default, PartialEq)]
+    struct Bytes(Vec<Vec<u8>>);
+
+    impl Columns for Bytes {
+        fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
+            self.0.resize_with(self.0.len().max(part + 1), Vec::new);
+            self.0[part].extend_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn tables_by_distribution_are_those_of_sorted_values() {
+        let mut random = SplitMix(3);
+        let mut sets: Vec<Vec<u64>> = vec![Vec::new(), vec![u64::MAX]];
+        for count in [9, 1000, 70_000, 300_000] {
+            sets.push((0..count).map(|_| random.next()).collect());
+            // Few different first bits, so that entries of a bucket do not come in order.
+            sets.push((0..count).map(|_| random.next() & !(0xFFFC << 48)).collect());
+            sets.push(
+                (0..count).map(|i| if i % 2 == 0 { random.next() >> 20 } else { random.next() }).collect(),
+            );
+        }
+        let mut disordered = 0;
+        for fingerprints in &mut sets {
+            fingerprints.sort_unstable();
+            fingerprints.dedup();
+            let rows = fingerprints.len() as u64;
+            let mut column = Column::new(Room::unlimited(), usize::MAX);
+            column.extend(fingerprints).unwrap();
+            for (design, width) in [
+                ("blocks-4", 2),
+                ("blocks-4", 3),
+                ("blocks-4", 4),
+                ("blocks-3", 2),
+                ("choose-5-2", 3),
+                ("blocks-2", 4),
+            ] {
+                let design = Design::new(design.parse().unwrap()).unwrap();
+                let places = 1..design.tables.len();
+                let expected: Vec<Bytes> = places
+                    .clone()
+                    .map(|place| {
+                        let (codec, mut values, mut bytes) =
+                            (Codec::Partial(width), Vec::new(), Bytes::default());
+                        sorted_values(&design, place, codec, fingerprints, &mut values);
+                        let by_place = ToBe::new(&design, place, width, rows);
+                        let mut last = (0, 0);
+                        for &fingerprint in &*fingerprints {
+                            let now = (by_place.prefix.of(fingerprint), by_place.entry.of(fingerprint));
+                            disordered += u32::from(now.0 == last.0 && now.1 < last.1);
+                            last = now;
+                        }
+                        let values = || values.iter().map(|&value| Ok(value));
+                        codec.encode(rows, design.tables[place].lead, values, &mut bytes).unwrap();
+                        bytes
+                    })
+                    .collect();
+                // Memory for all tables, for one or two at a time, and for none.
+                for bytes in [usize::MAX, 13 * fingerprints.len() + 8] {
+                    let mut found = Vec::new();
+                    let each = |place: usize, columns: &mut Bytes| {
+                        assert_eq!(place, found.len() + 1);
+                        found.push(std::mem::take(columns));
+                        Ok(())
+                    };
+                    let mut columns = Bytes::default();
+                    assert!(
+                        encode_partial(&design, places.clone(), width, &column, bytes, &mut columns, each)
+                            .unwrap()
+                    );
+                    // The encoder for sorted values has no part of filters that are empty.
+                    for (found, expected) in found.iter_mut().zip(&expected) {
+                        found.0.resize_with(expected.0.len(), Vec::new);
+                    }
+                    assert!(found == expected, "{rows} {:?} {width} {bytes}", design.name);
+                }
+                if rows > 0 {
+                    let mut columns = Bytes::default();
+                    let none = |_: usize, _: &mut Bytes| unreachable!("there is no room");
+                    assert!(!encode_partial(&design, places, width, &column, 0, &mut columns, none).unwrap());
+                }
+            }
+        }
+        assert!(disordered > 0, "no entries come in disorder");
+    }
+}
