@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
+use twindex::format::attached::Attached;
 use twindex::format::contents::Kind;
 use twindex::format::hot;
 use twindex::format::table::Codec;
@@ -331,6 +332,12 @@ fn described(path: &Path) -> twindex::Result<String> {
                 line(format!("{name} {ordinal}:{}", shown.concat()));
             }
         }
+        if !segment.value(ordinal)?.is_empty() {
+            line(format!("value {ordinal}: {}", hex(segment.value(ordinal)?)));
+        }
+        if let Some(stamp) = segment.stamp(ordinal)? {
+            line(format!("stamp {ordinal}: {stamp}"));
+        }
     }
     segment.for_each_fingerprint(|rank, fingerprint| {
         let mut documents = String::new();
@@ -357,6 +364,10 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         Params::builder().u64_keys().words(1).simhash(0).minhash(3, 1).signature_bits(1).build().unwrap();
     let long = Params::builder().words(1).minhash(2, 1).bottom(3).modulus(1).build().unwrap();
     let samples = Params::builder().u64_keys().words(1).simhash(3).modulus(2).build().unwrap();
+    let attached =
+        Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).build().unwrap();
+    let values = Params::builder().words(1).simhash(3).values().build().unwrap();
+    let stamps = Params::builder().u64_keys().words(1).minhash(2, 1).expire_after(1).build().unwrap();
     let mut paths = Vec::new();
     for (name, params, documents) in [
         ("none", &fingerprints, 0_u64),
@@ -367,6 +378,10 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         ("samples", &long, 200),
         ("multiples", &samples, 30),
         ("no-samples", &samples, 0),
+        ("attached", &attached, 120),
+        ("nothing-attached", &attached, 0),
+        ("values", &values, 20),
+        ("one-stamp", &stamps, 1),
     ] {
         let mut records = Records::new(params);
         let sketcher = twindex::Sketcher::new(params).unwrap();
@@ -391,7 +406,12 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
                 }
                 twindex::params::KeyKind::Bytes => Key::from(bytes.as_str()),
             };
-            records.push(key, (!sketch.is_empty()).then_some(kept)).unwrap();
+            let value = vec![number as u8; (number * number % 300) as usize];
+            let attached = Attached {
+                value: if params.values { &value } else { &[] },
+                stamp: params.expire_after.map(|_| 1_700_000_000 + number * 7919 % 1000),
+            };
+            records.push_with(key, (!sketch.is_empty()).then_some(kept), attached).unwrap();
         }
         paths.push(write(&records, dir, name));
     }

@@ -190,6 +190,7 @@ impl Index {
                 params,
                 segments: Vec::new(),
                 logged: None,
+                now: None,
             })
         })?;
         Self::open_with(vfs, path)

@@ -41,6 +41,26 @@ pub(super) struct View {
     pub(super) commit: u64,
     /// What it, or one before it, was given by the caller.
     pub(super) payload: Option<Arc<[u8]>>,
+    pub(super) time: Time,
+}
+
+/// Event time: the highest stamps. What has expired is among the deletes of segments and rows of the memtable, so that
+/// nobody who asks has to look at stamps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    /// How old documents become; `None` where they do not expire.
+    expire_after: Option<u64>,
+    /// The highest that was committed.
+    now: Option<u64>,
+    /// The highest there is, of a batch that is not committed too.
+    newest: Option<u64>,
+}
+
+impl Time {
+    /// Stamps up to this have expired.
+    fn expired(&self, now: Option<u64>) -> Option<u64> {
+        now?.checked_sub(self.expire_after?)
+    }
 }
 
 impl View {
@@ -55,7 +75,77 @@ impl View {
             live: 0,
             commit: manifest.generation,
             payload: payload.map(Into::into),
+            time: Time { expire_after: manifest.params.expire_after, now: None, newest: manifest.now },
         }
+    }
+
+    /// The highest stamp that was committed.
+    pub(super) fn now(&self) -> Option<u64> {
+        self.time.now
+    }
+
+    /// Refuses the stamp of a document to come that is too far ahead of all before.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub(super) fn check_stamp(&self, stamp: Option<u64>, max_jump: u64) -> Result<()> {
+        if let (Some(stamp), Some(newest)) = (stamp, self.time.newest)
+            && stamp.saturating_sub(newest) > max_jump
+        {
+            return Err(Error::Invalid(format!(
+                "stamp {stamp} is {} ahead of {newest}, the highest so far, and at most {max_jump} are taken: by a wrong \
+                 one, all documents would expire; if it is right, allow a longer jump",
+                stamp - newest
+            )));
+        }
+        Ok(())
+    }
+
+    /// Takes the stamp of a document that came; it counts from the next commit on.
+    pub(super) fn stamped(&mut self, stamp: Option<u64>) {
+        self.time.newest = self.time.newest.max(stamp);
+    }
+
+    /// True for a document that is too old when it comes.
+    pub(super) fn is_expired(&self, stamp: Option<u64>) -> bool {
+        self.time.expired(self.time.now).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
+    }
+
+    /// The highest stamp there is counts from here on, and what is too old by it expires. Time goes forward only.
+    pub(super) fn advance(&mut self) -> Result<()> {
+        let before = self.time.expired(self.time.now);
+        self.time.now = self.time.newest;
+        if self.time.expired(self.time.now) != before {
+            for place in 0..self.segments.len() {
+                self.expire_segment(place, before)?;
+            }
+        }
+        self.expire_rows()
+    }
+
+    /// What has expired of the rows of the memtable is no longer live.
+    pub(super) fn expire_rows(&mut self) -> Result<()> {
+        if let Some(expired) = self.time.expired(self.time.now) {
+            self.table.write().expire(expired)?;
+            self.count();
+        }
+        Ok(())
+    }
+
+    /// What has expired of a segment since stamps up to `before` had is no longer live.
+    pub(super) fn expire_segment(&mut self, place: usize, before: Option<u64>) -> Result<()> {
+        let Some(expired) = self.time.expired(self.time.now) else { return Ok(()) };
+        let (segment, deleted) = (&self.segments[place], &mut self.deleted[place]);
+        let mut gone = RoaringBitmap::new();
+        segment.stamped_between(before, expired, |ordinal| {
+            if !deleted.contains(ordinal) {
+                gone.insert(ordinal);
+            }
+        })?;
+        if !gone.is_empty() {
+            *Arc::make_mut(deleted) |= gone;
+        }
+        Ok(())
     }
 
     /// Segments, then the rows of the memtable if there are any.
@@ -99,10 +189,13 @@ impl View {
             let offset = operations.offset();
             let Some(operation) = operations.next_operation().map_err(fault)? else { break };
             let key = match operation {
-                Operation::Put(key, _) | Operation::Delete(key) => key,
+                Operation::Put(key, ..) | Operation::Delete(key) => key,
             };
             let done = self.forget(key).and_then(|_| match operation {
-                Operation::Put(key, kept) => self.table.write().put(key, kept),
+                Operation::Put(key, kept, attached) => {
+                    self.stamped(attached.stamp);
+                    self.table.write().put(key, kept, attached)
+                }
                 Operation::Delete(key) => self.table.write().delete(key),
             });
             done.map_err(|error| match error {
@@ -167,6 +260,12 @@ impl State {
             as_segment: OnceLock::new(),
             nothing: RoaringBitmap::new(),
         }
+    }
+
+    /// The last commit that is known to be durable.
+    pub(super) fn durable_commit(&self) -> u64 {
+        let logged = self.position.map_or(0, |position| position.durable);
+        logged.max(self.manifest.generation).min(self.view.commit)
     }
 
     /// All that can be asked.
@@ -266,6 +365,7 @@ impl State {
         if view.commit == self.view.commit {
             return Ok(None);
         }
+        view.advance()?;
         Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.params_digest)))
     }
 
@@ -301,6 +401,7 @@ impl State {
         }
         // A generation may be published behind the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
+        view.advance()?;
         let params_digest = manifest.params.digest();
         Ok(Self::new(Arc::new(manifest), view, position, params_digest))
     }

@@ -127,3 +127,47 @@ fn copies_and_merged_shards_have_the_documents_of_what_they_are_made_of() {
         assert_eq!(bench.json(&format!("verify {index}"))["sound"].as_bool(), Some(true), "{index}");
     }
 }
+
+#[test]
+fn values_and_stamps_come_from_fields_and_old_documents_expire() {
+    let bench = Bench::new();
+    let line = |id: &str, rest: &str| {
+        format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\"{rest}}}\n")
+    };
+    bench.write(
+        "in.jsonl",
+        line("a", ",\"t\":100000,\"v\":\"first\\tvalue\"")
+            + &line("b", ",\"t\":\"150000\",\"v\":{\"n\": [1]}")
+            + &line("c", ",\"t\":186399"),
+    );
+    let made = "--stamp-field t --value-field v";
+    bench.ok(&format!("build i.twx in.jsonl -q {made} --expire-after 1d"));
+    let got = bench.ok("get i.twx a b c");
+    let attached: Vec<(String, String)> =
+        rows(&got).iter().map(|row| (row[4].to_owned(), row[5].to_owned())).collect();
+    let expected = [("first\\tvalue", "86399"), ("{\"n\": [1]}", "36399"), ("-", "0")];
+    assert_eq!(attached, expected.map(|(value, age)| (value.to_owned(), age.to_owned())));
+    assert_eq!(bench.json("stats i.twx")["now"].as_u64(), Some(186_399));
+
+    bench.write("more.jsonl", line("d", ",\"t\":186400"));
+    bench.ok(&format!("stream i.twx more.jsonl -q {made}"));
+    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    let got = bench.json("get i.twx b");
+    let fields = (got[0]["value"].as_str(), got[0]["stamp"].as_u64(), got[0]["age"].as_u64());
+    assert_eq!(fields, (Some("{\"n\": [1]}"), Some(150_000), Some(36_400)));
+    assert!(bench.refused("get i.twx a").contains("no document `a`"));
+    bench.ok("compact i.twx -q");
+    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
+
+    let before = bench.contents("i.twx");
+    bench.write("late.jsonl", line("e", ""));
+    bench.write("far.jsonl", line("e", ",\"t\":1000000000"));
+    says(&bench.refused(&format!("stream i.twx late.jsonl {made}")), &["late.jsonl:1", "no field \"t\""]);
+    says(&bench.refused(&format!("build i.twx far.jsonl {made}")), &["far.jsonl:1", "1000000000", "186400"]);
+    says(&bench.refused("build i.twx more.jsonl"), &["--stamp-field"]);
+    says(&bench.refused(&format!("build i.twx more.jsonl {made} --expire-after 2d")), &["86400", "172800"]);
+    assert_eq!(bench.contents("i.twx"), before);
+    bench.ok(&format!("build i.twx far.jsonl -q {made} --max-jump 9999w"));
+    assert_eq!(bench.ok("keys i.twx"), "e\n");
+}

@@ -93,6 +93,8 @@ pub(crate) struct InputOptions {
     /// The longest line or text file, in bytes, that is taken for a document: 256 MiB by default. Memory
     /// stays within a small multiple of it.
     pub(crate) record_bytes_max: usize,
+    /// Whether what has come by a pipe is handed out before more is waited for.
+    pub(crate) as_it_comes: bool,
 }
 
 impl Default for InputOptions {
@@ -105,6 +107,7 @@ impl Default for InputOptions {
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Error,
             record_bytes_max: 256 << 20,
+            as_it_comes: false,
         }
     }
 }
@@ -197,6 +200,7 @@ pub(crate) struct Documents {
     parser: Parser,
     skip_bad: u64,
     record_bytes_max: usize,
+    as_it_comes: bool,
     /// In reverse: the next one is the last.
     sources: Vec<Source>,
     /// The stream of lines that is being read; it comes before `sources`.
@@ -273,6 +277,7 @@ impl Documents {
             parser: Parser::new(options),
             skip_bad: options.skip_bad,
             record_bytes_max: options.record_bytes_max,
+            as_it_comes: options.as_it_comes,
             sources: Vec::new(),
             lines: None,
             counts: Counts::default(),
@@ -379,6 +384,10 @@ impl Documents {
     pub(crate) fn next_batch(&mut self, batch: &mut Batch) {
         batch.clear();
         while !self.stopped && !batch.is_full() {
+            let waits = || self.lines.as_ref().is_some_and(JsonLines::would_wait);
+            if self.as_it_comes && batch.has_records() && waits() {
+                return;
+            }
             match self.advance(batch) {
                 Ok(true) => {}
                 Ok(false) => return,
