@@ -247,7 +247,8 @@ fn values_come_back_from_the_log_the_memtable_segments_and_merges() {
         check(&index, from);
         check(&Index::open(&path).unwrap(), from);
     }
-    let long = Attached { value: &[0; 65_537], stamp: Some(5) };
+    let long = vec![0; 65_537];
+    let long = Attached { value: &long, stamp: Some(5) };
     let refused = writer.put_fingerprint_with(1, Fingerprint(1), long).unwrap_err();
     assert!(matches!(refused, Error::Limit { limit: 65_536, found: 65_537, .. }), "{refused}");
     assert!(matches!(writer.put_fingerprint(1, Fingerprint(1)), Err(Error::Invalid(_))), "without a stamp");

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
@@ -12,7 +13,7 @@ use super::part::Part;
 use crate::error::{Error, Result};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::log::{BatchView, Operation};
-use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry};
+use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest, SegmentEntry};
 use crate::format::wire::Fault;
 use crate::key::Key;
 use crate::params::Params;
@@ -25,6 +26,43 @@ use crate::sys::{Access, Vfs};
 /// The most memory that records of logs take. A writer makes a segment of them long before that; a log may say otherwise,
 /// and an empty document takes four bytes there.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
+
+/// Who is told how many bytes of the logs have been read, and how many there are.
+pub(super) type Told = Option<fn(u64, u64)>;
+
+/// Says how far a recovery has come, from its first second on.
+struct Telling {
+    told: fn(u64, u64),
+    last: Instant,
+    /// Bytes of the logs before this one.
+    before: u64,
+    total: u64,
+}
+
+impl Telling {
+    fn of(told: fn(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
+        let length = |entry: &LogEntry| match entry.length {
+            0 => vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0),
+            length => length,
+        };
+        let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
+        // As if it had been told nine tenths of a second from now.
+        let last = Instant::now() + FIRST_TOLD - TOLD_EVERY;
+        Self { told, last, before: 0, total }
+    }
+
+    fn is_at(&mut self, offset: u64) {
+        if Instant::now().saturating_duration_since(self.last) >= TOLD_EVERY {
+            self.last = Instant::now();
+            (self.told)((self.before + offset).min(self.total), self.total);
+        }
+    }
+}
+
+/// A recovery that is over by then tells nothing.
+const FIRST_TOLD: Duration = Duration::from_secs(1);
+/// Time between two tellings.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
 
 /// What is live at a commit: a generation's segments, less what was deleted since, and the memtable's first rows.
 #[derive(Clone, Debug)]
@@ -298,7 +336,13 @@ impl State {
 
     /// Reads the current generation and its logs.
     pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Self> {
-        Ok(Self::newer(vfs, dir, access, None)?.expect("anything is newer than nothing"))
+        Self::load_telling(vfs, dir, access, None)
+    }
+
+    /// As [`load`](Self::load), and tells how far it has come if that takes long.
+    pub(super) fn load_telling(vfs: &dyn Vfs, dir: &Path, access: Access, told: Told) -> Result<Self> {
+        let state = Self::newer(vfs, dir, access, None, told)?;
+        Ok(state.expect("anything is newer than nothing"))
     }
 
     /// As [`load`](Self::load), where there is more than `known` knows of; segments it has open are not opened again.
@@ -307,6 +351,7 @@ impl State {
         dir: &Path,
         access: Access,
         known: Option<&Self>,
+        told: Told,
     ) -> Result<Option<Self>> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file that this
         // one names is missing, but CURRENT has moved on: start over.
@@ -321,8 +366,8 @@ impl State {
                 known.advanced(vfs, dir)
             } else {
                 let manifest = Self::read_manifest(vfs, dir, &current);
-                let loaded =
-                    manifest.and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known));
+                let loaded = manifest
+                    .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, told));
                 loaded.map(Some)
             };
             match read {
@@ -333,9 +378,15 @@ impl State {
     }
 
     /// Reads this generation, whatever `CURRENT` says.
-    pub(super) fn load_at(vfs: &dyn Vfs, dir: &Path, access: Access, generation: u64) -> Result<Self> {
+    pub(super) fn load_at(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        generation: u64,
+        told: Told,
+    ) -> Result<Self> {
         let manifest = Self::manifest_at(vfs, dir, generation)?;
-        Self::load_generation(vfs, dir, access, manifest, None)
+        Self::load_generation(vfs, dir, access, manifest, None, told)
             .map_err(|error| missing_is_damage(error, generation))
     }
 
@@ -380,6 +431,7 @@ impl State {
         access: Access,
         manifest: Manifest,
         known: Option<&Self>,
+        told: Told,
     ) -> Result<Self> {
         let segments = manifest
             .segments
@@ -391,13 +443,20 @@ impl State {
             .collect::<Result<_>>()?;
         let mut view = View::of(&manifest, segments);
         let mut position: Option<Position> = None;
+        let mut telling = told.map(|told| Telling::of(told, vfs, dir, &manifest));
         for entry in manifest.logged.iter().flat_map(|logged| &logged.logs) {
             let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
             let from = Position::before(entry.number, commit);
             let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
+                if let Some(telling) = &mut telling {
+                    telling.is_at(at);
+                }
                 view.apply(path, commit, at, batch, &manifest)
             });
             position = Some(read?);
+            if let Some(telling) = &mut telling {
+                telling.before += position.map_or(0, |position| position.offset);
+            }
         }
         // A generation may be published behind the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);

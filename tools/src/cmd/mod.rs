@@ -14,6 +14,7 @@ mod merge;
 mod pairs;
 mod plan;
 mod query;
+mod salvage;
 mod sketch;
 mod snapshot;
 mod stats;
@@ -61,6 +62,8 @@ pub(crate) enum Verb {
     Get(get::Get),
     /// Say what is in an index
     Stats(stats::Stats),
+    /// Save what can be saved of a damaged index, as a new one
+    Salvage(salvage::Salvage),
     /// Check that an index is sound, down to the last byte
     Verify(verify::Verify),
     /// Print the bytes of an index file with their meaning
@@ -88,6 +91,7 @@ impl Verb {
             Self::Keys(keys) => keys.run(),
             Self::Get(get) => get.run(),
             Self::Stats(stats) => stats.run(),
+            Self::Salvage(salvage) => salvage.run(),
             Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),
         }
