@@ -46,8 +46,8 @@ impl Telling {
             length => length,
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // As if it had been told nine tenths of a second from now.
-        let last = Instant::now() + FIRST_TOLD - TOLD_EVERY;
+        // As if it had been told then, so that it is a second from now.
+        let last = Instant::now() + QUIET;
         Self { told, last, before: 0, total }
     }
 
@@ -59,8 +59,8 @@ impl Telling {
     }
 }
 
-/// A recovery that is over by then tells nothing.
-const FIRST_TOLD: Duration = Duration::from_secs(1);
+/// A recovery that is over shortly after that tells nothing.
+const QUIET: Duration = Duration::from_millis(900);
 /// Time between two tellings.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 

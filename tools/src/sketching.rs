@@ -248,10 +248,10 @@ pub(crate) fn for_each_sketched(
     let job = Job {
         state: || Sketching::new(sketcher),
         begin: Vec::new,
-        work: |sketching: &mut Sketching<'_>,
-               all: &mut Vec<Sketched>,
-               parser: &Parser,
-               record: Record<'_>| {
+        work: move |sketching: &mut Sketching<'_>,
+                    all: &mut Vec<Sketched>,
+                    parser: &Parser,
+                    record: Record<'_>| {
             all.push(sketched(sketching, parser, &record, &wanted)?);
             Ok(())
         },
