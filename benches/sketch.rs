@@ -18,7 +18,7 @@ const TEXTS: [&str; 6] = [
     include_str!("../docs/decisions.md"),
     include_str!("../README.md"),
     include_str!("../src/sketch/shingle.rs"),
-    include_str!("../src/store/writer.rs"),
+    include_str!("../src/store/writer/mod.rs"),
 ];
 
 /// Documents of about as many bytes as web pages have text, cut at line ends.

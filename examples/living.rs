@@ -2,20 +2,25 @@
 //! says how many a second, how long the longest pause was, and what was written and kept for it.
 //!
 //! ```sh
-//! cargo run --release --example living -- DIRECTORY 10000000 1000 [READERS]
+//! cargo run --release --example living -- DIRECTORY 10000000 1000 [READERS] [ascending|random]
 //! ```
 //!
-//! Half of the documents are within 3 bits of an earlier one. With readers, as many other processes refresh and query
-//! all the time.
+//! Half of the documents are within 3 bits of an earlier one; keys ascend, or are anywhere. With readers, as many other
+//! processes refresh and query all the time. Each asks the same questions at every commit it sees, and compares the answers
+//! with a scan of the documents that this commit has; it also writes a digest of them down, and at the end all readers must
+//! have the same digest for the same commit, and the number of documents that the writer had at it.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use random::Random;
 use twindex::{Admitted, Fingerprint, Index, Params};
+use xxhash_rust::xxh3::xxh3_64;
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -46,25 +51,109 @@ fn written() -> u64 {
     line.and_then(|line| line.parse().ok()).unwrap_or(0)
 }
 
-fn read(dir: &Path) -> twindex::Result<()> {
+/// The key of a document: the document, or a number that only it has.
+fn key(document: u64, ascending: bool) -> u64 {
+    if ascending {
+        return document;
+    }
+    let mixed = (document ^ document >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed ^ mixed >> 31
+}
+
+/// Questions that a reader asks at each commit.
+const QUESTIONS: u64 = 64;
+
+/// The documents within 3 bits of each question, of all that there will be, with their distances.
+fn scan(documents: u64) -> Vec<(u64, Vec<(u64, u32)>)> {
+    let mut questions: Vec<(u64, Vec<(u64, u32)>)> = (0..QUESTIONS)
+        .map(|question| (fingerprint(question * question * documents / QUESTIONS / QUESTIONS), Vec::new()))
+        .collect();
+    for document in 0..documents {
+        let fingerprint = fingerprint(document);
+        for (question, near) in &mut questions {
+            let distance = (*question ^ fingerprint).count_ones();
+            if distance <= 3 {
+                near.push((document, distance));
+            }
+        }
+    }
+    questions
+}
+
+fn read(dir: &Path, documents: u64, ascending: bool) -> twindex::Result<()> {
+    let questions = scan(documents);
     let index = Index::open(dir)?;
-    let (mut queries, mut refreshes, mut random) = (0_u64, 0_u64, Random(1));
-    let (mut seen, start) = (0, Instant::now());
+    let (mut asked, mut refreshes, mut compared) = (0_u64, 0_u64, 0_u64);
+    let (mut seen, start, mut asking) = (0, Instant::now(), Duration::ZERO);
+    let mut log = String::new();
     while dir.join("reading").exists() {
         refreshes += u64::from(index.refresh()?);
         let snapshot = index.snapshot();
-        assert!(snapshot.generation() >= seen, "commits come in order");
-        seen = snapshot.generation();
-        for _ in 0..200 {
-            let document = random.next() % snapshot.documents().max(1);
-            let hits = snapshot.within(Fingerprint(fingerprint(document)), 3).limit(10).run()?;
-            assert!(snapshot.documents() == 0 || !hits.hits.is_empty(), "{document} is near itself");
-            queries += 1;
+        let (generation, there) = (snapshot.generation(), snapshot.documents());
+        assert!(generation >= seen, "commits come in order");
+        let is_new = generation > seen;
+        seen = generation;
+        let began = Instant::now();
+        let mut answers = String::new();
+        for (question, near) in &questions {
+            let hits = snapshot.within(Fingerprint(*question), 3).run()?.hits;
+            asked += 1;
+            let mut found: Vec<(u64, u32)> =
+                hits.iter().filter_map(|hit| Some((hit.key.as_u64()?, hit.distance?))).collect();
+            found.sort_unstable();
+            let committed = near.iter().take_while(|&&(document, _)| document < there);
+            let mut expected: Vec<(u64, u32)> =
+                committed.map(|&(document, distance)| (key(document, ascending), distance)).collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "generation {generation} of {there} documents");
+            let _ = write!(answers, "{found:?}");
+        }
+        asking += began.elapsed();
+        if is_new {
+            compared += 1;
+            let _ = writeln!(log, "{generation} {there} {:016x}", xxh3_64(answers.as_bytes()));
         }
     }
-    let micros = start.elapsed().as_secs_f64() * 1e6 / queries as f64;
-    println!("  reader: {queries} queries, {micros:.1} us each with refreshing, {refreshes} refreshes");
+    let _ = std::fs::write(dir.join(format!("digests-{}", std::process::id())), log);
+    let micros = asking.as_secs_f64() * 1e6 / asked as f64;
+    println!(
+        "  reader: {asked} questions of {micros:.1} us, {refreshes} refreshes in {:.0} s; the answers at {compared} \
+         commits were those of a scan",
+        start.elapsed().as_secs_f64()
+    );
     Ok(())
+}
+
+/// Compares what the readers wrote down with each other and with the commits that there were; removes it.
+fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
+    let mut known: BTreeMap<u64, String> = BTreeMap::new();
+    let mut both = 0;
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with("digests-") {
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
+        for line in text.lines() {
+            let mut fields = line.split(' ').map(str::to_owned);
+            let (Some(generation), Some(there), Some(digest)) = (fields.next(), fields.next(), fields.next())
+            else {
+                panic!("a line of three fields: {line}");
+            };
+            let generation: u64 = generation.parse().expect("a number");
+            // Between two commits are generations of flushes and merges, which have the documents of the one before.
+            let (_, documents) = commits.range(..=generation).next_back().expect("a commit before it");
+            assert_eq!(there, documents.to_string(), "documents of generation {generation}");
+            match known.insert(generation, digest.clone()) {
+                None => {}
+                Some(other) => {
+                    assert_eq!(other, digest, "answers at generation {generation}");
+                    both += 1;
+                }
+            }
+        }
+        let _ = std::fs::remove_file(entry.path());
+    }
+    both
 }
 
 fn main() -> twindex::Result<()> {
@@ -72,29 +161,37 @@ fn main() -> twindex::Result<()> {
     let number = |place: usize, or: u64| args.get(place).and_then(|arg| arg.parse().ok()).unwrap_or(or);
     let dir = args.first().expect("usage: living DIRECTORY DOCUMENTS BATCH READERS");
     let path = Path::new(dir).join("living.twx");
-    if args.get(1).is_some_and(|arg| arg == "read") {
-        return read(&path);
-    }
     let (documents, batch, readers) = (number(1, 1_000_000), number(2, 1000), number(3, 0));
+    let ascending = args.get(4).is_none_or(|arg| arg == "ascending");
+    let keys = if ascending { "ascending" } else { "random" };
+    if args.get(5).is_some_and(|arg| arg == "read") {
+        return read(&path, documents, ascending);
+    }
     let index = Index::create(&path, Params::builder().u64_keys().simhash(3).build()?)?;
     let _ = std::fs::write(path.join("reading"), "");
     let mut writer = index.writer()?;
     let others: Vec<Child> = (0..readers)
-        .filter_map(|_| Command::new(std::env::current_exe().ok()?).arg(dir).arg("read").spawn().ok())
+        .filter_map(|_| {
+            let mut reader = Command::new(std::env::current_exe().ok()?);
+            reader.arg(dir).args([documents.to_string(), batch.to_string(), readers.to_string()]);
+            reader.args([keys, "read"]).spawn().ok()
+        })
         .collect();
     let (start, before) = (Instant::now(), written());
     let (mut longest_admit, mut longest_commit) = (Duration::ZERO, Duration::ZERO);
     let (mut duplicates, mut space, mut at) = (0_u64, 0, start);
-    let mut most_segments = 0;
+    let (mut most_segments, mut commits) = (0, BTreeMap::from([(1, 0)]));
     for document in 0..documents {
         let began = Instant::now();
-        let admitted = writer.admit_fingerprint(document, Fingerprint(fingerprint(document)))?;
+        let admitted =
+            writer.admit_fingerprint(key(document, ascending), Fingerprint(fingerprint(document)))?;
         longest_admit = longest_admit.max(began.elapsed());
         duplicates += u64::from(matches!(admitted, Admitted::Duplicate(_)));
         if (document + 1).is_multiple_of(batch) {
             let began = Instant::now();
-            writer.commit()?;
+            let generation = writer.commit()?;
             longest_commit = longest_commit.max(began.elapsed());
+            commits.insert(generation, document + 1);
         }
         if (document + 1).is_multiple_of(100_000) {
             space = space.max(bytes_in(&path));
@@ -115,15 +212,17 @@ fn main() -> twindex::Result<()> {
     let all = written() - before;
     let _ = std::fs::remove_file(path.join("reading"));
     for mut other in others {
-        let _ = other.wait();
+        assert!(other.wait().is_ok_and(|status| status.success()), "a reader found what is in no commit");
     }
+    let both = compare(&path, &commits);
     if let Some(failure) = writer.take_merge_failure() {
         println!("  merges stopped: {failure}");
     }
     writer.compact()?;
     let compact = bytes_in(&path);
     println!(
-        "{documents} documents in batches of {batch}, {readers} readers: {:.0} a second, {duplicates} duplicates\n  \
+        "{documents} documents in batches of {batch}, keys {keys}, {readers} readers: {:.0} a second, {duplicates} \
+         duplicates\n  {both} commits seen by more than one reader, with the same answers\n  \
          longest pause {:.0} ms (commit), {:.0} ms (admit); at most {most_segments} segments\n  \
          written {:.2} times, at most {:.2} times on disk, of {compact} bytes when compacted",
         documents as f64 / seconds,

@@ -20,7 +20,7 @@ HEADER_MAGIC, FOOTER_MAGIC = b"\x89TWX\r\n\x1a\n", b"\x8aTWX\r\n\x1a\n"
 PAGE, ALIGNMENT, GROUP = 4096, 64, 16
 NO_RANK, LIST = 0xFFFFFFFF, 1 << 31
 KINDS = {1: "params", 2: "keys", 3: "ranks", 4: "design", 5: "hot", 6: "table", 7: "filter table", 8: "postings",
-         9: "band", 10: "signatures", 11: "bottom", 12: "modular", 255: "checksums"}
+         9: "band", 10: "signatures", 11: "bottom", 12: "modular", 13: "values", 14: "stamps", 255: "checksums"}
 CODECS = {1: "planes", 2: "compact", 3: "manku", 4: "plain"}
 NESTED, HOT_ROWS, HOT_TIMES = 4, 4096, 8
 
@@ -285,7 +285,8 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need((incompatible, read_only) == (0, 0), "no features that are not known")
+        need(incompatible in (0, 2, 4, 6) and read_only == 0, "no features that are not known")
+        self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
 
@@ -374,6 +375,10 @@ class Segment:
         for name, kept, most in ("bottom", "bottom", int(self.params["bottom"])), ("modular", "modulus", 65535):
             if self.params[kept] != "0":
                 self.samples[name] = self.read_samples(name, most)
+        self.values = self.read_values() if "values" in self.params else None
+        self.stamps = self.read_stamps() if "expire-after" in self.params else None
+        need(self.params.get("values") in (None, "kept"), "values that are kept, or no such line")
+        need(self.features == 2 * (self.values is not None) + 4 * (self.stamps is not None), "the features of the parameters")
         need(self.seen == set(self.sections), "no other sections")
 
     def read_keys(self):
@@ -709,6 +714,51 @@ class Segment:
             samples.append(hashes)
         return samples
 
+    def read_values(self):
+        _, offset, length, rows = self.section("values", 0, [1])
+        size = max(-(-rows.bit_length() // 8), 1)
+        base = offset + (self.documents + 1) * size
+        need(offset + length == base + rows, "the length of values")
+        starts = []
+        for place in range(self.documents + 1):
+            at = offset + place * size
+            starts.append(int.from_bytes(self.data[at : at + size], "little"))
+            whose = f"document {place} from" if place < self.documents else "bytes in all"
+            self.note(at, size, f"values: {whose} {starts[-1]}")
+        need(starts[0] == 0 and starts[-1] == rows, "offsets of all values")
+        values = []
+        for ordinal, (start, end) in enumerate(zip(starts, starts[1:])):
+            need(0 <= end - start <= 65536, "at most 65536 bytes of a value")
+            values.append(self.data[base + start : base + end])
+            if end > start:
+                self.note(base + start, end - start, f"values: of document {ordinal}: {values[-1]!r}")
+        return values
+
+    def read_stamps(self):
+        _, offset, length, _ = self.section("stamps", 0, [1], self.documents)
+        need(length >= 16, "the head of stamps")
+        base, width = struct.unpack("<QB", self.data[offset : offset + 9])
+        self.note(offset, 8, f"stamps: base {base}")
+        self.note(offset + 8, 1, f"width {width}")
+        self.note(offset + 9, 7, "reserved")
+        need(width <= 8 and not any(self.data[offset + 9 : offset + 16]), "a width of 0 to 8, and zeros")
+        order = offset + 16 + self.documents * width
+        need(offset + length == order + 4 * self.documents, "the length of stamps")
+        stamps, ordinals = [], []
+        for ordinal in range(self.documents):
+            at = offset + 16 + ordinal * width
+            stamps.append(base + int.from_bytes(self.data[at : at + width], "little"))
+            if width:
+                self.note(at, width, f"stamps: document {ordinal}: {stamps[-1]}")
+        for at in range(order, order + 4 * self.documents, 4):
+            ordinals.append(int.from_bytes(self.data[at : at + 4], "little"))
+            self.note(at, 4, f"stamps: in order: document {ordinals[-1]}")
+        need(ordinals == sorted(range(self.documents), key=lambda ordinal: (stamps[ordinal], ordinal)), "the order of stamps")
+        least, most = min(stamps, default=0), max(stamps, default=0)
+        need((base, width) == (least, -(-(most - least).bit_length() // 8)), "the least base and width")
+        need(most <= M64, "stamps of 64 bits")
+        return stamps
+
     def check_identity(self):
         keys_of = [dict((ordinal, key) for key, ordinal in entries) for entries in self.bands]
         salt = self.params_digest
@@ -727,6 +777,10 @@ class Segment:
             for sample in self.samples.values() if in_table or in_bands else []:
                 record += len(sample[ordinal]).to_bytes(4, "little")
                 record += b"".join(value.to_bytes(6, "little") for value in sample[ordinal])
+            if self.values is not None:
+                record += len(self.values[ordinal]).to_bytes(4, "little") + self.values[ordinal]
+            if self.stamps is not None:
+                record += self.stamps[ordinal].to_bytes(8, "little")
             salt = salt + xxh3_128(record) & M128
         need(salt == self.salt, "the salt of the records")
         _, offset, length, _ = self.sections["checksums", 0]
@@ -754,6 +808,10 @@ class Segment:
             for name, sample in self.samples.items():
                 if sample[ordinal]:
                     yield f"{name} {ordinal}: {' '.join(f'{value:012x}' for value in sample[ordinal])}"
+            if self.values is not None and self.values[ordinal]:
+                yield f"value {ordinal}: {self.values[ordinal].hex()}"
+            if self.stamps is not None:
+                yield f"stamp {ordinal}: {self.stamps[ordinal]}"
         for rank, fingerprint in enumerate(self.fingerprints or []):
             yield f"fingerprint {rank} {fingerprint:016x} documents {' '.join(map(str, self.lists[rank]))}"
         for band, entries in enumerate(self.bands, 1):

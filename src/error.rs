@@ -99,6 +99,17 @@ pub enum Error {
         /// What was asked for.
         found: u64,
     },
+    /// The batch is committed: visible, and as durable as was asked for. What the writer does after that failed (a full
+    /// memtable becomes a segment, a merge that is done takes its place), and ended the writer. Nothing is to be done
+    /// again; take a new writer to go on.
+    #[error("commit {commit} stands, but the writer stopped after it; take a new one to go on: {source}")]
+    AfterCommit {
+        /// The number of the commit.
+        commit: u64,
+        /// What failed.
+        #[source]
+        source: Box<Error>,
+    },
     /// The disk has no room for a merge, which was not begun. Make room, or remove what nothing needs (`gc`).
     #[error("{path}: a merge may need {needed} bytes, and {free} are free; nothing was written")]
     NoSpace {

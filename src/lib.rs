@@ -38,6 +38,7 @@ pub mod sys;
 pub mod tables;
 
 pub use error::{Error, Result};
+pub use format::attached::Attached;
 pub use key::{Key, KeyBuf};
 pub use params::Params;
 pub use sketch::{Fingerprint, Resemblance, Sketch, Sketcher};

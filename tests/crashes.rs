@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use support::model::{Disk, ModelVfs, Variant};
-use twindex::{Durability, Error, Fingerprint, Index, Params, Result, Snapshot, Writer};
+use twindex::store::OnConflict;
+use twindex::{Attached, Durability, Error, Fingerprint, Index, Params, Result, Snapshot, Writer};
 
 type Documents = BTreeMap<u64, u64>;
 
@@ -192,6 +193,80 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&now)]);
 }
 
+/// Commits by which documents expire: in the log, in segments, when a segment has nothing live any more, in a merge and in
+/// a compaction. What has expired by a commit that may be lost is there again if it is, and else never.
+fn expiring(vfs: &ModelVfs, history: &mut History) {
+    const AGE: u64 = 5;
+    history.promise(vfs, &[None]);
+    let params = Params::builder().u64_keys().simhash(3).values().expire_after(AGE).build().unwrap();
+    let index = Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap();
+    let (mut documents, mut stamps) = (Documents::new(), BTreeMap::new());
+    history.committed(vfs, &documents);
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    for now in 10..24_u64 {
+        for i in 0..2 {
+            let (key, fingerprint, stamp) = (now * 3 % 16 + i, now * 100 + i, now - i * 2);
+            let value = [now as u8; 3];
+            let attached = Attached { value: &value[..i as usize], stamp: Some(stamp) };
+            writer.put_fingerprint_with(key, Fingerprint(fingerprint), attached).unwrap();
+            documents.insert(key, fingerprint);
+            stamps.insert(key, stamp);
+        }
+        documents.retain(|key, _| now - stamps[key] < AGE);
+        writer.commit().unwrap();
+        history.committed(vfs, &documents);
+        if now % 3 == 0 {
+            writer.flush().unwrap();
+            history.promise(vfs, &[Some(&documents)]);
+        }
+        if now == 18 {
+            drop(writer);
+            writer = index.writer().unwrap();
+            writer.set_background_merges(false);
+        }
+    }
+    while writer.merge_step().unwrap() {}
+    history.promise(vfs, &[Some(&documents)]);
+    writer.gc().unwrap();
+    writer.compact().unwrap();
+    history.promise(vfs, &[Some(&documents)]);
+}
+
+/// A snapshot by links of an index with a log, then a merge of it and another shard: each is there as a whole or not.
+fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
+    move |vfs, history| {
+        let shared = || Arc::new(vfs.clone());
+        let fill = |index: &Index, from: u64| {
+            let mut writer = index.writer().unwrap();
+            writer.set_background_merges(false);
+            for key in from..from + 4 {
+                writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+                writer.commit().unwrap();
+                if key == from + 1 {
+                    writer.flush().unwrap();
+                }
+            }
+        };
+        let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+        let one = Index::create_with(shared(), Path::new("/one"), params.clone()).unwrap();
+        fill(&one, 0);
+        let of_one: Documents = (0..4).map(|key| (key, key)).collect();
+        if merged {
+            let two = Index::create_with(shared(), Path::new("/two"), params).unwrap();
+            fill(&two, 10);
+            let all: Documents = (0..4).chain(10..14).map(|key| (key, key)).collect();
+            history.promise(vfs, &[None, Some(&all)]);
+            Index::merge(place(), &[one, two], OnConflict::Refuse, 1 << 20).unwrap();
+            history.promise(vfs, &[Some(&all)]);
+        } else {
+            history.promise(vfs, &[None, Some(&of_one)]);
+            one.copy_to(place()).unwrap();
+            history.promise(vfs, &[Some(&of_one)]);
+        }
+    }
+}
+
 /// An index of two segments, on a disk on which all is durable.
 fn prepared() -> (Disk, Documents) {
     let vfs = ModelVfs::default();
@@ -340,6 +415,33 @@ fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
             (1..=count).filter(|&number| !is_missed(work, &Disk::default(), number)).collect();
         println!("{name}: {count} syncs, not missed: {kept:?}");
         assert_eq!(kept, [0_usize; 0], "{name}");
+    }
+}
+
+#[test]
+fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_missed() {
+    let states = check("expiring", &expiring, &Disk::default());
+    println!("expiring: {states} distinct states");
+    assert!(states > 500, "{states}");
+    let count = syncs(&expiring, &Disk::default());
+    let kept: Vec<usize> =
+        (1..=count).filter(|&number| !is_missed(&expiring, &Disk::default(), number)).collect();
+    println!("expiring: {count} syncs, not missed: {kept:?}");
+    assert_eq!(kept, [0_usize; 0]);
+}
+
+/// Before it begins, the sources are made; their own syncs are the subject of the tests above.
+#[test]
+fn every_crash_of_a_snapshot_or_a_merge_of_shards_leaves_all_of_it_or_nothing() {
+    for merged in [false, true] {
+        let work = copied(merged);
+        let states = check("copied", &work, &Disk::default());
+        let count = syncs(&work, &Disk::default());
+        let missed: Vec<usize> =
+            (1..=count).filter(|&number| is_missed(&work, &Disk::default(), number)).collect();
+        println!("merged {merged}: {states} distinct states, {count} syncs, missed: {missed:?}");
+        assert!(states > 200, "{states}");
+        assert!(missed.len() >= 3, "{missed:?}");
     }
 }
 

@@ -31,7 +31,7 @@ use twindex::format::contents::Kind;
 use twindex::format::header::HEADER_BYTES;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
-use twindex::{Error, Fingerprint, Index, Key, Params, Result, Sketch};
+use twindex::{Attached, Error, Fingerprint, Index, Key, Params, Result, Sketch};
 
 use support::memory::MemoryVfs;
 use support::near;
@@ -437,19 +437,21 @@ impl SoundIndex {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
-        let params = Params::builder().words(1).simhash(3).minhash(2, 1).signature_bits(8).build().unwrap();
-        let index = Index::create(&path, params).unwrap();
+        let params = Params::builder().words(1).simhash(3).minhash(2, 1).signature_bits(8).values();
+        let index = Index::create(&path, params.expire_after(100).build().unwrap()).unwrap();
         let texts = ["red green blue", "red green blue", "one two three four", "", "red green bleu"];
         let sketches: Vec<Sketch> =
             texts.iter().map(|text| index.sketcher().unwrap().sketch(text).unwrap()).collect();
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
-        for (key, sketch) in ["a", "b", "c"].into_iter().zip(&sketches) {
-            writer.put(key, sketch).unwrap();
+        // One expires by the second commit.
+        let attached = |stamp| Attached { value: b"value", stamp: Some(stamp) };
+        for ((key, sketch), stamp) in ["a", "b", "c"].into_iter().zip(&sketches).zip([1050, 1000, 949]) {
+            writer.put_with(key, sketch, attached(stamp)).unwrap();
         }
         writer.commit().unwrap();
         for (key, sketch) in ["b", "d", "e"].into_iter().zip(&sketches[2..]) {
-            writer.put(key, sketch).unwrap();
+            writer.put_with(key, sketch, attached(1049)).unwrap();
         }
         writer.commit().unwrap();
         drop(writer);
@@ -466,8 +468,9 @@ impl SoundIndex {
     fn ask(&self, index: &Index) -> Vec<Result<String>> {
         let snapshot = index.snapshot();
         let mut all = vec![Ok(format!(
-            "{} {} {:?} {:x}",
+            "{} {:?} {} {:?} {:x}",
             snapshot.documents(),
+            snapshot.now(),
             snapshot.generation(),
             snapshot.params(),
             snapshot.uuid()

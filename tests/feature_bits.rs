@@ -46,7 +46,7 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
     );
     assert_eq!(
         with(|header| header.incompatible.set(0x10)),
-        refused("incompatible feature set", "0x10", "none; use a newer version")
+        refused("incompatible feature set", "0x10", "0x6; use a newer version")
     );
     assert_eq!(
         with(|header| header.fingerprint_bits = 128),

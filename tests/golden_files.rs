@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
+use twindex::format::attached::Attached;
 use twindex::format::contents::Kind;
 use twindex::format::hot;
 use twindex::format::table::Codec;
@@ -128,6 +129,32 @@ fn build(path: &Path) {
     }
 }
 
+/// An index with values and stamps that is still being written to: a segment of which one document is deleted and one
+/// has expired, and a log of two batches, one with a payload.
+fn build_living(path: &Path) {
+    let params =
+        Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).build().unwrap();
+    let index = Index::create(path, params).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    let put = |writer: &mut twindex::Writer, key: &str, stamp: u64| {
+        let value = format!("value of {key} at {stamp}");
+        let attached = Attached { value: value.as_bytes(), stamp: Some(stamp) };
+        writer.put_with(key, &sketcher.sketch(&numbered(stamp)).unwrap(), attached).unwrap();
+    };
+    for (key, stamp) in [("a", 1000), ("b", 1030), ("c", 1050), ("d", 1051)] {
+        put(&mut writer, key, stamp);
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    writer.delete("d").unwrap();
+    put(&mut writer, "c", 1055);
+    put(&mut writer, "e", 1060);
+    writer.commit().unwrap();
+    put(&mut writer, "f", 1061);
+    writer.commit_with(b"as far as f").unwrap();
+}
+
 fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     let index = Index::create(path, params_of(design, codec)).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -146,6 +173,7 @@ fn committed_as(name: &str) -> PathBuf {
     let dir = golden("index-v3");
     ONCE.call_once(|| {
         write_if_asked(&dir.join("texts"), build);
+        write_if_asked(&dir.join("living"), build_living);
         for (design, codec, documents) in SCHEMES {
             write_if_asked(&dir.join(design), |path| build_numbered(path, design, codec, documents));
         }
@@ -229,6 +257,34 @@ fn an_index_of_format_3_opens_and_gives_the_answers_it_gave() {
     let foxes = near(text("fox-1"));
     assert_eq!(foxes[..2], [hit("fox-1", 0), hit("fox-3", 0)], "{foxes:?}");
     assert_eq!(near(text("ship"))[0], hit("ship", 0));
+}
+
+#[test]
+fn an_index_of_format_3_with_a_log_values_and_stamps_opens_and_has_what_it_had() {
+    let snapshot = Index::open(committed_as("living")).unwrap_or_else(|error| panic!("{error}")).snapshot();
+    assert_eq!((snapshot.now(), snapshot.payload()), (Some(1061), Some(&b"as far as f"[..])));
+    assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (1, 3));
+    let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
+    let mut keys = Vec::new();
+    snapshot
+        .for_each_key(|key| {
+            keys.push(key.to_buf().to_string());
+            Ok(())
+        })
+        .unwrap();
+    // The first has expired at 1060, the fourth is deleted.
+    assert_eq!(keys, ["b", "c", "e", "f"]);
+    for (key, stamp) in [("b", 1030), ("c", 1055), ("e", 1060), ("f", 1061)] {
+        let record = snapshot.get(key).unwrap().unwrap();
+        assert_eq!(record.stamp, Some(stamp), "{key}");
+        assert_eq!(record.value, format!("value of {key} at {stamp}").into_bytes());
+        let sketch = sketcher.sketch(&numbered(stamp)).unwrap();
+        assert_eq!(record.fingerprint, sketch.fingerprint(), "{key}");
+        let near = snapshot.near(&sketch).run().unwrap().hits;
+        assert!(near.iter().any(|hit| hit.key.to_string() == key && hit.distance == Some(0)), "{key}");
+    }
+    let problems = twindex::store::verify::verify(&RealVfs, &committed_as("living"), |_| ()).problems;
+    assert!(problems.is_empty(), "{problems:?}");
 }
 
 #[test]
@@ -331,6 +387,12 @@ fn described(path: &Path) -> twindex::Result<String> {
                 line(format!("{name} {ordinal}:{}", shown.concat()));
             }
         }
+        if !segment.value(ordinal)?.is_empty() {
+            line(format!("value {ordinal}: {}", hex(segment.value(ordinal)?)));
+        }
+        if let Some(stamp) = segment.stamp(ordinal)? {
+            line(format!("stamp {ordinal}: {stamp}"));
+        }
     }
     segment.for_each_fingerprint(|rank, fingerprint| {
         let mut documents = String::new();
@@ -357,6 +419,10 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         Params::builder().u64_keys().words(1).simhash(0).minhash(3, 1).signature_bits(1).build().unwrap();
     let long = Params::builder().words(1).minhash(2, 1).bottom(3).modulus(1).build().unwrap();
     let samples = Params::builder().u64_keys().words(1).simhash(3).modulus(2).build().unwrap();
+    let attached =
+        Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).build().unwrap();
+    let values = Params::builder().words(1).simhash(3).values().build().unwrap();
+    let stamps = Params::builder().u64_keys().words(1).minhash(2, 1).expire_after(1).build().unwrap();
     let mut paths = Vec::new();
     for (name, params, documents) in [
         ("none", &fingerprints, 0_u64),
@@ -367,6 +433,10 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         ("samples", &long, 200),
         ("multiples", &samples, 30),
         ("no-samples", &samples, 0),
+        ("attached", &attached, 120),
+        ("nothing-attached", &attached, 0),
+        ("values", &values, 20),
+        ("one-stamp", &stamps, 1),
     ] {
         let mut records = Records::new(params);
         let sketcher = twindex::Sketcher::new(params).unwrap();
@@ -391,7 +461,12 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
                 }
                 twindex::params::KeyKind::Bytes => Key::from(bytes.as_str()),
             };
-            records.push(key, (!sketch.is_empty()).then_some(kept)).unwrap();
+            let value = vec![number as u8; (number * number % 300) as usize];
+            let attached = Attached {
+                value: if params.values { &value } else { &[] },
+                stamp: params.expire_after.map(|_| 1_700_000_000 + number * 7919 % 1000),
+            };
+            records.push_with(key, (!sketch.is_empty()).then_some(kept), attached).unwrap();
         }
         paths.push(write(&records, dir, name));
     }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 
+use twindex::format::attached::{self, StampsHead};
 use twindex::format::bands::{self, KEY_BITS};
 use twindex::format::checksum::PAGE;
 use twindex::format::contents::{ENTRY_BYTES, Entry, Kind};
@@ -180,6 +181,8 @@ fn current_is_the_one_specified() {
 
 #[test]
 fn the_head_of_a_frame_is_the_one_specified() {
+    let expected = [field!(StampsHead, base), field!(StampsHead, width), field!(StampsHead, reserved)];
+    fields("### 4.12 Stamps", &expected);
     let expected = [field!(FrameHead, base), field!(FrameHead, width), field!(FrameHead, reserved)];
     tile(&expected, 0, FRAME_HEAD_BYTES as usize);
     fields("#### 4.2.1 Codec 1: frame", &expected);
@@ -208,6 +211,7 @@ fn the_manifest_is_the_one_specified() {
         params: params.clone(),
         segments,
         logged: None,
+        now: None,
     };
     let bytes = manifest.encode();
     let text = params.encode();
@@ -296,8 +300,9 @@ fn the_end_of_a_file_of_sketches_is_the_one_specified() {
 
 #[test]
 fn heads_and_records_of_a_log_are_as_specified() {
-    let (uuid, digest, log_number, first) = (0x0101, 0x0202, 0x0303, 0x0404);
-    let mut bytes = log::encode_head(uuid, digest, log_number, first);
+    let (uuid, log_number, first) = (0x0101, 0x0303, 0x0404);
+    let params = Params::builder().simhash(3).build().unwrap();
+    let mut bytes = log::encode_head(uuid, &params, log_number, first);
     assert_eq!(bytes.len() as u64, log::LOG_HEAD_BYTES);
     let start = bytes.len();
     let mut batch = log::Batch::default();
@@ -340,9 +345,7 @@ fn roles_and_kinds_have_the_numbers_specified() {
     ];
     compare("### 3.1 Roles", &["role", "name", "file"], &numbered(&roles));
 
-    let mut kinds: Vec<(u64, &str)> = Kind::ALL.iter().map(|&kind| (kind as u64, kind.name())).collect();
-    kinds.extend([(13, "values (reserved)"), (14, "stamps (reserved)")]);
-    kinds.sort_unstable();
+    let kinds: Vec<(u64, &str)> = Kind::ALL.iter().map(|&kind| (kind as u64, kind.name())).collect();
     compare("### 5.1 Kinds", &["kind", "name", "meaning"], &numbered(&kinds));
 }
 
@@ -367,6 +370,8 @@ fn codecs_have_the_numbers_specified() {
         ("signatures", signatures::CODEC, "packed"),
         ("bottom", samples::CODEC, "offsets and hashes"),
         ("modular", samples::CODEC, "offsets and hashes"),
+        ("values", attached::CODEC, "offsets and bytes"),
+        ("stamps", attached::CODEC, "frame and order"),
         ("checksums", 1, "CRC-32 of pages"),
     ]
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
@@ -447,6 +452,7 @@ fn limits_and_constants_are_the_ones_specified() {
         ("keys in a group", GROUP.to_string()),
         ("bits of a band key", KEY_BITS.to_string()),
         ("bytes of a sampled hash", samples::VALUE_BYTES.to_string()),
+        ("bytes of a value, at most", attached::VALUE_BYTES_MAX.to_string()),
         ("rank of no fingerprint", format!("{:#010x}", ranks::NO_RANK)),
         ("bit that says list", format!("{:#010x}", postings::LIST)),
         ("prefix of temporary names", TEMPORARY_PREFIX.to_owned()),
@@ -460,6 +466,7 @@ fn limits_and_constants_are_the_ones_specified() {
         ("bytes of a key", KEY_BYTES_MAX as u64),
         ("logs of an index", LOGS_MAX.into()),
         ("bytes of a log's record", log::RECORD_BYTES_MAX.into()),
+        ("bytes of a value", attached::VALUE_BYTES_MAX as u64),
         ("bytes of a payload", log::PAYLOAD_BYTES_MAX as u64),
         ("segments of an index", SEGMENTS_MAX.into()),
         ("bytes of parameters", PARAMS_BYTES_MAX.into()),
@@ -485,6 +492,8 @@ fn parameters_have_the_names_order_and_values_specified() {
         .minhash(20, 6)
         .bottom(100)
         .modulus(10)
+        .values()
+        .expire_after(1)
         .build()
         .unwrap();
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
@@ -562,6 +571,8 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("signature-bits"), SIGNATURE_BITS.map(|bits| bits.to_string()).join(", "));
     assert_eq!(values("bottom"), format!("0 to {BOTTOM_MAX}"));
     assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
+    assert_eq!(values("values"), "kept");
+    assert_eq!(values("expire-after"), format!("1 to {}", u64::MAX));
 }
 
 #[test]

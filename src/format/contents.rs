@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::header::HEADER_BYTES;
 use super::wire::{self, Fault};
 
-/// The kinds of sections. These numbers are for ever; 13 and 14 are kept for values and stamps.
+/// The kinds of sections. These numbers are for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Kind {
@@ -38,13 +38,17 @@ pub enum Kind {
     Bottom = 11,
     /// The hashes of each document that the modulus divides.
     Modular = 12,
+    /// The value of each document.
+    Values = 13,
+    /// The stamp of each document, and their order.
+    Stamps = 14,
     /// A checksum for each page of all that stands before.
     Checksums = 255,
 }
 
 impl Kind {
     /// All kinds of this version.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Params,
         Self::Keys,
         Self::Ranks,
@@ -57,6 +61,8 @@ impl Kind {
         Self::Signatures,
         Self::Bottom,
         Self::Modular,
+        Self::Values,
+        Self::Stamps,
         Self::Checksums,
     ];
 
@@ -76,6 +82,8 @@ impl Kind {
             Self::Signatures => "signatures",
             Self::Bottom => "bottom",
             Self::Modular => "modular",
+            Self::Values => "values",
+            Self::Stamps => "stamps",
             Self::Checksums => "checksums",
         }
     }

@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::checksum::checksum;
 use super::wire::Fault;
+use crate::params::Params;
 
 /// The first bytes of every file: a byte no text begins with, the name, and line ends that a transfer in text mode
 /// would change.
@@ -22,6 +23,18 @@ pub const FINGERPRINT_BITS: u8 = 64;
 
 /// The incompatible feature of a manifest that names logs.
 pub const FEATURE_LOG: u32 = 1;
+/// The incompatible feature of a segment, a manifest and a log whose parameters keep values.
+pub const FEATURE_VALUES: u32 = 2;
+/// The incompatible feature of a segment, a manifest and a log whose parameters keep stamps.
+pub const FEATURE_STAMPS: u32 = 4;
+
+/// The incompatible features that parameters ask for, of every file that has such records or names them.
+#[must_use]
+pub fn features_of(params: &Params) -> u32 {
+    let values = if params.values { FEATURE_VALUES } else { 0 };
+    let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
+    values | stamps
+}
 
 /// What a file is for. These numbers are for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +58,11 @@ impl Role {
     /// The incompatible features of such a file that this version knows.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
-        if self == Self::Manifest { FEATURE_LOG } else { 0 }
+        match self {
+            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS,
+            Self::Segment | Self::Log => FEATURE_VALUES | FEATURE_STAMPS,
+            Self::Current | Self::Idf | Self::Sketches => 0,
+        }
     }
 }
 
@@ -119,6 +136,19 @@ impl Header {
         self.read_only_compatible = U32::new(read_only_compatible);
         self.checksum = U32::new(self.expected_checksum());
         self
+    }
+
+    /// Refuses features of records that are not those of the parameters.
+    ///
+    /// # Errors
+    /// A [`Fault`].
+    pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
+        let (expected, found) = (features_of(params), self.incompatible.get() & !FEATURE_LOG);
+        if expected == found {
+            return Ok(());
+        }
+        let expected = format!("the incompatible features of its parameters, {expected:#x}");
+        Err(Fault::new(12, expected, format!("{found:#x}")))
     }
 
     fn expected_checksum(&self) -> u32 {

@@ -15,6 +15,7 @@
 //!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations
 //!     operation: kind 1   key (8, or length 2 and bytes)   sketch, for kind 1:
 //!       fingerprint 8   band keys 4 each   signature   for bottom and modular: count 2, values 6 each
+//!     and for kinds 1 and 2: length of the value 4, the value   stamp 8
 //! ```
 //!
 //! `synced` is how much of the file was known to be durable when the record was written. What is bad below the highest
@@ -24,8 +25,9 @@
 use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;
 
+use super::attached::{Attached, VALUE_BYTES_MAX};
 use super::checksum::checksum;
-use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of};
 use super::samples::{self, Choice, VALUE_BYTES};
 use super::sketches::Row;
 use super::wire::Fault;
@@ -81,8 +83,9 @@ pub fn record_salt(uuid: u128, number: u64) -> u128 {
 /// # Panics
 /// Never: writing to a `Vec` does not fail.
 #[must_use]
-pub fn encode_head(uuid: u128, params_digest: u128, number: u64, first: u64) -> Vec<u8> {
-    let mut out = Header::new(Role::Log, uuid, params_digest).as_bytes().to_vec();
+pub fn encode_head(uuid: u128, params: &Params, number: u64, first: u64) -> Vec<u8> {
+    let header = Header::new(Role::Log, uuid, params.digest()).with_features(features_of(params), 0);
+    let mut out = header.as_bytes().to_vec();
     for value in [number, first] {
         out.write_u64::<LittleEndian>(value).expect("writing to a Vec does not fail");
     }
@@ -96,7 +99,7 @@ pub fn encode_head(uuid: u128, params_digest: u128, number: u64, first: u64) -> 
 ///
 /// # Errors
 /// A [`Refusal`].
-pub fn decode_head(bytes: &[u8], uuid: u128, params_digest: u128, number: u64) -> Result<u64, Refusal> {
+pub fn decode_head(bytes: &[u8], uuid: u128, params: &Params, number: u64) -> Result<u64, Refusal> {
     let header = Header::read(bytes, Role::Log)?;
     let fault =
         |offset, expected: String, found: String| Err(Refusal::Damaged(Fault::new(offset, expected, found)));
@@ -109,7 +112,8 @@ pub fn decode_head(bytes: &[u8], uuid: u128, params_digest: u128, number: u64) -
         return fault(84, format!("checksum {expected:08x}"), format!("{found:08x}"));
     }
     let mine = (header.salt.get(), header.params_digest.get(), LittleEndian::read_u64(&body[HEADER_BYTES..]));
-    if mine != (uuid, params_digest, number) {
+    header.check_features(params).map_err(Refusal::Damaged)?;
+    if mine != (uuid, params.digest(), number) {
         let expected = format!("log {number} of index {uuid:032x}");
         return fault(24, expected, format!("log {} of {:032x}", mine.2, mine.0));
     }
@@ -226,9 +230,16 @@ impl Batch {
         }
     }
 
-    /// Adds a document, whose key and sketch are of the index's kind; `None` for one without tokens.
-    pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>) {
-        let Some(kept) = kept else { return self.begin(OperationKind::PutEmpty, key) };
+    /// Adds a document, whose key, sketch and attachments are of the index's kind; `None` for one without tokens.
+    pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>, attached: Attached<'_>) {
+        match kept {
+            Some(kept) => self.put_sketch(params, key, kept),
+            None => self.begin(OperationKind::PutEmpty, key),
+        }
+        attached.encode(params, &mut self.bytes);
+    }
+
+    fn put_sketch(&mut self, params: &Params, key: Key<'_>, kept: Row<'_>) {
         self.begin(OperationKind::Put, key);
         if params.simhash.is_some() {
             self.bytes.extend_from_slice(&kept.fingerprint.to_le_bytes());
@@ -327,6 +338,8 @@ impl<'a> BatchView<'a> {
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
             signature_bytes: params.minhash.map_or(0, |minhash| minhash.signature_bytes()),
             choices: Choice::of(params),
+            values: params.values,
+            stamps: params.expire_after.is_some(),
             features: Vec::new(),
             samples: [Vec::new(), Vec::new()],
         }
@@ -337,7 +350,7 @@ impl<'a> BatchView<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
     /// A document comes, or takes the place of the one with this key.
-    Put(Key<'a>, Option<Row<'a>>),
+    Put(Key<'a>, Option<Row<'a>>, Attached<'a>),
     /// It goes.
     Delete(Key<'a>),
 }
@@ -356,6 +369,8 @@ pub struct Operations<'a> {
     bands: usize,
     signature_bytes: usize,
     choices: [Option<Choice>; 2],
+    values: bool,
+    stamps: bool,
     features: Vec<u64>,
     samples: [Vec<u64>; 2],
 }
@@ -372,6 +387,26 @@ impl<'a> Operations<'a> {
         })?;
         self.at += length;
         Ok(taken)
+    }
+
+    fn attached(&mut self) -> Result<Attached<'a>, Fault> {
+        let mut attached = Attached::default();
+        if self.values {
+            let offset = self.offset();
+            let length = LittleEndian::read_u32(self.take(4, "a value's length")?);
+            if length as usize > VALUE_BYTES_MAX {
+                return Err(Fault::new(
+                    offset,
+                    format!("a value of at most {VALUE_BYTES_MAX} bytes"),
+                    length,
+                ));
+            }
+            attached.value = self.take(length as usize, "a value")?;
+        }
+        if self.stamps {
+            attached.stamp = Some(LittleEndian::read_u64(self.take(8, "a stamp")?));
+        }
+        Ok(attached)
     }
 
     /// Where in the payload the next operation begins.
@@ -407,7 +442,10 @@ impl<'a> Operations<'a> {
         };
         match kind {
             1 => {}
-            2 => return Ok(Some(Operation::Put(key, None))),
+            2 => {
+                let attached = self.attached()?;
+                return Ok(Some(Operation::Put(key, None, attached)));
+            }
             3 => return Ok(Some(Operation::Delete(key))),
             other => return Err(Fault::new(offset, "an operation of kind 1 to 3", other)),
         }
@@ -429,11 +467,10 @@ impl<'a> Operations<'a> {
                 self.samples[of].extend(samples::decode(bytes));
             }
         }
+        let attached = self.attached()?;
         let [bottom, modular] = &self.samples;
-        Ok(Some(Operation::Put(
-            key,
-            Some(Row { fingerprint, features: &self.features, signature, bottom, modular }),
-        )))
+        let row = Row { fingerprint, features: &self.features, signature, bottom, modular };
+        Ok(Some(Operation::Put(key, Some(row), attached)))
     }
 }
 
@@ -451,7 +488,7 @@ mod tests {
     use super::*;
 
     fn params() -> Params {
-        Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap()
+        Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(9).build().unwrap()
     }
 
     fn batch() -> Batch {
@@ -463,8 +500,9 @@ mod tests {
             bottom: &[3, 9],
             modular: &[],
         };
-        batch.put(&params(), Key::from("a"), Some(row));
-        batch.put(&params(), Key::from("bb"), None);
+        let attached = |value, stamp| Attached { value, stamp: Some(stamp) };
+        batch.put(&params(), Key::from("a"), Some(row), attached(b"value", 1 << 40));
+        batch.put(&params(), Key::from("bb"), None, attached(b"", 7));
         batch.delete(Key::from("a"));
         batch
     }
@@ -485,7 +523,8 @@ mod tests {
             assert_eq!((view.synced, view.operations, view.payload), (64, 3, payload));
             let params = params();
             let mut operations = view.operations(&params);
-            let Some(Operation::Put(Key::Bytes(b"a"), Some(row))) = operations.next_operation().unwrap()
+            let Some(Operation::Put(Key::Bytes(b"a"), Some(row), attached)) =
+                operations.next_operation().unwrap()
             else {
                 panic!("a put of a sketch");
             };
@@ -494,7 +533,10 @@ mod tests {
                 (7, &[5 << 32, u64::MAX << 32][..], &[1, 2, 3, 4][..])
             );
             assert_eq!((row.bottom, row.modular), (&[3, 9][..], &[][..]));
-            assert!(matches!(operations.next_operation(), Ok(Some(Operation::Put(Key::Bytes(b"bb"), None)))));
+            assert_eq!(attached, Attached { value: b"value", stamp: Some(1 << 40) });
+            let second = operations.next_operation().unwrap();
+            let empty = Attached { value: b"", stamp: Some(7) };
+            assert!(matches!(second, Some(Operation::Put(Key::Bytes(b"bb"), None, found)) if found == empty));
             assert!(matches!(operations.next_operation(), Ok(Some(Operation::Delete(Key::Bytes(b"a"))))));
             assert!(matches!(operations.next_operation(), Ok(None)));
         }
@@ -509,16 +551,19 @@ mod tests {
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(!is_sound(99, 88, &damaged), "bit {bit}");
         }
-        let head = encode_head(5, 6, 7, 8);
-        assert_eq!((head.len() as u64, decode_head(&head, 5, 6, 7)), (LOG_HEAD_BYTES, Ok(8)));
-        assert!(decode_head(&head, 5, 6, 8).is_err() && decode_head(&head, 4, 6, 7).is_err());
+        let params = params();
+        let head = encode_head(5, &params, 7, 8);
+        assert_eq!((head.len() as u64, decode_head(&head, 5, &params, 7)), (LOG_HEAD_BYTES, Ok(8)));
+        assert!(decode_head(&head, 5, &params, 8).is_err() && decode_head(&head, 4, &params, 7).is_err());
+        let other = Params::builder().simhash(3).build().unwrap();
+        assert!(decode_head(&encode_head(5, &other, 7, 8), 5, &params, 7).is_err());
         for bit in 0..head.len() * 8 {
             let mut damaged = head.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(decode_head(&damaged, 5, 6, 7).is_err(), "bit {bit}");
+            assert!(decode_head(&damaged, 5, &params, 7).is_err(), "bit {bit}");
         }
         for length in 0..head.len() {
-            assert!(decode_head(&head[..length], 5, 6, 7).is_err(), "length {length}");
+            assert!(decode_head(&head[..length], 5, &params, 7).is_err(), "length {length}");
         }
     }
 

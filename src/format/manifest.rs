@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
 
 use super::checksum::checksum;
-use super::header::{FEATURE_LOG, HEADER_BYTES, Header, Refusal, Role};
+use super::header::{FEATURE_LOG, HEADER_BYTES, Header, Refusal, Role, features_of};
 use super::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fault};
 use super::{DOCUMENTS_MAX, VERSION};
@@ -55,6 +55,8 @@ pub struct Manifest {
     pub segments: Vec<SegmentEntry>,
     /// What is in no segment yet; `None` where nothing ever was logged.
     pub logged: Option<Logged>,
+    /// The highest stamp of all commits up to this generation, where stamps are kept and there was one.
+    pub now: Option<u64>,
 }
 
 /// The logs, and what commits up to this generation were given.
@@ -110,6 +112,7 @@ impl Manifest {
         let params = self.params.encode();
         let header = Header::new(Role::Manifest, self.uuid, self.params.digest());
         let incompatible = if self.logged.is_some() { FEATURE_LOG } else { 0 };
+        let incompatible = incompatible | features_of(&self.params);
         let header = header.with_features(incompatible, self.read_only_compatible);
         let mut out = header.as_bytes().to_vec();
         out.write_u64::<LittleEndian>(self.generation)?;
@@ -141,6 +144,10 @@ impl Manifest {
                     out.write_u64::<LittleEndian>(field)?;
                 }
             }
+        }
+        if self.params.expire_after.is_some() {
+            out.write_u32::<LittleEndian>(self.now.is_some().into())?;
+            out.write_u64::<LittleEndian>(self.now.unwrap_or(0))?;
         }
         out.write_u32::<LittleEndian>(checksum(self.uuid, 0, &out))?;
         Ok(out)
@@ -189,6 +196,7 @@ impl Manifest {
         if params.digest() != header.params_digest.get() {
             return Err(reader.fault("the parameters of the digest in the header", "others"));
         }
+        header.check_features(&params)?;
         let mut segments: Vec<SegmentEntry> = Vec::new();
         for _ in 0..segment_count {
             let segment = reader.segment()?;
@@ -203,11 +211,12 @@ impl Manifest {
             0 => None,
             _ => Some(reader.logged()?),
         };
+        let now = if params.expire_after.is_some() { reader.now()? } else { None };
         if reader.at != body.len() {
             return Err(reader.fault("the end", &format!("{} more bytes", body.len() - reader.at)));
         }
         let read_only_compatible = header.read_only_compatible.get();
-        Ok(Self { uuid, read_only_compatible, generation, next_segment, params, segments, logged })
+        Ok(Self { uuid, read_only_compatible, generation, next_segment, params, segments, logged, now })
     }
 }
 
@@ -267,6 +276,16 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn now(&mut self) -> Result<Option<u64>, Fault> {
+        let stamped = self.number("whether there were stamps", ReadBytesExt::read_u32::<LittleEndian>)?;
+        let now = self.number("highest stamp", ReadBytesExt::read_u64::<LittleEndian>)?;
+        match (stamped, now) {
+            (1, now) => Ok(Some(now)),
+            (0, 0) => Ok(None),
+            found => Err(self.fault("1 and the highest stamp, or zeros", &format!("{found:?}"))),
+        }
+    }
+
     fn logged(&mut self) -> Result<Logged, Fault> {
         let next_log = self.number("next log", ReadBytesExt::read_u64::<LittleEndian>)?;
         let count = self.number("logs", ReadBytesExt::read_u32::<LittleEndian>)?;
@@ -324,6 +343,7 @@ mod tests {
             params,
             segments: vec![entry(1, &[]), entry(4, &[3, 99])],
             logged: None,
+            now: None,
         }
     }
 

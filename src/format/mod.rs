@@ -12,6 +12,7 @@
 //!   each part begins at a multiple of 64; the gaps are zero
 //! ```
 
+pub mod attached;
 pub mod bands;
 pub mod checksum;
 pub mod contents;

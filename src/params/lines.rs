@@ -34,6 +34,8 @@ impl Params {
             minhash: lines.minhash()?,
             bottom: lines.number("bottom")?,
             modulus: lines.number("modulus")?,
+            values: lines.optional("values", |value| (value == "kept").then_some(()))?.is_some(),
+            expire_after: lines.optional("expire-after", |value| value.parse().ok())?,
         };
         params.check()?;
         canonical(&params.encode(), text)?;
@@ -72,6 +74,13 @@ impl Params {
         }
         fields.push(("bottom", self.bottom.to_string()));
         fields.push(("modulus", self.modulus.to_string()));
+        // Lines of what is not kept are not there, so that what never had them has the digest it always had.
+        if self.values {
+            fields.push(("values", "kept".to_string()));
+        }
+        if let Some(age) = self.expire_after {
+            fields.push(("expire-after", age.to_string()));
+        }
         fields
     }
 }
@@ -143,6 +152,16 @@ impl<'a> Lines<'a> {
                 line.escape_debug()
             ))
         })
+    }
+
+    /// The value of the next line, if that is of this name.
+    fn optional<T>(&mut self, name: &'static str, named: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
+        let line = self.rest.clone().next().unwrap_or("");
+        if line.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')) {
+            self.choice(name, named).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     fn number<T: std::str::FromStr>(&mut self, name: &'static str) -> Result<T> {

@@ -141,6 +141,11 @@ pub struct Params {
     pub bottom: u16,
     /// Hashes that are 0 modulo this are kept; 0 keeps none.
     pub modulus: u32,
+    /// Whether a value of at most 64 KiB is kept with each document.
+    pub values: bool,
+    /// How much later than a document the newest one has to be for the first to expire, in the unit of stamps, from 1
+    /// on; `None` where nothing expires, and no stamps are kept.
+    pub expire_after: Option<u64>,
 }
 
 impl Params {
@@ -155,6 +160,8 @@ impl Params {
                 minhash: None,
                 bottom: 0,
                 modulus: 0,
+                values: false,
+                expire_after: None,
             },
             width: None,
             family: None,
@@ -169,8 +176,8 @@ impl Params {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses parameters that would change sketches, naming the first that differs; the kind of key, and what tables
-    /// there are, may differ.
+    /// Refuses parameters that would change sketches, naming the first that differs; the kind of key, what tables there
+    /// are, and what is kept beside sketches, may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -178,7 +185,7 @@ impl Params {
         let (mine, theirs) = (self.fields(), given.fields());
         for (name, index) in &mine {
             let other = theirs.iter().find(|(n, _)| n == name).map_or("absent", |(_, v)| v.as_str());
-            if !["key", "tables", "codec"].contains(name) && index != other {
+            if !["key", "tables", "codec", "values", "expire-after"].contains(name) && index != other {
                 return Err(Error::ParamsMismatch {
                     field: (*name).to_string(),
                     index: index.clone(),
@@ -214,6 +221,7 @@ impl Params {
             }
         }
         in_range("bottom", self.bottom.into(), 0, BOTTOM_MAX.into())?;
+        in_range("expire-after", self.expire_after.unwrap_or(1), 1, u64::MAX)?;
         if self.simhash.is_none() && self.minhash.is_none() {
             return Err(Error::Invalid("parameters: keep simhash, minhash or both".into()));
         }
@@ -327,6 +335,20 @@ impl ParamsBuilder {
     /// shingles of a document, so their size is proportional to its length.
     pub fn modulus(mut self, modulus: u32) -> Self {
         self.params.modulus = modulus;
+        self
+    }
+
+    /// Keep a value with each document: up to 64 KiB of the caller's, which come back with
+    /// [`Snapshot::get`](crate::Snapshot::get).
+    pub fn values(mut self) -> Self {
+        self.params.values = true;
+        self
+    }
+
+    /// Documents expire by event time: each has a stamp, the highest stamp that was committed is now, and a document is
+    /// gone once `now - stamp >= age`. Stamps count any unit of time, as a rule seconds since 1970; no clock is asked.
+    pub fn expire_after(mut self, age: u64) -> Self {
+        self.params.expire_after = Some(age);
         self
     }
 

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use zerocopy::IntoBytes;
 
+use super::attached::{write_stamps, write_values};
 use super::hot::write_hot;
 use super::output::{Finished, SegmentOutput};
 use super::partial::encode_partial;
@@ -24,6 +25,7 @@ use super::sorted::{self, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::tables::{sort_values, value_of};
 use crate::error::{Error, Result};
+use crate::format::attached::Stamps;
 use crate::format::bands::{Band, BandEntry};
 use crate::format::contents::Kind;
 use crate::format::directory::DirectoryBuilder;
@@ -104,12 +106,40 @@ pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
             write_samples(&mut out, kind, column, &order)?;
         }
     }
+    write_attached(&mut out, records, &order)?;
     Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
+}
+
+fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Result<()> {
+    if let Some(column) = &records.values {
+        let value = |row: u32| column.get(row as usize);
+        write_values(
+            out,
+            &mut |each| order.iter().try_for_each(|&row| each(value(row).len() as u64)),
+            |out| order.iter().try_for_each(|&row| out.put(value(row))),
+        )?;
+    }
+    if let Some(column) = &records.stamps {
+        let mut pairs: Vec<u128> =
+            (0..).zip(order).map(|(ordinal, &row)| pair(column[row as usize], ordinal)).collect();
+        sorted::sort(&mut pairs, &mut Vec::new());
+        let end = |pair: Option<&u128>| pair.map_or(0, |&pair| (pair >> 32) as u64);
+        let documents = order.len() as u64;
+        let layout = Stamps::spanning(end(pairs.first()), end(pairs.last()), documents);
+        write_stamps(
+            out,
+            layout,
+            documents,
+            &mut |each| order.iter().try_for_each(|&row| each(column[row as usize])),
+            &mut Values::from(pairs),
+        )?;
+    }
+    Ok(())
 }
 
 /// Creates the file and writes its parameters.
 pub(super) fn begin(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<SegmentOutput> {
-    let mut out = SegmentOutput::create(vfs, dir, salt, params.digest())?;
+    let mut out = SegmentOutput::create(vfs, dir, salt, params)?;
     let params = params.encode();
     out.section(Kind::Params, 0, 1, params.len() as u64, |out| out.put(params.as_bytes()))?;
     Ok(out)

@@ -25,15 +25,17 @@ use roaring::RoaringBitmap;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
+use super::attached::{write_stamps, write_values};
 use super::build::{Built, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers};
 use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
-use super::sorted::{Merge, Run};
+use super::sorted::{Merge, Run, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::tables::At;
 use crate::error::{Error, Result};
+use crate::format::attached::Stamps;
 use crate::format::contents::{Kind, Section};
 use crate::format::keys::{self, Frame, FrontEncoder, GROUP};
 use crate::format::ranks::{self, NO_RANK};
@@ -97,6 +99,7 @@ pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) ->
     for (of, kind) in [Kind::Bottom, Kind::Modular].into_iter().enumerate() {
         merged.samples(&mut out, of, kind)?;
     }
+    merged.attached(&mut out, params)?;
     Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
 }
 
@@ -271,8 +274,9 @@ impl<'a, 'r> Merged<'a, 'r> {
         }
         self.inputs[input].number(Some(self.documents as u32))?;
         self.documents += 1;
-        if self.inputs[input].segment.signatures.is_some() || self.inputs[input].segment.samples != [None; 2]
-        {
+        let segment = self.inputs[input].segment;
+        let attached = segment.values.is_some() || segment.stamps.is_some();
+        if segment.signatures.is_some() || segment.samples != [None; 2] || attached {
             self.origins.push(input as u32)?;
         }
         Ok(())
@@ -562,6 +566,42 @@ impl<'a, 'r> Merged<'a, 'r> {
         })
     }
 
+    /// Copies values and stamps, where they are kept, and sorts the order of stamps.
+    fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
+        if params.values {
+            write_values(
+                out,
+                &mut |each| {
+                    self.for_each_origin(|input, ordinal| each(input.segment.value(ordinal)?.len() as u64))
+                },
+                |out| self.for_each_origin(|input, ordinal| out.put(input.segment.value(ordinal)?)),
+            )?;
+        }
+        if params.expire_after.is_some() {
+            let stamp = |input: &Source<'a, '_>, ordinal: u32| -> Result<u64> {
+                Ok(input.segment.stamp(ordinal)?.unwrap_or(0))
+            };
+            let mut pairs = Sorter::new(self.room, self.room.share(4), 64);
+            let (mut span, mut next): (Option<(u64, u64)>, u32) = (None, 0);
+            self.for_each_origin(|input, ordinal| {
+                let stamp = stamp(input, ordinal)?;
+                span = Some(span.map_or((stamp, stamp), |(least, most)| (stamp.min(least), stamp.max(most))));
+                pairs.push(pair(stamp, next))?;
+                next += 1;
+                Ok(())
+            })?;
+            let (least, most) = span.unwrap_or((0, 0));
+            write_stamps(
+                out,
+                Stamps::spanning(least, most, self.documents),
+                self.documents,
+                &mut |each| self.for_each_origin(|input, ordinal| each(stamp(input, ordinal)?)),
+                &mut pairs.finish()?.into_values(),
+            )?;
+        }
+        Ok(())
+    }
+
     /// The sum of the inputs' records, less those that are left out.
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
@@ -607,7 +647,8 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
             None
         };
         let key = segment.key(ordinal)?;
-        sum = sum.wrapping_add(record_hash(KeyBuf::as_key(&key), sketch, &mut scratch));
+        let attached = segment.attached(ordinal)?;
+        sum = sum.wrapping_add(record_hash(KeyBuf::as_key(&key), sketch, attached, &mut scratch));
     }
     Ok(sum)
 }

@@ -9,9 +9,10 @@
 //! - [`sorted`], [`spilled`]: sorting, and columns that go to scratch files;
 //! - [`open`]: a file to a [`Segment`], checked as far as its head, contents and extents;
 //!   a page's checksum is looked at when the page is first touched;
-//! - [`keys`], [`near`], [`buckets`], [`samples`], [`scan`]: the questions;
-//! - [`verify`]: the slow proof that all of it is sound.
+//! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`]: the questions;
+//! - [`verify`]: the slow proof that all of it is sound; [`salvage`]: what can be read where it is not.
 
+mod attached;
 pub mod buckets;
 pub mod build;
 mod hot;
@@ -25,6 +26,7 @@ mod partial;
 mod probe;
 pub mod records;
 pub mod rows;
+pub mod salvage;
 pub mod samples;
 pub mod scan;
 mod sift;

@@ -21,6 +21,7 @@ use zerocopy::little_endian::U32;
 use super::pages::{Known, Pages, Stretch, Trouble};
 use super::tables::{OpenTable, Tables};
 use crate::error::{Error, Result};
+use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
 use crate::format::bands::{self, Band};
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{self, Kind, Section};
@@ -55,6 +56,8 @@ pub struct Segment {
     pub(super) signatures: Option<(Section, u64)>,
     /// Bottom and modular.
     pub(super) samples: [Option<(Section, Samples)>; 2],
+    pub(super) values: Option<(Section, Values)>,
+    pub(super) stamps: Option<(Section, Stamps)>,
 }
 
 /// How the keys are coded.
@@ -186,8 +189,11 @@ impl Segment {
             bands: Vec::new(),
             signatures: None,
             samples: [None; 2],
+            values: None,
+            stamps: None,
         };
         segment.read_params(header.params_digest.get())?;
+        header.check_features(&segment.params).map_err(|e| fault("header", 0, e))?;
         segment.check_sections(footer.documents.get(), footer.distinct.get(), footer_offset)?;
         Ok(segment)
     }
@@ -364,6 +370,21 @@ impl Segment {
             long(&section, layout.length)?;
             *sample = Some((section, layout));
         }
+        let (mut values, mut stamps) = (None, None);
+        if self.params.values {
+            let section = next(Kind::Values, 0, attached::CODEC, None)?;
+            let layout = Values::of(section.rows, documents).ok_or_else(|| {
+                self.corrupt_at(&section, Fault::new(0, "as many bytes as a file can have", section.rows))
+            })?;
+            long(&section, layout.length)?;
+            values = Some((section, layout));
+        }
+        if self.params.expire_after.is_some() {
+            let section = next(Kind::Stamps, 0, attached::CODEC, Some(documents))?;
+            let head = self.read(&section, 0..STAMPS_HEAD_BYTES)?;
+            let layout = Stamps::read(head, section.length, documents);
+            stamps = Some((section, layout.map_err(|e| self.corrupt_at(&section, e))?));
+        }
         next(Kind::Checksums, 0, 1, None)?;
         if let Some(section) = rest.next() {
             let extra = Fault::new(0, "no further section", section.kind.name());
@@ -374,6 +395,8 @@ impl Segment {
         self.bands = band_sections;
         self.signatures = signature_section;
         self.samples = samples;
+        self.values = values;
+        self.stamps = stamps;
         Ok(())
     }
 

@@ -2,7 +2,9 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::attached::RecordAttached;
 use crate::error::{Error, Result};
+use crate::format::attached::Attached;
 use crate::format::samples::{self, Choice, VALUE_BYTES};
 use crate::format::{DOCUMENTS_MAX, bands};
 use crate::key::Key;
@@ -23,6 +25,10 @@ pub struct Records {
     pub(super) signatures: Vec<u8>,
     /// Bottom and modular, as far as they are kept.
     pub(super) samples: [Option<SampleColumn>; 2],
+    /// One for each record, where they are kept; empty for a delete.
+    pub(super) values: Option<ValueColumn>,
+    /// One for each record, where they are kept; 0 for a delete.
+    pub(super) stamps: Option<Vec<u64>>,
     pub(super) kinds: Vec<RowKind>,
 }
 
@@ -49,6 +55,20 @@ impl SampleColumn {
     pub(super) fn get(&self, row: usize) -> &[u8] {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.values[start..self.ends[row]]
+    }
+}
+
+/// The values of all records, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ValueColumn {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl ValueColumn {
+    pub(super) fn get(&self, row: usize) -> &[u8] {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.bytes[start..self.ends[row]]
     }
 }
 
@@ -87,6 +107,8 @@ impl Records {
             samples: Choice::of(params).map(|choice| {
                 choice.map(|choice| SampleColumn { choice, values: Vec::new(), ends: Vec::new() })
             }),
+            values: params.values.then(ValueColumn::default),
+            stamps: params.expire_after.map(|_| Vec::new()),
             kinds: Vec::new(),
         }
     }
@@ -108,8 +130,17 @@ impl Records {
     /// # Errors
     /// A key of another kind or length, a sketch of another shape, or more than 2^30 records.
     pub fn push(&mut self, key: Key<'_>, kept: Option<Kept<'_>>) -> Result<()> {
+        self.push_with(key, kept, Attached::default())
+    }
+
+    /// As [`push`](Self::push), with a value and a stamp as the parameters keep them.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push), and those of [`Attached::check`].
+    pub fn push_with(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
+        attached.check(&self.params)?;
         let kind = if kept.is_some() { RowKind::Sketched } else { RowKind::Empty };
-        self.push_row(key, kept, kind)
+        self.push_row(key, kept, attached, kind)
     }
 
     /// Says that there is no document of this key any more.
@@ -117,10 +148,16 @@ impl Records {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn delete(&mut self, key: Key<'_>) -> Result<()> {
-        self.push_row(key, None, RowKind::Deleted)
+        self.push_row(key, None, Attached::default(), RowKind::Deleted)
     }
 
-    fn push_row(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, kind: RowKind) -> Result<()> {
+    fn push_row(
+        &mut self,
+        key: Key<'_>,
+        kept: Option<Kept<'_>>,
+        attached: Attached<'_>,
+        kind: RowKind,
+    ) -> Result<()> {
         key.check(self.params.key)?;
         if self.len() as u64 >= DOCUMENTS_MAX {
             let found = self.len() as u64 + 1;
@@ -167,6 +204,13 @@ impl Records {
                 samples::encode(hashes, &mut column.values);
                 column.ends.push(column.values.len());
             }
+        }
+        if let Some(column) = &mut self.values {
+            column.bytes.extend_from_slice(attached.value);
+            column.ends.push(column.bytes.len());
+        }
+        if let Some(column) = &mut self.stamps {
+            column.push(attached.stamp.unwrap_or(0));
         }
         Ok(())
     }
@@ -215,6 +259,16 @@ impl Records {
         }
     }
 
+    /// The value of a row; empty where none are kept.
+    pub(crate) fn value(&self, row: usize) -> &[u8] {
+        self.values.as_ref().map_or(&[], |column| column.get(row))
+    }
+
+    /// The stamp of a row, where they are kept.
+    pub(crate) fn stamp(&self, row: usize) -> Option<u64> {
+        self.stamps.as_ref().map(|column| column[row])
+    }
+
     /// Forgets all rows but the first `rows`.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let (bands, signature_bytes) = self.widths();
@@ -231,6 +285,13 @@ impl Records {
         for column in self.samples.iter_mut().flatten() {
             column.ends.truncate(rows);
             column.values.truncate(column.ends.last().copied().unwrap_or(0));
+        }
+        if let Some(column) = &mut self.values {
+            column.ends.truncate(rows);
+            column.bytes.truncate(column.ends.last().copied().unwrap_or(0));
+        }
+        if let Some(column) = &mut self.stamps {
+            column.truncate(rows);
         }
         self.kinds.truncate(rows);
     }
@@ -250,7 +311,9 @@ impl Records {
         let samples: usize =
             self.samples.iter().flatten().map(|column| column.values.len() + column.ends.len() * 8).sum();
         let minhash = self.bands.len() * 4 + self.signatures.len();
-        keys + self.fingerprints.len() * 8 + minhash + samples + self.kinds.len()
+        let values = self.values.as_ref().map_or(0, |column| column.bytes.len() + column.ends.len() * 8);
+        let attached = values + self.stamps.as_ref().map_or(0, |column| column.len() * 8);
+        keys + self.fingerprints.len() * 8 + minhash + samples + attached + self.kinds.len()
     }
 
     /// The rows to write, by ascending key: of equal keys the last given, if it is not a delete.
@@ -306,7 +369,9 @@ impl Records {
             signature: &self.signatures[row * signature_bytes..(row + 1) * signature_bytes],
             samples: self.samples.each_ref().map(|column| column.as_ref().map(|column| column.get(row))),
         });
-        record_hash(self.keys.get(row), sketch, scratch)
+        let value = self.values.as_ref().map(|column| column.get(row));
+        let attached = RecordAttached { value, stamp: self.stamp(row) };
+        record_hash(self.keys.get(row), sketch, attached, scratch)
     }
 }
 
@@ -321,8 +386,14 @@ pub(super) struct RecordSketch<'a> {
 
 /// A record's part of the salt: xxh3-128 of the length of its key (4 bytes; 8 for a number) and the key (a number
 /// as 8 bytes), 1 or 0 for with or without a sketch, and then fingerprint, band keys, signature and samples as far as
-/// kept; a sample is the number of its values (4 bytes) and its values.
-pub(super) fn record_hash(key: Key<'_>, sketch: Option<RecordSketch<'_>>, scratch: &mut Vec<u8>) -> u128 {
+/// kept; a sample is the number of its values (4 bytes) and its values. Then the length of the value (4 bytes) and the
+/// value, and the stamp (8 bytes), as far as kept.
+pub(super) fn record_hash(
+    key: Key<'_>,
+    sketch: Option<RecordSketch<'_>>,
+    attached: RecordAttached<'_>,
+    scratch: &mut Vec<u8>,
+) -> u128 {
     scratch.clear();
     match key {
         Key::U64(key) => {
@@ -347,6 +418,13 @@ pub(super) fn record_hash(key: Key<'_>, sketch: Option<RecordSketch<'_>>, scratc
             scratch.extend_from_slice(&((sample.len() / VALUE_BYTES as usize) as u32).to_le_bytes());
             scratch.extend_from_slice(sample);
         }
+    }
+    if let Some(value) = attached.value {
+        scratch.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        scratch.extend_from_slice(value);
+    }
+    if let Some(stamp) = attached.stamp {
+        scratch.extend_from_slice(&stamp.to_le_bytes());
     }
     xxh3_128(scratch)
 }

@@ -9,6 +9,7 @@
 
 use std::path::Path;
 
+use super::attached::RecordAttached;
 use super::build::{Built, begin, write_fingerprints, write_numbers};
 use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
 use super::sorted::Sorter;
@@ -72,7 +73,8 @@ impl Rows {
     /// True for parameters that keep what a row can hold.
     #[must_use]
     pub fn can_hold(params: &Params) -> bool {
-        let more = params.minhash.is_some() || params.bottom > 0 || params.modulus > 0;
+        let attached = params.values || params.expire_after.is_some();
+        let more = params.minhash.is_some() || params.bottom > 0 || params.modulus > 0 || attached;
         params.key == KeyKind::U64 && params.simhash.is_some() && !more
     }
 
@@ -184,7 +186,12 @@ impl Rows {
                 signature: &[],
                 samples: [None; 2],
             });
-            salt = salt.wrapping_add(record_hash(Key::U64(row.key), sketch, &mut scratch));
+            salt = salt.wrapping_add(record_hash(
+                Key::U64(row.key),
+                sketch,
+                RecordAttached::default(),
+                &mut scratch,
+            ));
             first = first.or(Some(row.key));
             last = row.key;
             keys.push(row.key)?;

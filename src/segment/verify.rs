@@ -9,7 +9,8 @@
 //! 4. postings and ranks say the same, and each document stands in one list at most;
 //! 5. each band ascends and has the same documents, each once;
 //! 6. the samples of documents follow one another, ascend and have what belongs in them;
-//! 7. the records' hashes sum to the salt.
+//! 7. values follow one another; the order of stamps has each document once and ascends;
+//! 8. the records' hashes sum to the salt.
 //!
 //! A problem does not end it: what can still be looked at is looked at.
 
@@ -92,7 +93,7 @@ impl Columns for Compared<'_> {
     }
 }
 
-/// Bytes of band keys held at a time in step 7.
+/// Bytes of band keys held at a time in step 8.
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
@@ -108,13 +109,14 @@ impl Segment {
             // The rest would report the same pages again, in other words.
             return problems;
         }
-        let steps: [fn(&Self) -> Result<()>; 7] = [
+        let steps: [fn(&Self) -> Result<()>; 8] = [
             Self::verify_gaps,
             Self::verify_keys,
             Self::verify_tables,
             Self::verify_postings,
             Self::verify_bands,
             Self::verify_samples,
+            Self::verify_attached,
             Self::verify_salt,
         ];
         problems.extend(steps.iter().filter_map(|step| step(self).err()));
@@ -442,7 +444,7 @@ impl Segment {
                     self.verify_no_signature(ordinal)?;
                     None
                 };
-                Ok(record_hash(key, sketch, &mut scratch))
+                Ok(record_hash(key, sketch, self.attached(ordinal)?, &mut scratch))
             })();
             match hash {
                 Ok(hash) => salt = salt.wrapping_add(hash),

@@ -128,6 +128,7 @@ impl Index {
         }
         manifest.segments.retain(|entry| entry.deleted.len() < entry.documents);
         manifest.generation = state.view.commit;
+        manifest.now = state.view.now();
         // From here on it goes its own way.
         manifest.uuid = directory::new_uuid(dir)?;
         if let Some(logged) = &mut manifest.logged {
@@ -176,9 +177,11 @@ impl Index {
         }
         directory::check_free(vfs, path)?;
         let snapshots: Vec<Snapshot> = shards.iter().map(Index::snapshot).collect();
+        // Time is that of the shard that is ahead.
+        let now = snapshots.iter().filter_map(Snapshot::now).max();
         let mut told = MergedShards::default();
         directory::make(vfs, path, |dir| {
-            let left_out = conflicts(shards, &snapshots, on_conflict, &mut told)?;
+            let left_out = conflicts(shards, &snapshots, on_conflict, now, &mut told)?;
             let segments: Vec<&Segment> = snapshots
                 .iter()
                 .flat_map(|snapshot| snapshot.segments().map(|(segment, _)| segment))
@@ -195,6 +198,7 @@ impl Index {
                 params: params.clone(),
                 segments: Vec::new(),
                 logged: None,
+                now,
             };
             if let Some(digest) = idf::named_by(&params) {
                 link_or_copy(vfs, &names::idf(first.path(), digest), &names::idf(dir, digest))?;
@@ -217,20 +221,30 @@ fn conflicts(
     shards: &[Index],
     snapshots: &[Snapshot],
     on_conflict: OnConflict,
+    now: Option<u64>,
     told: &mut MergedShards,
 ) -> Result<Vec<RoaringBitmap>> {
     let all: Vec<(usize, &Segment, &RoaringBitmap)> = (snapshots.iter().enumerate())
         .flat_map(|(of, snapshot)| snapshot.segments().map(move |(segment, deleted)| (of, segment, deleted)))
         .collect();
     let mut left_out: Vec<RoaringBitmap> = all.iter().map(|(_, _, deleted)| (*deleted).clone()).collect();
+    for ((of, segment, _), left_out) in all.iter().zip(&mut left_out) {
+        let age = snapshots[*of].params().expire_after;
+        if let Some(expired) = now.zip(age).and_then(|(now, age)| now.checked_sub(age)) {
+            segment.stamped_between(None, expired, |ordinal| {
+                left_out.insert(ordinal);
+            })?;
+        }
+    }
     let mut next = vec![0_u32; all.len()];
     let mut heap: BinaryHeap<Reverse<(KeyBuf, usize, u32)>> = BinaryHeap::new();
+    let gone = left_out.clone();
     let mut advance = |place: usize, heap: &mut BinaryHeap<_>| -> Result<()> {
-        let (_, segment, deleted) = all[place];
+        let segment = all[place].1;
         while u64::from(next[place]) < segment.documents() {
             let ordinal = next[place];
             next[place] += 1;
-            if !deleted.contains(ordinal) {
+            if !gone[place].contains(ordinal) {
                 heap.push(Reverse((segment.key(ordinal)?, place, ordinal)));
                 break;
             }

@@ -73,6 +73,7 @@ pub(super) struct Shared {
 pub struct OpenOptions {
     access: Access,
     generation: Option<u64>,
+    told: Option<fn(u64, u64)>,
 }
 
 impl OpenOptions {
@@ -94,6 +95,14 @@ impl OpenOptions {
         self
     }
 
+    /// Who is told how an opening that takes longer than a second goes on, ten times a second: how many bytes of the logs
+    /// have been read, and how many there are. Opening takes time in proportion to the logs, which are short unless somebody
+    /// commits for long without a writer's ever making a segment.
+    pub fn progress(mut self, told: fn(u64, u64)) -> Self {
+        self.told = Some(told);
+        self
+    }
+
     /// Opens an index; never creates one.
     ///
     /// # Errors
@@ -108,8 +117,8 @@ impl OpenOptions {
     /// As [`Index::open`].
     pub fn open_with(self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
         let state = match self.generation {
-            None => State::load(&*vfs, path, self.access)?,
-            Some(generation) => State::load_at(&*vfs, path, self.access, generation)?,
+            None => State::load_telling(&*vfs, path, self.access, self.told)?,
+            Some(generation) => State::load_at(&*vfs, path, self.access, generation, self.told)?,
         };
         let shared = Shared {
             vfs,
@@ -190,6 +199,7 @@ impl Index {
                 params,
                 segments: Vec::new(),
                 logged: None,
+                now: None,
             })
         })?;
         Self::open_with(vfs, path)
@@ -283,7 +293,8 @@ impl Index {
             return Ok(false); // nobody else can have committed
         }
         let known = Arc::clone(&self.shared.published.read());
-        let newer = State::newer(&*self.shared.vfs, &self.shared.dir, self.shared.access, Some(&known))?;
+        let newer =
+            State::newer(&*self.shared.vfs, &self.shared.dir, self.shared.access, Some(&known), None)?;
         let Some(state) = newer else { return Ok(false) };
         if state.manifest.uuid != known.manifest.uuid {
             let why = "another index has taken its place; open it anew".into();

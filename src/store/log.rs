@@ -36,12 +36,14 @@ pub(super) struct Position {
     pub(super) synced: u64,
     /// The last commit that was read.
     pub(super) commit: u64,
+    /// The last of those known to be synced; 0 for none.
+    pub(super) durable: u64,
 }
 
 impl Position {
     /// Before the head of a log, behind this commit.
     pub(super) fn before(number: u64, commit: u64) -> Self {
-        Self { number, offset: 0, batches: 0, synced: 0, commit }
+        Self { number, offset: 0, batches: 0, synced: 0, commit, durable: 0 }
     }
 }
 
@@ -144,7 +146,7 @@ pub(super) fn replay(
     let mut at = from;
     if at.offset == 0 {
         let head = reader.get(0, LOG_HEAD_BYTES)?.unwrap_or_default();
-        let first = log::decode_head(head, manifest.uuid, manifest.params.digest(), entry.number)
+        let first = log::decode_head(head, manifest.uuid, &manifest.params, entry.number)
             .map_err(|refusal| refused(&path, "log", refusal))?;
         if first != entry.first {
             return Err(fault(Fault::new(
@@ -158,7 +160,7 @@ pub(super) fn replay(
     at.synced = at.synced.max(entry.length);
     let start = at.offset;
     // Where records end that are not known to be synced yet.
-    let mut ends = VecDeque::new();
+    let mut ends: VecDeque<(u64, u64)> = VecDeque::new();
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
             let behind = reader.synced_behind(salt, at.offset, at.commit)?;
@@ -180,10 +182,16 @@ pub(super) fn replay(
         }
         if synced > at.synced {
             // The next writer goes on from there.
-            while ends.front().is_some_and(|&end| end < synced) {
+            while let Some(&(end, commit)) = ends.front()
+                && end <= synced
+            {
+                at.durable = at.durable.max(commit);
+                if end == synced {
+                    break;
+                }
                 ends.pop_front();
             }
-            if synced > start && ends.front() != Some(&synced) {
+            if synced > start && ends.front().map(|&(end, _)| end) != Some(synced) {
                 return Err(lies(Fault::new(0, "a place where a record ends", synced)));
             }
             at.synced = synced;
@@ -199,7 +207,10 @@ pub(super) fn replay(
             at.batches = at.offset + head.record_bytes();
         }
         at.offset += head.record_bytes();
-        ends.push_back(at.offset);
+        ends.push_back((at.offset, at.commit));
+    }
+    if at.batches > 0 && at.synced >= at.batches {
+        at.durable = at.commit;
     }
     Ok(at)
 }
@@ -219,6 +230,8 @@ pub(super) struct OpenLog {
     last: u64,
     /// Where its last batch ends.
     batches: u64,
+    /// The last commit that is durable in it.
+    durable: u64,
 }
 
 impl OpenLog {
@@ -232,9 +245,9 @@ impl OpenLog {
     ) -> Result<Self> {
         let path = names::log(dir, number);
         let file = vfs.create_append(&path).map_err(|e| Error::io("create", &path, e))?;
-        let buffer = log::encode_head(manifest.uuid, manifest.params.digest(), number, first);
+        let buffer = log::encode_head(manifest.uuid, &manifest.params, number, first);
         let salt = log::record_salt(manifest.uuid, number);
-        Ok(Self { file, path, salt, offset: 0, synced: 0, buffer, last: first, batches: 0 })
+        Ok(Self { file, path, salt, offset: 0, synced: 0, buffer, last: first, batches: 0, durable: 0 })
     }
 
     /// Where the next record will stand.
@@ -245,7 +258,7 @@ impl OpenLog {
     /// Where it ends for a reader that has seen everything up to this commit.
     pub(super) fn position(&self, number: u64, commit: u64) -> Position {
         let synced = self.synced.max(LOG_HEAD_BYTES);
-        Position { number, offset: self.end(), batches: self.batches, synced, commit }
+        Position { number, offset: self.end(), batches: self.batches, synced, commit, durable: self.durable }
     }
 
     /// Adds a batch, in memory.
@@ -292,6 +305,7 @@ impl OpenLog {
         if self.synced < self.offset {
             self.file.sync().map_err(|e| Error::io("sync", &self.path, e))?;
             self.synced = self.offset;
+            self.durable = self.last;
         }
         Ok(())
     }

@@ -10,9 +10,13 @@
 //!   once, and its rows in a chain of their own. Few rows, or wider radii, are scanned.
 //! - Features: a hash table of chains over (band, band key).
 //!
+//! - Stamps: a heap, the least first. A row that expires is followed by a delete of its key, which no log has: so it is
+//!   live for those who look at fewer rows, and for nobody else.
+//!
 //! One writer adds under a lock that readers share; it is held for one record, or for one question.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::ControlFlow;
 
@@ -20,6 +24,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::error::Result;
+use crate::format::attached::Attached;
 use crate::format::bands;
 use crate::key::Key;
 use crate::params::Params;
@@ -161,6 +166,8 @@ pub(super) struct Rows {
     /// For each row that was the first of its fingerprint, the next such row in each of its buckets.
     next: Vec<[u32; BLOCKS]>,
     features: Chains,
+    /// Stamps of rows that have not expired yet, and their rows.
+    stamps: BinaryHeap<Reverse<(u64, u32)>>,
     bands: usize,
     simhash: bool,
 }
@@ -177,6 +184,7 @@ impl Rows {
             heads: Vec::new(),
             next: Vec::new(),
             features: Chains::default(),
+            stamps: BinaryHeap::new(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
             simhash: params.simhash.is_some(),
         }
@@ -211,8 +219,8 @@ impl Rows {
     }
 
     /// Adds a document; `None` for one without tokens.
-    pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>) -> Result<()> {
-        self.records.push(key, kept)?;
+    pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
+        self.records.push_with(key, kept, attached)?;
         self.index(self.len() - 1);
         Ok(())
     }
@@ -221,6 +229,20 @@ impl Rows {
     pub(super) fn delete(&mut self, key: Key<'_>) -> Result<()> {
         self.records.delete(key)?;
         self.index(self.len() - 1);
+        Ok(())
+    }
+
+    /// Says that there are no documents any more whose stamps are not above this.
+    pub(super) fn expire(&mut self, stamp: u64) -> Result<()> {
+        while let Some(&Reverse((least, row))) = self.stamps.peek()
+            && least <= stamp
+        {
+            self.stamps.pop();
+            if self.is_live(row, self.len()) {
+                let key = self.records.key(row as usize).to_buf();
+                self.delete(key.as_key())?;
+            }
+        }
         Ok(())
     }
 
@@ -255,6 +277,9 @@ impl Rows {
         self.keys.push(hash);
         self.replaced_by.push(NONE);
         self.live += u64::from(!self.records.is_delete(place));
+        if let Some(stamp) = self.records.stamp(place).filter(|_| !self.records.is_delete(place)) {
+            self.stamps.push(Reverse((stamp, row)));
+        }
         if self.simhash {
             self.same.push(NONE);
             self.next.push([NONE; BLOCKS]);
@@ -396,7 +421,8 @@ mod tests {
                 rows.delete(Key::U64(key)).unwrap();
                 done.push((key, None));
             } else {
-                rows.put(Key::U64(key), Some(Kept { fingerprint: value, ..Kept::default() })).unwrap();
+                let kept = Kept { fingerprint: value, ..Kept::default() };
+                rows.put(Key::U64(key), Some(kept), Attached::default()).unwrap();
                 done.push((key, Some(value)));
             }
         }
@@ -441,9 +467,10 @@ mod tests {
         let mut rows = Rows::new(&params);
         for (key, features) in [("a", [1, 2, 3]), ("b", [2, 2, 3]), ("c", [1, 1, 3])] {
             let features = features.map(|feature| feature << 32);
-            rows.put(Key::from(key), Some(Kept { features: &features, ..Kept::default() })).unwrap();
+            let kept = Kept { features: &features, ..Kept::default() };
+            rows.put(Key::from(key), Some(kept), Attached::default()).unwrap();
         }
-        rows.put(Key::from("empty"), None).unwrap();
+        rows.put(Key::from("empty"), None, Attached::default()).unwrap();
         rows.delete(Key::from("b")).unwrap();
         let found = |band, feature: u64, limit| {
             let mut found = Vec::new();

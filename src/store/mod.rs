@@ -2,7 +2,7 @@
 //!
 //! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
 //!
-//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`idf`]: files of
+//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`salvage`]: saving what can be saved; [`idf`]: files of
 //!   IDF tables.
 //!
 //! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one commit, read from its
@@ -26,6 +26,7 @@ mod names;
 mod nearest;
 mod part;
 pub mod query;
+pub mod salvage;
 pub mod snapshot;
 mod state;
 pub mod verify;

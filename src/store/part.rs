@@ -104,6 +104,22 @@ impl Part<'_> {
         }
     }
 
+    /// The value of a document; empty where it has none.
+    pub(super) fn value(&self, ordinal: u32) -> Result<&[u8]> {
+        match self {
+            Self::Segment { segment, .. } => segment.value(ordinal),
+            Self::Memory { rows, .. } => Ok(rows.records().value(ordinal as usize)),
+        }
+    }
+
+    /// The stamp of a document, where they are kept.
+    pub(super) fn stamp(&self, ordinal: u32) -> Result<Option<u64>> {
+        match self {
+            Self::Segment { segment, .. } => segment.stamp(ordinal),
+            Self::Memory { rows, .. } => Ok(rows.records().stamp(ordinal as usize)),
+        }
+    }
+
     /// Replaces `out` by the stored samples, bottom and modular.
     pub(super) fn samples(&self, ordinal: u32, out: &mut [Vec<u64>; 2]) -> Result<()> {
         match self {

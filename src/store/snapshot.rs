@@ -37,6 +37,10 @@ pub struct Record {
     /// Its hashes that the modulus divides, for [`Sample::modular`](crate::sketch::Sample::modular); empty where none
     /// are kept.
     pub modular: Vec<u64>,
+    /// The caller's value; empty where it has none.
+    pub value: Vec<u8>,
+    /// Its stamp, where documents expire.
+    pub stamp: Option<u64>,
 }
 
 /// A document of a snapshot, by place.
@@ -97,10 +101,24 @@ impl Snapshot {
         self.state.view.commit
     }
 
+    /// The last commit that is known to be durable, this one or one before it. A reader in another process than the
+    /// writer's knows it of a commit in the log only when a later record says so.
+    #[must_use]
+    pub fn durable_commit(&self) -> u64 {
+        self.state.durable_commit()
+    }
+
     /// What the last commit that was given a payload was given: [`Writer::commit_with`](super::Writer::commit_with).
     #[must_use]
     pub fn payload(&self) -> Option<&[u8]> {
         self.state.view.payload.as_deref()
+    }
+
+    /// The highest stamp that was committed: the event time of this snapshot, by which documents have expired or not.
+    /// `None` where documents do not expire, and before the first.
+    #[must_use]
+    pub fn now(&self) -> Option<u64> {
+        self.state.view.now()
     }
 
     /// The index's identity, chosen at random when it was created.
@@ -169,7 +187,8 @@ impl Snapshot {
             let mut samples = [Vec::new(), Vec::new()];
             part.samples(ordinal, &mut samples)?;
             let [bottom, modular] = samples;
-            return Ok(Some(Record { fingerprint, signature, bottom, modular }));
+            let (value, stamp) = (part.value(ordinal)?.to_vec(), part.stamp(ordinal)?);
+            return Ok(Some(Record { fingerprint, signature, bottom, modular, value, stamp }));
         }
         Ok(None)
     }

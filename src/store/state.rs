@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
@@ -12,7 +13,7 @@ use super::part::Part;
 use crate::error::{Error, Result};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::log::{BatchView, Operation};
-use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest, SegmentEntry};
+use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest, SegmentEntry};
 use crate::format::wire::Fault;
 use crate::key::Key;
 use crate::params::Params;
@@ -25,6 +26,43 @@ use crate::sys::{Access, Vfs};
 /// The most memory that records of logs take. A writer makes a segment of them long before that; a log may say otherwise,
 /// and an empty document takes four bytes there.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
+
+/// Who is told how many bytes of the logs have been read, and how many there are.
+pub(super) type Told = Option<fn(u64, u64)>;
+
+/// Says how far a recovery has come, from its first second on.
+struct Telling {
+    told: fn(u64, u64),
+    last: Instant,
+    /// Bytes of the logs before this one.
+    before: u64,
+    total: u64,
+}
+
+impl Telling {
+    fn of(told: fn(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
+        let length = |entry: &LogEntry| match entry.length {
+            0 => vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0),
+            length => length,
+        };
+        let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
+        // As if it had been told then, so that it is a second from now.
+        let last = Instant::now() + QUIET;
+        Self { told, last, before: 0, total }
+    }
+
+    fn is_at(&mut self, offset: u64) {
+        if Instant::now().saturating_duration_since(self.last) >= TOLD_EVERY {
+            self.last = Instant::now();
+            (self.told)((self.before + offset).min(self.total), self.total);
+        }
+    }
+}
+
+/// A recovery that is over shortly after that tells nothing.
+const QUIET: Duration = Duration::from_millis(900);
+/// Time between two tellings.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
 
 /// What is live at a commit: a generation's segments, less what was deleted since, and the memtable's first rows.
 #[derive(Clone, Debug)]
@@ -41,6 +79,26 @@ pub(super) struct View {
     pub(super) commit: u64,
     /// What it, or one before it, was given by the caller.
     pub(super) payload: Option<Arc<[u8]>>,
+    pub(super) time: Time,
+}
+
+/// Event time: the highest stamps. What has expired is among the deletes of segments and rows of the memtable, so that
+/// nobody who asks has to look at stamps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    /// How old documents become; `None` where they do not expire.
+    expire_after: Option<u64>,
+    /// The highest that was committed.
+    now: Option<u64>,
+    /// The highest there is, of a batch that is not committed too.
+    newest: Option<u64>,
+}
+
+impl Time {
+    /// Stamps up to this have expired.
+    fn expired(&self, now: Option<u64>) -> Option<u64> {
+        now?.checked_sub(self.expire_after?)
+    }
 }
 
 impl View {
@@ -55,7 +113,77 @@ impl View {
             live: 0,
             commit: manifest.generation,
             payload: payload.map(Into::into),
+            time: Time { expire_after: manifest.params.expire_after, now: None, newest: manifest.now },
         }
+    }
+
+    /// The highest stamp that was committed.
+    pub(super) fn now(&self) -> Option<u64> {
+        self.time.now
+    }
+
+    /// Refuses the stamp of a document to come that is too far ahead of all before.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub(super) fn check_stamp(&self, stamp: Option<u64>, max_jump: u64) -> Result<()> {
+        if let (Some(stamp), Some(newest)) = (stamp, self.time.newest)
+            && stamp.saturating_sub(newest) > max_jump
+        {
+            return Err(Error::Invalid(format!(
+                "stamp {stamp} is {} ahead of {newest}, the highest so far, and at most {max_jump} are taken: by a wrong \
+                 one, all documents would expire; if it is right, allow a longer jump",
+                stamp - newest
+            )));
+        }
+        Ok(())
+    }
+
+    /// Takes the stamp of a document that came; it counts from the next commit on.
+    pub(super) fn stamped(&mut self, stamp: Option<u64>) {
+        self.time.newest = self.time.newest.max(stamp);
+    }
+
+    /// True for a document that is too old when it comes.
+    pub(super) fn is_expired(&self, stamp: Option<u64>) -> bool {
+        self.time.expired(self.time.now).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
+    }
+
+    /// The highest stamp there is counts from here on, and what is too old by it expires. Time goes forward only.
+    pub(super) fn advance(&mut self) -> Result<()> {
+        let before = self.time.expired(self.time.now);
+        self.time.now = self.time.newest;
+        if self.time.expired(self.time.now) != before {
+            for place in 0..self.segments.len() {
+                self.expire_segment(place, before)?;
+            }
+        }
+        self.expire_rows()
+    }
+
+    /// What has expired of the rows of the memtable is no longer live.
+    pub(super) fn expire_rows(&mut self) -> Result<()> {
+        if let Some(expired) = self.time.expired(self.time.now) {
+            self.table.write().expire(expired)?;
+            self.count();
+        }
+        Ok(())
+    }
+
+    /// What has expired of a segment since stamps up to `before` had is no longer live.
+    pub(super) fn expire_segment(&mut self, place: usize, before: Option<u64>) -> Result<()> {
+        let Some(expired) = self.time.expired(self.time.now) else { return Ok(()) };
+        let (segment, deleted) = (&self.segments[place], &mut self.deleted[place]);
+        let mut gone = RoaringBitmap::new();
+        segment.stamped_between(before, expired, |ordinal| {
+            if !deleted.contains(ordinal) {
+                gone.insert(ordinal);
+            }
+        })?;
+        if !gone.is_empty() {
+            *Arc::make_mut(deleted) |= gone;
+        }
+        Ok(())
     }
 
     /// Segments, then the rows of the memtable if there are any.
@@ -99,10 +227,13 @@ impl View {
             let offset = operations.offset();
             let Some(operation) = operations.next_operation().map_err(fault)? else { break };
             let key = match operation {
-                Operation::Put(key, _) | Operation::Delete(key) => key,
+                Operation::Put(key, ..) | Operation::Delete(key) => key,
             };
             let done = self.forget(key).and_then(|_| match operation {
-                Operation::Put(key, kept) => self.table.write().put(key, kept),
+                Operation::Put(key, kept, attached) => {
+                    self.stamped(attached.stamp);
+                    self.table.write().put(key, kept, attached)
+                }
                 Operation::Delete(key) => self.table.write().delete(key),
             });
             done.map_err(|error| match error {
@@ -169,6 +300,12 @@ impl State {
         }
     }
 
+    /// The last commit that is known to be durable.
+    pub(super) fn durable_commit(&self) -> u64 {
+        let logged = self.position.map_or(0, |position| position.durable);
+        logged.max(self.manifest.generation).min(self.view.commit)
+    }
+
     /// All that can be asked.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         self.view.parts(&self.manifest.params)
@@ -199,7 +336,13 @@ impl State {
 
     /// Reads the current generation and its logs.
     pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Self> {
-        Ok(Self::newer(vfs, dir, access, None)?.expect("anything is newer than nothing"))
+        Self::load_telling(vfs, dir, access, None)
+    }
+
+    /// As [`load`](Self::load), and tells how far it has come if that takes long.
+    pub(super) fn load_telling(vfs: &dyn Vfs, dir: &Path, access: Access, told: Told) -> Result<Self> {
+        let state = Self::newer(vfs, dir, access, None, told)?;
+        Ok(state.expect("anything is newer than nothing"))
     }
 
     /// As [`load`](Self::load), where there is more than `known` knows of; segments it has open are not opened again.
@@ -208,6 +351,7 @@ impl State {
         dir: &Path,
         access: Access,
         known: Option<&Self>,
+        told: Told,
     ) -> Result<Option<Self>> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file that this
         // one names is missing, but CURRENT has moved on: start over.
@@ -222,8 +366,8 @@ impl State {
                 known.advanced(vfs, dir)
             } else {
                 let manifest = Self::read_manifest(vfs, dir, &current);
-                let loaded =
-                    manifest.and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known));
+                let loaded = manifest
+                    .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, told));
                 loaded.map(Some)
             };
             match read {
@@ -234,9 +378,15 @@ impl State {
     }
 
     /// Reads this generation, whatever `CURRENT` says.
-    pub(super) fn load_at(vfs: &dyn Vfs, dir: &Path, access: Access, generation: u64) -> Result<Self> {
+    pub(super) fn load_at(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        generation: u64,
+        told: Told,
+    ) -> Result<Self> {
         let manifest = Self::manifest_at(vfs, dir, generation)?;
-        Self::load_generation(vfs, dir, access, manifest, None)
+        Self::load_generation(vfs, dir, access, manifest, None, told)
             .map_err(|error| missing_is_damage(error, generation))
     }
 
@@ -266,6 +416,7 @@ impl State {
         if view.commit == self.view.commit {
             return Ok(None);
         }
+        view.advance()?;
         Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.params_digest)))
     }
 
@@ -280,6 +431,7 @@ impl State {
         access: Access,
         manifest: Manifest,
         known: Option<&Self>,
+        told: Told,
     ) -> Result<Self> {
         let segments = manifest
             .segments
@@ -291,16 +443,24 @@ impl State {
             .collect::<Result<_>>()?;
         let mut view = View::of(&manifest, segments);
         let mut position: Option<Position> = None;
+        let mut telling = told.map(|told| Telling::of(told, vfs, dir, &manifest));
         for entry in manifest.logged.iter().flat_map(|logged| &logged.logs) {
             let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
             let from = Position::before(entry.number, commit);
             let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
+                if let Some(telling) = &mut telling {
+                    telling.is_at(at);
+                }
                 view.apply(path, commit, at, batch, &manifest)
             });
             position = Some(read?);
+            if let Some(telling) = &mut telling {
+                telling.before += position.map_or(0, |position| position.offset);
+            }
         }
         // A generation may be published behind the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
+        view.advance()?;
         let params_digest = manifest.params.digest();
         Ok(Self::new(Arc::new(manifest), view, position, params_digest))
     }

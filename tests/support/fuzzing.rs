@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use twindex::format::attached::Attached;
 use twindex::format::checksum::checksum;
 use twindex::format::current::Current;
 use twindex::format::header::{HEADER_BYTES, Header, Role};
@@ -121,6 +122,7 @@ pub fn manifest(data: &[u8]) {
         params: segment.params().clone(),
         segments: vec![entry(1, &[0, 2]), entry(2, &[])],
         logged: None,
+        now: None,
     };
     let mut bytes = sound.encode();
     // The first byte says how much to cut off the end, and to add there instead.
@@ -263,7 +265,8 @@ const LOGGED: (u128, u64) = (7, 1);
 /// A sound log of three batches, and where each of its records begins and ends.
 fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     let (uuid, number) = LOGGED;
-    let mut bytes = encode_head(uuid, params.digest(), number, 2);
+    let mut bytes = encode_head(uuid, params, number, 2);
+    let attached = |stamp| Attached { value: b"value", stamp: Some(stamp) };
     let mut records = Vec::new();
     for commit in 2..5_u64 {
         let mut batch = Batch::default();
@@ -276,9 +279,9 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
                 bottom: &[commit],
                 modular: &[],
             };
-            batch.put(params, Key::from(key), Some(row));
+            batch.put(params, Key::from(key), Some(row), attached(commit * 3));
         }
-        batch.put(params, Key::from("empty"), None);
+        batch.put(params, Key::from("empty"), None, attached(7));
         batch.delete(Key::from("bb"));
         let start = bytes.len();
         batch.encode(&mut bytes, record_salt(uuid, number), start as u64, commit, 88, Some(b"payload"));
@@ -290,7 +293,8 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
 /// The log of an index, raw, and a sound one with patches and checksums that fit them: opened, and asked for all it
 /// has.
 pub fn log(data: &[u8]) {
-    let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap();
+    let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(5);
+    let params = params.build().unwrap();
     let (uuid, number) = LOGGED;
     let logs = vec![LogEntry { number, first: 2, length: 0 }];
     let manifest = Manifest {
@@ -301,6 +305,7 @@ pub fn log(data: &[u8]) {
         params: params.clone(),
         segments: Vec::new(),
         logged: Some(Logged { next_log: 2, payload: None, logs }),
+        now: None,
     };
     let manifest = manifest.encode();
     let current = Current::new(uuid, params.digest(), 2, Manifest::digest(&manifest));

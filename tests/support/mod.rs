@@ -11,6 +11,7 @@ pub mod random;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
+use twindex::format::attached::Attached;
 use twindex::format::checksum::{PAGE, checksum};
 use twindex::format::contents::{ENTRY_BYTES, Kind};
 use twindex::format::footer::{FOOTER_BYTES, Footer};
@@ -53,6 +54,8 @@ pub fn samples() -> Vec<Sample> {
     let features_only = Params::builder().minhash(1, 1).signature_bits(0).build().unwrap();
     let with_samples = Params::builder().u64_keys().simhash(3).bottom(3).modulus(3).build().unwrap();
     let long_samples = Params::builder().minhash(1, 2).signature_bits(0).bottom(30).build().unwrap();
+    let attached = Params::builder().simhash(3).values().expire_after(60).build().unwrap();
+    let only_stamps = Params::builder().u64_keys().minhash(1, 1).expire_after(1).build().unwrap();
     let sample = |name: &str, params: &Params, count, codec: Option<&str>| Sample {
         name: name.into(),
         bytes: bytes_of(&records(&with_codec(params, codec), count)),
@@ -74,6 +77,9 @@ pub fn samples() -> Vec<Sample> {
         sample("twelve with both samples", &with_samples, 12, None),
         sample("twenty with long samples", &long_samples, 20, None),
         sample("nothing, with samples", &with_samples, 0, None),
+        sample("twenty with values and stamps", &attached, 20, None),
+        sample("one with a stamp", &only_stamps, 1, None),
+        sample("nothing, with values and stamps", &attached, 0, None),
     ];
     all.extend(TABLES.map(|(design, codecs, count)| Sample {
         name: format!("{count} in {design} {codecs}"),
@@ -162,10 +168,16 @@ pub fn records(params: &Params, count: u64) -> Records {
             modular: &modular,
         };
         let kept = (i % 10 != 7).then_some(kept);
+        let value = vec![i as u8; i as usize * 7 % 20];
+        let attached = Attached {
+            value: if params.values { &value } else { &[] },
+            stamp: params.expire_after.map(|_| 1_000_000 + i * 131 % 700),
+        };
         match params.key {
-            twindex::params::KeyKind::U64 => records.push(Key::U64(5 + 300 * i + i % 3), kept),
+            twindex::params::KeyKind::U64 => records.push_with(Key::U64(5 + 300 * i + i % 3), kept, attached),
             twindex::params::KeyKind::Bytes => {
-                records.push(Key::from(format!("https://example.org/{i:03}").as_str()), kept)
+                let key = format!("https://example.org/{i:03}");
+                records.push_with(Key::from(key.as_str()), kept, attached)
             }
         }
         .unwrap();
@@ -237,6 +249,8 @@ impl Questions {
             all.push(segment.signature(ordinal).map(|bytes| bytes.iter().map(|&byte| byte.into()).collect()));
             all.push(collected(|out| segment.bottom(ordinal, out)));
             all.push(collected(|out| segment.modular(ordinal, out)));
+            all.push(segment.value(ordinal).map(|value| value.iter().map(|&byte| byte.into()).collect()));
+            all.push(segment.stamp(ordinal).map(|stamp| stamp.into_iter().collect()));
         }
         let absent = match segment.params().key {
             twindex::params::KeyKind::U64 => [KeyBuf::U64(0), KeyBuf::U64(300), KeyBuf::U64(u64::MAX)],

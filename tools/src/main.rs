@@ -1,5 +1,6 @@
 //! twindex, the command: one file a verb in `cmd`, a thin main here.
 
+mod attached_args;
 mod cmd;
 mod contents;
 mod input;

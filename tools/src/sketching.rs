@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use crate::attached_args::{AttachedFields, OwnAttached};
 use crate::input::{Batch, Buffers, Chunk, Content, Documents, Form, Parser, Place, Record, Seen};
 use crate::progress::Progress;
 
@@ -175,12 +176,14 @@ fn sort_hashes(hashes: &[u64], places: &mut Vec<u32>, sorted: &mut Vec<u64>) {
 }
 
 /// What is wanted of each document beside its sketch.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// The distinct shingles.
     pub(crate) shingles: bool,
     /// All of the document.
     pub(crate) whole: bool,
+    /// What stands beside its text, if these fields name any.
+    pub(crate) attached: AttachedFields,
 }
 
 /// A document and what was made of it.
@@ -192,6 +195,8 @@ pub(crate) struct Sketched {
     pub(crate) shingles: Vec<u64>,
     /// If it was wanted.
     pub(crate) whole: Whole,
+    /// As far as it was wanted.
+    pub(crate) attached: OwnAttached,
 }
 
 /// All of a document.
@@ -250,36 +255,111 @@ pub(crate) fn for_each_sketched(
     let job = Job {
         state: || Sketching::new(sketcher),
         begin: Vec::new,
-        work: |sketching: &mut Sketching<'_>,
-               all: &mut Vec<Sketched>,
-               parser: &Parser,
-               record: Record<'_>| {
-            let mut sketch = Sketch::default();
-            let sketched = sketching.sketch(record.content, &mut sketch);
-            sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
-            let mut whole = Whole::default();
-            if wanted.whole {
-                let line = record.line(parser)?;
-                let line = match record.origin() {
-                    Some((file, offset)) => {
-                        WholeLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
-                    }
-                    None => WholeLine::Held(line.into_owned()),
-                };
-                let hash = xxh3_128(&record.content.identity());
-                whole = Whole { hash, text_bytes: record.content.bytes() as u64, form: record.form(), line };
-            }
-            all.push(Sketched {
-                key: record.key.to_vec(),
-                place: record.place(),
-                sketch,
-                shingles: if wanted.shingles { sketching.shingles() } else { Vec::new() },
-                whole,
-            });
+        work: move |sketching: &mut Sketching<'_>,
+                    all: &mut Vec<Sketched>,
+                    parser: &Parser,
+                    record: Record<'_>| {
+            all.push(sketched(sketching, parser, &record, &wanted)?);
             Ok(())
         },
     };
     for_each_chunk(documents, progress, &job, |all| all.into_iter().try_for_each(&mut each))
+}
+
+/// Sketches a document, and keeps of it what is wanted.
+fn sketched(
+    sketching: &mut Sketching<'_>,
+    parser: &Parser,
+    record: &Record<'_>,
+    wanted: &Wanted,
+) -> anyhow::Result<Sketched> {
+    let mut sketch = Sketch::default();
+    let made = sketching.sketch(record.content, &mut sketch);
+    made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+    let mut whole = Whole::default();
+    if wanted.whole {
+        let line = record.line(parser)?;
+        let line = match record.origin() {
+            Some((file, offset)) => {
+                WholeLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
+            }
+            None => WholeLine::Held(line.into_owned()),
+        };
+        let hash = xxh3_128(&record.content.identity());
+        whole = Whole { hash, text_bytes: record.content.bytes() as u64, form: record.form(), line };
+    }
+    let attached = if wanted.attached.any() {
+        ensure!(
+            matches!(record.form(), Form::Json),
+            "{}: values and stamps are read from fields of JSONL, which this is not",
+            record.place()
+        );
+        let found = wanted.attached.of_line(&record.line(parser)?);
+        found.with_context(|| format!("{}", record.place()))?
+    } else {
+        OwnAttached::default()
+    };
+    Ok(Sketched {
+        key: record.key.to_vec(),
+        place: record.place(),
+        sketch,
+        shingles: if wanted.shingles { sketching.shingles() } else { Vec::new() },
+        whole,
+        attached,
+    })
+}
+
+/// Who takes documents as they come.
+pub(crate) trait Taking {
+    /// A document, sketched.
+    fn take(&mut self, one: Sketched) -> anyhow::Result<()>;
+
+    /// All that has come was taken, and it may last until more comes.
+    fn wait(&mut self) -> anyhow::Result<()>;
+}
+
+/// As [`for_each_sketched`], but what has come by a pipe is taken before more is waited for; the options of the documents
+/// must say so too. Nothing is read meanwhile.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`].
+pub(crate) fn for_each_sketched_as_it_comes(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &Wanted,
+    progress: &Progress,
+    taking: &mut impl Taking,
+) -> anyhow::Result<()> {
+    let parser = documents.parser().clone();
+    let mut batch = Batch::default();
+    loop {
+        taking.wait()?;
+        documents.next_batch(&mut batch);
+        if batch.is_over() {
+            return Ok(());
+        }
+        let state = || (Buffers::default(), Sketching::new(sketcher));
+        let chunks = batch.chunks(CHUNK_BYTES).into_par_iter();
+        let made = chunks.map_init(state, |(buffers, sketching), chunk| -> anyhow::Result<_> {
+            let mut all = Vec::new();
+            let seen = chunk.read(&parser, buffers, |record| {
+                all.push(sketched(sketching, &parser, &record, wanted)?);
+                Ok(())
+            })?;
+            Ok((seen, all))
+        });
+        let made: Vec<_> = made.collect();
+        progress.set(documents.bytes_read());
+        for made in made {
+            let (seen, all) = made?;
+            documents.account(seen)?;
+            all.into_iter().try_for_each(|one| taking.take(one))?;
+        }
+        if let Some(failure) = batch.take_failure() {
+            return Err(failure);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -127,3 +127,121 @@ fn copies_and_merged_shards_have_the_documents_of_what_they_are_made_of() {
         assert_eq!(bench.json(&format!("verify {index}"))["sound"].as_bool(), Some(true), "{index}");
     }
 }
+
+#[test]
+fn values_and_stamps_come_from_fields_and_old_documents_expire() {
+    let bench = Bench::new();
+    let line = |id: &str, rest: &str| {
+        format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\"{rest}}}\n")
+    };
+    bench.write(
+        "in.jsonl",
+        line("a", ",\"t\":100000,\"v\":\"first\\tvalue\"")
+            + &line("b", ",\"t\":\"150000\",\"v\":{\"n\": [1]}")
+            + &line("c", ",\"t\":186399"),
+    );
+    let made = "--stamp-field t --value-field v";
+    bench.ok(&format!("build i.twx in.jsonl -q {made} --expire-after 1d"));
+    let got = bench.ok("get i.twx a b c");
+    let attached: Vec<(String, String)> =
+        rows(&got).iter().map(|row| (row[4].to_owned(), row[5].to_owned())).collect();
+    let expected = [("first\\tvalue", "86399"), ("{\"n\": [1]}", "36399"), ("-", "0")];
+    assert_eq!(attached, expected.map(|(value, age)| (value.to_owned(), age.to_owned())));
+    assert_eq!(bench.json("stats i.twx")["now"].as_u64(), Some(186_399));
+
+    bench.write("more.jsonl", line("d", ",\"t\":186400"));
+    bench.ok(&format!("stream i.twx more.jsonl -q {made}"));
+    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    let got = bench.json("get i.twx b");
+    let fields = (got[0]["value"].as_str(), got[0]["stamp"].as_u64(), got[0]["age"].as_u64());
+    assert_eq!(fields, (Some("{\"n\": [1]}"), Some(150_000), Some(36_400)));
+    assert!(bench.refused("get i.twx a").contains("no document `a`"));
+    bench.ok("compact i.twx -q");
+    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
+
+    let before = bench.contents("i.twx");
+    bench.write("late.jsonl", line("e", ""));
+    bench.write("far.jsonl", line("e", ",\"t\":1000000000"));
+    says(&bench.refused(&format!("stream i.twx late.jsonl {made}")), &["late.jsonl:1", "no field \"t\""]);
+    says(&bench.refused(&format!("build i.twx far.jsonl {made}")), &["far.jsonl:1", "1000000000", "186400"]);
+    says(&bench.refused("build i.twx more.jsonl"), &["--stamp-field"]);
+    says(&bench.refused(&format!("build i.twx more.jsonl {made} --expire-after 2d")), &["86400", "172800"]);
+    assert_eq!(bench.contents("i.twx"), before);
+    bench.ok(&format!("build i.twx far.jsonl -q {made} --max-jump 9999w"));
+    assert_eq!(bench.ok("keys i.twx"), "e\n");
+}
+
+/// The pipe stays open all the time: what has come is answered without waiting for more.
+#[test]
+fn a_stream_answers_what_has_come_by_a_pipe_while_more_may_come() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::{Command, Stdio};
+
+    let bench = Bench::new();
+    let mut child = Command::new(support::TWINDEX)
+        .current_dir(bench.root())
+        .args(["stream", "i.twx", "-", "-q", "--commit-every", "100"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let (send, lines) = std::sync::mpsc::channel();
+    let out = child.stdout.take().unwrap();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines() {
+            let _ = send.send(line.unwrap());
+        }
+    });
+    let wait = std::time::Duration::from_secs(30);
+    for (number, expected) in ["new", "duplicate", "duplicate"].iter().enumerate() {
+        let key = format!("key {number}");
+        input
+            .write_all(jsonl(&documents([(key.as_str(), "one two three four five six")])).as_bytes())
+            .unwrap();
+        input.flush().unwrap();
+        let line = lines.recv_timeout(wait).expect("an answer while the pipe is open");
+        assert!(line.starts_with(&format!("{key}\t{expected}\t")), "{line}");
+        // What was printed is durable: another process sees it.
+        assert_eq!(bench.ok("keys i.twx --count"), format!("{}\n", number + 1));
+    }
+    // Several at once, and the end of the pipe.
+    let more = [("x", "seven eight nine ten"), ("y", "eleven twelve thirteen")];
+    input.write_all(jsonl(&documents(more)).as_bytes()).unwrap();
+    drop(input);
+    assert!(lines.recv_timeout(wait).unwrap().starts_with("x\tnew"));
+    assert!(lines.recv_timeout(wait).unwrap().starts_with("y\tnew"));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(bench.ok("keys i.twx --count"), "5\n");
+}
+
+#[test]
+fn what_can_be_saved_of_a_damaged_index_is_a_new_one_and_the_rest_is_told() {
+    let bench = Bench::new();
+    let texts: Vec<(String, String)> =
+        (0..300).map(|i| (format!("key {i}"), format!("text number {i} of all those {}", i % 17))).collect();
+    bench.write("in.jsonl", jsonl(&texts));
+    bench.ok("build i.twx in.jsonl -q");
+    let whole = bench.json("salvage i.twx whole.twx");
+    assert_eq!((whole["whole"].as_bool(), whole["documents"].as_u64()), (Some(true), Some(300)));
+    assert_eq!(bench.ok("keys whole.twx"), bench.ok("keys i.twx"));
+
+    let path = bench.path("i.twx/000001.seg");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    let before = bench.contents("i.twx");
+    let out = bench.command("salvage i.twx saved.twx --json").output().unwrap();
+    assert_eq!(out.status.code(), Some(1), "something was wrong");
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let (saved, lost) = (told["documents"].as_u64().unwrap(), told["lost"].as_u64().unwrap());
+    assert!(saved + lost == 300 && lost > 0, "{told}");
+    assert!(told["files"][0]["problems"][0].as_str().unwrap().contains("000001.seg"), "{told}");
+    assert_eq!(bench.contents("i.twx"), before);
+    assert_eq!(bench.json("verify saved.twx")["sound"].as_bool(), Some(true));
+    assert_eq!(bench.ok("keys saved.twx --count"), format!("{saved}\n"));
+    says(&bench.refused("salvage i.twx saved.twx"), &["already exists"]);
+}

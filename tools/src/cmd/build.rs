@@ -13,6 +13,7 @@ use twindex::sys::RealVfs;
 use twindex::{Error, Fingerprint, Index, Writer};
 
 use super::stats::Space;
+use crate::attached_args::{AttachedArgs, AttachedFields};
 use crate::contents;
 use crate::input::{Counts, Documents};
 use crate::options::{InputArgs, Output, Usage, Work};
@@ -44,6 +45,8 @@ pub(crate) struct Build {
     /// Keys of the raw fingerprints: little-endian 64-bit numbers
     #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "inputs")]
     ids: Option<PathBuf>,
+    #[command(flatten)]
+    attached: AttachedArgs,
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
@@ -89,6 +92,7 @@ impl Build {
             ))
             .into());
         }
+        self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
         let mut documents = match self.fingerprints {
             None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.input.options())?),
             _ => None,
@@ -120,6 +124,7 @@ impl Build {
         // Half for what is read, and half for writing it.
         writer.set_memory(self.work.memory / 2);
         writer.set_one_segment(true);
+        self.attached.configure(&mut writer);
         let before = index.snapshot().documents();
         let raw_rows = raw.as_ref().map_or(0, |raw| raw.rows);
         let (mut from_sketches, mut empty) = (Counts::default(), 0);
@@ -128,7 +133,8 @@ impl Build {
                 add_sketches(&mut writer, sketches, &mut from_sketches, &mut empty, self.output.quiet)
             }),
             (Some(documents), _) => {
-                add_documents(&mut writer, &index, documents, &mut empty, self.output.quiet)
+                let attached = self.attached.fields();
+                add_documents(&mut writer, &index, documents, attached, &mut empty, self.output.quiet)
             }
             (None, Some(raw)) => add_raw(&mut writer, raw, ids, self.output.quiet),
             (None, None) => Ok(()),
@@ -195,6 +201,8 @@ impl Build {
             Ok(index) => {
                 let params = index.params();
                 self.params.check(&Made::index(&self.index, &params))?;
+                let documents = sketches.is_none() && self.fingerprints.is_none();
+                self.attached.check(&self.index, &params, documents)?;
                 let table = match sketches {
                     Some(sketches) => {
                         sketches.check(&self.index, &params)?;
@@ -214,13 +222,14 @@ impl Build {
                 (index, false)
             }
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
-                let (params, table) = if let Some(sketches) = sketches {
+                let (mut params, table) = if let Some(sketches) = sketches {
                     sketches.check_options(&self.params)?;
                     (sketches.params().clone(), sketches.table(&self.params)?)
                 } else {
                     let table = self.params.table(features)?;
                     (self.params.params(self.fingerprints.is_some(), features, table.as_ref())?, table)
                 };
+                self.attached.apply(&mut params)?;
                 (Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, true)
             }
             Err(error) => return Err(error.into()),
@@ -240,14 +249,16 @@ fn add_documents(
     writer: &mut Writer,
     index: &Index,
     documents: &mut Documents,
+    attached: AttachedFields,
     empty: &mut u64,
     quiet: bool,
 ) -> anyhow::Result<()> {
     let progress = Progress::bytes(documents.total_bytes(), "indexing", quiet);
-    for_each_sketched(documents, &index.sketcher()?, Wanted::default(), &progress, |one| {
+    let wanted = Wanted { attached, ..Wanted::default() };
+    for_each_sketched(documents, &index.sketcher()?, wanted, &progress, |one| {
         *empty += u64::from(one.sketch.is_empty());
         writer
-            .put(one.key.as_slice(), &one.sketch)
+            .put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached())
             .with_context(|| format!("{}: cannot add the document", one.place))
     })
 }

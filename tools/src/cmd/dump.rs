@@ -11,6 +11,7 @@ use twindex::format::contents::{ENTRY_BYTES, Kind};
 use twindex::format::current::Current;
 use twindex::format::footer::FOOTER_BYTES;
 use twindex::format::header::{HEADER_BYTES, Role};
+use twindex::format::log::{self, BatchView, RecordHead, RecordKind};
 use twindex::format::manifest::Manifest;
 use twindex::segment::Segment;
 use twindex::store::idf;
@@ -25,7 +26,7 @@ use twindex::sys::RealVfs;
     Prints offset, bytes and meaning as format-spec.md names them. What is damaged is refused with its place; \
     `verify` looks at all of it.")]
 pub(crate) struct Dump {
-    /// A segment, a manifest, CURRENT or an IDF table
+    /// A segment, a manifest, CURRENT, a log or an IDF table
     file: PathBuf,
     /// Entries to print of each section
     #[arg(long, value_name = "N", default_value_t = 16)]
@@ -101,7 +102,10 @@ impl Dump {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let path = &self.file;
         if !path.is_file() {
-            bail!("{}: not a file; name a segment, a manifest, CURRENT or an IDF table", path.display());
+            bail!(
+                "{}: not a file; name a segment, a manifest, CURRENT, a log or an IDF table",
+                path.display()
+            );
         }
         let cannot = || format!("{}: cannot read", path.display());
         let mut file = File::open(path).with_context(cannot)?;
@@ -113,6 +117,7 @@ impl Dump {
             Some(role) if role == Role::Segment as u8 => self.segment(printer),
             Some(role) if role == Role::Manifest as u8 => manifest(path, &whole()?, printer),
             Some(role) if role == Role::Current as u8 => current(path, &whole()?, printer),
+            Some(role) if role == Role::Log as u8 => self.log(printer),
             Some(role) if role == Role::Idf as u8 => self.idf(printer),
             _ => bail!("{}: not a file of an index", path.display()),
         }?;
@@ -146,6 +151,81 @@ impl Dump {
             }
             if rest > 0 {
                 printer.field(4 * rest, format_args!("{rest} more frequencies"))?;
+            }
+            printer.out.flush()
+        };
+        print().context(CANNOT)
+    }
+
+    /// A log names neither its index's parameters nor what they make of its operations; records can be told without.
+    fn log(&self, mut printer: Printer<impl Write>) -> anyhow::Result<()> {
+        let length = printer.file.metadata().with_context(|| CANNOT)?.len();
+        let mut bytes = Vec::new();
+        let mut print = || {
+            printer.header("log", "UUID of the index")?;
+            printer.title("log")?;
+            let number = printer.u64()?;
+            printer.field(8, format_args!("number {number}"))?;
+            let first = printer.u64()?;
+            printer.field(8, format_args!("first commit {first}"))?;
+            printer.field(4, "reserved")?;
+            printer.field(4, "checksum of the head")?;
+            let mut uuid = [0; 16];
+            printer.file.seek(SeekFrom::Start(24))?;
+            printer.file.read_exact(&mut uuid)?;
+            let salt = log::record_salt(u128::from_le_bytes(uuid), number);
+            let mut shown = 0;
+            while (printer.at + log::RECORD_HEAD_BYTES) as u64 <= length {
+                let mut head = [0; log::RECORD_HEAD_BYTES];
+                printer.read(&mut head)?;
+                let fits = |head: &RecordHead| printer.at as u64 + head.record_bytes() <= length;
+                let Some(head) = RecordHead::read(&head).filter(fits) else { break };
+                // No longer than what the file has.
+                bytes.resize(head.record_bytes() as usize, 0);
+                printer.read(&mut bytes)?;
+                if !log::is_sound(salt, printer.at as u64, &bytes) {
+                    break;
+                }
+                if shown == self.rows {
+                    break;
+                }
+                shown += 1;
+                let payload = &bytes[log::RECORD_HEAD_BYTES..][..head.length as usize];
+                let padding = bytes.len() - log::RECORD_HEAD_BYTES - payload.len();
+                let batch = match head.kind {
+                    RecordKind::Batch => BatchView::decode(payload).ok(),
+                    RecordKind::Mark => None,
+                };
+                printer.title(format_args!("{:?}, commit {}", head.kind, head.commit))?;
+                printer.field(4, "checksum of the record")?;
+                printer.field(4, format_args!("{} bytes of payload", head.length))?;
+                printer.field(1, format_args!("{:?}", head.kind))?;
+                printer.field(7, "reserved")?;
+                printer.field(8, format_args!("commit {}", head.commit))?;
+                let mut rest = payload.len();
+                if let Some(batch) = batch {
+                    printer.field(8, format_args!("{} bytes were synced", batch.synced))?;
+                    printer.field(4, format_args!("{} operations", batch.operations))?;
+                    let given = batch.payload.map_or(0, <[u8]>::len);
+                    printer.field(4, format_args!("{given} bytes of the caller's payload"))?;
+                    if given > 0 {
+                        printer.field(given, "payload of the caller")?;
+                    }
+                    rest -= log::BATCH_HEAD_BYTES + given;
+                }
+                if rest > 0 {
+                    let what = if batch.is_some() { "operations" } else { "bytes that were synced" };
+                    printer.field(rest, what)?;
+                }
+                if padding > 0 {
+                    printer.field(padding, "padding")?;
+                }
+            }
+            let rest = length as usize - printer.at;
+            if rest > 0 {
+                let torn = shown < self.rows;
+                let what = if torn { "of no sound record: torn, or damaged" } else { "of more records" };
+                printer.field(rest, format_args!("{rest} bytes {what}"))?;
             }
             printer.out.flush()
         };
@@ -292,6 +372,19 @@ impl Dump {
                     lines.push(format!("ordinal {ordinal}: {count} hashes {}{more}", shown.join(" ")));
                 }
             }
+            Kind::Values => {
+                for ordinal in 0..documents {
+                    let value = segment.value(ordinal)?;
+                    let more = if value.len() > SHOWN { ".." } else { "" };
+                    let shown = value[..value.len().min(SHOWN)].escape_ascii();
+                    lines.push(format!("ordinal {ordinal}: {} bytes {shown}{more}", value.len()));
+                }
+            }
+            Kind::Stamps => {
+                for ordinal in 0..documents {
+                    lines.push(format!("ordinal {ordinal}: {}", segment.stamp(ordinal)?.unwrap_or_default()));
+                }
+            }
             Kind::Hot | Kind::Checksums => {}
         }
         for line in lines {
@@ -325,6 +418,33 @@ fn manifest(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyh
             if deletes > 0 {
                 printer.field(deletes, format_args!("{} ordinals no longer live", segment.deleted.len()))?;
             }
+        }
+        if let Some(logged) = &manifest.logged {
+            printer.title("logs")?;
+            printer.field(8, format_args!("next log {}", logged.next_log))?;
+            printer.field(4, format_args!("{} logs", logged.logs.len()))?;
+            match &logged.payload {
+                None => printer.field(4, "no payload of the caller")?,
+                Some(payload) => {
+                    printer.field(4, format_args!("{} bytes of payload", payload.len()))?;
+                    if !payload.is_empty() {
+                        printer.field(payload.len(), "payload of the caller")?;
+                    }
+                }
+            }
+            for log in &logged.logs {
+                printer.field(8, format_args!("log {}", log.number))?;
+                printer.field(8, format_args!("from commit {} on", log.first))?;
+                match log.length {
+                    0 => printer.field(8, "grows")?,
+                    length => printer.field(8, format_args!("{length} bytes of it"))?,
+                }
+            }
+        }
+        if manifest.params.expire_after.is_some() {
+            printer.title("time")?;
+            printer.field(4, if manifest.now.is_some() { "there were stamps" } else { "no stamp yet" })?;
+            printer.field(8, format_args!("highest stamp {}", manifest.now.unwrap_or_default()))?;
         }
         printer.field(4, "checksum of the manifest")?;
         printer.out.flush()

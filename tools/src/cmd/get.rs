@@ -17,7 +17,9 @@ use crate::tsv;
 #[derive(Args)]
 #[command(after_help = "Example:\n  twindex get pages.twx https://example.org/a\n\n\
     Prints a line for each key that is there: key, fingerprint (hexadecimal; - where there is none), bytes of signature, \
-    sampled hashes. A key that is not there is an error, after the others; exit code 1.")]
+    sampled hashes, \
+    value (- for none), age (by the newest stamp in the index; - where documents do not expire). A key that is not there \
+    is an error, after the others; exit code 1.")]
 pub(crate) struct Get {
     /// Directory of the index
     index: PathBuf,
@@ -36,6 +38,13 @@ struct Document {
     signature: Option<String>,
     bottom: Vec<u64>,
     modular: Vec<u64>,
+    /// Bytes that are not UTF-8 replaced; `value_hex` has them then.
+    value: Option<String>,
+    value_hex: Option<String>,
+    stamp: Option<u64>,
+    age: Option<u64>,
+    #[serde(skip)]
+    value_bytes: Vec<u8>,
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -64,6 +73,8 @@ impl Get {
                 }
             }
             let record = record.as_ref();
+            let value = record.map(|r| r.value.clone()).unwrap_or_default();
+            let stamp = record.and_then(|r| r.stamp);
             all.push(Document {
                 key: shown,
                 found,
@@ -71,6 +82,11 @@ impl Get {
                 signature: record.filter(|r| !r.signature.is_empty()).map(|r| hex(&r.signature)),
                 bottom: record.map_or_else(Vec::new, |r| r.bottom.clone()),
                 modular: record.map_or_else(Vec::new, |r| r.modular.clone()),
+                value: (!value.is_empty()).then(|| String::from_utf8_lossy(&value).into_owned()),
+                value_hex: std::str::from_utf8(&value).is_err().then(|| hex(&value)),
+                stamp,
+                age: stamp.zip(snapshot.now()).map(|(stamp, now)| now.saturating_sub(stamp)),
+                value_bytes: value,
             });
         }
         if self.output.json {
@@ -82,8 +98,13 @@ impl Get {
                 .map(|one| {
                     let fingerprint = one.fingerprint.as_deref().unwrap_or("-");
                     let signature = one.signature.as_ref().map_or(0, |hex| hex.len() / 2);
+                    let value = match &one.value_bytes[..] {
+                        b"" => "-".into(),
+                        value => String::from_utf8_lossy(&tsv::escape(value)).into_owned(),
+                    };
+                    let age = one.age.map_or("-".to_owned(), |age| age.to_string());
                     format!(
-                        "{}\t{fingerprint}\t{signature}\t{}",
+                        "{}\t{fingerprint}\t{signature}\t{}\t{value}\t{age}",
                         one.key,
                         one.bottom.len() + one.modular.len()
                     )

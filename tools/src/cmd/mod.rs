@@ -17,6 +17,7 @@ mod pairs;
 mod plan;
 mod query;
 mod report;
+mod salvage;
 mod sketch;
 mod snapshot;
 mod stats;
@@ -66,6 +67,8 @@ pub(crate) enum Verb {
     Stats(stats::Stats),
     /// Write a page about what is in an index: pairs by band, clusters, buckets, bytes
     Report(report::Report),
+    /// Save what can be saved of a damaged index, as a new one
+    Salvage(salvage::Salvage),
     /// Check that an index is sound, down to the last byte
     Verify(verify::Verify),
     /// Print the bytes of an index file with their meaning
@@ -98,6 +101,7 @@ impl Verb {
             Self::Get(get) => get.run(),
             Self::Stats(stats) => stats.run(),
             Self::Report(report) => report.run(),
+            Self::Salvage(salvage) => salvage.run(),
             Self::Verify(verify) => verify.run(),
             Self::Dump(dump) => dump.run(),
             Self::Completions(completions) => completions.run(),

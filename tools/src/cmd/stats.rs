@@ -50,7 +50,7 @@ impl Space {
             }
         }
         // The lengths of segments are the manifest's. Another process may have removed the manifest since.
-        let manifest = format!("MANIFEST-{:06}", snapshot.generation());
+        let manifest = format!("MANIFEST-{:06}", snapshot.manifest().generation);
         let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
         let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
         let on_disk = segments + length("CURRENT") + length(&manifest);
@@ -73,13 +73,12 @@ impl Space {
         Self { sections, on_disk, distinct }
     }
 
-    /// Bytes of all that grows with fingerprints: everything but keys, the ranks and postings that tie
-    /// documents to fingerprints, and the IDF table.
+    /// Bytes of all that grows with fingerprints: everything but keys, values, stamps, the ranks and postings that tie
+    /// documents to fingerprints, the IDF table and the log.
     pub(crate) fn per_fingerprint(&self) -> f64 {
-        let of_documents: u64 = [Kind::Keys.name(), Kind::Ranks.name(), Kind::Postings.name(), "idf", "log"]
-            .iter()
-            .filter_map(|name| self.sections.get(name))
-            .sum();
+        let kinds = [Kind::Keys, Kind::Ranks, Kind::Postings, Kind::Values, Kind::Stamps].map(Kind::name);
+        let names = kinds.iter().copied().chain(["idf", "log"]);
+        let of_documents: u64 = names.filter_map(|name| self.sections.get(name)).sum();
         if self.distinct == 0 {
             return 0.0;
         }
@@ -97,6 +96,14 @@ struct Report {
     distinct_fingerprints: u64,
     segments: usize,
     generation: u64,
+    /// The last commit that is known to be durable. A record of the log says so of those before it, so that of a writer at
+    /// work the last commit or two are not known yet.
+    last_durable_commit: u64,
+    /// The highest stamp, where documents expire.
+    now: Option<u64>,
+    /// Bytes of segments and logs for each byte of what is live of them, by the number of documents: what `compact` would
+    /// save, about.
+    space_amplification: f64,
     uuid: String,
     /// The table design and codecs of its segments, each once.
     design: String,
@@ -106,6 +113,19 @@ struct Report {
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
+}
+
+/// Bytes on disk over those of what is live.
+fn amplification(snapshot: &Snapshot, space: &Space) -> f64 {
+    let on_disk = snapshot.entries().len();
+    let (mut all, mut live) = (0.0, 0.0);
+    for (segment, deleted) in snapshot.segments().take(on_disk) {
+        let (bytes, documents) = (segment.length() as f64, segment.documents() as f64);
+        all += bytes;
+        live += bytes * (documents - deleted.len() as f64) / documents.max(1.0);
+    }
+    let logged = space.sections.get("log").copied().unwrap_or(0) as f64;
+    if live + logged > 0.0 { (all + logged) / (live + logged) } else { 1.0 }
 }
 
 /// What the tables of the segments are, each once; `none` where no fingerprints are kept.
@@ -129,6 +149,9 @@ impl Stats {
             distinct_fingerprints: space.distinct,
             segments: snapshot.entries().len(),
             generation: snapshot.generation(),
+            last_durable_commit: snapshot.durable_commit(),
+            now: snapshot.now(),
+            space_amplification: amplification(&snapshot, &space),
             uuid: format!("{:032x}", snapshot.uuid()),
             design: designs(&snapshot),
             params: snapshot.params().fields().into_iter().collect(),
@@ -149,6 +172,7 @@ impl Stats {
             ("distinct fingerprints", report.distinct_fingerprints),
             ("segments", report.segments as u64),
             ("generation", report.generation),
+            ("last durable commit", report.last_durable_commit),
             ("bytes on disk", report.bytes_on_disk),
         ] {
             lines.push(format!("  {what:<22} {:>15}", count(number)));

@@ -8,17 +8,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Durability, Error, Index, Writer};
 
+use crate::attached_args::AttachedArgs;
 use crate::contents;
-use crate::input::{Counts, Documents};
+use crate::input::{Counts, Documents, InputOptions};
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketching::{Wanted, for_each_sketched};
+use crate::sketching::{Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes};
 use crate::text_args::Made;
 use crate::tsv;
 
@@ -32,8 +34,9 @@ const BATCH_MAX: usize = 10_000;
     crawler | twindex stream pages.twx - --commit-every 200 --drop-duplicates\n\n\
     Prints a line for each document, in the order of the input: key, `new`, `duplicate` or `known` (a document of this \
     key was there, and is replaced), and for a duplicate the nearest document before it, their distance, and their \
-    resemblance (an estimate; - where unknown). A line is printed only when what it says is durable. Input from a pipe is taken \
-    2 MiB at a time, or 16,384 documents, so a line can wait for those. The index is made if it is not there.")]
+    resemblance (an estimate; - where unknown). A line is printed only when what it says is durable. What comes by a pipe is \
+    taken as it comes, and committed at the latest when --commit-every is over and nothing more has come. The index is made if \
+    it is not there.")]
 pub(crate) struct Stream {
     /// Directory of the index; made if it is not there
     index: PathBuf,
@@ -45,6 +48,8 @@ pub(crate) struct Stream {
     /// Do not add what is a duplicate
     #[arg(long)]
     drop_duplicates: bool,
+    #[command(flatten)]
+    attached: AttachedArgs,
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
@@ -76,6 +81,8 @@ struct Report {
 struct Admitting<'w, W: Write> {
     writer: &'w mut Writer,
     every: Duration,
+    /// Whether documents come by standard input.
+    stdin: bool,
     since: Instant,
     waiting: Vec<u8>,
     batch: usize,
@@ -90,8 +97,14 @@ struct Admitting<'w, W: Write> {
 
 impl<W: Write> Admitting<'_, W> {
     fn commit(&mut self) -> anyhow::Result<()> {
+        // Where the batch is durable and the writer stopped after it, its lines are true.
+        let mut stopped = None;
         if self.batch > 0 {
-            self.writer.commit()?;
+            match self.writer.commit() {
+                Ok(_) => {}
+                Err(error @ Error::AfterCommit { .. }) => stopped = Some(error),
+                Err(error) => return Err(error.into()),
+            }
             self.commits += 1;
         }
         if let Some(out) = &mut self.out {
@@ -102,7 +115,7 @@ impl<W: Write> Admitting<'_, W> {
         self.waiting.clear();
         self.batch = 0;
         self.since = Instant::now();
-        Ok(())
+        stopped.map_or(Ok(()), |error| Err(error.into()))
     }
 
     fn told(&mut self, key: &[u8], admitted: &Admitted) -> io::Result<()> {
@@ -131,6 +144,45 @@ impl<W: Write> Admitting<'_, W> {
     }
 }
 
+/// True if standard input has more, or its end, within this time.
+fn has_more(within: Duration) -> bool {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let within = Timespec::try_from(within).ok();
+    !matches!(poll(&mut fds, within.as_ref()), Ok(0))
+}
+
+impl<W: Write> Taking for Admitting<'_, W> {
+    fn take(&mut self, one: Sketched) -> anyhow::Result<()> {
+        let start = Instant::now();
+        let attached = one.attached.as_attached();
+        let admitted = self.writer.admit_with(one.key.as_slice(), &one.sketch, attached);
+        let admitted = admitted.with_context(|| format!("{}: cannot admit the document", one.place))?;
+        match &admitted {
+            Admitted::Duplicate(_) => self.duplicates += 1,
+            Admitted::Known => self.known += 1,
+            _ => self.new += 1,
+        }
+        self.empty += u64::from(one.sketch.is_empty());
+        self.told(&one.key, &admitted)?;
+        self.batch += 1;
+        if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX {
+            self.commit()?;
+        }
+        self.longest = self.longest.max(start.elapsed());
+        Ok(())
+    }
+
+    fn wait(&mut self) -> anyhow::Result<()> {
+        let left = self.every.saturating_sub(self.since.elapsed());
+        // Of a pipe with a name it is not known when more will come.
+        if self.batch > 0 && !(self.stdin && has_more(left)) {
+            self.commit()?;
+        }
+        Ok(())
+    }
+}
+
 impl Stream {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
@@ -139,17 +191,22 @@ impl Stream {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
         self.params.check_features(self.input.reads_features())?;
-        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let options = InputOptions { as_it_comes: true, ..self.input.options() };
+        let mut documents = Documents::open(&self.input.inputs, &options)?;
+        // A regular file is read ahead, as it cannot let wait.
+        let piped = documents.total_bytes().is_none();
         let index = self.open()?;
         let sketcher = index.sketcher()?;
         let mut writer = index.writer()?;
         writer.set_memory(self.work.memory / 2);
         writer.set_durability(Durability::Sync);
         writer.set_drop_duplicates(self.drop_duplicates);
+        self.attached.configure(&mut writer);
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet);
         let mut admitting = Admitting {
             writer: &mut writer,
             every: Duration::from_millis(self.commit_every),
+            stdin: self.input.inputs.iter().any(|input| input.as_os_str() == "-"),
             since: Instant::now(),
             waiting: Vec::new(),
             batch: 0,
@@ -161,24 +218,12 @@ impl Stream {
             commits: 0,
             longest: Duration::ZERO,
         };
-        let streamed = for_each_sketched(&mut documents, &sketcher, Wanted::default(), &progress, |one| {
-            let start = Instant::now();
-            let admitted = admitting.writer.admit(one.key.as_slice(), &one.sketch);
-            let admitted = admitted.with_context(|| format!("{}: cannot admit the document", one.place))?;
-            match &admitted {
-                Admitted::Duplicate(_) => admitting.duplicates += 1,
-                Admitted::Known => admitting.known += 1,
-                _ => admitting.new += 1,
-            }
-            admitting.empty += u64::from(one.sketch.is_empty());
-            admitting.told(&one.key, &admitted)?;
-            admitting.batch += 1;
-            if admitting.since.elapsed() >= admitting.every || admitting.batch >= BATCH_MAX {
-                admitting.commit()?;
-            }
-            admitting.longest = admitting.longest.max(start.elapsed());
-            Ok(())
-        });
+        let wanted = Wanted { attached: self.attached.fields(), ..Wanted::default() };
+        let streamed = if piped {
+            for_each_sketched_as_it_comes(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
+        } else {
+            for_each_sketched(&mut documents, &sketcher, wanted, &progress, |one| admitting.take(one))
+        };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();
         let Admitting { new, duplicates, known, empty, commits, longest, out, .. } = admitting;
@@ -231,6 +276,7 @@ impl Stream {
             Ok(index) => {
                 let params = index.params();
                 self.params.check(&Made::index(&self.index, &params))?;
+                self.attached.check(&self.index, &params, true)?;
                 if let Some(table) = self.params.table(features)? {
                     table.check(&params).with_context(|| {
                         format!("{}: --idf is not the table of this index", self.index.display())
@@ -241,7 +287,8 @@ impl Stream {
             }
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
                 let table = self.params.table(features)?;
-                let params = self.params.params(false, features, table.as_ref())?;
+                let mut params = self.params.params(false, features, table.as_ref())?;
+                self.attached.apply(&mut params)?;
                 Ok(Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?)
             }
             Err(error) => Err(error.into()),

@@ -95,6 +95,10 @@ impl Batch {
         self.records.is_empty() && self.failure.is_none()
     }
 
+    pub(super) fn has_records(&self) -> bool {
+        !self.records.is_empty()
+    }
+
     /// What ended the reading behind the records.
     pub(crate) fn take_failure(&mut self) -> Option<anyhow::Error> {
         self.failure.take()

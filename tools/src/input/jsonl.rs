@@ -57,6 +57,13 @@ impl JsonLines {
         self.lines.reader.name()
     }
 
+    /// True where the next line is not there yet, and the stream is one that may let wait for it.
+    pub(super) fn would_wait(&self) -> bool {
+        let lines = &self.lines;
+        let there = memchr::memchr(b'\n', &lines.buffer[lines.searched..lines.end]).is_some();
+        lines.reader.is_stream() && !there && !lines.ended
+    }
+
     /// The next line with its number, for [`parse`], or what is wrong with it; `None` at the end. Blank lines are
     /// passed over.
     ///

@@ -149,6 +149,8 @@ pub(crate) struct InputOptions {
     /// The longest line or text file, in bytes, that is taken for a document: 256 MiB by default. Memory
     /// stays within a small multiple of it.
     pub(crate) record_bytes_max: usize,
+    /// Whether what has come by a pipe is handed out before more is waited for.
+    pub(crate) as_it_comes: bool,
 }
 
 impl Default for InputOptions {
@@ -161,6 +163,7 @@ impl Default for InputOptions {
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Error,
             record_bytes_max: 256 << 20,
+            as_it_comes: false,
         }
     }
 }
@@ -261,6 +264,7 @@ pub(crate) struct Documents {
     parser: Parser,
     skip_bad: u64,
     record_bytes_max: usize,
+    as_it_comes: bool,
     /// In reverse: the next one is the last.
     sources: Vec<Source>,
     /// The input of many records that is being read; it comes before `sources`.
@@ -311,6 +315,12 @@ impl Records {
                 Self::Archive(warc::Records::new(Window::new(reader), bytes_max), form)
             }
         })
+    }
+
+    /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
+    /// lines that is not known.
+    fn would_wait(&self) -> bool {
+        matches!(self, Self::Lines(lines) if lines.would_wait())
     }
 
     /// Puts one record more into `batch`; false at the end.
@@ -420,6 +430,7 @@ impl Documents {
             parser: Parser::new(options),
             skip_bad: options.skip_bad,
             record_bytes_max: options.record_bytes_max,
+            as_it_comes: options.as_it_comes,
             sources: Vec::new(),
             records: None,
             counts: Counts::default(),
@@ -553,6 +564,10 @@ impl Documents {
     pub(crate) fn next_batch(&mut self, batch: &mut Batch) {
         batch.clear();
         while !self.stopped && !batch.is_full() {
+            let waits = || self.records.as_ref().is_some_and(Records::would_wait);
+            if self.as_it_comes && batch.has_records() && waits() {
+                return;
+            }
             match self.advance(batch) {
                 Ok(true) => {}
                 Ok(false) => return,

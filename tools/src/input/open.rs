@@ -199,6 +199,11 @@ impl Reader {
         self.file_bytes.filter(|_| self.compression.is_none())
     }
 
+    /// True for standard input and other pipes.
+    pub(super) fn is_stream(&self) -> bool {
+        self.file_bytes.is_none()
+    }
+
     /// Reads up to `buffer.len()` bytes; 0 is the end.
     ///
     /// # Errors

@@ -357,7 +357,8 @@ impl Dedup {
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         let mut empty = 0;
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
-        let wanted = Wanted { shingles: self.method != Method::Simhash && counted, whole: true };
+        let shingles = self.method != Method::Simhash && counted;
+        let wanted = Wanted { shingles, whole: true, ..Wanted::default() };
         for_each_sketched(&mut documents, &sketcher, wanted, &progress, |one| {
             empty += u64::from(one.sketch.is_empty());
             if let Some(against) = &against

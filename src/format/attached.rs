@@ -1,0 +1,276 @@
+//! What a document has beside its key and its sketch, where the parameters say so: a value and a stamp. The sections
+//! values and stamps.
+//!
+//! ```text
+//! values:  offsets  (documents + 1) x o     how many bytes stand before the value of each document, and how many there are
+//!          bytes    rows                    of one document after the other
+//! stamps:  head     16                      base, width
+//!          stamps   documents x width       of each document what its stamp is above the base
+//!          order    documents x 4           the ordinals, by ascending stamp, of equal stamps by ascending ordinal
+//! ```
+//!
+//! Values are a caller's bytes. A stamp is when something happened, in whatever unit the caller counts time, as a rule
+//! seconds since 1970: documents expire by it. The order is there so that those that expire at a commit are found by a
+//! binary search.
+
+use std::ops::Range;
+
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::wire::{self, Fault};
+use crate::error::{Error, Result};
+use crate::params::Params;
+
+/// Codec of both sections.
+pub const CODEC: u16 = 1;
+/// The longest value.
+pub const VALUE_BYTES_MAX: usize = 65_536;
+/// Bytes of an ordinal in the order of stamps.
+pub const ORDINAL_BYTES: u64 = 4;
+
+/// What comes with a document, sketched or not. The index's parameters say what is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attached<'a> {
+    /// At most [`VALUE_BYTES_MAX`] bytes; empty for none.
+    pub value: &'a [u8],
+    /// When it happened, in the unit of [`Params::expire_after`].
+    pub stamp: Option<u64>,
+}
+
+impl Attached<'_> {
+    /// Refuses what an index of these parameters does not keep, or lacks.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]; [`Error::Limit`] for a value that is too long.
+    pub fn check(&self, params: &Params) -> Result<()> {
+        if !self.value.is_empty() && !params.values {
+            return Err(Error::Invalid(
+                "this index keeps no values; that is chosen when it is created".into(),
+            ));
+        }
+        if self.value.len() > VALUE_BYTES_MAX {
+            let (limit, found) = (VALUE_BYTES_MAX as u64, self.value.len() as u64);
+            return Err(Error::Limit { what: "bytes of a value", limit, found });
+        }
+        match (self.stamp, params.expire_after) {
+            (Some(_), None) => Err(Error::Invalid(
+                "this index keeps no stamps, as nothing expires in it; that is chosen when it is created"
+                    .into(),
+            )),
+            (None, Some(_)) => Err(Error::Invalid(
+                "documents of this index expire by their stamps, and this one has none; give it one".into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends it as it stands in a log and is hashed: a value's length (4) and the value, then the stamp (8), as far as
+    /// they are kept.
+    pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
+        if params.values {
+            out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
+            out.extend_from_slice(self.value);
+        }
+        if params.expire_after.is_some() {
+            out.extend_from_slice(&self.stamp.unwrap_or(0).to_le_bytes());
+        }
+    }
+}
+
+/// Where the parts of the section of values stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// Bytes of an offset.
+    pub offset_bytes: u64,
+    /// Bytes of all values.
+    rows: u64,
+    start: u64,
+    /// Length of the section.
+    pub length: u64,
+}
+
+impl Values {
+    /// The layout of `rows` bytes of `documents`; `None` for more than any file has.
+    #[must_use]
+    pub fn of(rows: u64, documents: u64) -> Option<Self> {
+        let offset_bytes = super::samples::offset_bytes(rows);
+        let start = documents.checked_add(1)?.checked_mul(offset_bytes)?;
+        Some(Self { offset_bytes, rows, start, length: start.checked_add(rows)? })
+    }
+
+    /// Where the offset of `ordinal`, and the one behind it, stand in the section.
+    #[must_use]
+    pub fn offsets(&self, ordinal: u64) -> Range<u64> {
+        ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
+    }
+
+    /// Where the value of `ordinal` stands in the section, from the bytes at [`offsets`](Self::offsets).
+    ///
+    /// # Errors
+    /// A [`Fault`] for offsets that descend or lie behind the end, or for a value that is too long.
+    pub fn range(&self, offsets: &[u8], ordinal: u64) -> std::result::Result<Range<u64>, Fault> {
+        let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
+        let (start, end) = (wire::wide(start), wire::wide(end));
+        if start > end || end > self.rows || end - start > VALUE_BYTES_MAX as u64 {
+            let expected = format!("at most {VALUE_BYTES_MAX} bytes, by offsets up to {}", self.rows);
+            return Err(Fault::new(self.offsets(ordinal).start, expected, format!("{start} to {end}")));
+        }
+        Ok(self.start + start..self.start + end)
+    }
+}
+
+/// The head of the section of stamps as it stands in the file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct StampsHead {
+    /// The least stamp; 0 where there is none.
+    pub base: U64,
+    /// Bytes of what a stamp is above it, the least that hold all: 0 to 8.
+    pub width: u8,
+    /// Zero.
+    pub reserved: [u8; 7],
+}
+
+/// Length of a [`StampsHead`].
+pub const STAMPS_HEAD_BYTES: u64 = 16;
+const _: () = assert!(size_of::<StampsHead>() == STAMPS_HEAD_BYTES as usize);
+
+/// Where the parts of the section of stamps stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// The least stamp.
+    pub base: u64,
+    /// Bytes of a difference.
+    pub width: u64,
+    documents: u64,
+}
+
+impl Stamps {
+    /// The layout for stamps from `least` to `most`; both 0 for no documents.
+    #[must_use]
+    pub fn spanning(least: u64, most: u64, documents: u64) -> Self {
+        let width = u64::from(64 - (most - least).leading_zeros()).div_ceil(8);
+        Self { base: least, width, documents }
+    }
+
+    /// The head that says so.
+    #[must_use]
+    pub fn head(&self) -> StampsHead {
+        StampsHead { base: U64::new(self.base), width: self.width as u8, reserved: [0; 7] }
+    }
+
+    /// Reads the head of a section of this length.
+    ///
+    /// # Errors
+    /// A [`Fault`] for a width out of its range, a reserved byte, or another length.
+    pub fn read(head: &[u8], length: u64, documents: u64) -> std::result::Result<Self, Fault> {
+        let head: &[StampsHead] = wire::column(head)?;
+        let Some(head) = head.first() else {
+            return Err(Fault::new(0, format!("{STAMPS_HEAD_BYTES} bytes"), length));
+        };
+        if head.width > 8 || head.reserved != [0; 7] {
+            let found = format!("{} and {:?}", head.width, head.reserved);
+            return Err(Fault::new(8, "a width of 0 to 8 and zeros", found));
+        }
+        let stamps = Self { base: head.base.get(), width: head.width.into(), documents };
+        if length != stamps.length() {
+            let expected = format!("{} bytes for {documents} stamps", stamps.length());
+            return Err(Fault::new(0, expected, format!("{length} bytes")));
+        }
+        Ok(stamps)
+    }
+
+    /// Length of the section.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        STAMPS_HEAD_BYTES + self.documents * (self.width + ORDINAL_BYTES)
+    }
+
+    /// Where the stamp of `ordinal` stands in the section.
+    #[must_use]
+    pub fn range(&self, ordinal: u64) -> Range<u64> {
+        let start = STAMPS_HEAD_BYTES + ordinal * self.width;
+        start..start + self.width
+    }
+
+    /// Where the ordinal at `place` of the order stands in the section.
+    #[must_use]
+    pub fn ordinal(&self, place: u64) -> Range<u64> {
+        let start = STAMPS_HEAD_BYTES + self.documents * self.width + place * ORDINAL_BYTES;
+        start..start + ORDINAL_BYTES
+    }
+
+    /// The stamp that stands at [`range`](Self::range).
+    ///
+    /// # Errors
+    /// A [`Fault`] for a sum over 2^64 - 1.
+    pub fn decode(&self, bytes: &[u8], ordinal: u64) -> std::result::Result<u64, Fault> {
+        let above = wire::wide(bytes);
+        self.base.checked_add(above).ok_or_else(|| {
+            Fault::new(self.range(ordinal).start, format!("at most {}", u64::MAX - self.base), above)
+        })
+    }
+
+    /// Appends a stamp as it stands there.
+    pub fn encode(&self, stamp: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(stamp - self.base).to_le_bytes()[..self.width as usize]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_of_values_that_lie_are_refused() {
+        let values = Values::of(70_000, 2).unwrap();
+        assert_eq!((values.offset_bytes, values.length), (3, 9 + 70_000));
+        let offsets = |start: u32, end: u32| -> Vec<u8> {
+            [start, end].iter().flat_map(|offset| offset.to_le_bytes()[..3].to_vec()).collect()
+        };
+        assert_eq!(values.range(&offsets(4, 65_540), 0), Ok(13..9 + 65_540));
+        for (start, end) in [(5, 4), (0, 70_001), (70_001, 70_001), (0, 65_537)] {
+            assert!(values.range(&offsets(start, end), 1).is_err(), "{start} to {end}");
+        }
+        assert_eq!(Values::of(u64::MAX, 2), None);
+        assert_eq!(Values::of(1, u64::MAX), None);
+    }
+
+    #[test]
+    fn the_head_of_stamps_that_lies_is_refused() {
+        for (least, most, width) in
+            [(7, 7, 0), (7, 8, 1), (0, 255, 1), (0, 256, 2), (5, 1 << 41, 6), (0, u64::MAX, 8)]
+        {
+            let stamps = Stamps::spanning(least, most, 3);
+            assert_eq!((stamps.width, stamps.length()), (width, 16 + 3 * (width + 4)));
+            let head = stamps.head();
+            assert_eq!(Stamps::read(head.as_bytes(), stamps.length(), 3), Ok(stamps));
+            assert!(Stamps::read(head.as_bytes(), stamps.length() + 1, 3).is_err());
+            assert!(Stamps::read(&head.as_bytes()[..15], stamps.length(), 3).is_err());
+            let mut bytes = Vec::new();
+            stamps.encode(most, &mut bytes);
+            assert_eq!(stamps.decode(&bytes, 0), Ok(most));
+        }
+        let mut head = Stamps::spanning(1, 2, 3).head();
+        head.width = 9;
+        assert!(Stamps::read(head.as_bytes(), 16 + 3 * 13, 3).is_err());
+        (head.width, head.reserved[3]) = (1, 1);
+        assert!(Stamps::read(head.as_bytes(), 16 + 3 * 5, 3).is_err());
+        let stamps = Stamps::spanning(u64::MAX - 1, u64::MAX, 1);
+        assert!(stamps.decode(&[2], 0).is_err());
+    }
+
+    #[test]
+    fn what_an_index_does_not_keep_is_refused() {
+        let plain = Params::builder().simhash(3).build().unwrap();
+        let both = Params::builder().simhash(3).values().expire_after(10).build().unwrap();
+        let of = |value, stamp| Attached { value, stamp };
+        assert!(of(b"", None).check(&plain).is_ok() && of(b"v", Some(1)).check(&both).is_ok());
+        assert!(of(b"v", None).check(&plain).is_err() && of(b"", Some(1)).check(&plain).is_err());
+        assert!(of(b"v", None).check(&both).is_err(), "a stamp is missing");
+        let long = vec![0; VALUE_BYTES_MAX + 1];
+        assert!(of(&long[1..], Some(0)).check(&both).is_ok());
+        assert!(of(&long, Some(0)).check(&both).is_err());
+    }
+}

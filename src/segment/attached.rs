@@ -1,0 +1,213 @@
+//! Values and stamps: ordinals to what stands beside a document's sketch, and the sections that hold it.
+
+use zerocopy::IntoBytes;
+
+use super::open::Segment;
+use super::output::SegmentOutput;
+use super::spilled::Chunks;
+use crate::error::Result;
+use crate::format::attached::{self, Stamps};
+use crate::format::contents::Kind;
+use crate::format::samples::offset_bytes;
+use crate::format::wire::{self, Fault};
+
+/// What of a record is hashed beside its key and sketch: just what a segment holds of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RecordAttached<'a> {
+    pub(super) value: Option<&'a [u8]>,
+    pub(super) stamp: Option<u64>,
+}
+
+/// Bytes collected before they are written.
+const CHUNK: usize = 1 << 16;
+
+/// Hands things of documents, in the order of ordinals, to a function; as often as it is asked.
+type Each<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
+
+/// Writes the section of values from their lengths and their bytes.
+pub(super) fn write_values(
+    out: &mut SegmentOutput,
+    lengths: &mut Each<'_, u64>,
+    values: impl FnOnce(&mut SegmentOutput) -> Result<()>,
+) -> Result<()> {
+    let mut rows = 0;
+    lengths(&mut |length| {
+        rows += length;
+        Ok(())
+    })?;
+    let width = offset_bytes(rows) as usize;
+    out.section(Kind::Values, 0, attached::CODEC, rows, |out| {
+        let (mut next, mut bytes) = (0_u64, Vec::new());
+        lengths(&mut |length| {
+            bytes.extend_from_slice(&next.to_le_bytes()[..width]);
+            next += length;
+            if bytes.len() >= CHUNK {
+                out.put(&bytes)?;
+                bytes.clear();
+            }
+            Ok(())
+        })?;
+        bytes.extend_from_slice(&next.to_le_bytes()[..width]);
+        out.put(&bytes)?;
+        values(out)
+    })
+}
+
+/// Writes the section of stamps from all stamps, and from stamps and ordinals, ascending.
+pub(super) fn write_stamps(
+    out: &mut SegmentOutput,
+    layout: Stamps,
+    documents: u64,
+    stamps: &mut Each<'_, u64>,
+    order: &mut impl Chunks<u128>,
+) -> Result<()> {
+    out.section(Kind::Stamps, 0, attached::CODEC, documents, |out| {
+        let mut bytes = layout.head().as_bytes().to_vec();
+        stamps(&mut |stamp| {
+            layout.encode(stamp, &mut bytes);
+            if bytes.len() >= CHUNK {
+                out.put(&bytes)?;
+                bytes.clear();
+            }
+            Ok(())
+        })?;
+        out.put(&bytes)?;
+        while let Some(some) = order.next_slice()? {
+            for some in some.chunks(CHUNK / 4) {
+                bytes.clear();
+                bytes.extend(some.iter().flat_map(|&item| (item as u32).to_le_bytes()));
+                out.put(&bytes)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+impl Segment {
+    /// The value of a document; empty where it has none, and where none are kept.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    pub fn value(&self, ordinal: u32) -> Result<&[u8]> {
+        let Some((section, layout)) = &self.values else { return Ok(&[]) };
+        let ordinal = u64::from(ordinal);
+        // One behind the last document, offsets would be read from values.
+        let offsets = if ordinal < self.documents() {
+            layout.offsets(ordinal)
+        } else {
+            section.length..section.length + layout.offset_bytes
+        };
+        let offsets = self.read(section, offsets)?;
+        let range = layout.range(offsets, ordinal).map_err(|e| self.corrupt_at(section, e))?;
+        self.read(section, range)
+    }
+
+    /// The stamp of a document; `None` where none are kept.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn stamp(&self, ordinal: u32) -> Result<Option<u64>> {
+        let Some((section, layout)) = &self.stamps else { return Ok(None) };
+        let ordinal = u64::from(ordinal);
+        if ordinal >= self.documents() {
+            let fault = Fault::new(0, format!("an ordinal below {}", self.documents()), ordinal);
+            return Err(self.corrupt_at(section, fault));
+        }
+        let bytes = self.read(section, layout.range(ordinal))?;
+        layout.decode(bytes, ordinal).map(Some).map_err(|e| self.corrupt_at(section, e))
+    }
+
+    /// The ordinal at this place of the order of stamps.
+    fn stamped_at(&self, place: u64) -> Result<u32> {
+        let Some((section, layout)) = &self.stamps else { return Ok(0) };
+        let range = layout.ordinal(place);
+        let at = range.start;
+        let ordinal = wire::wide(self.read(section, range)?);
+        if ordinal >= self.documents() {
+            let expected = format!("an ordinal below {}", self.documents());
+            return Err(self.corrupt_at(section, Fault::new(at, expected, ordinal)));
+        }
+        Ok(ordinal as u32)
+    }
+
+    /// How many documents have a stamp of at most this: O(log n).
+    fn stamped_to(&self, stamp: u64) -> Result<u64> {
+        match &self.stamps {
+            // Opening has read the least.
+            Some((_, layout)) if layout.base <= stamp => {}
+            _ => return Ok(0),
+        }
+        let (mut low, mut high) = (0, self.documents());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.stamp(self.stamped_at(middle)?)? <= Some(stamp) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Hands the documents to `each` whose stamps are above the first, if there is one, and not above the second: what
+    /// expires as time goes from one to the other. O(log n), and O(1) for each of them.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub(crate) fn stamped_between(
+        &self,
+        above: Option<u64>,
+        to: u64,
+        mut each: impl FnMut(u32),
+    ) -> Result<()> {
+        let end = self.stamped_to(to)?;
+        let start = if end == 0 { 0 } else { above.map_or(Ok(0), |above| self.stamped_to(above))? };
+        for place in start..end {
+            each(self.stamped_at(place)?);
+        }
+        Ok(())
+    }
+
+    /// What is hashed of a document, as far as it is kept.
+    pub(super) fn attached(&self, ordinal: u32) -> Result<RecordAttached<'_>> {
+        let value = if self.values.is_some() { Some(self.value(ordinal)?) } else { None };
+        Ok(RecordAttached { value, stamp: self.stamp(ordinal)? })
+    }
+
+    /// The proof of both sections, for [`verify`](Self::verify): offsets of values from 0 to their end; the least base and
+    /// width; and the order, which has each ordinal once.
+    pub(super) fn verify_attached(&self) -> Result<()> {
+        if let Some((section, layout)) = &self.values {
+            for (ordinal, expected) in [(0, 0), (self.documents(), section.rows)] {
+                let at = layout.offsets(ordinal).start;
+                let found = wire::wide(self.read(section, at..at + layout.offset_bytes)?);
+                if found != expected {
+                    return Err(self.corrupt_at(section, Fault::new(at, format!("offset {expected}"), found)));
+                }
+            }
+            for ordinal in 0..self.documents() as u32 {
+                self.value(ordinal)?;
+            }
+        }
+        let Some((section, layout)) = &self.stamps else { return Ok(()) };
+        let (mut last, mut least): (Option<(u64, u32)>, Option<u64>) = (None, None);
+        for place in 0..self.documents() {
+            let ordinal = self.stamped_at(place)?;
+            let stamp = self.stamp(ordinal)?.unwrap_or(0);
+            least = least.or(Some(stamp));
+            if last >= Some((stamp, ordinal)) {
+                let found = format!("document {ordinal} of {stamp}");
+                let at = layout.ordinal(place).start;
+                return Err(self.corrupt_at(section, Fault::new(at, format!("one behind {last:?}"), found)));
+            }
+            last = Some((stamp, ordinal));
+        }
+        let most = last.map_or(0, |(stamp, _)| stamp);
+        let expected = Stamps::spanning(least.unwrap_or(0), most, self.documents());
+        if expected == *layout {
+            return Ok(());
+        }
+        let found = format!("{layout:?}");
+        Err(self.corrupt_at(section, Fault::new(0, format!("the least layout, {expected:?}"), found)))
+    }
+}

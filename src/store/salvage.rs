@@ -1,0 +1,285 @@
+//! Saving what can be saved of a damaged index, into a new one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::log::{self, Position};
+use super::names::{self, Name};
+use super::state::State;
+use super::{directory, idf};
+use crate::error::{Error, Result};
+use crate::format::attached::Attached;
+use crate::format::log::Operation;
+use crate::format::manifest::Manifest;
+use crate::format::sketches::Row;
+use crate::key::{Key, KeyBuf};
+use crate::params::Params;
+use crate::segment::Segment;
+use crate::segment::salvage::Salvaged;
+use crate::store::{Index, Writer};
+use crate::sys::{Access, Vfs};
+
+/// What became of a file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SalvagedFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Documents of it in the new index, those included that a later file replaced.
+    pub saved: u64,
+    /// Documents that are lost; of a segment that does not open what the manifest says it had, if there is one.
+    pub lost: u64,
+    /// Keys of documents that are lost, as far as they can be read, at most a thousand.
+    pub lost_keys: Vec<KeyBuf>,
+    /// What is wrong, the first few problems.
+    pub problems: Vec<Error>,
+}
+
+/// What [`salvage`] did.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Salvage {
+    /// The generation by which the files were put together; `None` where no manifest could be read, and all segments and
+    /// logs that are there were taken, oldest first: documents that were deleted may be back.
+    pub generation: Option<u64>,
+    /// Documents of the new index.
+    pub documents: u64,
+    /// Segments, then logs, each oldest first.
+    pub files: Vec<SalvagedFile>,
+    /// What else is wrong: `CURRENT`, manifests, the IDF table.
+    pub problems: Vec<Error>,
+}
+
+impl Salvage {
+    /// Documents that are known to be lost.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.files.iter().map(|file| file.lost).sum()
+    }
+
+    /// True where nothing was found wrong: the new index has all of the old one.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.problems.is_empty() && self.files.iter().all(|file| file.lost == 0 && file.problems.is_empty())
+    }
+}
+
+/// The manifest to go by: that of `CURRENT`, or else the newest that can be read.
+fn newest(vfs: &dyn Vfs, dir: &Path, told: &mut Salvage) -> Result<Option<Manifest>> {
+    match State::load_manifest(vfs, dir) {
+        Ok(manifest) => return Ok(Some(manifest)),
+        Err(error) => told.problems.push(error),
+    }
+    let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
+    let mut generations: Vec<u64> = names
+        .iter()
+        .filter_map(|name| match names::parse(name) {
+            Some(Name::Manifest(generation)) => Some(generation),
+            _ => None,
+        })
+        .collect();
+    generations.sort_unstable();
+    while let Some(generation) = generations.pop() {
+        match State::manifest_at(vfs, dir, generation) {
+            Ok(manifest) => return Ok(Some(manifest)),
+            Err(error) => told.problems.push(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Numbers of the segments that are there, ascending.
+fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
+    let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
+    let mut numbers: Vec<u64> = names
+        .iter()
+        .filter_map(|name| match names::parse(name) {
+            Some(Name::Segment(number)) => Some(number),
+            _ => None,
+        })
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Reads what can be read of the index at `dir`, changes nothing there, and makes a new index of it at `out`, where nothing
+/// is: every document whose record is whole, page by page, and every batch of a log up to the first that is damaged. A
+/// document of which any part cannot be read is lost. Without a manifest, logs cannot be read, as they do not say what
+/// their records hold.
+///
+/// Of a damaged index this can be an older state of a document: where the newer record is lost and an older one was still
+/// in another segment, the manifest says that the older one was replaced, and it is not taken; without a manifest it is.
+///
+/// # Errors
+/// [`Error::AlreadyExists`] where anything stands at `out`; [`Error::NotAnIndex`] where there is nothing to save;
+/// [`Error::Io`] where `out` cannot be written, and is removed.
+pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
+    directory::check_free(&**vfs, out)?;
+    let mut told = Salvage::default();
+    let manifest = newest(&**vfs, dir, &mut told)?;
+    told.generation = manifest.as_ref().map(|manifest| manifest.generation);
+    // Number, what the manifest says there was, what is deleted.
+    let named: Vec<(u64, u64, RoaringBitmap)> = match &manifest {
+        Some(manifest) => manifest
+            .segments
+            .iter()
+            .map(|entry| (entry.number, entry.documents - entry.deleted.len(), entry.deleted.clone()))
+            .collect(),
+        None => {
+            segments_of(&**vfs, dir)?.into_iter().map(|number| (number, 0, RoaringBitmap::new())).collect()
+        }
+    };
+    let mut segments = Vec::new();
+    for (number, live, deleted) in named {
+        let path = names::segment(dir, number);
+        let mut file = SalvagedFile {
+            path: path.clone(),
+            saved: 0,
+            lost: 0,
+            lost_keys: Vec::new(),
+            problems: Vec::new(),
+        };
+        // A failing disk is an error here, not the end of the process.
+        let opened = Segment::open_with(&**vfs, &path, Access::Read);
+        let expected = manifest.as_ref().map(|manifest| &manifest.params);
+        match opened {
+            Ok(segment) if expected.is_none_or(|params| params == segment.params()) => {
+                segments.push((Some(segment), deleted));
+            }
+            Ok(_) => {
+                file.lost = live;
+                file.problems.push(Error::Invalid(format!("{}: of another index", path.display())));
+                segments.push((None, deleted));
+            }
+            Err(error) => {
+                file.lost = live;
+                file.problems.push(error);
+                segments.push((None, deleted));
+            }
+        }
+        told.files.push(file);
+    }
+    let of_manifest = manifest.as_ref().map(|manifest| &manifest.params);
+    let of_segment = || segments.iter().find_map(|(segment, _)| segment.as_ref().map(Segment::params));
+    let Some(params) = of_manifest.or_else(of_segment).cloned() else {
+        let why = "no manifest and no segment of it can be read; there is nothing to save".into();
+        return Err(Error::NotAnIndex { path: dir.to_owned(), why });
+    };
+    make_empty(&**vfs, dir, out, &params, &mut told)?;
+    let filled = fill(vfs, dir, out, manifest.as_ref(), &segments, &params, &mut told);
+    match filled {
+        Ok(documents) => {
+            told.documents = documents;
+            Ok(told)
+        }
+        Err(error) => {
+            for name in vfs.list(out).unwrap_or_default() {
+                let _ = vfs.unlink(&out.join(name));
+            }
+            let _ = vfs.remove_dir(out);
+            Err(error)
+        }
+    }
+}
+
+/// An index of these parameters, with the table they name if that can be read.
+fn make_empty(vfs: &dyn Vfs, dir: &Path, out: &Path, params: &Params, told: &mut Salvage) -> Result<()> {
+    let table = match idf::of_index(vfs, dir, params) {
+        Ok(table) => table,
+        Err(error) => {
+            told.problems.push(error);
+            None
+        }
+    };
+    directory::make(vfs, out, |dir| {
+        if let Some(table) = &table {
+            idf::publish(vfs, dir, &names::idf(dir, table.digest()), table, false)?;
+        }
+        Ok(Manifest {
+            uuid: directory::new_uuid(out)?,
+            read_only_compatible: 0,
+            generation: 1,
+            next_segment: 1,
+            params: params.clone(),
+            segments: Vec::new(),
+            logged: None,
+            now: None,
+        })
+    })
+}
+
+fn fill(
+    vfs: &Arc<dyn Vfs>,
+    dir: &Path,
+    out: &Path,
+    manifest: Option<&Manifest>,
+    segments: &[(Option<Segment>, RoaringBitmap)],
+    params: &Params,
+    told: &mut Salvage,
+) -> Result<u64> {
+    let index = Index::open_with(Arc::clone(vfs), out)?;
+    let mut writer = index.writer()?;
+    writer.set_logged(false);
+    writer.set_max_jump(u64::MAX);
+    for ((segment, deleted), file) in segments.iter().zip(&mut told.files) {
+        let Some(segment) = segment else { continue };
+        if segment.params() != params {
+            file.problems.push(Error::Invalid(format!("{}: of another index", file.path.display())));
+            continue;
+        }
+        let Salvaged { saved, lost, lost_keys, reasons } = segment
+            .salvage(deleted, |key, kept, attached| {
+                writer.put_row_with(key.as_key(), params, kept, attached)
+            })?;
+        (file.saved, file.lost, file.lost_keys, file.problems) = (saved, lost, lost_keys, reasons);
+    }
+    for entry in manifest.iter().flat_map(|manifest| manifest.logged.iter().flat_map(|logged| &logged.logs)) {
+        let Some(manifest) = manifest else { break };
+        let path = names::log(dir, entry.number);
+        let mut file = SalvagedFile { path, saved: 0, lost: 0, lost_keys: Vec::new(), problems: Vec::new() };
+        let mut failed = None;
+        let from = Position::before(entry.number, entry.first.saturating_sub(1));
+        let read = log::replay(&**vfs, dir, manifest, entry, from, |_, _, _, batch| {
+            let mut operations = batch.operations(params);
+            while let Ok(Some(operation)) = operations.next_operation() {
+                let done = match operation {
+                    Operation::Put(key, kept, attached) => {
+                        file.saved += 1;
+                        put(&mut writer, params, key, kept, attached)
+                    }
+                    Operation::Delete(key) => writer.delete(key),
+                };
+                if let Err(error) = done {
+                    failed = Some(error);
+                    return Err(Error::Invalid(String::new()));
+                }
+            }
+            Ok(())
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        file.problems.extend(read.err());
+        told.files.push(file);
+    }
+    writer.commit()?;
+    writer.compact()?;
+    drop(writer);
+    Ok(index.snapshot().documents())
+}
+
+/// What a sound record says that cannot be is left out: it is no failure of the new index.
+fn put(
+    writer: &mut Writer,
+    params: &Params,
+    key: Key<'_>,
+    kept: Option<Row<'_>>,
+    attached: Attached<'_>,
+) -> Result<()> {
+    match writer.put_row_with(key, params, kept, attached) {
+        Err(Error::Invalid(_) | Error::Limit { .. }) => Ok(()),
+        done => done,
+    }
+}

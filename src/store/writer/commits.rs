@@ -1,0 +1,340 @@
+//! A batch becomes visible and durable: by a record of the log, or by a manifest.
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Durability, Writer, next_number};
+use crate::error::{Error, Result};
+use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
+use crate::format::manifest::{LogEntry, Logged, Manifest};
+use crate::store::log::{self, OpenLog, Position};
+use crate::store::state::State;
+use crate::store::{commit, names};
+
+/// Bytes of commits that are held in memory where nothing is promised of them.
+const HELD: usize = 1 << 20;
+/// Logs of writers that ended with little in them; one more, and their rows become a segment.
+const LOGS: usize = 16;
+
+impl Writer {
+    /// Makes the batch visible and durable, all of it or nothing, and returns the number of the commit. Without changes
+    /// nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::AfterCommit`] where the batch is committed, and what a writer does after that failed (a full memtable
+    /// becomes a segment). Otherwise [`Error::Io`], for one when the disk is full: what was committed before stands, and
+    /// the batch is lost as a whole; if the very last steps failed, the sync of the directory among them, it may have
+    /// become current as a whole all the same: [`Index::refresh`](crate::Index::refresh) and
+    /// [`Snapshot::generation`](crate::Snapshot::generation) tell. [`Error::Locked`] if the lock file was taken away.
+    /// After any of them the writer is poisoned.
+    pub fn commit(&mut self) -> Result<u64> {
+        self.guarded(|writer| writer.commit_batch(None))
+    }
+
+    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what [`Snapshot::payload`]
+    /// gives back, here and after opening, until another commit has one. So a program can know how far another store
+    /// of its own had come at this commit.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
+    pub fn commit_with(&mut self, payload: &[u8]) -> Result<u64> {
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            let (limit, found) = (PAYLOAD_BYTES_MAX as u64, payload.len() as u64);
+            return Err(Error::Limit { what: "bytes of a commit's payload", limit, found });
+        }
+        self.guarded(|writer| writer.commit_batch(Some(payload)))
+    }
+
+    /// Makes durable what was committed and only promised to survive less.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, where it was another writer that
+    /// committed it.
+    pub fn sync(&mut self) -> Result<()> {
+        if self.log.is_none() && self.retired.is_none() && self.is_torn() {
+            // Of the writer before: it is written again, with a generation.
+            self.check_between("sync what another writer has left")?;
+            return self.guarded(|writer| {
+                writer.changed = true;
+                writer.publish(false).map(drop)
+            });
+        }
+        self.guarded(|writer| writer.retired.iter_mut().chain(&mut writer.log).try_for_each(OpenLog::sync))
+    }
+
+    pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
+        let collected = self.one_segment || !self.logged;
+        self.flush_records()?;
+        if self.one_segment {
+            self.flush_table()?;
+            self.merge_written()?;
+            self.expire_written()?;
+        }
+        self.view.advance()?;
+        if self.changed || collected && !self.batch.is_empty() {
+            // A part of the batch is in segments, and the rest must come with it.
+            self.flush_table()?;
+            self.set_payload(payload);
+            self.publish(false)?;
+        } else if !self.batch.is_empty() || payload.is_some() {
+            self.log_batch(payload)?;
+        } else {
+            return self.keep_promise(self.durability);
+        }
+        self.looked_up = false;
+        let commit = self.view.commit;
+        if self.logged && !self.one_segment {
+            self.maintain().map_err(|error| Error::AfterCommit { commit, source: Box::new(error) })?;
+        }
+        Ok(commit)
+    }
+
+    /// Without a batch: earlier commits may have promised less than this.
+    pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
+        let torn = self.log.is_none() && self.is_torn();
+        match (&mut self.log, durability) {
+            (Some(log), Durability::Sync) => log.sync()?,
+            (Some(log), Durability::Batch) => log.write()?,
+            (None, Durability::Sync) if torn => {
+                self.changed = true;
+                return self.publish(false);
+            }
+            _ => {}
+        }
+        Ok(self.view.commit)
+    }
+
+    pub(super) fn set_payload(&mut self, payload: Option<&[u8]>) {
+        if let Some(payload) = payload {
+            self.view.payload = Some(payload.into());
+            self.changed = true;
+        }
+    }
+
+    /// Gives the batch to the log.
+    pub(super) fn log_batch(&mut self, payload: Option<&[u8]>) -> Result<()> {
+        let commit = next_number("number of a commit", self.view.commit)?;
+        self.check_lock()?;
+        let begins = self.log.is_none();
+        if begins {
+            let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
+            if logs >= LOGS {
+                self.flush_table()?;
+                // A batch of deletes, or of a payload alone, has no rows, and the manifest has all of it.
+                self.owes_sync |= self.is_torn();
+                if let Some(logged) = &mut self.next.logged {
+                    logged.logs.clear();
+                }
+                self.batch.clear();
+                self.changed = true;
+                self.set_payload(payload);
+                return self.publish(false).map(drop);
+            }
+            self.begin_log(commit)?;
+        }
+        let Some(log) = &mut self.log else { unreachable!("begun above") };
+        log.add(&self.batch, commit, payload);
+        let held = log.held();
+        match self.durability {
+            _ if begins => log.sync()?,
+            Durability::Sync => log.sync()?,
+            Durability::Batch => log.write()?,
+            Durability::None if held > HELD => log.write()?,
+            Durability::None => {}
+        }
+        self.batch.clear();
+        self.view.commit = commit;
+        if let Some(payload) = payload {
+            self.view.payload = Some(payload.into());
+        }
+        self.view.count();
+        if begins {
+            // The manifest names the log, and is of the number of the first commit in it.
+            return self.publish_as(commit, true, true).map(drop);
+        }
+        let manifest = Arc::clone(&self.shared.published.read().manifest);
+        self.show(manifest);
+        Ok(())
+    }
+
+    /// Makes a log of this writer's own, which begins with what of the last writer's log is not known to be durable,
+    /// and will be followed by the commit of this number. The generation to come names it.
+    pub(super) fn begin_log(&mut self, commit: u64) -> Result<()> {
+        let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
+        let position = self.shared.published.read().position;
+        let number = self.next.logged.as_ref().map_or(1, |logged| logged.next_log);
+        let last = self.next.logged.as_ref().and_then(|logged| logged.logs.last().copied());
+        let mut log = None;
+        let mut first = commit;
+        if let (Some(entry), Some(position)) = (last, position)
+            && position.synced < position.batches
+        {
+            let from = Position { offset: position.synced, commit: 0, ..position };
+            log::replay(&*vfs, &dir, &self.next, &entry, from, |_, commit, _, batch| {
+                let log = match &mut log {
+                    Some(log) => log,
+                    none => {
+                        first = commit;
+                        none.insert(OpenLog::create(&*vfs, &dir, &self.next, number, commit)?)
+                    }
+                };
+                log.add_again(batch, commit);
+                Ok(())
+            })?;
+        }
+        let log = match log {
+            Some(log) => log,
+            None => OpenLog::create(&*vfs, &dir, &self.next, number, commit)?,
+        };
+        let logged = self.next.logged.get_or_insert_with(Logged::default);
+        if let (Some(last), Some(position)) = (logged.logs.last_mut(), position)
+            && last.length == 0
+        {
+            last.length = position.synced;
+            if position.synced <= LOG_HEAD_BYTES {
+                logged.logs.pop();
+            }
+        }
+        logged.logs.push(LogEntry { number, first, length: 0 });
+        logged.next_log = next_number("number of a log", number)?;
+        self.log = Some(log);
+        Ok(())
+    }
+
+    /// True where the last writer's log has batches that are not known to be durable.
+    pub(super) fn is_torn(&self) -> bool {
+        self.shared.published.read().position.is_some_and(|at| at.synced < at.batches)
+    }
+
+    /// Makes the generation to come the current one, and removes what it does not need; the files of the one before
+    /// stay if they are to be kept.
+    pub(super) fn publish(&mut self, keep: bool) -> Result<u64> {
+        if !self.changed {
+            return Ok(self.view.commit);
+        }
+        let generation = next_number("generation of an index", self.view.commit)?;
+        self.publish_as(generation, keep, !keep)
+    }
+
+    /// As [`publish`](Self::publish), under this number; `acknowledges` is whether it has documents that the one before
+    /// has not.
+    pub(super) fn publish_as(&mut self, generation: u64, keep: bool, acknowledges: bool) -> Result<u64> {
+        self.check_lock()?;
+        // The manifest has the deletes of every batch, so all of them must be durable before it.
+        let named = self.next.logged.as_ref().is_some_and(|logged| !logged.logs.is_empty());
+        let begins = named && self.log.is_none() && self.is_torn();
+        if begins {
+            self.begin_log(generation)?;
+        }
+        if let Some(log) = &mut self.log {
+            log.sync()?;
+        }
+        // A segment without a live document only costs probes.
+        let merging: Vec<u64> = self.merging.iter().flat_map(|merging| merging.inputs.clone()).collect();
+        self.keep_segments(|_, entry, deleted| deleted < entry.documents || merging.contains(&entry.number));
+        for (entry, deleted) in self.next.segments.iter_mut().zip(&self.view.deleted) {
+            if entry.deleted != **deleted {
+                entry.deleted.clone_from(deleted);
+            }
+        }
+        self.next.generation = generation;
+        self.next.now = self.view.now();
+        if self.next.logged.is_some() || self.view.payload.is_some() {
+            let logged = self.next.logged.get_or_insert_with(|| Logged { next_log: 1, ..Logged::default() });
+            logged.payload = self.view.payload.as_deref().map(<[u8]>::to_vec);
+        }
+
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        let current = commit::write_manifest(vfs, dir, &self.next)?;
+        commit::sync_dir(vfs, dir)?;
+        self.settled = false;
+        commit::point(vfs, dir, &current, &mut self.pointed)?;
+        if acknowledges || begins || self.owes_sync {
+            commit::sync_dir(vfs, dir)?;
+            self.settled = true;
+        }
+        self.pointed = false;
+        self.changed = false;
+        self.owes_sync = false;
+        self.retired = None;
+        let busy = self.merging.as_ref().map(|merging| merging.number);
+        self.written.clear();
+        self.view.commit = generation;
+        let before = Arc::clone(&self.shared.published.read().manifest);
+        self.show(Arc::new(self.next.clone()));
+        // What is being merged has a name before anything names it.
+        if busy.is_none() {
+            commit::sweep(vfs, dir, &self.next, keep.then_some(&*before));
+        }
+        Ok(generation)
+    }
+
+    /// Shows the view to all snapshots to come.
+    pub(super) fn show(&self, manifest: Arc<Manifest>) {
+        let position = match (&self.log, manifest.logged.as_ref().map(|logged| &logged.logs)) {
+            (Some(log), Some(logs)) if !logs.is_empty() => {
+                Some(log.position(logs[logs.len() - 1].number, self.view.commit))
+            }
+            (None, Some(logs)) if !logs.is_empty() => self.shared.published.read().position,
+            _ => None,
+        };
+        let state = State::new(manifest, self.view.clone(), position, self.params_digest);
+        *self.shared.published.write() = Arc::new(state);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.written.extend(self.merging.take().map(|merging| merging.number));
+        if !self.poisoned
+            && self.lock.is_current()
+            && let Some(log) = &mut self.log
+            && log.write().is_ok()
+        {
+            // What was committed and held back is written now; whoever asked for that has been promised nothing.
+            log.mark();
+            let known = Arc::clone(&self.shared.published.read());
+            let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
+            let position = logs.last().map(|entry| log.position(entry.number, known.view.commit));
+            let state =
+                State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.params_digest);
+            *self.shared.published.write() = Arc::new(state);
+        }
+        let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
+        if self.poisoned && (held || self.durability == Durability::None) {
+            // Commits that were held back and could not be written are not there, whatever was shown of them.
+            let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
+            if let Ok(state) = loaded {
+                *self.shared.published.write() = Arc::new(state);
+            }
+        }
+        // Rows of a batch that was not committed.
+        let published = Arc::clone(&self.shared.published.read());
+        let beyond = published.view.table.read().len() > published.view.rows;
+        if beyond {
+            published.view.table.write().truncate(published.view.rows);
+        }
+        self.shared.writing.store(false, Ordering::Release);
+        // Segments of a batch that was not committed. After a failure from which the new generation may or may not
+        // have come out current, they stay, and the next writer sweeps what is not named.
+        if self.pointed || !self.lock.is_current() {
+            return;
+        }
+        self.view.segments.clear();
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        for &number in &self.written {
+            if published.manifest.segments.iter().all(|known| known.number != number) {
+                let _ = vfs.unlink(&names::segment(dir, number));
+            }
+        }
+        let known = published.manifest.logged.iter().flat_map(|logged| &logged.logs);
+        let known: Vec<u64> = known.map(|log| log.number).collect();
+        for log in self.next.logged.iter().flat_map(|logged| &logged.logs) {
+            if !known.contains(&log.number) {
+                let _ = vfs.unlink(&names::log(dir, log.number));
+            }
+        }
+        if self.next.generation > published.manifest.generation {
+            let _ = vfs.unlink(&names::manifest(dir, self.next.generation));
+        }
+    }
+}

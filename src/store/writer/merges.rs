@@ -1,0 +1,244 @@
+//! Segments stay few: merges in the background and by hand, compaction, and files that nothing needs any more.
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::{Durability, Writer};
+use crate::error::{Error, Result};
+use crate::format::manifest::{Manifest, SegmentEntry};
+use crate::segment::Segment;
+use crate::segment::merge::{self, Input};
+use crate::segment::spilled::Room;
+use crate::store::merge_plan::{self, Size};
+use crate::store::merging::{Merged, Merging, Work};
+use crate::store::{commit, names};
+
+impl Writer {
+    /// Whether segments are merged on a thread of their own while this writer goes on (at first so); otherwise only by
+    /// [`merge_step`](Self::merge_step) and [`compact`](Self::compact).
+    pub fn set_background_merges(&mut self, background: bool) {
+        self.background = background;
+    }
+
+    /// How fast merges in the background may write, in bytes a second; `None`, as at first, is as fast as they can.
+    pub fn set_merge_rate(&mut self, rate: Option<u64>) {
+        self.rate = rate;
+    }
+
+    /// Why merges in the background stopped, if they did: a full disk, or damage of a segment. The index is as it was,
+    /// with more segments than it should have. Taking the failure lets them begin again.
+    pub fn take_merge_failure(&mut self) -> Option<Error> {
+        self.merge_failure.take()
+    }
+
+    /// Merges the chosen segments of the generation to come, and one that is in no generation, to one, in the place of the
+    /// last. False where there is nothing to do, as the only one is whole.
+    pub(super) fn merge_all(
+        &mut self,
+        newer: Option<&Segment>,
+        chosen: impl Fn(&SegmentEntry) -> bool,
+    ) -> Result<bool> {
+        let nothing = RoaringBitmap::new();
+        let taken: Vec<bool> = self.next.segments.iter().map(chosen).collect();
+        let inputs: Vec<Input<'_>> = (self.view.segments.iter().zip(&self.view.deleted).zip(&taken))
+            .filter(|(_, taken)| **taken)
+            .map(|((segment, deleted), _)| Input { segment, deleted })
+            .chain(
+                newer
+                    .filter(|segment| segment.documents() > 0)
+                    .map(|segment| Input { segment, deleted: &nothing }),
+            )
+            .collect();
+        if inputs.len() < 2 && inputs.iter().all(|input| input.deleted.is_empty()) {
+            return Ok(false);
+        }
+        let live: Vec<Input<'_>> =
+            inputs.into_iter().filter(|input| input.deleted.len() < input.segment.documents()).collect();
+        let scratch = self.shared.vfs.scratch(&self.shared.dir);
+        let room = Room::new(self.memory.saturating_mul(2), &scratch);
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, room)?) };
+        self.keep_segments(|place, _, _| !taken[place]);
+        self.changed = true;
+        built.map_or(Ok(()), |built| self.add(built))?;
+        Ok(true)
+    }
+
+    /// Merges all segments, and the batch with them, to one, and makes it visible and durable as
+    /// [`commit`](Self::commit) does: the index answers as before. The segment is byte by byte the one that an index
+    /// gets to which the live documents are given at once; without a live document there is none. An index that is
+    /// one such segment already is left alone.
+    ///
+    /// Time is that of building it; memory up to twice the bytes of [`set_memory`](Self::set_memory), beside a
+    /// thousandth of the files; on the disk there is room needed for a second copy meanwhile. The old files are removed
+    /// once nothing names them, and stay for snapshots that have them open.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit); [`Error::NoSpace`] where the disk has no room for it; [`Error::Corrupt`] for a
+    /// damaged segment, and [`Error::Limit`] for more than 2^30 documents: the index stays as it was.
+    pub fn compact(&mut self) -> Result<u64> {
+        self.check_sound()?;
+        drop(self.merging.take());
+        let all: Vec<usize> = (0..self.view.segments.len()).collect();
+        if self.view.segments.len() > 1 {
+            self.work(&all, 0).check_space()?;
+        }
+        self.guarded(|writer| {
+            writer.flush_records()?;
+            writer.expire_written()?;
+            writer.view.advance()?;
+            // Merged right away, it need not be a file before.
+            let table = if writer.view.segments.is_empty() { None } else { writer.take_table()? };
+            writer.flush_table()?;
+            writer.merge_all(table.as_ref(), |_| true)?;
+            writer.looked_up = false;
+            if writer.changed {
+                return writer.publish(false);
+            }
+            writer.keep_promise(Durability::Sync)?;
+            writer.sweep_all()?;
+            Ok(writer.view.commit)
+        })
+    }
+
+    /// Between batches: a full memtable becomes a segment, merges that are done take their place, and another begins.
+    pub(super) fn maintain(&mut self) -> Result<()> {
+        if self.is_full(1) {
+            self.flush_table()?;
+            self.publish(true)?;
+        }
+        if self.merging.as_ref().is_some_and(Merging::is_done) {
+            self.finish_merge()?;
+        }
+        if self.background && self.merging.is_none() && self.merge_failure.is_none() {
+            let chosen = merge_plan::choose(&self.sizes(), &[]);
+            if !chosen.is_empty() {
+                self.check_lock()?;
+                let number = self.take_number()?;
+                let work = self.work(&chosen, number);
+                match work.check_space().and_then(|()| work.spawn(self.rate)) {
+                    Ok(merging) => self.merging = Some(merging),
+                    Err(error) => self.merge_failure = Some(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn sizes(&self) -> Vec<Size> {
+        let segments = self.view.segments.iter().zip(&self.view.deleted);
+        segments
+            .map(|(segment, deleted)| Size {
+                live: segment.documents() - deleted.len(),
+                documents: segment.documents(),
+            })
+            .collect()
+    }
+
+    /// A merge of the segments in these places.
+    pub(super) fn work(&self, chosen: &[usize], number: u64) -> Work {
+        let input = |&place: &usize| {
+            let (segment, deleted) = (&self.view.segments[place], &self.view.deleted[place]);
+            (self.next.segments[place].number, Arc::clone(segment), Arc::clone(deleted))
+        };
+        Work {
+            vfs: Arc::clone(&self.shared.vfs),
+            dir: self.shared.dir.clone(),
+            access: self.shared.access,
+            manifest: Manifest { segments: Vec::new(), ..self.next.clone() },
+            number,
+            memory: self.memory.saturating_mul(2),
+            inputs: chosen.iter().map(input).collect(),
+        }
+    }
+
+    /// Waits for the merge in the background, if there is one, and lets its output take its place.
+    ///
+    /// # Errors
+    /// What stopped it, with which the index is as it was; otherwise as [`commit`](Self::commit). [`Error::Invalid`] in
+    /// the middle of a batch.
+    pub fn wait_for_merge(&mut self) -> Result<()> {
+        self.check_between("wait for a merge")?;
+        self.guarded(Self::finish_merge)?;
+        self.merge_failure.take().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn check_between(&self, what: &str) -> Result<()> {
+        self.check_sound()?;
+        if self.batch.is_empty() && self.records.is_empty() && self.rows.is_none() && !self.changed {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!("{what} between batches: commit this one first")))
+    }
+
+    pub(super) fn finish_merge(&mut self) -> Result<()> {
+        let Some(merging) = self.merging.take() else { return Ok(()) };
+        let number = merging.number;
+        match merging.join() {
+            Ok(merged) => self.take_place(merged),
+            Err(error) => {
+                // Whoever took the lock away may have taken the number, too.
+                if self.lock.is_current() {
+                    let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
+                }
+                self.merge_failure = Some(error);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn take_place(&mut self, merged: Merged) -> Result<()> {
+        self.written.extend(merged.number());
+        if !merged.fits(&self.next) {
+            return Ok(()); // what was deleted of it since could not be deleted of the output
+        }
+        merged.take_place(&mut self.next, &mut self.view)?;
+        self.changed = true;
+        self.publish(true).map(drop)
+    }
+
+    /// Does the merge that is due, here and now; false if none is. Called until then, it leaves few segments.
+    ///
+    /// # Errors
+    /// As [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
+    pub fn merge_step(&mut self) -> Result<bool> {
+        self.check_between("merge")?;
+        if self.merging.is_some() {
+            self.wait_for_merge()?;
+            return Ok(true);
+        }
+        let chosen = merge_plan::choose(&self.sizes(), &[]);
+        if chosen.is_empty() {
+            return Ok(false);
+        }
+        self.work(&chosen, 0).check_space()?;
+        self.guarded(|writer| {
+            writer.check_lock()?;
+            let number = writer.take_number()?;
+            let merged = writer.work(&chosen, number).run()?;
+            writer.take_place(merged)
+        })?;
+        Ok(true)
+    }
+
+    /// Removes files that the current generation does not need, the one before included: after this there is nothing to
+    /// go back to. Returns how many bytes that were. What a snapshot has open stays for it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] in the middle of a batch, [`Error::Locked`] if the lock file was taken away, [`Error::Io`].
+    pub fn gc(&mut self) -> Result<u64> {
+        self.check_between("collect garbage")?;
+        drop(self.merging.take());
+        self.sweep_all()
+    }
+
+    pub(super) fn sweep_all(&mut self) -> Result<u64> {
+        self.check_lock()?;
+        // A killed writer may have renamed CURRENT and not synced it; then the one before could come back.
+        if !self.settled {
+            commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;
+            self.settled = true;
+        }
+        Ok(commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None))
+    }
+}

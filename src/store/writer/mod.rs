@@ -1,0 +1,604 @@
+//! Batches: put, delete, admit, commit.
+//!
+//! A small batch is a record of the log and rows of the memtable. When the memtable is full it becomes a segment;
+//! what is larger than a memtable is collected and becomes segments at once, without a log.
+//!
+//! Here are the batch and what is asked of it; `flush` makes segments of it, `commits` makes it visible and durable, and
+//! `merges` keeps segments few.
+
+mod commits;
+mod flush;
+mod merges;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::index::{Index, Shared};
+use super::log::OpenLog;
+use super::merging::Merging;
+use super::nearest::nearest;
+use super::query::Hit;
+use super::snapshot::Snapshot;
+use super::state::{State, View};
+use super::{commit, names};
+use crate::error::{Error, Result};
+use crate::format::attached::Attached;
+use crate::format::log::Batch;
+use crate::format::manifest::Manifest;
+use crate::format::sketches::Row;
+use crate::key::Key;
+use crate::params::Params;
+use crate::segment::Scratch;
+use crate::segment::records::{Kept, Records};
+use crate::segment::rows::Rows;
+use crate::sketch::{Fingerprint, Sketch, pack};
+use crate::sys::lock::{HeldLock, LockFailure};
+
+/// Bytes of records held before they are written to a segment; see [`Writer::set_memory`].
+const MEMORY: usize = 1 << 30;
+
+/// What a commit promises when it returns. All of them are atomic, and visible to this process's snapshots at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// Nothing: up to a megabyte is held in memory until a commit that promises more, [`Writer::sync`], or the writer's
+    /// end.
+    None,
+    /// It survives the end of the process, however that comes, and other processes see it; not that of the machine. One
+    /// later [`Writer::sync`] makes many such commits durable: a group commit.
+    Batch,
+    /// It survives the machine.
+    #[default]
+    Sync,
+}
+
+/// What [`Writer::admit`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Admitted {
+    /// Nothing is near it; it was added.
+    New,
+    /// There was a document of this key; it was replaced, whatever is near.
+    Known,
+    /// This is the nearest. The document was added all the same, unless duplicates are dropped
+    /// ([`Writer::set_drop_duplicates`]).
+    Duplicate(Hit),
+}
+
+/// The one writer of an index. What it was given is invisible until [`commit`](Writer::commit), and is gone if it
+/// is dropped before.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "choices of the caller, and what is known of the files")]
+pub struct Writer {
+    shared: Arc<Shared>,
+    lock: Box<dyn HeldLock>,
+    params: Params,
+    params_digest: u128,
+    memory: usize,
+    one_segment: bool,
+    logged: bool,
+    /// True where this batch has been asked for keys or neighbours, and goes to the memtable from there on.
+    looked_up: bool,
+    durability: Durability,
+    drop_duplicates: bool,
+    /// How far a stamp may be ahead of all before.
+    max_jump: u64,
+    /// Records of a batch that will be segments at once.
+    records: Records,
+    /// Records given before those, where a batch is to become one segment and they can wait in a scratch file.
+    rows: Option<Rows>,
+    /// What is live, with the batch.
+    view: View,
+    /// The operations of the batch whose rows are in the memtable.
+    batch: Batch,
+    /// This writer's log, once it has one.
+    log: Option<OpenLog>,
+    /// The one before, as long as what is in it is in no published segment.
+    retired: Option<OpenLog>,
+    /// The generation to come: the published one, and segments already written for this batch. The deletes of its
+    /// entries are those of the view when it is published.
+    next: Manifest,
+    /// True where the generation to come has other documents in segments than the published one.
+    changed: bool,
+    /// Numbers of the segments written since the last commit.
+    written: Vec<u64>,
+    background: bool,
+    rate: Option<u64>,
+    merging: Option<Merging>,
+    merge_failure: Option<Error>,
+    poisoned: bool,
+    /// True once `CURRENT` may name the generation to come, so that nothing it names may be removed.
+    pointed: bool,
+    /// True where the generation to come has commits that are not durable without it.
+    owes_sync: bool,
+    /// True where `CURRENT` is known to be durable as it is.
+    settled: bool,
+    packed: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// The generation before this one, if its manifest is there.
+fn previous(shared: &Shared, manifest: &Manifest) -> Result<Option<Manifest>> {
+    let names = shared.vfs.list(&shared.dir).map_err(|e| Error::io("list", &shared.dir, e))?;
+    let before = names.iter().filter_map(|name| match names::parse(name) {
+        Some(names::Name::Manifest(generation)) => Some(generation),
+        _ => None,
+    });
+    let generation = before.filter(|&generation| generation < manifest.generation).max();
+    generation.map(|generation| State::manifest_at(&*shared.vfs, &shared.dir, generation)).transpose()
+}
+
+impl Writer {
+    pub(super) fn new(index: &Index, lock_path: &Path) -> Result<Self> {
+        let shared = Arc::clone(&index.shared);
+        let lock = shared.vfs.lock(lock_path).map_err(|failure| match failure {
+            LockFailure::Held(holder) => Error::Locked {
+                path: lock_path.to_owned(),
+                holder: holder.map_or(String::new(), |process| format!(" (process {process})")),
+            },
+            LockFailure::Io(error) => Error::io("lock", lock_path, error),
+        })?;
+        // What another writer committed since the index was opened is what this one goes on from.
+        // Nobody else refreshes in between: it would take this writer's rows for those of an attempt that failed.
+        let refreshing = shared.refreshing.lock();
+        index.refresh_alone()?;
+        let state = Arc::clone(&shared.published.read());
+        if state.manifest.read_only_compatible != 0 {
+            return Err(Error::Unsupported {
+                path: shared.dir.clone(),
+                field: "read-only-compatible feature set",
+                found: format!("{:#x}", state.manifest.read_only_compatible),
+                supported: "it, and writes only without; use a newer version".into(),
+            });
+        }
+        // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
+        // current but not durable. So what the one before names stays, until a sync.
+        // Where it cannot be read, nothing is removed.
+        if let Ok(before) = previous(&shared, &state.manifest) {
+            commit::sweep(&*shared.vfs, &shared.dir, &state.manifest, before.as_ref());
+        }
+        let params = state.manifest.params.clone();
+        shared.writing.store(true, Ordering::Release);
+        drop(refreshing);
+        Ok(Self {
+            lock,
+            params_digest: state.params_digest,
+            memory: MEMORY,
+            one_segment: false,
+            logged: true,
+            looked_up: false,
+            durability: Durability::Sync,
+            drop_duplicates: false,
+            max_jump: params.expire_after.unwrap_or(u64::MAX),
+            records: Records::new(&params),
+            rows: None,
+            view: state.view.clone(),
+            batch: Batch::default(),
+            log: None,
+            retired: None,
+            params,
+            next: Manifest::clone(&state.manifest),
+            changed: false,
+            written: Vec::new(),
+            background: true,
+            rate: None,
+            merging: None,
+            merge_failure: None,
+            poisoned: false,
+            pointed: false,
+            owes_sync: false,
+            settled: false,
+            packed: Vec::new(),
+            scratch: Scratch::default(),
+            shared,
+        })
+    }
+
+    /// How many bytes of records to hold in memory (1 GiB at first). A batch over that is written as several
+    /// segments; it still becomes visible as one.
+    pub fn set_memory(&mut self, bytes: usize) {
+        self.memory = bytes;
+    }
+
+    /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
+    /// merges what is larger than the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs
+    /// room on the disk for a second copy of the batch meanwhile; and the segment does not depend on the memory.
+    pub fn set_one_segment(&mut self, one_segment: bool) {
+        self.one_segment = one_segment;
+    }
+
+    /// Whether small batches go to the log (at first so), where a commit costs one sync, and become segments when there
+    /// are some 260,000 documents. Otherwise each commit makes a segment: right for few large batches.
+    pub fn set_logged(&mut self, logged: bool) {
+        self.logged = logged;
+    }
+
+    /// What commits promise from now on, as far as they go to the log; those that make a segment are always durable.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+    }
+
+    /// Whether [`admit`](Self::admit) leaves out what it finds to be a duplicate; at first it does not.
+    pub fn set_drop_duplicates(&mut self, drop: bool) {
+        self.drop_duplicates = drop;
+    }
+
+    /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as by
+    /// one wrong stamp everything would expire. At first that is the age at which documents expire. The first document of
+    /// an index may have any.
+    pub fn set_max_jump(&mut self, max_jump: u64) {
+        self.max_jump = max_jump;
+    }
+
+    /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`]
+    /// for a key the index cannot hold; [`Error::Io`], after which the writer is poisoned.
+    pub fn put<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<()> {
+        self.put_with(key, sketch, Attached::default())
+    }
+
+    /// As [`put`](Self::put), with a value and a stamp, as the index keeps them. A document that is too old when it comes
+    /// takes the place of the one of its key all the same, and is not there afterwards.
+    ///
+    /// ```
+    /// use twindex::{Attached, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().words(2).simhash(3).values().expire_after(60).build()?;
+    /// let index = Index::create(dir.path().join("x"), params)?;
+    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
+    /// let mut writer = index.writer()?;
+    /// writer.put_with("a", &sketch, Attached { value: b"page 7", stamp: Some(1000) })?;
+    /// writer.commit()?;
+    /// assert_eq!(index.snapshot().get("a")?.unwrap().value, b"page 7");
+    ///
+    /// writer.put_with("b", &sketch, Attached { value: b"", stamp: Some(1060) })?;
+    /// writer.commit()?;
+    /// assert_eq!((index.snapshot().now(), index.snapshot().contains("a")?), (Some(1060), false));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Self::put), and those of [`Attached::check`]; [`Error::Invalid`] for a stamp
+    /// [too far ahead](Self::set_max_jump).
+    pub fn put_with<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        sketch: &Sketch,
+        attached: Attached<'_>,
+    ) -> Result<()> {
+        self.put_sketch(key.into(), sketch, attached, false)
+    }
+
+    fn put_sketch(
+        &mut self,
+        key: Key<'_>,
+        sketch: &Sketch,
+        attached: Attached<'_>,
+        is_new: bool,
+    ) -> Result<()> {
+        sketch.check_comparable(&self.params, self.params_digest)?;
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.clear();
+        if let Some(minhash) = self.params.minhash {
+            pack(sketch.signature(), minhash.signature_bits, &mut packed);
+        }
+        let kept = (!sketch.is_empty()).then(|| Kept {
+            fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
+            features: sketch.features(),
+            signature: &packed,
+            bottom: sketch.bottom(),
+            modular: sketch.modular(),
+        });
+        let put = self.push(key, kept, attached, is_new);
+        self.packed = packed;
+        put
+    }
+
+    /// As [`put`](Self::put), and tells whether there was a document of this key.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put), and [`Error::Corrupt`].
+    pub fn upsert<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<bool> {
+        self.upsert_with(key, sketch, Attached::default())
+    }
+
+    /// As [`upsert`](Self::upsert), with a value and a stamp.
+    ///
+    /// # Errors
+    /// As [`put_with`](Self::put_with), and [`Error::Corrupt`].
+    pub fn upsert_with<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        sketch: &Sketch,
+        attached: Attached<'_>,
+    ) -> Result<bool> {
+        let key = key.into();
+        let known = self.contains(key)?;
+        self.put_sketch(key, sketch, attached, !known)?;
+        Ok(known)
+    }
+
+    /// Adds a fingerprint made elsewhere, or replaces the document with this key.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an index that keeps more or other than fingerprints; otherwise as [`put`](Self::put).
+    pub fn put_fingerprint<'a>(&mut self, key: impl Into<Key<'a>>, fingerprint: Fingerprint) -> Result<()> {
+        self.put_fingerprint_with(key, fingerprint, Attached::default())
+    }
+
+    /// As [`put_fingerprint`](Self::put_fingerprint), with a value and a stamp.
+    ///
+    /// # Errors
+    /// As [`put_fingerprint`](Self::put_fingerprint) and [`put_with`](Self::put_with).
+    pub fn put_fingerprint_with<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        fingerprint: Fingerprint,
+        attached: Attached<'_>,
+    ) -> Result<()> {
+        self.check_raw()?;
+        let kept = Kept { fingerprint: fingerprint.0, ..Kept::default() };
+        self.push(key.into(), Some(kept), attached, false)
+    }
+
+    fn check_raw(&self) -> Result<()> {
+        let params = &self.params;
+        let samples = params.bottom > 0 || params.modulus > 0;
+        if params.simhash.is_none() || params.minhash.is_some() || samples {
+            return Err(Error::Invalid(
+                "raw fingerprints need an index that keeps simhash and no MinHash or samples".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds a document that was sketched elsewhere, from a [file of sketches](crate::format::sketches) made with the
+    /// parameters `made_with`, or replaces the one with this key. `None` stands for an empty sketch.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_row<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        made_with: &Params,
+        row: Option<Row<'_>>,
+    ) -> Result<()> {
+        self.put_row_with(key, made_with, row, Attached::default())
+    }
+
+    /// As [`put_row`](Self::put_row), with a value and a stamp.
+    ///
+    /// # Errors
+    /// As [`put_with`](Self::put_with).
+    pub fn put_row_with<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        made_with: &Params,
+        row: Option<Row<'_>>,
+        attached: Attached<'_>,
+    ) -> Result<()> {
+        if *made_with != self.params {
+            self.params.check_same_sketch(made_with)?;
+        }
+        self.push(key.into(), row, attached, false)
+    }
+
+    /// Looks up and adds as one step: the nearest document to this one, if any is within the radius of the index's
+    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`] asks; of several that are as near, the one
+    /// of the smallest key. What this batch added before is found too. A document of the same key is no duplicate of
+    /// itself: it is replaced.
+    ///
+    /// ```
+    /// use twindex::{Admitted, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let index = Index::create(dir.path().join("x"), Params::builder().words(2).simhash(3).build()?)?;
+    /// let sketcher = index.sketcher()?;
+    /// let mut writer = index.writer()?;
+    /// let rose = sketcher.sketch("a rose is a rose is a rose")?;
+    /// assert_eq!(writer.admit("a", &rose)?, Admitted::New);
+    /// match writer.admit("b", &sketcher.sketch("A rose is a rose is a rose!")?)? {
+    ///     Admitted::Duplicate(of) => assert_eq!((of.key.to_string(), of.distance), ("a".into(), Some(0))),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// assert_eq!(writer.admit("a", &rose)?, Admitted::Known);
+    /// writer.commit()?;
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Self::put), and [`Error::Corrupt`].
+    pub fn admit<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<Admitted> {
+        self.admit_with(key, sketch, Attached::default())
+    }
+
+    /// As [`admit`](Self::admit), with a value and a stamp. A duplicate that is dropped does not move the time.
+    ///
+    /// # Errors
+    /// As [`put_with`](Self::put_with), and [`Error::Corrupt`].
+    pub fn admit_with<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        sketch: &Sketch,
+        attached: Attached<'_>,
+    ) -> Result<Admitted> {
+        let key = key.into();
+        sketch.check_comparable(&self.params, self.params_digest)?;
+        self.check_attached(attached)?;
+        if self.contains(key)? {
+            return self.put_sketch(key, sketch, attached, false).map(|()| Admitted::Known);
+        }
+        let hit = match (self.params.simhash, self.params.minhash, sketch.fingerprint()) {
+            _ if sketch.is_empty() => None,
+            (Some(simhash), None, Some(fingerprint))
+                if self.params.bottom == 0 && self.params.modulus == 0 =>
+            {
+                self.nearest(fingerprint, simhash.within.into())?
+            }
+            _ => self.now().near(sketch).limit(1).run()?.hits.pop(),
+        };
+        self.admitted(hit, |writer| writer.put_sketch(key, sketch, attached, true))
+    }
+
+    /// As [`admit`](Self::admit), for a fingerprint made elsewhere.
+    ///
+    /// # Errors
+    /// As [`put_fingerprint`](Self::put_fingerprint), and [`Error::Corrupt`].
+    pub fn admit_fingerprint<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        fingerprint: Fingerprint,
+    ) -> Result<Admitted> {
+        self.admit_fingerprint_with(key, fingerprint, Attached::default())
+    }
+
+    /// As [`admit_with`](Self::admit_with), for a fingerprint made elsewhere.
+    ///
+    /// # Errors
+    /// As [`put_fingerprint_with`](Self::put_fingerprint_with), and [`Error::Corrupt`].
+    pub fn admit_fingerprint_with<'a>(
+        &mut self,
+        key: impl Into<Key<'a>>,
+        fingerprint: Fingerprint,
+        attached: Attached<'_>,
+    ) -> Result<Admitted> {
+        self.check_raw()?;
+        self.check_attached(attached)?;
+        let (key, kept) = (key.into(), Some(Kept { fingerprint: fingerprint.0, ..Kept::default() }));
+        if self.contains(key)? {
+            return self.push(key, kept, attached, false).map(|()| Admitted::Known);
+        }
+        let within = self.params.simhash.map_or(0, |simhash| simhash.within.into());
+        let hit = self.nearest(fingerprint, within)?;
+        self.admitted(hit, |writer| writer.push(key, kept, attached, true))
+    }
+
+    fn admitted(&mut self, hit: Option<Hit>, put: impl FnOnce(&mut Self) -> Result<()>) -> Result<Admitted> {
+        if hit.is_none() || !self.drop_duplicates {
+            put(self)?;
+        }
+        Ok(hit.map_or(Admitted::New, Admitted::Duplicate))
+    }
+
+    fn nearest(&mut self, fingerprint: Fingerprint, within: u32) -> Result<Option<Hit>> {
+        let found = nearest(self.view.parts(&self.params), fingerprint.0, within, &mut self.scratch)?;
+        Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
+    }
+
+    /// What is live, with the batch.
+    fn now(&self) -> Snapshot {
+        let manifest = Arc::clone(&self.shared.published.read().manifest);
+        Snapshot::new(Arc::new(State::new(manifest, self.view.clone(), None, self.params_digest)))
+    }
+
+    /// True if there is a live document of this key, of the batch or before it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a key of the other kind, [`Error::Corrupt`]; [`Error::Io`] where a large batch has to be
+    /// written for it, after which the writer is poisoned.
+    pub fn contains<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<bool> {
+        let key = key.into();
+        self.check_sound()?;
+        key.check(self.params.key)?;
+        self.looked_up = true;
+        if !self.records.is_empty() || self.rows.is_some() {
+            self.guarded(Self::flush_records)?; // such records cannot be looked up
+        }
+        for part in self.view.parts(&self.params) {
+            if part.find(key)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes the document with this key; nothing happens if there is none.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<()> {
+        let key = key.into();
+        self.check_sound()?;
+        if self.collects() {
+            self.records.delete(key)?;
+            return self.flush_if_full();
+        }
+        if self.contains(key)? {
+            self.view.table.write().delete(key)?;
+            self.batch.delete(key);
+            self.guarded(|writer| writer.view.forget(key))?;
+            self.view.count();
+        }
+        self.flush_if_full()
+    }
+
+    /// True where records of this batch become segments at once.
+    fn collects(&self) -> bool {
+        let at_once = self.one_segment || !self.logged;
+        at_once && !self.looked_up || !self.records.is_empty() || self.rows.is_some()
+    }
+
+    /// Refuses what the index does not keep, or lacks, and a stamp that is too far ahead.
+    fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
+        attached.check(&self.params)?;
+        self.view.check_stamp(attached.stamp, self.max_jump)
+    }
+
+    fn push(
+        &mut self,
+        key: Key<'_>,
+        kept: Option<Kept<'_>>,
+        attached: Attached<'_>,
+        is_new: bool,
+    ) -> Result<()> {
+        self.check_sound()?;
+        self.check_attached(attached)?;
+        if self.collects() {
+            self.records.push_with(key, kept, attached)?;
+            self.view.stamped(attached.stamp);
+            return self.flush_if_full();
+        }
+        {
+            let mut rows = self.view.table.write();
+            rows.put(key, kept, attached)?;
+            (self.view.rows, self.view.live) = (rows.len(), rows.live());
+        }
+        self.view.stamped(attached.stamp);
+        self.batch.put(&self.params, key, kept, attached);
+        if !is_new {
+            self.guarded(|writer| writer.view.forget(key))?;
+        }
+        if self.view.is_expired(attached.stamp) {
+            self.view.expire_rows()?;
+        }
+        self.flush_if_full()
+    }
+
+    fn check_sound(&self) -> Result<()> {
+        if self.poisoned { Err(Error::Poisoned { path: self.shared.dir.clone() }) } else { Ok(()) }
+    }
+
+    fn check_lock(&self) -> Result<()> {
+        if self.lock.is_current() {
+            return Ok(());
+        }
+        let path = names::lock(&self.shared.dir);
+        Err(Error::Locked { path, holder: " (the lock file was replaced)".into() })
+    }
+
+    /// Runs a step that touches the disk; its failure ends this writer.
+    fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.check_sound()?;
+        let done = step(self);
+        self.poisoned = done.is_err();
+        done
+    }
+}
+
+/// The number after this one. A manifest can hold the largest only if somebody made it so.
+fn next_number(what: &'static str, number: u64) -> Result<u64> {
+    number.checked_add(1).ok_or(Error::Limit { what, limit: u64::MAX, found: number })
+}

@@ -1,0 +1,403 @@
+//! Values and event time. Documents expire by their stamps and by nothing else: no clock is asked, time is the highest
+//! stamp that was committed, and what has expired is gone from every answer, in the log, in segments and in merges, while
+//! snapshots stay what they were.
+
+#![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use twindex::segment::{Ask, Scratch, Segment};
+use twindex::store::OnConflict;
+use twindex::sys::RealVfs;
+use twindex::{Admitted, Attached, Error, Fingerprint, Index, Params, Snapshot, Writer};
+
+const AGE: u64 = 10;
+
+fn params() -> Params {
+    Params::builder().u64_keys().simhash(3).values().expire_after(AGE).build().unwrap()
+}
+
+fn created() -> (TempDir, PathBuf, Index) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let index = Index::create(&path, params()).unwrap();
+    (dir, path, index)
+}
+
+fn at(stamp: u64) -> Attached<'static> {
+    Attached { value: b"", stamp: Some(stamp) }
+}
+
+fn put(writer: &mut Writer, key: u64, stamp: u64) {
+    writer.put_fingerprint_with(key, Fingerprint(key), at(stamp)).unwrap();
+}
+
+/// The keys of a snapshot, by every way to ask for them.
+fn keys(snapshot: &Snapshot) -> Vec<u64> {
+    let mut keys = Vec::new();
+    snapshot
+        .for_each_key(|key| {
+            keys.push(key.to_buf().as_u64().unwrap());
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(keys.len() as u64, snapshot.documents());
+    for key in 0..64 {
+        let there = keys.contains(&key);
+        assert_eq!(snapshot.contains(key).unwrap(), there, "{key}");
+        assert_eq!(snapshot.get(key).unwrap().is_some(), there, "{key}");
+        let is_it = |hit: &twindex::Hit| hit.key.as_u64() == Some(key);
+        let near = snapshot.within(Fingerprint(key), 0);
+        assert_eq!(near.run().unwrap().hits.iter().any(is_it), there, "{key}");
+        assert_eq!(snapshot.within(Fingerprint(key), 0).first().unwrap().is_some(), there, "{key}");
+        assert_eq!(snapshot.within(Fingerprint(key), 0).count().unwrap(), u64::from(there), "{key}");
+    }
+    let (mut found, all) = (Vec::new(), [Fingerprint(0)]);
+    snapshot
+        .for_each_within_any(&all, 6, |_, place, _| {
+            found.push(place.key()?.as_u64().unwrap());
+            Ok(())
+        })
+        .unwrap();
+    found.sort_unstable();
+    let near: Vec<u64> = keys.iter().copied().filter(|key| key.count_ones() <= 6).collect();
+    assert_eq!(found, near);
+    keys
+}
+
+#[test]
+fn a_document_expires_at_its_age_to_the_tick_wherever_it_is() {
+    for flushed in [false, true] {
+        for logged in [false, true] {
+            let (_dir, path, index) = created();
+            let mut writer = index.writer().unwrap();
+            writer.set_logged(logged);
+            let commit = |writer: &mut Writer, key, stamp| {
+                put(writer, key, stamp);
+                writer.commit().unwrap();
+                if flushed {
+                    writer.flush().unwrap();
+                }
+            };
+            commit(&mut writer, 1, 100);
+            commit(&mut writer, 2, 100 + AGE - 1);
+            let before = index.snapshot();
+            assert_eq!((keys(&before), before.now()), (vec![1, 2], Some(109)));
+            commit(&mut writer, 3, 100 + AGE);
+            assert_eq!(keys(&index.snapshot()), [2, 3]);
+            assert_eq!(keys(&before), [1, 2], "a snapshot has the time that it was taken at");
+            assert_eq!(keys(&Index::open(&path).unwrap().snapshot()), [2, 3]);
+            writer.compact().unwrap();
+            assert_eq!(keys(&index.snapshot()), [2, 3]);
+            assert_eq!(index.snapshot().entries()[0].documents, 2, "what has expired takes no place");
+            drop(writer);
+            let reopened = Index::open(&path).unwrap();
+            assert_eq!((keys(&reopened.snapshot()), reopened.snapshot().now()), (vec![2, 3], Some(110)));
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_goes_back_or_far_ahead_drops_nothing_early() {
+    let (_dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1000);
+    writer.commit().unwrap();
+    // A day back: late documents come and go by the time there is.
+    put(&mut writer, 2, 995);
+    put(&mut writer, 3, 990);
+    writer.commit().unwrap();
+    assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
+    // Forty days ahead: refused, with the numbers, and nothing happened.
+    let refused = writer.put_fingerprint_with(4, Fingerprint(4), at(1000 + AGE + 1)).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Invalid(why) if why.contains("1011") && why.contains("1000")),
+        "{refused}"
+    );
+    let refused = writer.admit_fingerprint_with(4, Fingerprint(4), at(u64::MAX)).unwrap_err();
+    assert!(matches!(refused, Error::Invalid(_)), "{refused}");
+    writer.commit().unwrap();
+    assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
+    put(&mut writer, 4, 1000 + AGE);
+    writer.commit().unwrap();
+    assert_eq!(keys(&index.snapshot()), [4], "as far as allowed is allowed");
+    // If it is right, it can be said so.
+    writer.set_max_jump(u64::MAX);
+    put(&mut writer, 5, 1 << 40);
+    writer.commit().unwrap();
+    drop(writer);
+    assert_eq!(keys(&Index::open(&path).unwrap().snapshot()), [5]);
+    // Nothing turns the time back, not the end of the document that it is of, and not compaction.
+    let mut writer = index.writer().unwrap();
+    writer.delete(5).unwrap();
+    writer.commit().unwrap();
+    writer.compact().unwrap();
+    drop(writer);
+    let index = Index::open(&path).unwrap();
+    assert_eq!((index.snapshot().documents(), index.snapshot().now()), (0, Some(1 << 40)));
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 6, 7);
+    writer.commit().unwrap();
+    assert_eq!(keys(&index.snapshot()), [0_u64; 0], "too old when it came");
+}
+
+#[test]
+fn a_batch_that_is_not_committed_does_not_move_the_time() {
+    let (_dir, _, index) = created();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 100);
+    writer.commit().unwrap();
+    put(&mut writer, 2, 100 + AGE);
+    assert!(writer.contains(1).unwrap(), "not before the commit");
+    assert!(matches!(
+        writer.admit_fingerprint_with(3, Fingerprint(1), at(105)).unwrap(),
+        Admitted::Duplicate(hit) if hit.key.as_u64() == Some(1)
+    ));
+    drop(writer);
+    assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1], Some(100)));
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 4, 100 + AGE - 1);
+    writer.commit().unwrap();
+    assert_eq!(keys(&index.snapshot()), [1, 4]);
+}
+
+/// One key is written, expires, comes too late, is deleted twice, and comes back, in segments of their own.
+#[test]
+fn what_is_deleted_or_has_expired_does_not_come_back_when_segments_are_merged() {
+    for flush in [false, true] {
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        writer.set_background_merges(false);
+        let mut step = |what: &dyn Fn(&mut Writer), expected: &[u64]| {
+            what(&mut writer);
+            writer.commit().unwrap();
+            if flush {
+                writer.flush().unwrap();
+            }
+            assert_eq!(keys(&index.snapshot()), expected);
+            while writer.merge_step().unwrap() {}
+            assert_eq!(keys(&index.snapshot()), expected);
+            assert_eq!(keys(&Index::open(&path).unwrap().snapshot()), expected);
+        };
+        step(&|w| w.delete(1_u64).unwrap(), &[]);
+        step(&|w| put(w, 1, 100), &[1]);
+        step(&|w| put(w, 2, 105), &[1, 2]);
+        step(&|w| put(w, 1, 90), &[2]); // the newer record has expired, and the older one is replaced
+        step(&|w| put(w, 1, 106), &[1, 2]);
+        step(&|w| w.delete(1_u64).unwrap(), &[2]);
+        step(&|w| w.delete(1_u64).unwrap(), &[2]);
+        step(&|w| put(w, 3, 115), &[3]);
+        step(&|w| put(w, 1, 110), &[1, 3]);
+        drop(writer);
+        index.compact().unwrap();
+        assert_eq!(keys(&index.snapshot()), [1, 3]);
+    }
+}
+
+#[test]
+fn another_process_sees_time_go_on_commit_by_commit() {
+    let (_dir, path, index) = created();
+    let reader = Index::open(&path).unwrap();
+    let mut writer = index.writer().unwrap();
+    for now in 0..40_u64 {
+        put(&mut writer, now, now);
+        writer.commit().unwrap();
+        if now % 7 == 3 {
+            writer.flush().unwrap();
+        }
+        reader.refresh().unwrap();
+        let expected: Vec<u64> = (now.saturating_sub(AGE - 1)..=now).collect();
+        assert_eq!((keys(&reader.snapshot()), reader.snapshot().now()), (expected, Some(now)));
+    }
+    assert!(index.snapshot().entries().len() <= 4, "a segment of nothing but the expired is left out");
+}
+
+#[test]
+fn values_come_back_from_the_log_the_memtable_segments_and_merges() {
+    let (_dir, path, index) = created();
+    let values: Vec<Vec<u8>> = vec![vec![], b"v".to_vec(), vec![7; 65_536], "ü\0\n".into(), vec![0xFF; 300]];
+    let mut writer = index.writer().unwrap();
+    let put = |writer: &mut Writer, key: u64, value: &[u8]| {
+        writer.put_fingerprint_with(key, Fingerprint(key), Attached { value, stamp: Some(5) }).unwrap();
+    };
+    let check = |index: &Index, from: u64| {
+        for (key, value) in (from..).zip(&values) {
+            let record = index.snapshot().get(key).unwrap().unwrap();
+            assert_eq!((&record.value, record.stamp), (value, Some(5)), "{key}");
+        }
+    };
+    for (key, value) in (0..).zip(&values) {
+        put(&mut writer, key, value);
+    }
+    writer.commit().unwrap();
+    check(&index, 0);
+    check(&Index::open(&path).unwrap(), 0);
+    writer.flush().unwrap();
+    check(&index, 0);
+    for (key, value) in (10..).zip(&values) {
+        put(&mut writer, key, value);
+    }
+    // A value is replaced with its document.
+    put(&mut writer, 1, b"new");
+    put(&mut writer, 1, &values[1]);
+    writer.commit().unwrap();
+    writer.compact().unwrap();
+    for from in [0, 10] {
+        check(&index, from);
+        check(&Index::open(&path).unwrap(), from);
+    }
+    let long = vec![0; 65_537];
+    let long = Attached { value: &long, stamp: Some(5) };
+    let refused = writer.put_fingerprint_with(1, Fingerprint(1), long).unwrap_err();
+    assert!(matches!(refused, Error::Limit { limit: 65_536, found: 65_537, .. }), "{refused}");
+    assert!(matches!(writer.put_fingerprint(1, Fingerprint(1)), Err(Error::Invalid(_))), "without a stamp");
+    writer.commit().unwrap();
+    check(&index, 0);
+    assert_eq!(index.snapshot().documents(), 10);
+}
+
+#[test]
+fn an_index_that_keeps_neither_refuses_both_and_reads_as_it_always_did() {
+    let plain = Params::builder().u64_keys().simhash(3).build().unwrap();
+    assert!(!plain.encode().contains("values") && !plain.encode().contains("expire"));
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::create(dir.path().join("x"), plain).unwrap();
+    let mut writer = index.writer().unwrap();
+    for attached in [Attached { value: b"v", stamp: None }, at(1)] {
+        let refused = writer.put_fingerprint_with(1, Fingerprint(1), attached).unwrap_err();
+        assert!(matches!(refused, Error::Invalid(_)), "{refused}");
+    }
+    writer.put_fingerprint(1, Fingerprint(1)).unwrap();
+    writer.commit().unwrap();
+    let record = index.snapshot().get(1).unwrap().unwrap();
+    assert_eq!((record.value, record.stamp, index.snapshot().now()), (vec![], None, None));
+}
+
+fn only_segment(path: &Path) -> Vec<u8> {
+    let mut segments: Vec<PathBuf> = std::fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "seg"))
+        .collect();
+    assert_eq!(segments.len(), 1, "{segments:?}");
+    std::fs::read(segments.pop().unwrap()).unwrap()
+}
+
+/// After all that can happen to documents, compaction leaves what a new index of the live ones has.
+#[test]
+fn the_one_segment_of_a_compaction_is_byte_for_byte_that_of_a_new_index_of_what_is_live() {
+    let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(50);
+    let params = params.build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+    let index = Index::create(&old, params.clone()).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let text = |i: u64| if i % 9 == 4 { String::new() } else { format!("text {} of {}", i % 11, i % 7) };
+    let mut writer = index.writer().unwrap();
+    let mut live = std::collections::BTreeMap::new();
+    let mut newest = 0;
+    for i in 0..400_u64 {
+        let (key, stamp) = (format!("key {}", i * 17 % 120), i + i * 31 % 23);
+        let value = vec![i as u8; i as usize % 40];
+        let attached = Attached { value: &value, stamp: Some(stamp) };
+        writer.put_with(key.as_str(), &sketcher.sketch(&text(i)).unwrap(), attached).unwrap();
+        newest = newest.max(stamp);
+        live.insert(key, (i, stamp, value));
+        if i % 13 == 5 {
+            let gone = format!("key {}", i % 120);
+            writer.delete(gone.as_str()).unwrap();
+            live.remove(&gone);
+        }
+        if i % 10 == 9 {
+            writer.commit().unwrap();
+            live.retain(|_, (_, stamp, _)| newest - *stamp < 50);
+        }
+        if i % 90 == 89 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.compact().unwrap();
+    drop(writer);
+    let fresh = Index::create(&new, params).unwrap();
+    let mut writer = fresh.writer().unwrap();
+    writer.set_one_segment(true);
+    writer.set_max_jump(u64::MAX);
+    for (key, (i, stamp, value)) in live.iter().rev() {
+        let attached = Attached { value, stamp: Some(*stamp) };
+        writer.put_with(key.as_str(), &sketcher.sketch(&text(*i)).unwrap(), attached).unwrap();
+    }
+    writer.commit().unwrap();
+    assert!(live.len() > 30, "{}", live.len());
+    assert_eq!(index.snapshot().documents(), live.len() as u64);
+    assert_eq!(only_segment(&old), only_segment(&new));
+    let problems = twindex::store::verify::verify(&RealVfs, &old, |_| ()).problems;
+    assert!(problems.is_empty(), "{problems:?}");
+}
+
+#[test]
+fn shards_are_joined_at_the_time_of_the_one_that_is_ahead() {
+    let dir = tempfile::tempdir().unwrap();
+    let shard = |name: &str, documents: &[(u64, u64)]| {
+        let index = Index::create(dir.path().join(name), params()).unwrap();
+        let mut writer = index.writer().unwrap();
+        for &(key, stamp) in documents {
+            put(&mut writer, key, stamp);
+        }
+        writer.commit().unwrap();
+        drop(writer);
+        index
+    };
+    let shards = [shard("a", &[(1, 100), (2, 105), (3, 101)]), shard("b", &[(4, 111), (3, 111)])];
+    let out = dir.path().join("out");
+    let told = Index::merge(&out, &shards, OnConflict::Refuse, 1 << 20).unwrap();
+    let joined = Index::open(&out).unwrap();
+    // The first shard's document 3 would be another record; it has expired by the time of the second.
+    let _ = told;
+    assert_eq!((keys(&joined.snapshot()), joined.snapshot().now()), (vec![2, 3, 4], Some(111)));
+    let mut writer = joined.writer().unwrap();
+    put(&mut writer, 5, 115);
+    writer.commit().unwrap();
+    assert_eq!(keys(&joined.snapshot()), [3, 4, 5]);
+    drop(writer);
+    let copy = dir.path().join("copy");
+    joined.copy_to(&copy).unwrap();
+    let copy = Index::open(&copy).unwrap();
+    assert_eq!((keys(&copy.snapshot()), copy.snapshot().now()), (vec![3, 4, 5], Some(115)));
+}
+
+/// Every byte of a segment with values and stamps is looked at by `verify`.
+#[test]
+fn verify_sees_every_flipped_bit_of_values_and_stamps() {
+    let (_dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    for key in 0..9 {
+        let attached = Attached { value: &[9; 3], stamp: Some(100 + key * 3 % 5) };
+        writer.put_fingerprint_with(key, Fingerprint(key), attached).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    drop(writer);
+    let sound = only_segment(&path);
+    let name = Path::new("x.seg");
+    let segment = Segment::from_bytes(sound.clone(), name).unwrap();
+    assert!(segment.verify(|_| ()).is_empty());
+    let mut seen = 0;
+    for section in
+        segment.sections().iter().filter(|section| ["values", "stamps"].contains(&section.kind.name()))
+    {
+        for bit in section.offset * 8..section.end() * 8 {
+            let mut damaged = sound.clone();
+            damaged[bit as usize / 8] ^= 1 << (bit % 8);
+            let found = Segment::from_bytes(damaged, name).map(|segment| segment.verify(|_| ()).len());
+            assert!(!matches!(found, Ok(0)), "bit {bit} of {}", section.kind.name());
+            seen += 1;
+        }
+    }
+    assert!(seen > 500, "{seen}");
+    // And the questions go on as ever.
+    let mut scratch = Scratch::default();
+    segment
+        .search(&[3], Ask::within(0), &mut scratch, |_, _| Ok(std::ops::ControlFlow::Continue(())))
+        .unwrap();
+}

@@ -1,0 +1,171 @@
+//! An index in the company of other processes, and short of what the system gives: writers that are stopped or killed, a
+//! snapshot that is held for ten thousand commits, few file descriptors.
+
+#![cfg(unix)]
+#![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+use twindex::{Durability, Error, Fingerprint, Index, Params};
+
+/// Set for the processes that these tests start: what to do, and the index.
+const CHILD: &str = "TWINDEX_TEST_CHILD";
+
+fn created() -> (TempDir, PathBuf, Index) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let index = Index::create(&path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
+    (dir, path, index)
+}
+
+fn child(test: &str, path: &Path, limit: Option<u32>) -> Command {
+    let program = std::env::current_exe().unwrap();
+    let mut command = match limit {
+        None => Command::new(program),
+        Some(limit) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]).arg(program);
+            shell
+        }
+    };
+    command.args(["--exact", "--nocapture", test]).env(CHILD, path);
+    command
+}
+
+fn signal(child: &Child, name: &str) {
+    let done = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
+/// Reads what a child says until it says this.
+fn wait_for(child: &mut Child, word: &str) {
+    let out = child.stdout.take().unwrap();
+    let found = BufReader::new(out).lines().map_while(Result::ok).any(|line| line.contains(word));
+    assert!(found, "the child says {word}");
+}
+
+#[test]
+fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledged() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let index = Index::open(path).unwrap();
+        let mut writer = index.writer().unwrap();
+        for key in 0..50_u64 {
+            writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+            writer.commit().unwrap();
+        }
+        // In the middle of a batch.
+        writer.put_fingerprint(1000_u64, Fingerprint(1000)).unwrap();
+        println!("child: acknowledged");
+        loop {
+            std::thread::park();
+        }
+    }
+    let (_dir, path, index) = created();
+    let name = "a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledged";
+    let mut child = child(name, &path, None).stdout(Stdio::piped()).spawn().unwrap();
+    wait_for(&mut child, "child: acknowledged");
+    signal(&child, "STOP");
+    let check = |index: &Index| {
+        assert_eq!(index.snapshot().documents(), 50);
+        assert_eq!(index.snapshot().within(Fingerprint(7), 0).run().unwrap().hits.len(), 1);
+        assert!(!index.snapshot().contains(1000).unwrap());
+    };
+    assert!(index.refresh().unwrap());
+    check(&index);
+    check(&Index::open(&path).unwrap());
+    match index.writer() {
+        Err(Error::Locked { holder, .. }) => assert!(holder.contains(&child.id().to_string()), "{holder}"),
+        other => panic!("{other:?}"),
+    }
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    let mut writer = index.writer().expect("the lock went with the process");
+    check(&index);
+    writer.put_fingerprint(50_u64, Fingerprint(50)).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(Index::open(&path).unwrap().snapshot().documents(), 51);
+}
+
+fn descriptors() -> Option<usize> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
+}
+
+fn bytes(path: &Path) -> u64 {
+    std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
+}
+
+/// Each thousand commits are flushed, so that files come and go under the snapshot.
+#[test]
+fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with_time() {
+    let (_dir, path, index) = created();
+    let reader = Index::open(&path).unwrap();
+    let mut writer = index.writer().unwrap();
+    writer.set_durability(Durability::Batch);
+    for key in 0..100_u64 {
+        writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    reader.refresh().unwrap();
+    let held = reader.snapshot();
+    let mut most = (0, 0);
+    for commit in 0..10_000_u64 {
+        writer.put_fingerprint(commit % 500, Fingerprint(commit)).unwrap();
+        writer.commit().unwrap();
+        if commit % 1000 == 999 {
+            writer.flush().unwrap();
+            reader.refresh().unwrap();
+            assert_eq!(held.documents(), 100);
+            for key in (0..100).step_by(9) {
+                assert_eq!(held.get(key).unwrap().unwrap().fingerprint, Some(Fingerprint(key)));
+            }
+            let now = (descriptors().unwrap_or(0), bytes(&path));
+            if commit == 1999 {
+                most = now;
+            }
+            assert!(commit < 1999 || now.0 <= most.0 + 16, "{now:?} after {commit}, {most:?} at first");
+            assert!(commit < 1999 || now.1 <= 8 * most.1, "{now:?} after {commit}, {most:?} at first");
+        }
+    }
+    assert_eq!(reader.snapshot().documents(), 500);
+}
+
+#[test]
+fn an_index_of_more_segments_than_there_are_file_descriptors_opens_or_says_why_not() {
+    const SEGMENTS: u64 = 90;
+    if let Some(path) = std::env::var_os(CHILD) {
+        match Index::open(path) {
+            Ok(index) => {
+                let snapshot = index.snapshot();
+                assert_eq!(snapshot.documents(), SEGMENTS);
+                for key in 0..SEGMENTS {
+                    assert_eq!(snapshot.get(key).unwrap().unwrap().fingerprint, Some(Fingerprint(key)));
+                }
+                println!("child: opened");
+            }
+            Err(Error::Io { path, source, .. }) => println!("child: refused {} {source}", path.display()),
+            Err(other) => panic!("{other:?}"),
+        }
+        return;
+    }
+    let (_dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
+    for key in 0..SEGMENTS {
+        writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+        writer.commit().unwrap();
+    }
+    drop((writer, index));
+    let name = "an_index_of_more_segments_than_there_are_file_descriptors_opens_or_says_why_not";
+    for limit in [64, 12] {
+        let output = child(name, &path, Some(limit)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}");
+        let fine = said.contains("child: opened") || said.contains("child: refused");
+        assert!(fine, "{said}");
+        println!("{limit} descriptors: {}", said.lines().find(|line| line.contains("child:")).unwrap_or(""));
+    }
+}

@@ -1,0 +1,166 @@
+//! Salvage: a new index of all documents whose records are whole, a report of the others, and nothing changed where the
+//! damage is. Whatever is damaged, no document comes out other than it was.
+
+#![allow(clippy::disallowed_methods, reason = "damages the files of an index from outside")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use twindex::store::salvage::{Salvage, salvage};
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Attached, Error, Index, Params, Result, Snapshot};
+
+type Documents = BTreeMap<String, String>;
+
+fn documents(snapshot: &Snapshot) -> Documents {
+    let mut all = Documents::new();
+    snapshot
+        .for_each_key(|key| {
+            let record = snapshot.get(key)?;
+            all.insert(key.to_buf().to_string(), format!("{record:?}"));
+            Ok(())
+        })
+        .unwrap();
+    all
+}
+
+/// Two segments and a log, of documents with everything, some of them deleted and replaced.
+fn index() -> (TempDir, PathBuf, Documents) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(2).values().expire_after(5000);
+    let index = Index::create(&path, params.build().unwrap()).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    for i in 0..900_u64 {
+        let text =
+            if i % 11 == 3 { String::new() } else { format!("text number {} of those, {}", i % 97, i % 13) };
+        let value = format!("value {i}");
+        let attached = Attached { value: value.as_bytes(), stamp: Some(i) };
+        writer
+            .put_with(format!("key {}", i % 700).as_str(), &sketcher.sketch(&text).unwrap(), attached)
+            .unwrap();
+        if i % 300 == 299 {
+            writer.delete(format!("key {}", i % 50).as_str()).unwrap();
+            writer.commit().unwrap();
+            if i < 700 {
+                writer.flush().unwrap();
+            }
+        }
+    }
+    drop(writer);
+    let found = documents(&index.snapshot());
+    assert_eq!((index.snapshot().entries().len(), found.len()), (2, 699));
+    (dir, path, found)
+}
+
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
+}
+
+fn run(path: &Path, out: &Path) -> Result<(Salvage, Documents)> {
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+    let before = files(path);
+    let told = salvage(&vfs, path, out)?;
+    assert_eq!(files(path), before, "nothing is changed where the damage is");
+    let found = documents(&Index::open(out).unwrap().snapshot());
+    assert_eq!(told.documents, found.len() as u64);
+    let problems = twindex::store::verify::verify(&RealVfs, out, |_| ()).problems;
+    assert!(problems.is_empty(), "{problems:?}");
+    Ok((told, found))
+}
+
+#[test]
+fn a_sound_index_is_saved_as_it_is() {
+    let (dir, path, all) = index();
+    let (told, found) = run(&path, &dir.path().join("out")).unwrap();
+    assert!(told.is_whole() && told.lost() == 0, "{told:?}");
+    assert_eq!(found, all);
+    assert!(matches!(run(&path, &dir.path().join("out")), Err(Error::AlreadyExists { .. })));
+}
+
+#[test]
+fn what_is_saved_of_damaged_segments_is_as_it_was_and_the_rest_is_reported() {
+    let (dir, path, all) = index();
+    let segment = path.join("000001.seg");
+    let sound = std::fs::read(&segment).unwrap();
+    let (mut some, mut step, mut pages_that_matter) = (0, 0, 0);
+    while step * 4096 < sound.len() {
+        let mut damaged = sound.clone();
+        let end = sound.len().min(step * 4096 + 4096);
+        damaged[step * 4096..end].iter_mut().for_each(|byte| *byte ^= 0x5A);
+        std::fs::remove_file(&segment).unwrap();
+        std::fs::write(&segment, &damaged).unwrap();
+        let out = dir.path().join(format!("out {step}"));
+        let (told, found) = run(&path, &out).unwrap();
+        // Tables but the first, and padding, are made anew.
+        assert!(told.lost() > 0 && !told.is_whole() || found == all, "page {step}: {told:?}");
+        pages_that_matter += usize::from(told.lost() > 0);
+        for (key, record) in &found {
+            assert_eq!(all.get(key), Some(record), "page {step}, {key}");
+        }
+        assert_eq!(found.len() as u64 + told.lost(), all.len() as u64, "page {step}: all others are there");
+        let lost = told.files.iter().flat_map(|file| &file.lost_keys);
+        for key in lost {
+            assert!(all.contains_key(&key.to_string()) && !found.contains_key(&key.to_string()), "{key}");
+        }
+        some += usize::from(told.files[0].saved > 0);
+        step += 1;
+    }
+    assert!(pages_that_matter > 5, "{pages_that_matter} of {step}");
+    assert!(some >= 2, "pages of {step} after whose loss some of the segment is saved: {some}");
+}
+
+#[test]
+fn without_current_or_a_manifest_or_a_segment_the_rest_is_saved() {
+    let (dir, path, all) = index();
+    std::fs::remove_file(path.join("CURRENT")).unwrap();
+    let (told, found) = run(&path, &dir.path().join("no current")).unwrap();
+    assert_eq!((told.problems.len(), told.lost()), (1, 0));
+    assert_eq!(found, all, "the newest manifest is gone by, and says so");
+
+    std::fs::remove_file(path.join("000002.seg")).unwrap();
+    let (told, found) = run(&path, &dir.path().join("no segment")).unwrap();
+    assert!(told.lost() > 100 && found.iter().all(|(key, record)| all.get(key) == Some(record)));
+    assert_eq!(found.len() as u64 + told.lost(), all.len() as u64);
+
+    for entry in files(&path).keys() {
+        if entry.file_name().unwrap().to_str().unwrap().starts_with("MANIFEST") {
+            std::fs::remove_file(entry).unwrap();
+        }
+    }
+    let (told, found) = run(&path, &dir.path().join("no manifest")).unwrap();
+    assert_eq!(told.generation, None);
+    assert!(found.len() >= 299, "{}", found.len());
+
+    std::fs::remove_file(path.join("000001.seg")).unwrap();
+    let nothing = run(&path, &dir.path().join("nothing")).unwrap_err();
+    assert!(matches!(nothing, Error::NotAnIndex { .. }), "{nothing}");
+    assert!(!dir.path().join("nothing").exists());
+}
+
+#[test]
+fn batches_of_a_damaged_log_are_saved_up_to_the_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let index = Index::create(&path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
+    let mut writer = index.writer().unwrap();
+    for key in 0..20_u64 {
+        writer.put_fingerprint(key, twindex::Fingerprint(key)).unwrap();
+        writer.commit().unwrap();
+    }
+    drop((writer, index));
+    let log = path.join("LOG-000001");
+    let mut bytes = std::fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&log, &bytes).unwrap();
+    assert!(matches!(Index::open(&path), Err(Error::Corrupt { .. })));
+    let (told, found) = run(&path, &dir.path().join("out")).unwrap();
+    assert!((8..12).contains(&found.len()), "{}", found.len());
+    assert!(!told.is_whole() && told.files.iter().any(|file| !file.problems.is_empty()));
+}

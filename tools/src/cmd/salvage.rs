@@ -1,0 +1,107 @@
+//! `twindex salvage`: what can be saved of a damaged index, as a new one.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::store::salvage::salvage;
+use twindex::sys::{RealVfs, Vfs};
+
+use crate::options::Output;
+use crate::report::{self, count, counted};
+use crate::tsv;
+
+/// Options of `salvage`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  twindex salvage pages.twx saved.twx\n\n\
+    Reads what can be read of INDEX, changes nothing there, and makes a new index OUT of every document whose record is \
+    whole. Says file by file what was saved and what was lost, with the keys as far as they can be read. Exit code 0: \
+    nothing was wrong; 1: something was, and OUT has the rest.")]
+pub(crate) struct Salvage {
+    /// Directory of the damaged index
+    index: PathBuf,
+    /// Directory of the new index, where nothing is yet
+    out: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    whole: bool,
+    /// Of the new index.
+    documents: u64,
+    lost: u64,
+    generation: Option<u64>,
+    files: Vec<File>,
+    problems: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct File {
+    path: String,
+    saved: u64,
+    lost: u64,
+    lost_keys: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Salvage {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+        let told = salvage(&vfs, &self.index, &self.out)?;
+        let strings = |problems: &[twindex::Error]| problems.iter().map(ToString::to_string).collect();
+        let report = Report {
+            whole: told.is_whole(),
+            documents: told.documents,
+            lost: told.lost(),
+            generation: told.generation,
+            files: told
+                .files
+                .iter()
+                .map(|file| File {
+                    path: file.path.display().to_string(),
+                    saved: file.saved,
+                    lost: file.lost,
+                    lost_keys: file
+                        .lost_keys
+                        .iter()
+                        .map(|key| match key.as_bytes() {
+                            Some(bytes) => String::from_utf8_lossy(&tsv::escape(bytes)).into_owned(),
+                            None => key.to_string(),
+                        })
+                        .collect(),
+                    problems: strings(&file.problems),
+                })
+                .collect(),
+            problems: strings(&told.problems),
+        };
+        let whole = report.whole;
+        if self.output.json {
+            report::print_json(&report)?;
+        } else {
+            report::print_lines(&self.lines(&report))?;
+        }
+        Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn lines(&self, report: &Report) -> Vec<String> {
+        let mut lines = report.problems.clone();
+        for file in &report.files {
+            lines.push(format!("{}: {} saved, {} lost", file.path, count(file.saved), count(file.lost)));
+            lines.extend(file.problems.iter().map(|problem| format!("  {problem}")));
+            lines.extend(file.lost_keys.iter().map(|key| format!("  lost: {key}")));
+        }
+        if report.generation.is_none() {
+            lines.push("no manifest could be read: documents that were deleted may be back".into());
+        }
+        if !self.output.quiet {
+            let documents = counted(report.documents, "document");
+            lines.push(format!("{}: {documents}, {} lost", self.out.display(), count(report.lost)));
+        }
+        lines
+    }
+}
