@@ -8,6 +8,7 @@
 //! Everything here works on snapshots and on numbers the caller chooses for documents.
 
 pub mod candidates;
+pub mod families;
 pub mod forest;
 pub mod pairs;
 pub mod prefix;
@@ -15,6 +16,7 @@ pub mod runs;
 pub mod sets;
 
 pub use candidates::{Candidates, candidates};
+pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use pairs::{numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};

@@ -7,9 +7,11 @@ pub mod heap;
 pub mod lock;
 pub mod mmap;
 pub mod paced;
+pub mod region;
 pub mod spill;
 pub mod vfs;
 
 pub use mmap::{Access, Bytes};
+pub use region::Region;
 pub use spill::Spill;
 pub use vfs::{RealVfs, Vfs};
