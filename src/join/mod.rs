@@ -7,6 +7,7 @@
 //!
 //! Everything here works on snapshots and on numbers the caller chooses for documents.
 
+pub mod across;
 pub mod candidates;
 pub mod families;
 pub mod forest;
@@ -15,7 +16,8 @@ pub mod prefix;
 pub mod runs;
 pub mod sets;
 
-pub use candidates::{Candidates, candidates};
+pub use across::pairs_across;
+pub use candidates::{Candidates, candidates, candidates_across};
 pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use pairs::{numbered_pairs_within, pairs_within};

@@ -22,8 +22,8 @@
 //!   cap are *crowded*, and pairs are not looked for through them: each set that has any is paired with the first set
 //!   and with the one before that has the same crowded elements, and with the first and the one before that has each
 //!   of them. So sets that have nothing but crowded elements in common hang together in their families, at linear
-//!   cost. The cap is `max_bucket`, and less where that would allow more than [`MEETINGS`] a set. It is found from
-//!   the sets alone, so that results do not depend on memory.
+//!   cost. The cap is `max_bucket`, and less where that would allow more than [`MEETINGS`] or about
+//!   [`PAIRS`] a set. It is found from the sets alone, so that results do not depend on memory.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -31,6 +31,7 @@ use std::hash::Hash;
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::{Immutable, IntoBytes};
 
+use super::candidates::{PAIRS, PAIRS_LEAST};
 use super::sets::{ShingleSets, could_resemble, least_intersection};
 use crate::error::Result;
 use crate::kernel::prefetch;
@@ -57,7 +58,7 @@ const INDEXED_BYTES: usize = 2 * size_of::<Posting>() + 3 * size_of::<Slot>();
 /// Meetings of two sets in one element, for each set, above which the cap is lowered; and in all where that is more.
 pub const MEETINGS: u64 = 4_000;
 /// See [`MEETINGS`].
-pub(super) const MEETINGS_LEAST: u64 = 100_000_000;
+const MEETINGS_LEAST: u64 = 1_000_000_000;
 /// How many elements before it is looked up a slot's postings are asked for; and the slot twice as many.
 const AHEAD: usize = 8;
 /// The least memory of each part.
@@ -72,7 +73,8 @@ const LEAST: usize = 1 << 16;
 /// that has such elements.
 ///
 /// Time: linear in the shares of the sets that are looked at, about 1 - `threshold` of their elements, and in the
-/// pairs of sets that have such an element in common. Of these there are at most 100 million, or [`MEETINGS`] a set.
+/// pairs of sets that have such an element in common. Of these there are at most about [`PAIRS`] a set, or 20
+/// million in all.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io) from the scratch file of `sets`, or what `each` returns.
@@ -251,24 +253,59 @@ struct Crowds {
 }
 
 impl Crowds {
-    /// Finds the cap up to which elements do not lead to too many meetings.
-    fn limit(&mut self, max_bucket: u64, sets: u64) {
+    fn count(&self, element: u64) -> u32 {
+        self.counts[spread(element, self.bits)]
+    }
+
+    /// Finds the cap up to which elements do not lead to too many meetings, nor to too many pairs.
+    ///
+    /// A set that has an element with c - 1 others is at least in so many pairs, and more only by other elements: pairs
+    /// are estimated by each set's most frequent element up to the cap.
+    fn limit(&mut self, heads: &mut Heads<'_>, max_bucket: u64) -> Result<()> {
         self.largest = self.counts.iter().copied().max().unwrap_or(0);
-        let allowed = (MEETINGS * sets).max(MEETINGS_LEAST);
+        self.cap = max_bucket;
+        let (largest, sets) = (u64::from(self.largest), heads.sets.len() as u64);
+        let caps: Vec<u64> = std::iter::successors(Some(max_bucket.min(largest)), |&cap| {
+            (cap > 2).then(|| cap - (cap / 4).max(1))
+        })
+        .collect();
+        let allowed = (PAIRS * sets).max(PAIRS_LEAST);
+        let mut pairs = vec![0_u64; caps.len()];
+        if sets.saturating_mul(caps[0]) / 2 > allowed {
+            let mut most = vec![0; caps.len()];
+            for set in 0..heads.sets.len() as u32 {
+                most.fill(0);
+                for &element in heads.head(set)?.0 {
+                    let count = u64::from(self.count(element));
+                    // Of the caps that it is within, the least.
+                    if let Some(within) = caps.partition_point(|&cap| cap >= count).checked_sub(1) {
+                        most[within] = count.max(most[within]);
+                    }
+                }
+                let mut below = 0;
+                for (pairs, &most) in pairs.iter_mut().zip(&most).rev() {
+                    below = most.max(below);
+                    *pairs += below;
+                }
+            }
+        }
         let meetings = |cap: u64| {
             let below = self.counts.iter().map(|&count| u64::from(count)).filter(|&count| count <= cap);
             below.map(|count| count * count / 2).fold(0, u64::saturating_add)
         };
-        let mut cap = max_bucket.min(self.largest.into());
-        while cap > 2 && meetings(cap) > allowed {
-            cap -= (cap / 4).max(1);
+        let is_bounded = |&(&cap, &pairs): &(&u64, &u64)| {
+            pairs / 2 <= allowed && meetings(cap) <= (MEETINGS * sets).max(MEETINGS_LEAST)
+        };
+        let cap = caps.iter().zip(&pairs).find(is_bounded).map_or(2, |(&cap, _)| cap);
+        if cap < largest {
+            self.cap = cap;
         }
-        self.cap = if cap < self.largest.into() { cap } else { max_bucket };
+        Ok(())
     }
 
     #[inline(always)]
     fn has(&self, element: u64) -> bool {
-        u64::from(self.counts[spread(element, self.bits)]) > self.cap
+        u64::from(self.count(element)) > self.cap
     }
 }
 
@@ -298,7 +335,7 @@ fn counted(heads: &mut Heads<'_>, max_bucket: u64, memory: usize) -> Result<(Sha
         }
     }
     let mut crowds = Crowds { counts: crowds, bits: crowd_bits, cap: max_bucket, largest: 0 };
-    crowds.limit(max_bucket, heads.sets.len() as u64);
+    crowds.limit(heads, max_bucket)?;
     Ok((Shared { counts, bits }, crowds, all_indexed))
 }
 
@@ -345,12 +382,7 @@ struct Star {
 
 impl Star {
     /// Adds a set to the star of `key`, and those that it is paired with to `partners`; returns how many it has.
-    fn add<K: Hash + Eq>(
-        stars: &mut HashMap<K, Self>,
-        key: K,
-        set: u32,
-        partners: &mut Vec<u32>,
-    ) -> u32 {
+    fn add<K: Hash + Eq>(stars: &mut HashMap<K, Self>, key: K, set: u32, partners: &mut Vec<u32>) -> u32 {
         let star = stars.entry(key).or_insert(Self { first: set, last: set, sets: 0 });
         if star.sets > 0 {
             partners.extend([star.first, star.last]);
@@ -783,20 +815,14 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_is_lowered_where_it_would_allow_more_meetings_than_the_bound() {
-        let mut crowds = Crowds { counts: vec![7; 1024], bits: 10, cap: 0, largest: 0 };
-        crowds.limit(10_000, 1000);
-        assert_eq!((crowds.cap, crowds.largest), (10_000, 7), "nothing to bound");
-        crowds.counts[5] = 9000;
-        crowds.limit(10_000, 1000);
-        assert_eq!(crowds.cap, 10_000, "40 million are allowed");
-        crowds.counts[6..12].fill(9000);
-        crowds.limit(10_000, 1000);
-        assert!(crowds.cap < 9000 && crowds.cap > 6, "{}", crowds.cap);
-        assert_eq!(crowds.counts.iter().filter(|&&count| u64::from(count) > crowds.cap).count(), 7);
-        crowds.limit(10_000, 100_000);
-        assert_eq!(crowds.cap, 10_000, "more sets, more meetings");
-        crowds.limit(5, 1);
-        assert_eq!(crowds.cap, 5, "what is asked for is never exceeded");
+    fn the_cap_is_lowered_where_it_would_allow_more_pairs_than_the_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let stored = stored(&crowd(12, 2, 7000, 24, 1), dir.path(), usize::MAX);
+        let (pairs, summary) = candidates(&stored, 0.8, 10_000, 1 << 24);
+        // All with all would be 49 million pairs, most of them near.
+        assert!(summary.cap < 7000 && summary.capped > 0 && summary.largest > 5000, "{summary:?}");
+        assert!(pairs.len() < 25_000_000, "{}", pairs.len());
+        let families: Vec<u32> = (0..14_000).map(|set| set / 7000 * 7000).collect();
+        assert_eq!(components(&stored, &pairs, 0.8), families);
     }
 }

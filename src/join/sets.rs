@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::sketch::{Resemblance, intersection_from, jaccard};
-use crate::sys::{Region, Spill};
+use crate::sys::Spill;
 
 /// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
 /// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the
@@ -14,32 +14,17 @@ use crate::sys::{Region, Spill};
 pub struct ShingleSets {
     dir: PathBuf,
     budget: usize,
-    held: Vec<Held>,
+    held: Vec<u64>,
     spill: Option<Spill>,
     /// End of each set, in hashes; those beyond `held` are in the scratch file.
     ends: Vec<u64>,
-    /// Where the scratch file begins, in hashes.
-    spilled_from: u64,
 }
-
-/// Sets that follow one another in memory.
-#[derive(Debug)]
-struct Held {
-    /// Hashes before the first.
-    before: u64,
-    /// Hashes in use.
-    filled: usize,
-    region: Region,
-}
-
-/// Hashes that memory is asked for at once.
-const REGION: usize = 1 << 21;
 
 impl ShingleSets {
     /// Holds up to `budget` bytes in memory; the rest goes to an unnamed file in `dir`.
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
-        Self { dir: dir.to_owned(), budget, held: Vec::new(), spill: None, ends: Vec::new(), spilled_from: 0 }
+        Self { dir: dir.to_owned(), budget, held: Vec::new(), spill: None, ends: Vec::new() }
     }
 
     /// Adds a set, sorted and distinct, and returns its number.
@@ -56,36 +41,19 @@ impl ShingleSets {
             let limit = u64::from(u32::MAX);
             return Err(Error::Limit { what: "shingles of a set", limit, found: set.len() as u64 });
         }
-        let before = self.elements();
-        if self.spill.is_none() && (before + set.len() as u64).saturating_mul(8) > self.budget as u64 {
+        if self.spill.is_none() && (self.held.len() + set.len()) * 8 > self.budget {
             let spill =
                 Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
             self.spill = Some(spill);
-            self.spilled_from = before;
         }
         if let Some(spill) = &mut self.spill {
             let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
             spill.append(&bytes).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
-        } else if !set.is_empty() {
-            let held = self.room(set.len(), before)?;
-            held.region.words_mut()[held.filled..held.filled + set.len()].copy_from_slice(set);
-            held.filled += set.len();
+        } else {
+            self.held.extend_from_slice(set);
         }
         self.ends.push(self.ends.last().unwrap_or(&0) + set.len() as u64);
         Ok(number)
-    }
-
-    /// Memory for a set of `size` hashes behind `before` others.
-    fn room(&mut self, size: usize, before: u64) -> Result<&mut Held> {
-        let has_room = |held: &Held| held.region.words().len() - held.filled >= size;
-        if !self.held.last().is_some_and(has_room) {
-            let left = self.budget as u64 / 8 - before;
-            let words = size.max(REGION.min(usize::try_from(left).unwrap_or(REGION)));
-            let region = Region::new(words).map_err(|e| Error::io("get memory for a corpus in", &self.dir, e))?;
-            self.held.push(Held { before, filled: 0, region });
-        }
-        let last = self.held.len() - 1;
-        Ok(&mut self.held[last])
     }
 
     /// Sets added.
@@ -185,19 +153,14 @@ impl ShingleSets {
     /// [`Error::Io`] from the scratch file.
     pub fn set<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
         let range = self.range(number);
-        if range.is_empty() {
-            return Ok(&[]);
-        }
-        if self.spill.is_none() || range.end <= self.spilled_from {
-            let held = &self.held[self.held.partition_point(|held| held.before <= range.start) - 1];
-            let start = (range.start - held.before) as usize;
-            return Ok(&held.region.words()[start..start + (range.end - range.start) as usize]);
+        if range.end <= self.held.len() as u64 {
+            return Ok(&self.held[range.start as usize..range.end as usize]);
         }
         let missing = || io::Error::other("a set beyond the budget without a scratch file");
         let io_error = |e| Error::io("read a scratch file in", &self.dir, e);
         let spill = self.spill.as_ref().ok_or_else(missing).map_err(io_error)?;
         let mut bytes = vec![0; (range.end - range.start) as usize * 8];
-        spill.read_exact_at(&mut bytes, (range.start - self.spilled_from) * 8).map_err(io_error)?;
+        spill.read_exact_at(&mut bytes, (range.start - self.held.len() as u64) * 8).map_err(io_error)?;
         let start = read.len();
         read.extend(bytes.as_chunks().0.iter().map(|hash| u64::from_le_bytes(*hash)));
         Ok(&read[start..])
@@ -251,7 +214,6 @@ mod tests {
             }
         }
         assert!(all[1].spill.is_some() && !all[1].held.is_empty() && all[2].spill.is_none());
-        assert!(all[0].held.is_empty());
         for a in 0..sets.len() as u32 {
             for b in 0..sets.len() as u32 {
                 let (left, right) = (&sets[a as usize], &sets[b as usize]);

@@ -7,11 +7,9 @@ pub mod heap;
 pub mod lock;
 pub mod mmap;
 pub mod paced;
-pub mod region;
 pub mod spill;
 pub mod vfs;
 
 pub use mmap::{Access, Bytes};
-pub use region::Region;
 pub use spill::Spill;
 pub use vfs::{RealVfs, Vfs};

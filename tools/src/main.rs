@@ -11,6 +11,7 @@ mod report;
 mod sketch_file;
 mod sketching;
 mod text_args;
+mod texts;
 mod tsv;
 
 use std::process::ExitCode;

@@ -288,10 +288,7 @@ pub(crate) fn for_each_shingled(
     let job = Job {
         state: || Sketching::new(sketcher),
         begin: || idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default(),
-        work: |sketching: &mut Sketching<'_>,
-               chunked: &mut Chunked,
-               parser: &Parser,
-               record: Record<'_>| {
+        work: |sketching: &mut Sketching<'_>, chunked: &mut Chunked, parser: &Parser, record: Record<'_>| {
             let mut sketch = Sketch::default();
             let sketched = sketching.sketch(record.content, &mut sketch);
             sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;

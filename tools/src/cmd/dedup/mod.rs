@@ -597,7 +597,8 @@ impl Dedup {
                 if report.chained == 1 { "is" } else { "are" }
             ));
         }
-        let capped = [(report.capped_buckets, "bucket", "texts"), (report.capped_shingles, "shingle", "texts")];
+        let capped =
+            [(report.capped_buckets, "bucket", "texts"), (report.capped_shingles, "shingle", "texts")];
         for (number, what, members) in capped.into_iter().filter(|&(number, ..)| number > 0) {
             let lowered = if report.bucket_cap < u64::from(self.max_bucket) {
                 format!(", lowered to {} to bound the work", count(report.bucket_cap))
