@@ -118,6 +118,12 @@ impl Clusters {
         self.sizes = sizes.into_values().collect();
     }
 
+    /// The keys of the least near pair.
+    pub(super) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
+        let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
+        self.lowest.map(|(a, b, _)| (key(a), key(b)))
+    }
+
     /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.
     pub(super) fn distribution(&self) -> Vec<(u64, u64)> {
         let mut classes: Vec<u64> = Vec::new();

@@ -418,11 +418,7 @@ impl Dedup {
             chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
-            lowest_pair: clusters.lowest.map(|(a, b, _)| {
-                let key =
-                    |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
-                (key(a), key(b))
-            }),
+            lowest_pair: clusters.lowest_keys(&corpus),
             cut_components: clusters.cut,
             capped_buckets: near.capped.buckets,
             capped_shingles: near.capped.shingles,

@@ -117,7 +117,9 @@ impl Collector {
                 .par_iter()
                 .map(|&(set, leader)| families.difference(set, leader))
                 .collect::<twindex::Result<_>>()?;
-            differences.into_iter().for_each(|difference| families.add(difference));
+            for difference in differences {
+                families.add(difference);
+            }
         }
         self.verifying += watch.cpu_seconds();
         let families = &*families;
