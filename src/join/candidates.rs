@@ -1,6 +1,7 @@
 //! Candidate pairs: documents that share a band (Broder's fungible documents with threshold 1; the LSH bands of
 //! Indyk and Motwani 1998).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::runs::{Sorted, Sorter};
@@ -13,10 +14,13 @@ use crate::store::snapshot::Place;
 pub struct Candidates {
     pairs: Sorted<u64>,
     /// Buckets with more members than the cap. Of these, only the pairs of neighbours in ascending order and the
-    /// pairs with the first member are candidates, so that a chain stays connected at linear cost.
+    /// pairs with the first member are candidates, so that a chain stays connected at linear cost; across two
+    /// indexes, the pairs with the first member of either.
     pub capped_buckets: u64,
     /// Members of the largest bucket.
     pub largest_bucket: u64,
+    /// The cap: `max_bucket`, or less to bound the work.
+    pub cap: u64,
 }
 
 impl Candidates {
@@ -44,9 +48,18 @@ impl Candidates {
 
 /// Pairs that are handed out at once.
 const BATCH: usize = 1 << 14;
+/// Candidate pairs, for each document, above which the cap is lowered; and in all where that is more.
+pub const PAIRS: u64 = 200;
+/// See [`PAIRS`].
+pub(super) const PAIRS_LEAST: u64 = 20_000_000;
+/// Buckets of fewer members are never capped to bound the work.
+const SMALL: u64 = 64;
 
 /// The pairs of documents that share at least one band. `number` gives documents their numbers; documents of the
 /// same number count as one (identical documents need no comparison), documents without one are left out.
+///
+/// Buckets of more than `max_bucket` members, or of fewer where their pairs would otherwise be more than [`PAIRS`]
+/// a document, and 20 million in all, are not paired all with all: see [`Candidates::capped_buckets`].
 ///
 /// Memory: 12 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
 ///
@@ -55,29 +68,96 @@ const BATCH: usize = 1 << 14;
 pub fn candidates(
     snapshot: &Snapshot,
     max_bucket: usize,
-    (dir, memory): (&Path, usize),
+    room: (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
-    let bands = snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
-    let numbers = super::numbers(snapshot, number)?;
-    let (mut capped_buckets, mut largest_bucket) = (0, 0);
-    let mut entries: Vec<(u32, u32)> = Vec::new();
-    let mut pairs = Sorter::new(dir, memory);
-    for band in 0..bands {
-        entries.clear();
-        for ((segment, _), numbers) in snapshot.segments().zip(&numbers) {
+    let sides = [Side { snapshot, numbers: super::numbers(snapshot, number)? }];
+    pair_up(&sides, None, max_bucket, room)
+}
+
+/// As [`candidates`], for pairs of a document of `left` and one of `right`, whose numbers are those of `left` and
+/// greater ones: `first_right` and up.
+///
+/// # Errors
+/// [`Error::ParamsMismatch`](Error::ParamsMismatch) if their bands cannot be compared; otherwise as [`candidates`].
+pub fn candidates_across(
+    (left, right): (&Snapshot, &Snapshot),
+    first_right: u32,
+    max_bucket: usize,
+    room: (&Path, usize),
+    number_left: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+    number_right: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<Candidates> {
+    left.params().check_same_sketch(right.params())?;
+    let sides = [
+        Side { snapshot: left, numbers: super::numbers(left, number_left)? },
+        Side { snapshot: right, numbers: super::numbers(right, number_right)? },
+    ];
+    pair_up(&sides, Some(first_right), max_bucket, room)
+}
+
+/// Documents of an index.
+struct Side<'a> {
+    snapshot: &'a Snapshot,
+    /// By segment and ordinal.
+    numbers: Vec<Vec<Option<u32>>>,
+}
+
+/// Replaces `entries` by the members of all buckets of a band: the bucket's key, and a number.
+fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)>) -> Result<()> {
+    entries.clear();
+    for side in sides {
+        for ((segment, _), numbers) in side.snapshot.segments().zip(&side.numbers) {
             segment.for_each_band_entry(band, |key, ordinal| {
                 entries.extend(numbers[ordinal as usize].map(|number| (key, number)));
                 Ok(())
             })?;
         }
-        entries.sort_unstable();
-        entries.dedup();
+    }
+    entries.sort_unstable();
+    entries.dedup();
+    Ok(())
+}
+
+fn pair_up(
+    sides: &[Side<'_>],
+    first_right: Option<u32>,
+    max_bucket: usize,
+    (dir, memory): (&Path, usize),
+) -> Result<Candidates> {
+    let bands = sides[0].snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
+    let mut entries: Vec<(u32, u32)> = Vec::new();
+    // How many buckets there are of each size, of those that have the most pairs.
+    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut small = 0;
+    for band in 0..bands {
+        read(sides, band, &mut entries)?;
+        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+            match bucket.len() as u64 {
+                size @ 0..SMALL => small += size * size / 2,
+                size => *sizes.entry(size).or_default() += 1,
+            }
+        }
+    }
+    let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
+    let cap = cap(&sizes, small, max_bucket as u64, documents as u64);
+    let (mut capped_buckets, mut largest_bucket) = (0, 0);
+    let mut pairs = Sorter::new(dir, memory);
+    for band in 0..bands {
+        read(sides, band, &mut entries)?;
         for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
             largest_bucket = largest_bucket.max(bucket.len() as u64);
+            let is_capped = bucket.len() as u64 > cap;
+            capped_buckets += u64::from(is_capped);
             let mut pair = |a: (u32, u32), b: (u32, u32)| pairs.push(u64::from(a.1) << 32 | u64::from(b.1));
-            if bucket.len() > max_bucket {
-                capped_buckets += 1;
+            if let Some(first_right) = first_right {
+                // Ascending: those of the left come first.
+                let (left, right) = bucket.split_at(bucket.partition_point(|entry| entry.1 < first_right));
+                for (place, &a) in left.iter().enumerate() {
+                    let right = if is_capped && place > 0 { &right[..right.len().min(1)] } else { right };
+                    right.iter().try_for_each(|&b| pair(a, b))?;
+                }
+            } else if is_capped {
                 bucket.windows(2).try_for_each(|two| pair(two[0], two[1]))?;
                 bucket[1..].iter().try_for_each(|&member| pair(bucket[0], member))?;
             } else {
@@ -87,5 +167,35 @@ pub fn candidates(
             }
         }
     }
-    Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket })
+    Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket, cap })
+}
+
+/// The largest size up to which buckets may be paired all with all. `sizes` has the number of buckets of each size,
+/// and `small` the pairs of those that are not in it.
+fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, documents: u64) -> u64 {
+    let mut left = (PAIRS * documents).max(PAIRS_LEAST).saturating_sub(small);
+    for (&size, &buckets) in sizes.range(..=max_bucket) {
+        let pairs = (size * size / 2).saturating_mul(buckets);
+        match left.checked_sub(pairs) {
+            Some(less) => left = less,
+            None => return (size - 1).max(SMALL),
+        }
+    }
+    max_bucket
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_capped_where_their_pairs_would_be_more_than_the_bound() {
+        let sizes = BTreeMap::from([(100, 1000), (5000, 1), (9000, 1), (20_000, 1)]);
+        assert_eq!(cap(&sizes, 0, 10_000, 10), 8999, "5 million, 12.5 million, and 40.5 million more");
+        assert_eq!(cap(&sizes, 0, 10_000, 1_000_000), 10_000);
+        assert_eq!(cap(&sizes, 10_000_000, 10_000, 10), 4999);
+        assert_eq!(cap(&sizes, 0, 300, 10), 300);
+        assert_eq!(cap(&sizes, u64::MAX, 10_000, 10), 99);
+        assert_eq!(cap(&BTreeMap::new(), 0, 2, 10), 2);
+    }
 }

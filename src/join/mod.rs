@@ -7,7 +7,9 @@
 //!
 //! Everything here works on snapshots and on numbers the caller chooses for documents.
 
+pub mod across;
 pub mod candidates;
+pub mod families;
 pub mod forest;
 pub mod pairs;
 pub mod prefix;
@@ -15,7 +17,9 @@ pub mod runs;
 pub mod scores;
 pub mod sets;
 
-pub use candidates::{Candidates, candidates};
+pub use across::pairs_across;
+pub use candidates::{Candidates, candidates, candidates_across};
+pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use pairs::{numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};

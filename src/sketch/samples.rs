@@ -339,6 +339,17 @@ pub struct Containment {
 }
 
 impl Containment {
+    /// Counted on all shingles: `common` of `all` are in the other document, too.
+    ///
+    /// ```
+    /// let contained = twindex::sketch::Containment::counted(3, 4);
+    /// assert!(contained.is_exact() && contained.value() == 0.75);
+    /// ```
+    #[must_use]
+    pub fn counted(common: usize, all: usize) -> Self {
+        Self { common, sampled: all, share: 1.0 }
+    }
+
     /// Containment as a number, 0 to 1; 0 for a document without shingles.
     #[must_use]
     pub fn value(&self) -> f64 {

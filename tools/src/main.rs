@@ -13,6 +13,7 @@ mod report;
 mod sketch_file;
 mod sketching;
 mod text_args;
+mod texts;
 mod tsv;
 
 use std::process::ExitCode;

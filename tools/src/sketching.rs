@@ -83,6 +83,7 @@ pub(crate) struct Sketching<'s> {
     set: Vec<u64>,
     vector: Vec<(u64, i64)>,
     places: Vec<u32>,
+    sorted: Vec<u64>,
 }
 
 impl<'s> Sketching<'s> {
@@ -93,6 +94,7 @@ impl<'s> Sketching<'s> {
             set: Vec::new(),
             vector: Vec::new(),
             places: Vec::new(),
+            sorted: Vec::new(),
         }
     }
 
@@ -119,30 +121,43 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// The distinct shingles of the document sketched last, sorted.
-    fn shingles(&mut self) -> Vec<u64> {
-        let mut shingles = Vec::new();
-        sort_hashes(self.scratch.shingles(), &mut self.places, &mut shingles);
-        shingles.dedup();
-        shingles
+    /// Appends the distinct shingles of the document sketched last, sorted.
+    fn shingles(&mut self, shingles: &mut Vec<u64>) {
+        append_sorted(self.scratch.shingles(), &mut self.places, &mut self.sorted, shingles);
     }
 }
 
 /// The most hashes that may begin with the same bits before sorting by them is given up.
 const CROWD: u32 = 32;
 
-/// Replaces `sorted` by `hashes`, sorted. Hashes are spread evenly, so that as many leading bits as there are hashes
-/// leave little to do; those that are not are sorted as anything else is.
+/// Appends the distinct ones of `hashes`, sorted. Hashes are spread evenly, so that as many leading bits as there are
+/// hashes leave little to do; those that are not are sorted as anything else is.
+fn append_sorted(hashes: &[u64], places: &mut Vec<u32>, sorted: &mut Vec<u64>, distinct: &mut Vec<u64>) {
+    sort_hashes(hashes, places, sorted);
+    // Each is written, and written over if the next is the same.
+    let start = distinct.len();
+    distinct.resize(start + sorted.len(), 0);
+    let out = &mut distinct[start..];
+    let mut count = 0;
+    for (at, &hash) in sorted.iter().enumerate() {
+        out[count] = hash;
+        count += usize::from(sorted.get(at + 1) != Some(&hash));
+    }
+    distinct.truncate(start + count);
+}
+
+/// Replaces `sorted` by `hashes`, sorted.
 fn sort_hashes(hashes: &[u64], places: &mut Vec<u32>, sorted: &mut Vec<u64>) {
-    sorted.clear();
     if hashes.len() < 64 || u32::try_from(hashes.len()).is_err() {
+        sorted.clear();
         sorted.extend_from_slice(hashes);
         sorted.sort_unstable();
         return;
     }
-    let shift = u64::BITS - hashes.len().ilog2();
+    // Half as many hashes as places, or fewer: most are in order then.
+    let shift = u64::BITS - (hashes.len().ilog2() + 2);
     places.clear();
-    places.resize(hashes.len().next_power_of_two() + 1, 0);
+    places.resize(1 << (hashes.len().ilog2() + 2), 0);
     for hash in hashes {
         places[(hash >> shift) as usize] += 1;
     }
@@ -153,11 +168,15 @@ fn sort_hashes(hashes: &[u64], places: &mut Vec<u32>, sorted: &mut Vec<u64>) {
         next += std::mem::replace(place, next);
     }
     if most > CROWD {
+        sorted.clear();
         sorted.extend_from_slice(hashes);
         sorted.sort_unstable();
         return;
     }
-    sorted.resize(hashes.len(), 0);
+    if sorted.len() < hashes.len() {
+        sorted.resize(hashes.len(), 0);
+    }
+    sorted.truncate(hashes.len());
     for &hash in hashes {
         let place = &mut places[(hash >> shift) as usize];
         sorted[*place as usize] = hash;
@@ -191,8 +210,6 @@ pub(crate) struct Sketched {
     pub(crate) key: Vec<u8>,
     pub(crate) place: Place,
     pub(crate) sketch: Sketch,
-    /// The distinct shingles, sorted, if they were wanted.
-    pub(crate) shingles: Vec<u64>,
     /// If it was wanted.
     pub(crate) whole: Whole,
     /// As far as it was wanted.
@@ -240,6 +257,18 @@ pub(crate) fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
 }
 
+/// What a chunk is turned into.
+#[derive(Default)]
+struct Chunked {
+    all: Vec<Sketched>,
+    /// The distinct shingles of all of them, one document after the other, if they were wanted; and where each ends.
+    shingles: Vec<u64>,
+    ends: Vec<usize>,
+}
+
+/// Shingles for which the memory of a chunk is kept for another one.
+const KEPT_SHINGLES: usize = 1 << 20;
+
 /// Reads all documents and hands each, sketched, to `each`, in the order of the input.
 ///
 /// # Errors
@@ -252,18 +281,48 @@ pub(crate) fn for_each_sketched(
     progress: &Progress,
     mut each: impl FnMut(Sketched) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    for_each_shingled(documents, sketcher, wanted, progress, |one, _| each(one))
+}
+
+/// As [`for_each_sketched`], each with its distinct shingles, sorted, if they were wanted.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`].
+pub(crate) fn for_each_shingled(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: Wanted,
+    progress: &Progress,
+    mut each: impl FnMut(Sketched, &[u64]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let idle: Mutex<Vec<Chunked>> = Mutex::new(Vec::new());
     let job = Job {
         state: || Sketching::new(sketcher),
-        begin: Vec::new,
-        work: move |sketching: &mut Sketching<'_>,
-                    all: &mut Vec<Sketched>,
-                    parser: &Parser,
-                    record: Record<'_>| {
-            all.push(sketched(sketching, parser, &record, &wanted)?);
+        begin: || idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default(),
+        work: |sketching: &mut Sketching<'_>, chunked: &mut Chunked, parser: &Parser, record: Record<'_>| {
+            chunked.all.push(sketched(sketching, parser, &record, &wanted)?);
+            if wanted.shingles {
+                sketching.shingles(&mut chunked.shingles);
+            }
+            chunked.ends.push(chunked.shingles.len());
             Ok(())
         },
     };
-    for_each_chunk(documents, progress, &job, |all| all.into_iter().try_for_each(&mut each))
+    for_each_chunk(documents, progress, &job, |mut chunked| {
+        let mut start = 0;
+        for (one, &end) in chunked.all.drain(..).zip(&chunked.ends) {
+            each(one, &chunked.shingles[start..end])?;
+            start = end;
+        }
+        chunked.ends.clear();
+        chunked.shingles.clear();
+        chunked.shingles.shrink_to(KEPT_SHINGLES);
+        if let Ok(mut idle) = idle.lock() {
+            idle.push(chunked);
+        }
+        Ok(())
+    })
 }
 
 /// Sketches a document, and keeps of it what is wanted.
@@ -299,14 +358,7 @@ fn sketched(
     } else {
         OwnAttached::default()
     };
-    Ok(Sketched {
-        key: record.key.to_vec(),
-        place: record.place(),
-        sketch,
-        shingles: if wanted.shingles { sketching.shingles() } else { Vec::new() },
-        whole,
-        attached,
-    })
+    Ok(Sketched { key: record.key.to_vec(), place: record.place(), sketch, whole, attached })
 }
 
 /// Who takes documents as they come.
@@ -378,6 +430,10 @@ mod tests {
                 wanted.sort_unstable();
                 sort_hashes(&hashes, &mut places, &mut sorted);
                 assert_eq!(sorted, wanted, "{size} {crowded}");
+                wanted.dedup();
+                let mut distinct = vec![9, 9];
+                append_sorted(&hashes, &mut places, &mut sorted, &mut distinct);
+                assert_eq!((&distinct[..2], &distinct[2..]), (&[9, 9][..], &wanted[..]), "{size} {crowded}");
             }
         }
         sort_hashes(&[u64::MAX; 100], &mut places, &mut sorted);

@@ -287,7 +287,7 @@ fn a_group_over_max_bucket_is_written_as_a_star_and_said_so() {
     documents.push(("o".into(), "a text that resembles nothing else in this file".into()));
     bench.write("in.jsonl", jsonl(&documents));
     let out = bench.ok("dedup in.jsonl -o out --max-bucket 2");
-    says(&out, &["1 group over --max-bucket 2", "first member"]);
+    says(&out, &["1 group of identical documents over --max-bucket 2", "first member"]);
     let wanted = ["c0\tc3", "c1\tc3", "c2\tc3", "c3\tc4", "c3\tc5", "c3\tn"]
         .map(|pair| format!("{pair}\t1.000000\t5\t5"));
     assert_eq!(bench.rows("out/pairs.tsv", PAIRS), wanted);
@@ -314,13 +314,25 @@ fn a_bucket_over_max_bucket_keeps_its_chain_together_and_is_counted() {
         .map(|(place, mark)| (format!("k{place}"), format!("six words are two shingles here{mark}")))
         .collect();
     bench.write("in.jsonl", jsonl(&documents));
-    let report = bench.json("dedup in.jsonl -o out --max-bucket 2");
-    assert!(report["capped_buckets"].as_u64().unwrap() > 0, "{report}");
-    assert_eq!(
-        (&report["clusters"], &report["kept"], &report["starred_groups"]),
-        (&1.into(), &1.into(), &0.into())
-    );
-    says(&bench.ok("dedup in.jsonl -o out --max-bucket 2 --force"), &["over --max-bucket 2", "0 groups"]);
+    for (join, capped, other, named) in [
+        ("bands", "capped_buckets", "capped_shingles", "20 buckets of more texts than --max-bucket 2"),
+        ("prefix", "capped_shingles", "capped_buckets", "1 shingle of more texts than --max-bucket 2"),
+    ] {
+        let line = format!("dedup in.jsonl -o out-{join} --max-bucket 2 --join {join}");
+        let report = bench.json(&line);
+        assert!(report[capped].as_u64().unwrap() > 0, "{report}");
+        assert_eq!(
+            (&report[other], &report["largest_bucket"], &report["bucket_cap"]),
+            (&0.into(), &6.into(), &2.into())
+        );
+        assert_eq!(
+            (&report["clusters"], &report["kept"], &report["starred_groups"]),
+            (&1.into(), &1.into(), &0.into())
+        );
+        let out = bench.ok(&format!("{line} --force"));
+        says(&out, &[named, "(the largest: 6)", "as stars"]);
+        assert!(!out.contains("identical documents over"), "{out}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::input::{Counts, Documents};
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketching::{Wanted, for_each_sketched};
+use crate::sketching::{Wanted, for_each_shingled};
 use crate::text_args::TextArgs;
 
 /// Options of `idf`.
@@ -195,7 +195,7 @@ impl Idf {
             .scratch_dir(scratch);
         let progress = Progress::bytes(documents.total_bytes(), "counting", self.output.quiet);
         let wanted = Wanted { shingles: true, ..Wanted::default() };
-        for_each_sketched(documents, &sketcher, wanted, &progress, |one| Ok(builder.add(&one.shingles)?))?;
+        for_each_shingled(documents, &sketcher, wanted, &progress, |_, shingles| Ok(builder.add(shingles)?))?;
         progress.finish();
         builder.finish().with_context(|| format!("{}: cannot make the table", self.out.display()))
     }

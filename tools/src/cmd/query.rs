@@ -13,8 +13,8 @@ use serde::Serialize;
 use twindex::bands::Banding;
 use twindex::format::table::Probe;
 use twindex::segment::Ask;
-use twindex::sketch::Containment;
-use twindex::{Fingerprint, Hit, Index, KeyBuf, Sketch, Snapshot};
+use twindex::sketch::{Containment, jaccard};
+use twindex::{Fingerprint, Hit, Index, KeyBuf, Resemblance, Sketch, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::RawColumn;
@@ -23,7 +23,8 @@ use crate::input::Documents;
 use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
-use crate::sketching::{Wanted, for_each_sketched};
+use crate::sketching::{Wanted, for_each_shingled};
+use crate::texts::Texts;
 use crate::tsv;
 
 /// Queries handed to a core together at least. The more they are, the more of them look at the same buckets.
@@ -58,6 +59,16 @@ pub(crate) struct Query {
     /// Only documents whose resemblance is estimated at J or more
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
     resembling: Option<f64>,
+    /// How --resembling is verified: by the signatures in the index, or counted on the texts; then two fields more are
+    /// printed, intersection and union
+    #[arg(long, value_enum, value_name = "HOW", default_value = "signature")]
+    verify: Verify,
+    /// The texts of the index for --verify exact, as they were given to `build`
+    #[arg(long, value_name = "INPUT", num_args = 1..)]
+    texts: Vec<PathBuf>,
+    /// With --verify exact, print how much of the query is contained in the hit, and of the hit in the query, counted
+    #[arg(long)]
+    containment: bool,
     /// Print the number of hits only
     #[arg(long)]
     count: bool,
@@ -79,6 +90,15 @@ pub(crate) struct Query {
     work: Work,
     #[command(flatten)]
     output: Output,
+}
+
+/// How a resemblance is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Verify {
+    /// Shingle by shingle, on the texts
+    Exact,
+    /// By the signatures in the index: an estimate
+    Signature,
 }
 
 /// Ways to probe tables.
@@ -185,6 +205,7 @@ impl Query {
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
             return Err(Usage::new("nothing to ask: name INPUT files, or --fingerprints FILE").into());
         }
+        self.check_verify()?;
         let index = Index::options().access(self.access.access()).open(&self.index)?;
         let snapshot = index.snapshot();
         if self.within.is_some() && snapshot.params().simhash.is_none() {
@@ -238,6 +259,22 @@ impl Query {
             report::note(&format!("{buckets} buckets were left out by --visits; there may be hits in them"));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refuses options that go with nothing.
+    fn check_verify(&self) -> anyhow::Result<()> {
+        let exact = self.verify == Verify::Exact;
+        let why = match () {
+            () if exact && self.resembling.is_none() => "--verify exact goes with --resembling J",
+            () if exact && self.texts.is_empty() => {
+                "--verify exact counts on the texts, which are not in the index: name them with --texts INPUT"
+            }
+            () if exact && self.first => "--first goes with --verify signature; --limit 1 gives the nearest",
+            () if !exact && !self.texts.is_empty() => "--texts goes with --verify exact",
+            () if !exact && self.containment => "--containment goes with --verify exact",
+            () => return Ok(()),
+        };
+        Err(Usage::new(why).into())
     }
 
     fn prints(&self) -> bool {
@@ -358,10 +395,24 @@ impl Query {
         let mut out = BufWriter::new(io::stdout().lock());
         let mut totals = Totals::default();
         let mut number = 0;
-        let sampled = keeps_samples(snapshot);
-        for_each_sketched(&mut documents, &index.sketcher()?, Wanted::default(), &progress, |one| {
-            let query = self.ask(snapshot, &one.sketch)?;
-            let answers = query.map(|query| self.answers(query)).transpose()?.unwrap_or_default();
+        let exact = self.verify == Verify::Exact;
+        let sampled = if exact { self.containment } else { keeps_samples(snapshot) };
+        let scratch = exact.then(tempfile::tempdir).transpose().context("cannot create a scratch folder")?;
+        let texts = scratch.as_ref().map(|scratch| {
+            let mut texts = Texts::new(scratch.path(), self.work.memory / 2);
+            let about = (self.index.as_path(), index, snapshot);
+            texts.read(&self.texts, &self.input.options(), about, self.output.quiet, |_| true)?;
+            anyhow::Ok(texts)
+        });
+        let texts = texts.transpose()?;
+        let wanted = Wanted { shingles: exact, ..Wanted::default() };
+        for_each_shingled(&mut documents, &index.sketcher()?, wanted, &progress, |one, shingles| {
+            let answers = if let Some(texts) = &texts {
+                self.counted(snapshot, &one.sketch, shingles, texts)?
+            } else {
+                let query = self.ask(snapshot, &one.sketch)?;
+                query.map(|query| self.answers(query)).transpose()?.unwrap_or_default()
+            };
             totals.queries += 1;
             totals.left_out += answers.left_out;
             totals.unvisited += answers.unvisited;
@@ -394,6 +445,37 @@ impl Query {
             (None, None) => Some(snapshot.near(sketch)),
         };
         Ok(query.map(|query| self.bounded(query)))
+    }
+
+    /// The documents that share a band with a sketch and as many shingles as asked for.
+    fn counted(
+        &self,
+        snapshot: &Snapshot,
+        sketch: &Sketch,
+        shingles: &[u64],
+        texts: &Texts,
+    ) -> anyhow::Result<twindex::Answers> {
+        let mut answers = twindex::Answers::default();
+        let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
+        let mut read = Vec::new();
+        // What an estimate says of a candidate does not matter.
+        for mut hit in snapshot.resembling(sketch, 0.0)?.run()?.hits {
+            read.clear();
+            let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;
+            let (intersection, union) = jaccard(shingles, other);
+            let resemblance = Resemblance::Exact { intersection, union };
+            if resemblance.at_least(threshold) {
+                hit.resemblance = Some(resemblance);
+                let of = |whole: usize| Containment::counted(intersection, whole);
+                (hit.query_in_hit, hit.hit_in_query) = (Some(of(shingles.len())), Some(of(other.len())));
+                answers.hits.push(hit);
+            }
+        }
+        answers.hits.sort_unstable();
+        let limit = self.limit.unwrap_or(usize::MAX);
+        answers.left_out = answers.hits.len().saturating_sub(limit) as u64;
+        answers.hits.truncate(limit);
+        Ok(answers)
     }
 
     /// A question with the bounds that the options set.
@@ -435,6 +517,9 @@ fn write_hit(out: &mut impl Write, query: &[u8], hit: &Hit, sampled: bool) -> an
         match &hit.resemblance {
             Some(resemblance) => write!(out, "\t{:.4}", resemblance.value())?,
             None => out.write_all(b"\t-")?,
+        }
+        if let Some(Resemblance::Exact { intersection, union }) = &hit.resemblance {
+            write!(out, "\t{intersection}\t{union}")?;
         }
         for contained in [hit.query_in_hit, hit.hit_in_query].into_iter().filter(|_| sampled) {
             match contained {

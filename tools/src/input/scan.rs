@@ -8,6 +8,7 @@
 //! of both.
 
 use memchr::memchr2;
+use twindex::kernel::vectorized;
 
 use super::jsonl::Fields;
 
@@ -46,9 +47,7 @@ pub(super) fn scan(
     key_buffer: &mut String,
     text_buffer: &mut String,
 ) -> Option<Scanned> {
-    // One pass for all strings of the line. It has no early end, so that it is vectorised.
-    let controls = line.bytes().fold(0_u8, |any, byte| any | u8::from(byte < b' '));
-    if controls > 0 {
+    if has_controls(line.as_bytes()) {
         return None;
     }
     let mut scan = Scan { line, bytes: line.as_bytes(), at: 0 };
@@ -89,6 +88,24 @@ pub(super) fn scan(
         return None;
     }
     Some(Scanned { key: key?, text: text? })
+}
+
+/// Whether a control character is among the bytes: one pass for all strings of the line. It has no early end, so that
+/// it is vectorised.
+fn has_controls(bytes: &[u8]) -> bool {
+    vectorized(
+        #[inline(always)]
+        || {
+            let (blocks, rest) = bytes.as_chunks::<64>();
+            let mut least = [u8::MAX; 64];
+            for block in blocks {
+                for (least, &byte) in least.iter_mut().zip(block) {
+                    *least = (*least).min(byte);
+                }
+            }
+            least.iter().chain(rest).any(|&byte| byte < b' ')
+        },
+    )
 }
 
 /// What the letters of the simple escapes stand for; 0 for all others. A table, as which one comes next is hard to

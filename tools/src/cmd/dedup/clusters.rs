@@ -78,11 +78,23 @@ impl Clusters {
             }
         }
         let kept_of_group: Vec<u32> = roots.iter().map(|root| kept[root]).collect();
+        // Most are near the one that is kept, and stand in a pair with it.
+        let kept_group = |group: u32| corpus.group_of[kept_of_group[group as usize] as usize];
+        let mut known: Vec<Option<Score>> = vec![None; groups as usize];
+        near.for_each(|a, b, score| {
+            for (group, other) in [(a, b), (b, a)] {
+                if kept_group(group) == other {
+                    known[group as usize] = Some(score);
+                }
+            }
+            Ok(())
+        })?;
         let scores: Vec<Option<Score>> = (0..groups)
             .into_par_iter()
-            .map(|group| {
-                let other = corpus.group_of[kept_of_group[group as usize] as usize];
-                if group == other { Ok(Some(corpus.itself(group, near.kind))) } else { measure(group, other) }
+            .map(|group| match (kept_group(group), known[group as usize]) {
+                (other, _) if other == group => Ok(Some(corpus.itself(group, near.kind))),
+                (_, Some(score)) => Ok(Some(score)),
+                (other, None) => measure(group, other),
             })
             .collect::<twindex::Result<_>>()?;
         let lowest = lowest(corpus, &kept_of_group, &scores, rules.threshold, measure)?;
@@ -104,6 +116,12 @@ impl Clusters {
             self.chained += if near { 0 } else { group.members.len() as u64 };
         }
         self.sizes = sizes.into_values().collect();
+    }
+
+    /// The keys of the least near pair.
+    pub(super) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
+        let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
+        self.lowest.map(|(a, b, _)| (key(a), key(b)))
     }
 
     /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.

@@ -78,7 +78,7 @@ impl Corpus {
         })
     }
 
-    pub(super) fn add(&mut self, one: &Sketched) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, one: &Sketched, shingles: &[u64]) -> anyhow::Result<()> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
         let key = self.new_key(one)?;
         self.by_key.insert(Arc::clone(&key), document);
@@ -86,7 +86,7 @@ impl Corpus {
         self.places.push(one.place.clone());
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
-        let group = self.group_for(one)?;
+        let group = self.group_for(one, shingles)?;
         self.groups[group as usize].members.push(document);
         self.group_of.push(group);
         Ok(())
@@ -123,8 +123,8 @@ impl Corpus {
     }
 
     /// The group of a text, a new one if the text is new.
-    fn group_for(&mut self, one: &Sketched) -> anyhow::Result<u32> {
-        let (whole, shingles) = (&one.whole, &one.shingles);
+    fn group_for(&mut self, one: &Sketched, shingles: &[u64]) -> anyhow::Result<u32> {
+        let whole = &one.whole;
         let new = self.groups.len() as u32;
         match self.by_content.entry(whole.hash) {
             Entry::Vacant(vacant) => {

@@ -46,7 +46,7 @@ use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::param_args::{parse_preset, parse_signature_bits};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, count, counted};
-use crate::sketching::{Wanted, for_each_sketched};
+use crate::sketching::{Wanted, for_each_shingled};
 use crate::text_args::TextArgs;
 
 /// Options of `dedup`.
@@ -113,8 +113,9 @@ pub(crate) struct Dedup {
     /// chains cannot then join what has nothing in common [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     max_cluster: Option<u32>,
-    /// Buckets and groups of identical documents larger than this are not paired all with all, but with their
-    /// first member and their neighbours
+    /// Buckets, texts that share a shingle, and groups of identical documents of more than this are not paired all with
+    /// all, but as stars, with their first member and the one before; fewer where that would not bound the work, and
+    /// the summary says so
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
     max_bucket: u32,
     #[command(flatten)]
@@ -158,8 +159,14 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     lowest_pair: Option<(String, String)>,
     cut_components: u64,
+    /// Buckets of bands with more members than the cap, paired as stars.
     capped_buckets: u64,
+    /// Shingles in the prefixes of more texts than the cap, paired as stars.
+    capped_shingles: u64,
+    /// The cap: `--max-bucket`, or less to bound the work.
+    bucket_cap: u64,
     largest_bucket: u64,
+    /// Groups of identical documents of more than `--max-bucket`.
     starred_groups: u64,
     cpu_seconds: f64,
     seconds: f64,
@@ -359,7 +366,7 @@ impl Dedup {
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
         let wanted = Wanted { shingles, whole: true, ..Wanted::default() };
-        for_each_sketched(&mut documents, &sketcher, wanted, &progress, |one| {
+        for_each_shingled(&mut documents, &sketcher, wanted, &progress, |one, shingles| {
             empty += u64::from(one.sketch.is_empty());
             if let Some(against) = &against
                 && let Some(near) = against.nearest(&one.sketch)?
@@ -370,7 +377,7 @@ impl Dedup {
                 let put = writer.put(one.key.as_slice(), &one.sketch);
                 put.with_context(|| format!("{}: cannot index the document", one.place))?;
             }
-            corpus.add(&one)
+            corpus.add(&one, shingles)
         })?;
         progress.finish();
         stages.add("read", watch);
@@ -412,14 +419,12 @@ impl Dedup {
             chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
-            lowest_pair: clusters.lowest.map(|(a, b, _)| {
-                let key =
-                    |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
-                (key(a), key(b))
-            }),
+            lowest_pair: clusters.lowest_keys(&corpus),
             cut_components: clusters.cut,
-            capped_buckets: near.capped_buckets,
-            largest_bucket: near.largest_bucket,
+            capped_buckets: near.capped.buckets,
+            capped_shingles: near.capped.shingles,
+            bucket_cap: near.capped.cap,
+            largest_bucket: near.capped.largest,
             starred_groups: corpus.groups.iter().filter(|group| group.is_starred(max_bucket)).count() as u64,
             input,
             cpu_seconds: whole.cpu_seconds(),
@@ -590,12 +595,27 @@ impl Dedup {
                 if report.chained == 1 { "is" } else { "are" }
             ));
         }
-        if report.capped_buckets > 0 || report.starred_groups > 0 {
+        let capped =
+            [(report.capped_buckets, "bucket", "texts"), (report.capped_shingles, "shingle", "texts")];
+        for (number, what, members) in capped.into_iter().filter(|&(number, ..)| number > 0) {
+            let lowered = if report.bucket_cap < u64::from(self.max_bucket) {
+                format!(", lowered to {} to bound the work", count(report.bucket_cap))
+            } else {
+                String::new()
+            };
             remarks.push(format!(
-                "{} and {} over --max-bucket {}: paired with their first member and neighbours only",
-                counted(report.capped_buckets, "bucket"),
+                "{} of more {members} than --max-bucket {}{lowered} (the largest: {}): these were paired as stars, with \
+                 the first and the one before, so that pairs.tsv has not all pairs",
+                counted(number, what),
+                count(self.max_bucket.into()),
+                count(report.largest_bucket),
+            ));
+        }
+        if report.starred_groups > 0 {
+            remarks.push(format!(
+                "{} of identical documents over --max-bucket {}: paired with their first member only",
                 counted(report.starred_groups, "group"),
-                self.max_bucket
+                count(self.max_bucket.into())
             ));
         }
         if self.method != Method::Exact {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
-use twindex::join::{Forest, Sorted, Sorter, candidates, numbered_pairs_within, prefix_candidates};
+use twindex::join::{Families, Forest, Sorted, Sorter, candidates, numbered_pairs_within, prefix_candidates};
 use twindex::sketch::matches;
 use twindex::{Key, Resemblance, Snapshot};
 
@@ -40,12 +40,23 @@ pub(super) struct Near {
     pub(super) forest: Forest,
     pub(super) kind: Kind,
     pub(super) candidates: u64,
-    /// Buckets of which not all pairs are candidates.
-    pub(super) capped_buckets: u64,
-    /// Members of the largest bucket.
-    pub(super) largest_bucket: u64,
+    /// Of what not all pairs are candidates.
+    pub(super) capped: Capped,
     /// CPU seconds for finding candidates, and for verifying them.
     pub(super) seconds: (f64, f64),
+}
+
+/// What has so many members that they were not all paired with one another.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Capped {
+    /// Buckets of bands.
+    pub(super) buckets: u64,
+    /// Shingles in the prefixes of texts.
+    pub(super) shingles: u64,
+    /// Members of the largest bucket, or texts with the most frequent shingle.
+    pub(super) largest: u64,
+    /// Members beyond which one is capped: `--max-bucket`, or less.
+    pub(super) cap: u64,
 }
 
 /// Where the work is done, and what it may take.
@@ -92,6 +103,34 @@ impl Collector {
         pushed
     }
 
+    /// Counts what the sets of candidates have in common, on all cores.
+    fn count(
+        &mut self,
+        families: &mut Families<'_>,
+        candidates: &[(u32, u32)],
+        threshold: f64,
+    ) -> twindex::Result<()> {
+        let watch = Stopwatch::start();
+        let wanted = families.plan(candidates, threshold);
+        for some in wanted.chunks(CHUNK) {
+            let differences: Vec<_> = some
+                .par_iter()
+                .map(|&(set, leader)| families.difference(set, leader))
+                .collect::<twindex::Result<_>>()?;
+            for difference in differences {
+                families.add(difference);
+            }
+        }
+        self.verifying += watch.cpu_seconds();
+        let families = &*families;
+        self.verify(candidates, |pairs| {
+            let mut found = Vec::new();
+            let each = |a, b, resemblance| found.push((a, b, Score::counted(resemblance)));
+            families.for_each_resembling(pairs, threshold, each)?;
+            Ok(found)
+        })
+    }
+
     fn finish(self, kind: Kind, watch: &Stopwatch) -> twindex::Result<Near> {
         let Self { sorter, forest, verifying } = self;
         let pairs = sorter.finish()?;
@@ -100,8 +139,7 @@ impl Collector {
             forest,
             kind,
             candidates: 0,
-            capped_buckets: 0,
-            largest_bucket: 0,
+            capped: Capped::default(),
             seconds: (watch.cpu_seconds() - verifying, verifying),
         })
     }
@@ -117,13 +155,14 @@ impl Near {
     pub(super) fn by_prefixes(corpus: &Corpus, threshold: f64, limits: &Limits<'_>) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let mut collector = Collector::new(corpus, limits);
+        let mut families = Families::new(&corpus.sets, limits.memory / 4);
         let found =
-            prefix_candidates(&corpus.sets, threshold, limits.max_bucket, limits.memory / 2, |batch| {
-                collector.verify(batch, |pairs| counted(corpus, pairs, threshold))
+            prefix_candidates(&corpus.sets, threshold, limits.max_bucket, limits.memory / 4, |batch| {
+                collector.count(&mut families, batch, threshold)
             })?;
         let mut near = collector.finish(Kind::Resemblance, &watch)?;
-        (near.candidates, near.capped_buckets, near.largest_bucket) =
-            (found.candidates, found.capped, found.largest);
+        near.candidates = found.candidates;
+        near.capped = Capped { buckets: 0, shingles: found.capped, largest: found.largest, cap: found.cap };
         Ok(near)
     }
 
@@ -137,7 +176,7 @@ impl Near {
     ) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let mut collector = Collector::new(corpus, limits);
-        let room = (limits.folder, limits.memory / 2);
+        let room = (limits.folder, limits.memory / 4);
         let found =
             candidates(
                 snapshot,
@@ -148,9 +187,10 @@ impl Near {
         let mut number = 0;
         let kind = match verify {
             Verify::Exact => {
+                let mut families = Families::new(&corpus.sets, limits.memory / 4);
                 found.for_each_batch(|batch| {
                     number += batch.len();
-                    collector.verify(batch, |pairs| counted(corpus, pairs, threshold))
+                    collector.count(&mut families, batch, threshold)
                 })?;
                 Kind::Resemblance
             }
@@ -171,8 +211,13 @@ impl Near {
             }
         };
         let mut near = collector.finish(kind, &watch)?;
-        (near.candidates, near.capped_buckets, near.largest_bucket) =
-            (number as u64, found.capped_buckets, found.largest_bucket);
+        near.candidates = number as u64;
+        near.capped = Capped {
+            buckets: found.capped_buckets,
+            shingles: 0,
+            largest: found.largest_bucket,
+            cap: found.cap,
+        };
         Ok(near)
     }
 
@@ -206,13 +251,6 @@ impl Near {
         self.pairs
             .for_each(|pair| each((pair >> 96) as u32, (pair >> 64) as u32, self.kind.unpack(pair as u64)))
     }
-}
-
-fn counted(corpus: &Corpus, pairs: &[(u32, u32)], threshold: f64) -> twindex::Result<Vec<(u32, u32, Score)>> {
-    let mut found = Vec::new();
-    let each = |a, b, resemblance| found.push((a, b, Score::counted(resemblance)));
-    corpus.sets.for_each_resembling(pairs, threshold, each)?;
-    Ok(found)
 }
 
 /// The signatures of the groups, where they stand in the index.

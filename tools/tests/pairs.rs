@@ -1,0 +1,123 @@
+//! Pairs by resemblance, inside an index and across two, estimated and counted, and questions whose answers are counted:
+//! each against all pairs, counted the slow way on sets of words.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use support::{Bench, Document, corpus, jsonl, resemblance, resemblances, says};
+
+/// A corpus in two halves, each with an index, whose bands miss nothing of note at 0.8.
+fn bench() -> (Bench, Vec<Document>) {
+    let bench = Bench::new();
+    let documents = corpus(5, 600);
+    let (left, right) = documents.split_at(300);
+    for (name, part) in [("left", left), ("right", right), ("all", &documents[..])] {
+        bench.write(&format!("{name}.jsonl"), jsonl(part));
+        bench.ok(&format!("build {name}.twx {name}.jsonl --bands 50 --rows 4 -q"));
+    }
+    (bench, documents)
+}
+
+/// The pairs of documents with words that resemble each other by `least` hundredths.
+fn near(documents: &[Document], least: usize) -> Vec<support::Pair> {
+    let pairs = resemblances(documents).into_iter();
+    pairs.filter(|&(_, _, both, all)| all > 0 && 100 * both >= least * all).collect()
+}
+
+#[test]
+fn pairs_counted_on_the_texts_are_all_pairs_and_their_fractions() {
+    let (bench, documents) = bench();
+    let out = bench.ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q");
+    let wanted: BTreeSet<String> =
+        near(&documents, 80).into_iter().map(|pair| support::pair_line(&documents, pair)).collect();
+    assert!(wanted.len() > 100, "a test of something");
+    assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
+    let small = bench
+        .ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q --memory 64K --threads 1");
+    assert_eq!(small, out);
+}
+
+#[test]
+fn pairs_across_two_indexes_have_one_document_of_each() {
+    let (bench, documents) = bench();
+    let across: BTreeSet<String> = near(&documents, 80)
+        .into_iter()
+        .filter(|&(a, b, ..)| a < 300 && b >= 300)
+        .map(|(a, b, both, all)| {
+            format!("{}\t{}\t{}\t{both}\t{all}", documents[a].0, documents[b].0, resemblance(both, all))
+        })
+        .collect();
+    assert!(across.len() > 30, "a test of something");
+    let line = "pairs left.twx --with right.twx --resembling 0.8 -q";
+    let out = bench.ok(&format!("{line} --verify exact --texts left.jsonl --with-texts right.jsonl"));
+    assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), across);
+    // Estimates find most of the same, with their errors.
+    let keys = |line: &str| line.split('\t').take(2).map(str::to_owned).collect::<Vec<_>>();
+    let counted: BTreeSet<_> = across.iter().map(|line| keys(line)).collect();
+    let estimated: BTreeSet<_> = bench.ok(line).lines().map(keys).collect();
+    assert!(counted.intersection(&estimated).count() * 10 > counted.len() * 8, "{estimated:?}");
+}
+
+#[test]
+fn fingerprints_across_two_indexes_are_compared_with_each_other_and_not_among_themselves() {
+    let bench = Bench::new();
+    let mut random = support::Random(3);
+    let left: Vec<u64> = (0..3000).map(|_| random.next()).collect();
+    let right: Vec<u64> = (0..2000)
+        .map(|i| if i % 3 == 0 { left[i] ^ 1 << (i % 64) ^ 1 << (i % 7) } else { random.next() })
+        .collect();
+    for (name, numbers) in [("a", &left), ("b", &right)] {
+        bench.write(&format!("{name}.u64"), support::raw(numbers));
+        bench.ok(&format!("build {name}.twx --fingerprints {name}.u64 -q"));
+    }
+    let mut wanted = String::new();
+    for (i, x) in left.iter().enumerate() {
+        for (j, y) in right.iter().enumerate() {
+            let distance = (x ^ y).count_ones();
+            if distance <= 3 {
+                wanted += &format!("{i}\t{j}\t{distance}\n");
+            }
+        }
+    }
+    assert!(wanted.lines().count() > 500, "a test of something");
+    assert_eq!(bench.ok("pairs a.twx --with b.twx --within 3"), wanted);
+}
+
+#[test]
+fn answers_that_are_counted_are_those_of_all_sets_with_their_containment() {
+    let (bench, documents) = bench();
+    let mut wanted = BTreeSet::new();
+    for (a, b, both, all) in near(&documents, 70) {
+        if a < 300 && b >= 300 {
+            let sizes = [a, b].map(|document| support::shingles(&documents[document].1).len());
+            let [in_hit, in_query] = [sizes[1], sizes[0]].map(|size| both as f64 / size as f64);
+            let (hit, query) = (&documents[a].0, &documents[b].0);
+            let value = both as f64 / all as f64;
+            wanted
+                .insert(format!("{query}\t{hit}\t-\t{value:.4}\t{both}\t{all}\t{in_hit:.4}\t{in_query:.4}"));
+        }
+    }
+    assert!(wanted.len() > 30, "a test of something");
+    bench.ok("build narrow.twx left.jsonl --method minhash --bands 60 --rows 3 -q");
+    let out = bench.ok(
+        "query narrow.twx right.jsonl --resembling 0.7 --verify exact --texts left.jsonl --containment -q",
+    );
+    assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
+}
+
+#[test]
+fn what_cannot_be_counted_is_refused_by_name() {
+    let (bench, documents) = bench();
+    let line = "pairs all.twx --resembling 0.8 --verify exact";
+    let mut command = bench.command(line);
+    let error = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    says(&error, &["--texts INPUT", "not in the index"]);
+    says(&bench.refused(&format!("{line} --texts left.jsonl -q")), &["--texts has no document", "needs"]);
+    let mut changed = documents;
+    for (_, text) in &mut changed {
+        *text += " and more words that were not there before";
+    }
+    bench.write("changed.jsonl", jsonl(&changed));
+    says(&bench.refused(&format!("{line} --texts changed.jsonl -q")), &["changed.jsonl", "has another text"]);
+}
