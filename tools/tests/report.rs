@@ -32,7 +32,7 @@ fn the_page_stands_alone_and_shows_what_the_figures_say() {
     assert!(of_blocks[0] >= 3, "three are the same");
     assert_eq!(bands["meetings"]["pairs"].as_array().unwrap().len(), 20);
     // What is in a cluster of how many adds up to all documents with a word.
-    let sizes = bands["sizes"].as_object().unwrap();
+    let sizes = figures["clusters"]["sizes"].as_object().unwrap();
     let in_clusters: u64 =
         sizes.iter().map(|(size, clusters)| size.parse::<u64>().unwrap() * clusters.as_u64().unwrap()).sum();
     assert_eq!(in_clusters, 303);

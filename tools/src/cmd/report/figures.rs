@@ -18,7 +18,7 @@ pub(super) const SCORE_MIN: usize = 56;
 pub(super) const BINS: usize = 20;
 /// Clusters that are shown with some of their keys.
 const CLUSTERS_SHOWN: usize = 10;
-const KEYS_SHOWN: usize = 5;
+pub(crate) const KEYS_SHOWN: usize = 5;
 
 /// What a report says.
 #[derive(Debug, Serialize)]
@@ -36,6 +36,7 @@ pub(crate) struct Figures {
     pub(super) blocks: Option<Meetings>,
     /// Pairs that share a band.
     pub(super) bands: Option<Banded>,
+    pub(super) clusters: Option<Clustered>,
 }
 
 /// Pairs that meet in buckets.
@@ -84,7 +85,14 @@ pub(super) struct Banded {
     /// measured on.
     pub(super) curve: Vec<(f64, f64, Option<f64>, u64)>,
     pub(super) threshold: f64,
-    /// Clusters of two documents or more.
+}
+
+/// Clusters of documents.
+#[derive(Debug, Serialize)]
+pub(crate) struct Clustered {
+    /// What near documents are, in words.
+    pub(super) near: String,
+    /// Those of two documents or more.
     pub(super) clusters: u64,
     /// Documents that another one in their cluster stands for.
     pub(super) redundant: u64,
@@ -92,6 +100,35 @@ pub(super) struct Banded {
     pub(super) sizes: BTreeMap<u64, u64>,
     /// The largest clusters: documents, and some of their keys.
     pub(super) largest: Vec<(u64, Vec<String>)>,
+}
+
+impl Clustered {
+    /// `near` says in words which documents are. Clusters are their documents, which may be of any kind and each stand
+    /// for some; `keys` names a few of those that are shown.
+    ///
+    /// # Errors
+    ///
+    /// Those of `keys`.
+    pub(crate) fn of(
+        near: String,
+        clusters: impl IntoIterator<Item = (u64, u32)>,
+        mut key: impl FnMut(u32) -> twindex::Result<Vec<String>>,
+    ) -> twindex::Result<Self> {
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut many: Vec<(u64, u32)> = Vec::new();
+        for (size, name) in clusters {
+            *sizes.entry(size).or_default() += 1;
+            if size > 1 {
+                many.push((size, name));
+            }
+        }
+        let redundant = many.iter().map(|(size, _)| size - 1).sum();
+        let clusters = many.len() as u64;
+        many.sort_unstable_by_key(|&(size, name)| (std::cmp::Reverse(size), name));
+        let largest = many.iter().take(CLUSTERS_SHOWN).map(|&(size, name)| Ok((size, key(name)?)));
+        let largest = largest.collect::<twindex::Result<_>>()?;
+        Ok(Self { near, clusters, redundant, sizes, largest })
+    }
 }
 
 impl Figures {
@@ -103,6 +140,7 @@ impl Figures {
         index: &Path,
         look: Look,
         room: (&Path, usize),
+        clusters: Option<Clustered>,
     ) -> anyhow::Result<Self> {
         let space = Space::of(snapshot, index);
         let params = snapshot.params();
@@ -114,6 +152,10 @@ impl Figures {
             }
             None => None,
         };
+        let (bands, estimated) = match Banded::of(snapshot, look, room)? {
+            Some((bands, estimated)) => (Some(bands), Some(estimated)),
+            None => (None, None),
+        };
         Ok(Self {
             name: index.file_name().unwrap_or(index.as_os_str()).to_string_lossy().into_owned(),
             documents: snapshot.documents(),
@@ -124,14 +166,20 @@ impl Figures {
             bytes: space.sections,
             params: params.fields(),
             blocks,
-            bands: Banded::of(snapshot, look, room)?,
+            bands,
+            clusters: clusters.or(estimated),
         })
     }
 }
 
 impl Banded {
-    /// None where no bands, or no signatures to compare, are kept.
-    fn of(snapshot: &Snapshot, look: Look, room: (&Path, usize)) -> anyhow::Result<Option<Self>> {
+    /// What bands find, and the clusters of what is near by signatures. None where no bands, or no signatures to
+    /// compare, are kept.
+    fn of(
+        snapshot: &Snapshot,
+        look: Look,
+        room: (&Path, usize),
+    ) -> anyhow::Result<Option<(Self, Clustered)>> {
         let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
             return Ok(None);
         };
@@ -152,27 +200,19 @@ impl Banded {
         let documents = |members: &[u32]| -> u64 {
             members.iter().map(|&number| u64::from(found.alike[number as usize].documents)).sum()
         };
-        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
-        let mut largest: Vec<(u64, &Vec<u32>)> = Vec::new();
-        for members in members.values() {
-            let size = documents(members);
-            *sizes.entry(size).or_default() += 1;
-            if size > 1 {
-                largest.push((size, members));
-            }
-        }
-        let redundant = largest.iter().map(|(size, _)| size - 1).sum();
-        let clusters = largest.len() as u64;
-        largest.sort_by_key(|&(size, _)| std::cmp::Reverse(size));
         let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
-        let largest = largest.iter().take(CLUSTERS_SHOWN).map(|(size, members)| {
-            let keys = members.iter().take(KEYS_SHOWN).map(|&number| {
-                let alike = found.alike[number as usize];
-                segments[alike.segment as usize].key(alike.ordinal).map(|key| shown(&key))
-            });
-            Ok((*size, keys.collect::<twindex::Result<Vec<String>>>()?))
-        });
-        let largest = largest.collect::<twindex::Result<Vec<_>>>()?;
+        let clusters = Clustered::of(
+            format!("an estimated resemblance of {} or more", look.threshold),
+            members.iter().map(|(&root, members)| (documents(members), root)),
+            |root| {
+                let members = members[&root].iter().take(KEYS_SHOWN);
+                let key = |&number: &u32| {
+                    let alike = found.alike[number as usize];
+                    segments[alike.segment as usize].key(alike.ordinal).map(|key| shown(&key))
+                };
+                members.map(key).collect()
+            },
+        )?;
 
         let banding = Banding { bands: minhash.bands, rows: minhash.rows };
         let bin = |score: usize| {
@@ -194,18 +234,15 @@ impl Banded {
             let measured = (pairs > 0).then(|| pairs as f64 / there);
             (middle, banding.recall(middle), measured, pairs)
         });
-        Ok(Some(Self {
+        let bands = Self {
             bands: minhash.bands,
             rows: minhash.rows,
             minima,
             curve: curve.collect(),
             meetings: Meetings::of(&found.scores, BINS, bin),
             threshold: look.threshold,
-            clusters,
-            redundant,
-            sizes,
-            largest,
-        }))
+        };
+        Ok(Some((bands, clusters)))
     }
 }
 

@@ -15,7 +15,7 @@ use twindex::{Index, Snapshot};
 
 use crate::options::{Output, Work, parse_resemblance};
 use crate::report;
-pub(crate) use figures::Figures;
+pub(crate) use figures::{Clustered, Figures, KEYS_SHOWN};
 
 /// Options of `report`.
 #[derive(Args)]
@@ -63,7 +63,7 @@ impl Report {
             );
         }
         let index = Index::open(&self.index)?;
-        let figures = look(&index.snapshot(), &self.index, self.look, self.work.memory)?;
+        let figures = look(&index.snapshot(), &self.index, self.look, self.work.memory, None)?;
         match &self.out {
             Some(out) => write(out, &figures)?,
             None if self.output.json => {}
@@ -81,14 +81,20 @@ impl Report {
     }
 }
 
-/// Everything that the page shows of an index.
+/// Everything that the page shows of an index, with clusters that are known already, or those that signatures make.
 ///
 /// # Errors
 ///
 /// The index is damaged, or scratch files cannot be written.
-pub(crate) fn look(snapshot: &Snapshot, index: &Path, look: Look, memory: usize) -> anyhow::Result<Figures> {
+pub(crate) fn look(
+    snapshot: &Snapshot,
+    index: &Path,
+    look: Look,
+    memory: usize,
+    clusters: Option<Clustered>,
+) -> anyhow::Result<Figures> {
     let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;
-    Figures::of(snapshot, index, look, (scratch.path(), memory))
+    Figures::of(snapshot, index, look, (scratch.path(), memory), clusters)
 }
 
 /// Writes the page as a whole: under a temporary name first.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::chart::{Chart, Scale, escaped};
-use super::figures::{BINS, Banded, Figures, Meetings, SCORE_MIN};
+use super::figures::{BINS, Banded, Clustered, Figures, Meetings, SCORE_MIN};
 use crate::report::{bytes, count};
 
 const STYLE: &str = "\
@@ -38,8 +38,10 @@ pub(super) fn html(figures: &Figures) -> String {
          <h1>Near-duplicates in {name}</h1>\n"
     );
     summary(&mut page, figures);
+    if let Some(found) = &figures.clusters {
+        clusters(&mut page, found);
+    }
     if let Some(bands) = &figures.bands {
-        clusters(&mut page, bands);
         resemblance(&mut page, bands);
     }
     if let Some(blocks) = &figures.blocks {
@@ -61,11 +63,10 @@ fn add(page: &mut String, line: std::fmt::Arguments<'_>) {
 
 fn summary(page: &mut String, figures: &Figures) {
     let mut entries = vec![("Documents", count(figures.documents))];
-    if let Some(bands) = &figures.bands {
-        entries.push(("Clusters", count(bands.clusters)));
-        let share =
-            if figures.documents == 0 { 0.0 } else { bands.redundant as f64 / figures.documents as f64 };
-        entries.push(("Could go", format!("{} ({:.1} %)", count(bands.redundant), 100.0 * share)));
+    if let Some(found) = &figures.clusters {
+        entries.push(("Clusters", count(found.clusters)));
+        let share = found.redundant as f64 / figures.documents.max(1) as f64;
+        entries.push(("Could go", format!("{} ({:.1} %)", count(found.redundant), 100.0 * share)));
     }
     if figures.distinct_fingerprints > 0 {
         entries.push(("Distinct fingerprints", count(figures.distinct_fingerprints)));
@@ -83,22 +84,22 @@ fn summary(page: &mut String, figures: &Figures) {
     page.push_str("</dl>\n");
 }
 
-fn clusters(page: &mut String, bands: &Banded) {
+fn clusters(page: &mut String, found: &Clustered) {
     add(page, format_args!("<h2 id=\"clusters\">Clusters</h2>"));
     add(
         page,
         format_args!(
-            "<p>Documents with an estimated resemblance of {} or more, and whatever hangs together through such: {} of \
+            "<p>Documents with {}, and whatever hangs together through such: {} of \
              two documents or more.</p>",
-            bands.threshold,
-            count(bands.clusters)
+            found.near,
+            count(found.clusters)
         ),
     );
-    if bands.clusters > 0 {
-        let largest = bands.sizes.keys().next_back().copied().unwrap_or(1);
-        let most = bands.sizes.values().copied().max().unwrap_or(1);
+    if found.clusters > 0 {
+        let largest = found.sizes.keys().next_back().copied().unwrap_or(1);
+        let most = found.sizes.values().copied().max().unwrap_or(1);
         let mut chart = Chart::new(Scale::log_to(largest as f64), Scale::log_to(most as f64));
-        chart.dots("a", bands.sizes.iter().map(|(&size, &clusters)| (size as f64, clusters as f64)));
+        chart.dots("a", found.sizes.iter().map(|(&size, &clusters)| (size as f64, clusters as f64)));
         page.push_str(&chart.figure(
             "documents of a cluster",
             "clusters",
@@ -108,7 +109,7 @@ fn clusters(page: &mut String, bands: &Banded) {
             "<div class=\"wide\"><table><caption>The largest clusters</caption>\n<tr><th scope=\"col\">documents</th>\
              <th scope=\"col\" class=\"left\">some of their keys</th></tr>\n",
         );
-        for (size, keys) in &bands.largest {
+        for (size, keys) in &found.largest {
             let keys: Vec<String> = keys.iter().map(|key| escaped(key)).collect();
             let keys = keys.join("<br>");
             add(page, format_args!("<tr><td>{}</td><td class=\"left\">{keys}</td></tr>", count(*size)));
