@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use support::{Bench, Document, corpus, jsonl, resemblance, resemblances, says};
 
@@ -76,7 +77,7 @@ fn fingerprints_across_two_indexes_are_compared_with_each_other_and_not_among_th
         for (j, y) in right.iter().enumerate() {
             let distance = (x ^ y).count_ones();
             if distance <= 3 {
-                wanted += &format!("{i}\t{j}\t{distance}\n");
+                writeln!(wanted, "{i}\t{j}\t{distance}").unwrap();
             }
         }
     }
