@@ -378,8 +378,8 @@ impl<'a, 'r> Merged<'a, 'r> {
         Ok(count)
     }
 
-    /// Fingerprints and new ordinals, ascending: as they are read, where the maps are in memory, and otherwise from runs
-    /// that are made first.
+    /// Fingerprints and new ordinals, ascending: as they are read, where the maps are in memory, and otherwise from
+    /// runs that are made first.
     fn fingerprints(&self) -> Result<Merge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();

@@ -38,8 +38,8 @@ const WINDOW: usize = 4 * TOGETHER;
 /// Probes whose buckets are looked at before as many that come next are looked up.
 const GRAIN: usize = 16;
 
-/// Queries from which on they are asked in the order of each table's prefix. Neighbours then look at the same buckets, or
-/// at ones in the same pages; below, what that saves is less than what ordering costs.
+/// Queries from which on they are asked in the order of each table's prefix. Neighbours then look at the same buckets,
+/// or at ones in the same pages; below, what that saves is less than what ordering costs.
 const MANY: usize = 1 << 10;
 /// Queries that are ordered together at most: what is kept for each is small.
 const ORDERED_MAX: usize = 1 << 20;
@@ -469,7 +469,12 @@ impl<'a> Search<'a, '_> {
     /// True where queries are asked in the order of each table, and not as they come.
     #[inline]
     fn in_order(&self) -> bool {
-        self.queries.len() >= MANY && self.ask.visits.is_none() && self.tables().bytes() > CACHED
+        if self.queries.len() < MANY || self.ask.visits.is_some() {
+            return false;
+        }
+        // Of several probes of a query in a table only the first are in its order.
+        let several = self.plan.steps.iter().any(|step| step.radius > 0);
+        self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
     /// Takes the next probes, as many as there is room for.

@@ -36,7 +36,7 @@ pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
 /// Bytes that come from memory together.
 const LINE: f64 = 64.0;
 /// Lines behind the first of a run, in the same page of memory and foreseen by the processor, cost so much of it.
-const FOLLOWING: f64 = 0.3;
+const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
 /// Of the queries that prices were fitted to, half find something, 0 to 3 bits away. Of these each causes so many looks
@@ -79,11 +79,12 @@ const LINE_MEMORY: usize = 12;
 
 /// Nanoseconds for one of each kind of work.
 ///
-/// Refit: run `examples/table_costs.rs` for what has changed, on the reference machine (one core at 3 GHz of an Intel
-/// Xeon with AVX-512, 2 MiB of level 2 and some 30 MiB of shared level 3 cache that a neighbour leaves), and give its
-/// lines to `scripts/fit-costs.py`, which solves for the prices that are least wrong in proportion.
+/// Refit: run `examples/table_costs.rs` for what has changed, on the reference machine (one core at 2.6 GHz of an AMD
+/// EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, of which neighbours take some), and
+/// give its lines to `scripts/fit-costs.py`, which solves for the prices that are least wrong in proportion. Those of
+/// `plain` and `manku` are of an earlier machine.
 pub const PRICES: [f64; KINDS] =
-    [72.0, 17.0, 207.0, 46.0, 0.04, 4.9, 42.0, 7.2, 10.7, 1630.0, 0.74, 10.6, 34.0];
+    [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2];
 /// Bytes that the level 2 cache of the reference machine holds.
 const NEAR_BYTES: f64 = 2_097_152.0;
 /// Bytes that its level 3 cache holds.
@@ -154,7 +155,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Nanoseconds of a query in memory, 16 together, half of them with a hit; one thread of the reference machine.
+    /// Nanoseconds of a query in memory, a hundred thousand together, half of them with a hit; one thread of the
+    /// reference machine. Questions that come alone take about twice as much.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()

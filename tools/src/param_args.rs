@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::Params;
-use twindex::bands::Banding;
+use twindex::bands::{Banding, RECALL};
 use twindex::choices::Preset;
 use twindex::params::{BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights};
 use twindex::sketch::IdfTable;
@@ -276,14 +276,18 @@ impl ParamArgs {
     }
 }
 
-/// Below it no bands of the minima there are find as many pairs as the documentation promises.
-pub(crate) const THRESHOLD_MIN: f64 = 0.05;
+/// Below it no bands of the minima there are find the share of pairs that the documentation promises.
+const THRESHOLD_MIN: f64 = 0.05;
 
 /// A resemblance for which bands are to be chosen.
-fn parse_threshold(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_threshold(text: &str) -> Result<f64, String> {
     match parse_resemblance(text)? {
         value if value >= THRESHOLD_MIN => Ok(value),
-        _ => Err(format!("expected a resemblance of {THRESHOLD_MIN} to 1")),
+        _ => Err(format!(
+            "expected a resemblance of {THRESHOLD_MIN} to 1; below, bands cannot find the {} % of near pairs \
+             that they promise",
+            RECALL * 100.0
+        )),
     }
 }
 

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::corpus::Corpus;
 use super::near::Near;
 use super::score::{Kind, Score};
+use crate::cmd::report::{Clustered, KEYS_SHOWN};
 
 /// Which document of a cluster stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -122,6 +123,22 @@ impl Clusters {
     pub(super) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
         let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
         self.lowest.map(|(a, b, _)| (key(a), key(b)))
+    }
+
+    /// The clusters as a page shows them; `near` says in words which documents are.
+    pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<Clustered> {
+        let mut sizes: HashMap<u32, u64> = HashMap::new();
+        for (group, &kept) in corpus.groups.iter().zip(&self.kept_of_group) {
+            *sizes.entry(kept).or_default() += group.members.len() as u64;
+        }
+        let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
+        let keys = |kept: u32| {
+            let groups = corpus.groups.iter().zip(&self.kept_of_group).filter(|&(_, &of)| of == kept);
+            let others =
+                groups.flat_map(|(group, _)| group.members.iter().copied()).filter(|&one| one != kept);
+            Ok(std::iter::once(kept).chain(others).take(KEYS_SHOWN).map(key).collect())
+        };
+        Ok(Clustered::of(near, sizes.into_iter().map(|(kept, size)| (size, kept)), keys)?)
     }
 
     /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.

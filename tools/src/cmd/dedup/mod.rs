@@ -38,12 +38,13 @@ use self::corpus::Corpus;
 use self::near::{Join, Limits, Near, Signatures, Verify};
 use self::out::Out;
 use self::score::Score;
-use super::idf;
+use super::{idf, report as page};
+use crate::cmd::report::Look;
 use crate::contents;
 use crate::input::{Counts, Documents};
 use crate::interrupt::HalfDone;
-use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
-use crate::param_args::{parse_preset, parse_signature_bits};
+use crate::options::{InputArgs, Output, Usage, Work};
+use crate::param_args::{parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, count, counted};
 use crate::sketching::{Wanted, for_each_shingled};
@@ -57,6 +58,7 @@ use crate::text_args::TextArgs;
     twindex dedup folder/of/texts -o deduped\n  \
     twindex dedup today.jsonl --against yesterday/index -o today\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
+    OUT/report.html   what was found, as a page that stands alone\n\
     OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
@@ -173,20 +175,6 @@ struct Report {
     peak_rss_bytes: u64,
     /// CPU seconds by name.
     stages: Stages,
-}
-
-/// Below it no bands of the minima there are find the share of pairs that the documentation promises.
-const THRESHOLD_MIN: f64 = 0.05;
-
-fn parse_threshold(text: &str) -> Result<f64, String> {
-    match parse_resemblance(text)? {
-        value if value >= THRESHOLD_MIN => Ok(value),
-        _ => Err(format!(
-            "expected a resemblance of {THRESHOLD_MIN} to 1; below, bands cannot find the {} % of near pairs \
-             that they promise",
-            RECALL * 100.0
-        )),
-    }
 }
 
 impl Dedup {
@@ -404,6 +392,12 @@ impl Dedup {
         let (pair_count, kept_files) = write(&corpus, &near, &clusters, against.as_ref(), &limits)?;
         stages.add("write", watch);
 
+        let watch = Stopwatch::start();
+        if let Some(snapshot) = &snapshot {
+            self.write_report(snapshot, &corpus, &clusters, &limits)?;
+        }
+        stages.add("report", watch);
+
         let input = documents.counts().clone();
         Ok(Report {
             empty,
@@ -432,6 +426,27 @@ impl Dedup {
             peak_rss_bytes: report::peak_rss_bytes(),
             stages,
         })
+    }
+
+    /// Writes the page about the index, with the clusters that were found.
+    fn write_report(
+        &self,
+        snapshot: &Snapshot,
+        corpus: &Corpus,
+        clusters: &Clusters,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<()> {
+        let near = match (self.method, self.verify()) {
+            (Method::Simhash, _) => format!("fingerprints within {} bits", self.within.unwrap_or(3)),
+            (_, Verify::Exact) => format!("a resemblance of {} or more, counted", self.threshold()),
+            (_, Verify::Signature) => format!("an estimated resemblance of {} or more", self.threshold()),
+            (_, Verify::None) => "a band in common".to_owned(),
+        };
+        let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
+        let found = clusters.for_a_page(corpus, near)?;
+        // The index is where it is made, not yet where it will be.
+        let figures = page::look(snapshot, &limits.folder.join("index"), look, limits.memory, Some(found))?;
+        page::write(&limits.folder.join(out::REPORT), &figures.named(&self.out))
     }
 
     /// What documents are compared with first.
@@ -561,7 +576,7 @@ impl Dedup {
         }
         let remarks = self.remarks(report);
         lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
-        let index = if self.method == Method::Exact { "" } else { ", index" };
+        let index = if self.method == Method::Exact { "" } else { ", index, report.html" };
         let against = if self.against.is_some() { ", against.tsv" } else { "" };
         let kept = report.kept_files.join(", ");
         lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", self.out.display()));

@@ -20,7 +20,9 @@ use crate::options::Usage;
 use crate::tsv;
 
 /// The files in OUT, beside those of the documents that are kept; one at least is there if `dedup` made it.
-const FILES: [&str; 3] = ["pairs.tsv", "clusters.tsv", "against.tsv"];
+const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT];
+/// The page about what was found.
+pub(super) const REPORT: &str = "report.html";
 /// The folder in OUT.
 const INDEX: &str = "index";
 

@@ -132,6 +132,11 @@ impl Clustered {
 }
 
 impl Figures {
+    /// Under the name at the end of another path.
+    pub(crate) fn named(self, path: &Path) -> Self {
+        Self { name: name_of(path), ..self }
+    }
+
     /// # Errors
     ///
     /// The index is damaged, or the scratch folder cannot be written to.
@@ -157,7 +162,7 @@ impl Figures {
             None => (None, None),
         };
         Ok(Self {
-            name: index.file_name().unwrap_or(index.as_os_str()).to_string_lossy().into_owned(),
+            name: name_of(index),
             documents: snapshot.documents(),
             segments: snapshot.entries().len(),
             generation: snapshot.generation(),
@@ -244,6 +249,11 @@ impl Banded {
         };
         Ok(Some((bands, clusters)))
     }
+}
+
+/// The last part of a path, for a person.
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// A key for a person.
