@@ -277,7 +277,7 @@ const KEPT_SHINGLES: usize = 1 << 20;
 pub(crate) fn for_each_sketched(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: Wanted,
+    wanted: &Wanted,
     progress: &Progress,
     mut each: impl FnMut(Sketched) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -292,7 +292,7 @@ pub(crate) fn for_each_sketched(
 pub(crate) fn for_each_shingled(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: Wanted,
+    wanted: &Wanted,
     progress: &Progress,
     mut each: impl FnMut(Sketched, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -301,7 +301,7 @@ pub(crate) fn for_each_shingled(
         state: || Sketching::new(sketcher),
         begin: || idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default(),
         work: |sketching: &mut Sketching<'_>, chunked: &mut Chunked, parser: &Parser, record: Record<'_>| {
-            chunked.all.push(sketched(sketching, parser, &record, &wanted)?);
+            chunked.all.push(sketched(sketching, parser, &record, wanted)?);
             if wanted.shingles {
                 sketching.shingles(&mut chunked.shingles);
             }

@@ -43,7 +43,7 @@ impl Texts {
         let mut documents = Documents::open(inputs, options)?;
         let progress = Progress::bytes(documents.total_bytes(), "reading texts", quiet);
         let want = Wanted { shingles: true, ..Wanted::default() };
-        for_each_shingled(&mut documents, &index.sketcher()?, want, &progress, |one, shingles| {
+        for_each_shingled(&mut documents, &index.sketcher()?, &want, &progress, |one, shingles| {
             if !wanted(&one.key) {
                 return Ok(());
             }

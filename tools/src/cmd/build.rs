@@ -255,7 +255,7 @@ fn add_documents(
 ) -> anyhow::Result<()> {
     let progress = Progress::bytes(documents.total_bytes(), "indexing", quiet);
     let wanted = Wanted { attached, ..Wanted::default() };
-    for_each_sketched(documents, &index.sketcher()?, wanted, &progress, |one| {
+    for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
         *empty += u64::from(one.sketch.is_empty());
         writer
             .put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached())

@@ -195,7 +195,13 @@ impl Idf {
             .scratch_dir(scratch);
         let progress = Progress::bytes(documents.total_bytes(), "counting", self.output.quiet);
         let wanted = Wanted { shingles: true, ..Wanted::default() };
-        for_each_shingled(documents, &sketcher, wanted, &progress, |_, shingles| Ok(builder.add(shingles)?))?;
+        for_each_shingled(
+            documents,
+            &sketcher,
+            &wanted,
+            &progress,
+            |_, shingles| Ok(builder.add(shingles)?),
+        )?;
         progress.finish();
         builder.finish().with_context(|| format!("{}: cannot make the table", self.out.display()))
     }

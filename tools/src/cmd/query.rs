@@ -406,7 +406,7 @@ impl Query {
         });
         let texts = texts.transpose()?;
         let wanted = Wanted { shingles: exact, ..Wanted::default() };
-        for_each_shingled(&mut documents, &index.sketcher()?, wanted, &progress, |one, shingles| {
+        for_each_shingled(&mut documents, &index.sketcher()?, &wanted, &progress, |one, shingles| {
             let answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, shingles, texts)?
             } else {

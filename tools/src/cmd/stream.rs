@@ -222,7 +222,7 @@ impl Stream {
         let streamed = if piped {
             for_each_sketched_as_it_comes(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
         } else {
-            for_each_sketched(&mut documents, &sketcher, wanted, &progress, |one| admitting.take(one))
+            for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();

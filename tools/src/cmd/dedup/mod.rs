@@ -354,7 +354,7 @@ impl Dedup {
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
         let wanted = Wanted { shingles, whole: true, ..Wanted::default() };
-        for_each_shingled(&mut documents, &sketcher, wanted, &progress, |one, shingles| {
+        for_each_shingled(&mut documents, &sketcher, &wanted, &progress, |one, shingles| {
             empty += u64::from(one.sketch.is_empty());
             if let Some(against) = &against
                 && let Some(near) = against.nearest(&one.sketch)?
