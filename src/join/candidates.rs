@@ -79,7 +79,7 @@ pub fn candidates(
 /// greater ones: `first_right` and up.
 ///
 /// # Errors
-/// [`Error::ParamsMismatch`](Error::ParamsMismatch) if their bands cannot be compared; otherwise as [`candidates`].
+/// [`Error::ParamsMismatch`] if their bands cannot be compared; otherwise as [`candidates`].
 pub fn candidates_across(
     (left, right): (&Snapshot, &Snapshot),
     first_right: u32,

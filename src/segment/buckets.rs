@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::open::Segment;
 use super::tables::At;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::bands::{self, Band, BandEntry};
 use crate::format::contents::Section;
 use crate::format::signatures;
@@ -92,6 +92,44 @@ impl Segment {
             }
         }
         Ok(())
+    }
+
+    /// Hands each entry of a band that can be read to `each`, ascending, and what is wrong with the buckets that cannot to
+    /// `lost`.
+    pub(super) fn for_each_sound_band_entry(
+        &self,
+        band: usize,
+        mut each: impl FnMut(u32, u32),
+        mut lost: impl FnMut(Error),
+    ) {
+        let Some((section, layout)) = self.bands.get(band) else { return };
+        let mut end = 0;
+        for prefix in 0..1_u32 << layout.directory.bits {
+            let bucket = (|| {
+                let rows = layout.directory.bucket(At::new(self, section), prefix.into())?;
+                if rows.start < end {
+                    // Rows that stand in several buckets could make this take the square of the time.
+                    let expected = format!("a bucket from row {end} or later");
+                    let lie = Fault::new(layout.directory.range(prefix.into()).start, expected, rows.start);
+                    return Err(self.corrupt_at(section, lie));
+                }
+                end = rows.end;
+                let bytes = self.read(section, layout.entries(&rows))?;
+                for entry in layout.decode(bytes) {
+                    self.check_ordinal(section, layout, &rows, entry)?;
+                    each(layout.key(prefix as u16, entry.tag), entry.ordinal);
+                }
+                Ok(())
+            })();
+            if let Err(error) = bucket {
+                lost(error);
+            }
+        }
+    }
+
+    /// Bytes of all bands.
+    pub(super) fn band_bytes(&self) -> u64 {
+        self.bands.iter().map(|(section, _)| section.length).sum()
     }
 
     #[inline]

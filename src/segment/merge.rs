@@ -2,10 +2,11 @@
 //!
 //! 1. Merge the keys: an ordinal is a record's rank, so each input's ordinals are mapped to new ones, ascending.
 //! 2. The salt is a sum: add those of the inputs, and subtract the hashes of the records that are left out.
-//! 3. Map the ordinals of each input's table 1, which gives an ascending run of (fingerprint, ordinal) for each; merge
-//!    the runs. Distinct fingerprints, ranks and postings follow.
-//! 4. Make each further table anew from table 1: two passes over its values, where merging the inputs' tables would
-//!    take as many, and would want directories and entries of one width, which depend on the number of rows.
+//! 3. Map the ordinals of each input's table 1, which gives an ascending run of (fingerprint, ordinal) for each, read as
+//!    it is wanted where the file is in memory; merge the runs. Distinct fingerprints, ranks and postings follow.
+//! 4. Make each further table anew from table 1, partial ones by distribution (`partial`): two passes
+//!    over its values, where merging the inputs' tables would take as many, and would want directories and entries of
+//!    one width, which depend on the number of rows.
 //! 5. Map and merge each band; copy signatures and samples in the order of keys.
 //!
 //! Nothing but a thousandth of the files is in memory beyond what is asked for; maps and runs that are larger go to

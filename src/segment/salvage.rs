@@ -1,5 +1,7 @@
 //! What can be read of a segment that is damaged, record by record.
 
+use std::ops::Range;
+
 use roaring::RoaringBitmap;
 
 use super::open::Segment;
@@ -33,6 +35,17 @@ impl Salvaged {
     }
 }
 
+/// Bytes of entries of bands that are held at once.
+const STRIPE_BYTES: u64 = 256 << 20;
+
+/// A document in a band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    ordinal: u32,
+    band: u16,
+    key: u32,
+}
+
 /// Keys of lost documents that are told.
 const LOST_KEYS: usize = 1000;
 
@@ -40,7 +53,8 @@ impl Segment {
     /// Hands the record of each live document that can be read as a whole to `each`, in the order of keys. What is
     /// believed of a page is what its checksum says.
     ///
-    /// Time is that of reading everything once; memory 4 bytes for each document and band.
+    /// Time is that of reading everything once, and the bands once more for each 256 MiB of their entries; memory in
+    /// proportion to these, which stand in the file.
     ///
     /// # Errors
     /// What `each` returns. Damage is no error here.
@@ -51,25 +65,63 @@ impl Segment {
     ) -> Result<Salvaged> {
         let mut salvaged = Salvaged::default();
         let bands = self.band_count();
-        let documents = self.documents() as usize;
-        let mut keys = vec![0_u32; documents * bands];
-        let mut seen = vec![0_u16; documents];
-        for band in 0..bands {
-            let read = self.for_each_band_entry(band, |key, ordinal| {
-                keys[ordinal as usize * bands + band] = key;
-                seen[ordinal as usize] += 1;
-                Ok(())
-            });
-            if let Err(error) = read {
-                salvaged.because(error); // the rest of this band
+        let documents = self.documents() as u32;
+        // Entries of 5 bytes and more: a bound that the file itself gives, whatever its numbers say.
+        let entries = self.band_bytes() / 5 * size_of::<Entry>() as u64;
+        let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
+        let stripe = u64::from(documents).div_ceil(stripes).max(1) as u32;
+        let mut bands_whole = true;
+        let mut start = 0;
+        while start < documents {
+            let end = start.saturating_add(stripe).min(documents);
+            let mut found: Vec<Entry> = Vec::new();
+            for band in 0..bands {
+                self.for_each_sound_band_entry(
+                    band,
+                    |key, ordinal| {
+                        if (start..end).contains(&ordinal) {
+                            found.push(Entry { ordinal, band: band as u16, key });
+                        }
+                    },
+                    |error| {
+                        bands_whole = false;
+                        if start == 0 {
+                            salvaged.because(error);
+                        }
+                    },
+                );
             }
+            found.sort_unstable();
+            self.salvage_stripe(start..end, deleted, &found, bands_whole, &mut salvaged, &mut each)?;
+            start = end;
         }
+        Ok(salvaged)
+    }
+
+    /// The documents of some ordinals, whose entries in bands are `found`, in order.
+    fn salvage_stripe(
+        &self,
+        ordinals: Range<u32>,
+        deleted: &RoaringBitmap,
+        found: &[Entry],
+        bands_whole: bool,
+        salvaged: &mut Salvaged,
+        each: &mut impl FnMut(&KeyBuf, Option<Kept<'_>>, Attached<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let bands = self.band_count();
+        let mut rest = found;
         let mut features = Vec::new();
         let (mut bottom, mut modular) = (Vec::new(), Vec::new());
-        for ordinal in (0..self.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
-            let row = ordinal as usize;
+        for ordinal in ordinals {
+            let (mine, others) = rest.split_at(rest.partition_point(|entry| entry.ordinal <= ordinal));
+            rest = others;
+            if deleted.contains(ordinal) {
+                continue;
+            }
+            // Each band once, or what a band says is not to be believed.
+            let each_once = mine.iter().enumerate().all(|(band, entry)| usize::from(entry.band) == band);
             features.clear();
-            features.extend(keys[row * bands..(row + 1) * bands].iter().map(|&key| u64::from(key) << 32));
+            features.extend(mine.iter().map(|entry| u64::from(entry.key) << 32));
             let read = (|| {
                 let key = self.key(ordinal)?;
                 let fingerprint = self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose()?;
@@ -79,11 +131,11 @@ impl Segment {
                 Ok((key, fingerprint, signature, self.attached(ordinal)?))
             })();
             // In some bands and not in others, or in none and with a fingerprint: a band was lost.
-            let in_bands = usize::from(seen[row]);
+            let in_bands = mine.len();
             let whole = |fingerprint: Option<u64>| match (self.fingerprints.is_some(), bands) {
                 (_, 0) => true,
-                (true, _) => in_bands == if fingerprint.is_some() { bands } else { 0 },
-                (false, _) => in_bands == bands || in_bands == 0 && salvaged.reasons.is_empty(),
+                (true, _) => each_once && in_bands == if fingerprint.is_some() { bands } else { 0 },
+                (false, _) => each_once && in_bands == bands || in_bands == 0 && bands_whole,
             };
             match read {
                 Ok((key, fingerprint, signature, attached)) if whole(fingerprint) => {
@@ -115,6 +167,6 @@ impl Segment {
                 }
             }
         }
-        Ok(salvaged)
+        Ok(())
     }
 }

@@ -10,15 +10,15 @@ use super::names::{self, Name};
 use super::state::State;
 use super::{directory, idf};
 use crate::error::{Error, Result};
-use crate::format::attached::Attached;
 use crate::format::log::Operation;
 use crate::format::manifest::Manifest;
-use crate::format::sketches::Row;
-use crate::key::{Key, KeyBuf};
+use crate::format::wire::Fault;
+use crate::key::KeyBuf;
 use crate::params::Params;
 use crate::segment::Segment;
+use crate::segment::open::corrupt;
 use crate::segment::salvage::Salvaged;
-use crate::store::{Index, Writer};
+use crate::store::Index;
 use crate::sys::{Access, Vfs};
 
 /// What became of a file.
@@ -41,8 +41,8 @@ pub struct SalvagedFile {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The generation by which the files were put together; `None` where no manifest could be read, and all segments and
-    /// logs that are there were taken, oldest first: documents that were deleted may be back.
+    /// The generation by which the files were put together; `None` where no manifest could be read, and all segments
+    /// that are there were taken, oldest first, but no logs: documents that were deleted may be back.
     pub generation: Option<u64>,
     /// Documents of the new index.
     pub documents: u64,
@@ -167,7 +167,8 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
         let why = "no manifest and no segment of it can be read; there is nothing to save".into();
         return Err(Error::NotAnIndex { path: dir.to_owned(), why });
     };
-    make_empty(&**vfs, dir, out, &params, &mut told)?;
+    let now = manifest.as_ref().and_then(|manifest| manifest.now);
+    make_empty(&**vfs, dir, out, &params, now, &mut told)?;
     let filled = fill(vfs, dir, out, manifest.as_ref(), &segments, &params, &mut told);
     match filled {
         Ok(documents) => {
@@ -184,8 +185,15 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     }
 }
 
-/// An index of these parameters, with the table they name if that can be read.
-fn make_empty(vfs: &dyn Vfs, dir: &Path, out: &Path, params: &Params, told: &mut Salvage) -> Result<()> {
+/// An index of these parameters and this time, with the table they name if that can be read.
+fn make_empty(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    out: &Path,
+    params: &Params,
+    now: Option<u64>,
+    told: &mut Salvage,
+) -> Result<()> {
     let table = match idf::of_index(vfs, dir, params) {
         Ok(table) => table,
         Err(error) => {
@@ -205,7 +213,7 @@ fn make_empty(vfs: &dyn Vfs, dir: &Path, out: &Path, params: &Params, told: &mut
             params: params.clone(),
             segments: Vec::new(),
             logged: None,
-            now: None,
+            now, // time does not go back, whatever is lost
         })
     })
 }
@@ -229,11 +237,20 @@ fn fill(
             file.problems.push(Error::Invalid(format!("{}: of another index", file.path.display())));
             continue;
         }
-        let Salvaged { saved, lost, lost_keys, reasons } = segment
-            .salvage(deleted, |key, kept, attached| {
-                writer.put_row_with(key.as_key(), params, kept, attached)
+        let mut refused = Vec::new();
+        let Salvaged { saved, lost, lost_keys, reasons } =
+            segment.salvage(deleted, |key, kept, attached| {
+                match writer.put_row_with(key.as_key(), params, kept, attached) {
+                    // As for logs.
+                    Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
+                    done => return done,
+                }
+                Ok(())
             })?;
-        (file.saved, file.lost, file.lost_keys, file.problems) = (saved, lost, lost_keys, reasons);
+        let left_out = refused.len() as u64;
+        (file.saved, file.lost, file.lost_keys) = (saved - left_out, lost + left_out, lost_keys);
+        file.problems = reasons;
+        file.problems.append(&mut refused);
     }
     for entry in manifest.iter().flat_map(|manifest| manifest.logged.iter().flat_map(|logged| &logged.logs)) {
         let Some(manifest) = manifest else { break };
@@ -241,19 +258,33 @@ fn fill(
         let mut file = SalvagedFile { path, saved: 0, lost: 0, lost_keys: Vec::new(), problems: Vec::new() };
         let mut failed = None;
         let from = Position::before(entry.number, entry.first.saturating_sub(1));
-        let read = log::replay(&**vfs, dir, manifest, entry, from, |_, _, _, batch| {
+        let read = log::replay(&**vfs, dir, manifest, entry, from, |path, _, at, batch| {
+            let fault = |mut fault: Fault| {
+                fault.offset += at;
+                corrupt(path, "log", 0, fault)
+            };
+            // All of a batch or nothing: a fault in it is damage from there on, as everywhere.
             let mut operations = batch.operations(params);
-            while let Ok(Some(operation)) = operations.next_operation() {
-                let done = match operation {
+            while operations.next_operation().map_err(fault)?.is_some() {}
+            let mut operations = batch.operations(params);
+            while let Some(operation) = operations.next_operation().map_err(fault)? {
+                let (key, done) = match operation {
                     Operation::Put(key, kept, attached) => {
-                        file.saved += 1;
-                        put(&mut writer, params, key, kept, attached)
+                        (Some(key), writer.put_row_with(key, params, kept, attached))
                     }
-                    Operation::Delete(key) => writer.delete(key),
+                    Operation::Delete(key) => (None, writer.delete(key)),
                 };
-                if let Err(error) = done {
-                    failed = Some(error);
-                    return Err(Error::Invalid(String::new()));
+                match (done, key) {
+                    (Ok(()), key) => file.saved += u64::from(key.is_some()),
+                    // What a sound record says that cannot be is left out: it is no failure of the new index.
+                    (Err(error @ (Error::Invalid(_) | Error::Limit { .. })), key) => {
+                        file.lost += u64::from(key.is_some());
+                        file.problems.push(error);
+                    }
+                    (Err(error), _) => {
+                        failed = Some(error);
+                        return Err(Error::Invalid(String::new()));
+                    }
                 }
             }
             Ok(())
@@ -268,18 +299,4 @@ fn fill(
     writer.compact()?;
     drop(writer);
     Ok(index.snapshot().documents())
-}
-
-/// What a sound record says that cannot be is left out: it is no failure of the new index.
-fn put(
-    writer: &mut Writer,
-    params: &Params,
-    key: Key<'_>,
-    kept: Option<Row<'_>>,
-    attached: Attached<'_>,
-) -> Result<()> {
-    match writer.put_row_with(key, params, kept, attached) {
-        Err(Error::Invalid(_) | Error::Limit { .. }) => Ok(()),
-        done => done,
-    }
 }

@@ -3,39 +3,62 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// Folders that go when the process is told to end.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-/// What shells take for the end by Ctrl-C: 128 and the number of SIGINT.
-const EXIT_CODE: i32 = 130;
-/// How often a folder is tried into which something is written meanwhile.
-const TRIES: u32 = 50;
 
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks for SIGINT, SIGTERM and SIGHUP to be answered by removing what is half done. Where they cannot be asked for,
-/// the system ends the process as ever.
+/// Asks for SIGINT, SIGTERM and SIGHUP to be answered by removing what is half done, but for those that whoever started
+/// the process wants ignored, as nohup does. Where they cannot be asked for, the system ends the process as ever.
+#[cfg(unix)]
 pub(crate) fn watch() {
-    let answered = ctrlc::set_handler(|| {
-        let folders = folders();
-        for _ in 0..TRIES {
-            // Other threads go on until the end, and may write into a folder while it is removed.
-            if folders.iter().all(|folder| fs::remove_dir_all(folder).is_ok() || !folder.exists()) {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let ignored = ignored();
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    match signal_hook::iterator::Signals::new(wanted) {
+        Ok(mut signals) => {
+            let answer = move || {
+                if let Some(signal) = signals.forever().next() {
+                    end(signal);
+                }
+            };
+            let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(answer);
         }
-        std::process::exit(EXIT_CODE)
-    });
-    if let Err(error) = answered {
-        tracing::debug!(%error, "signals cannot be answered");
+        Err(error) => tracing::debug!(%error, "signals cannot be answered"),
     }
 }
 
-/// A folder that goes when this is dropped, and when the process is told to end.
+#[cfg(not(unix))]
+pub(crate) fn watch() {}
+
+/// The signals that are ignored, a bit for each from 1; none where the system does not say.
+#[cfg(unix)]
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Removes what is half done, and ends the process with the code that shells take for an end by this signal.
+#[cfg(unix)]
+fn end(signal: i32) -> ! {
+    /// How often a folder is tried into which something is written meanwhile.
+    const TRIES: u32 = 50;
+    let folders = folders();
+    for _ in 0..TRIES {
+        // Other threads go on until the end, and may write into a folder while it is removed.
+        if folders.iter().all(|folder| fs::remove_dir_all(folder).is_ok() || !folder.exists()) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    std::process::exit(128 + signal)
+}
+
+/// A folder that goes when the process is told to end, until this is dropped.
 pub(crate) struct HalfDone(PathBuf);
 
 impl HalfDone {

@@ -165,7 +165,7 @@ fn the_files_of_a_small_input_are_these() {
     let kept = bench.read("out/kept.jsonl");
     let ids: Vec<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     assert_eq!(ids, ["b", "d", "g", "e", "i"]);
-    assert_eq!(bench.names("out"), ["clusters.tsv", "index", "kept.jsonl", "pairs.tsv"]);
+    assert_eq!(bench.names("out"), ["clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html"]);
     says(
         &out,
         &["9 documents", "3  of two documents or more; the largest has 3", "5 kept", "out: pairs.tsv"],
@@ -589,7 +589,10 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
             "{file}"
         );
     }
-    assert_eq!(bench.names("new"), ["against.tsv", "clusters.tsv", "index", "kept.jsonl", "pairs.tsv"]);
+    assert_eq!(
+        bench.names("new"),
+        ["against.tsv", "clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html"]
+    );
     says(
         &bench.ok("dedup new.jsonl --against old/index -o new --force"),
         &["dropped", "near one of old/index", "against.tsv"],

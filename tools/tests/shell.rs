@@ -83,7 +83,7 @@ fn names(bench: &Bench) -> Vec<String> {
 #[test]
 fn an_end_by_ctrl_c_leaves_nothing_half_done() {
     let bench = Bench::new();
-    for signal in ["INT", "TERM"] {
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let mut child = Command::new(TWINDEX)
             .current_dir(bench.root())
             .args(["dedup", "-", "-o", "out", "-q"])
@@ -100,8 +100,26 @@ fn an_end_by_ctrl_c_leaves_nothing_half_done() {
         assert!(names(&bench)[0].starts_with(".twindex-dedup-"), "{:?}", names(&bench));
         let id = child.id().to_string();
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
-        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
         assert_eq!(names(&bench), [""; 0], "{signal}");
         drop(stdin);
     }
+    // Who starts it so that it outlasts a session means that.
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("trap '' HUP; exec {TWINDEX} dedup - -o out -q")])
+        .current_dir(bench.root())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(jsonl(&corpus(1, 50)).as_bytes()).unwrap();
+    let start = Instant::now();
+    while names(&bench).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(30), "no folder is made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(names(&bench), ["out"]);
 }

@@ -80,7 +80,7 @@ impl Planes {
     /// bucket for what it does not resolve.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         if bits <= self.directory.bits {
@@ -136,7 +136,7 @@ impl Planes {
     /// not.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     #[inline(always)]
     pub fn candidates<'a, S: Simd>(
         &self,
@@ -166,7 +166,7 @@ impl Planes {
     /// no plane.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     #[inline(always)]
     pub fn complete<'a>(&self, source: impl Source<'a>, row: u64, top: u16, second: u16) -> Result<u64> {
         let row = row..row + 1;
@@ -178,7 +178,7 @@ impl Planes {
     /// As [`complete`](Self::complete), of which no more is known than `top`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     #[inline(always)]
     pub fn key<'a>(&self, source: impl Source<'a>, row: u64, top: u16) -> Result<u64> {
         let second = self.seconds(source, &(row..row + 1))?[0].get();
@@ -193,7 +193,7 @@ impl Planes {
     /// The key of a row: O(1) where the first bits have a plane, otherwise a binary search in the directory.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for a row that there is not.
+    /// [`Error::Corrupt`], also for a row that there is not.
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         if row >= self.directory.rows {
             let fault = Fault::new(0, format!("a row below {}", self.directory.rows), row);
@@ -206,7 +206,7 @@ impl Planes {
     /// The row of a key.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     #[inline(always)]
     pub fn find<'a>(&self, source: impl Source<'a>, key: u64) -> Result<Option<u64>> {
         let bits = self.directory.bits;
@@ -219,7 +219,7 @@ impl Planes {
     /// Hands the rows within `radius` of `query` and their keys to `each`, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -268,7 +268,7 @@ impl Planes {
     /// Hands all rows and their keys to `each`, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also where keys do not ascend strictly, or what `each` returns.
+    /// [`Error::Corrupt`], also where keys do not ascend strictly, or what `each` returns.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -304,7 +304,7 @@ impl Planes {
     /// what [`for_each`](Self::for_each) checks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     pub fn walk<'a>(
         &self,
         source: impl Source<'a>,

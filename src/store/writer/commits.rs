@@ -30,7 +30,7 @@ impl Writer {
         self.guarded(|writer| writer.commit_batch(None))
     }
 
-    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what [`Snapshot::payload`]
+    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what [`Snapshot::payload`](crate::Snapshot::payload)
     /// gives back, here and after opening, until another commit has one. So a program can know how far another store
     /// of its own had come at this commit.
     ///
@@ -67,6 +67,9 @@ impl Writer {
         if self.one_segment {
             self.flush_table()?;
             self.merge_written()?;
+        }
+        // Also of segments that were made when one was wanted, and is no more.
+        if !self.written.is_empty() {
             self.expire_written()?;
         }
         self.view.advance()?;

@@ -505,7 +505,10 @@ impl Writer {
         key.check(self.params.key)?;
         self.looked_up = true;
         if !self.records.is_empty() || self.rows.is_some() {
-            self.guarded(Self::flush_records)?; // such records cannot be looked up
+            self.guarded(|writer| {
+                writer.flush_records()?; // such records cannot be looked up
+                writer.expire_written() // nor may what is too old be found
+            })?;
         }
         for part in self.view.parts(&self.params) {
             if part.find(key)?.is_some() {

@@ -16,7 +16,7 @@ use crate::report::{self, Stopwatch, counted};
 /// Options of `verify`.
 #[derive(Args)]
 #[command(
-    after_help = "Reads everything, changes nothing. Exit code 0: sound; 1: problems, each printed with file, \
+    after_help = "Example:\n  twindex verify pages.twx\n\nReads everything, changes nothing. Exit code 0: sound; 1: problems, each printed with file, \
     section and offset. On a disk that may fail use --access read, which takes memory for all of the index."
 )]
 pub(crate) struct Verify {

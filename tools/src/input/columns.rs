@@ -24,13 +24,15 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::Compression;
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
 use super::form::{Header, Headers};
 use super::{Place, Problem, jsonl, open};
 
-/// Rows that are decoded at once.
+/// The most rows, and bytes by their mean, that are decoded at once.
 const ROWS_AT_ONCE: usize = 256;
+const BYTES_AT_ONCE: i64 = 16 << 20;
 /// Bytes of a row's number and its key's length in a line.
 const HEAD_BYTES: usize = 12;
 
@@ -173,6 +175,14 @@ impl Rows {
     }
 }
 
+/// How many rows are decoded at once: so many that they are some megabytes by what the file says of itself.
+fn rows_at_once(metadata: &ParquetMetaData) -> usize {
+    let groups = metadata.row_groups().iter();
+    let widest =
+        groups.map(|group| group.total_byte_size().max(0) / group.num_rows().max(1)).max().unwrap_or(0);
+    usize::try_from(BYTES_AT_ONCE / widest.max(1)).unwrap_or(ROWS_AT_ONCE).clamp(1, ROWS_AT_ONCE)
+}
+
 /// A file that was looked into.
 struct Begun {
     reader: ParquetRecordBatchReader,
@@ -218,7 +228,8 @@ fn begin(file: fs::File, fields: &jsonl::Fields) -> Result<Begun, String> {
         .and_then(|group| group.columns().first())
         .map_or(Compression::UNCOMPRESSED, parquet::file::metadata::ColumnChunkMetaData::compression);
     let mask = ProjectionMask::roots(builder.parquet_schema(), both);
-    let reader = builder.with_projection(mask).with_batch_size(ROWS_AT_ONCE).build().map_err(told)?;
+    let at_once = rows_at_once(builder.metadata());
+    let reader = builder.with_projection(mask).with_batch_size(at_once).build().map_err(told)?;
     // The two come in the order of the file.
     let key_at = usize::from(both[0] > both[1]);
     Ok(Begun { reader, schema, compression, rows, key_at })
@@ -317,11 +328,13 @@ pub(crate) struct Writers {
     files: Vec<(SchemaRef, ArrowWriter<fs::File>)>,
     /// The file that rows are from, and which of them.
     pending: Option<(Arc<File>, Vec<u64>)>,
+    /// The most bytes of rows that wait for a group of rows to be full.
+    memory: usize,
 }
 
 impl Writers {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), files: Vec::new(), pending: None }
+    pub(crate) fn new(folder: &Path, memory: usize) -> Self {
+        Self { folder: folder.to_owned(), files: Vec::new(), pending: None, memory }
     }
 
     /// Keeps a row, by its line. Rows come file after file, in the order in which they stand there.
@@ -363,8 +376,8 @@ impl Writers {
             self.files.push((Arc::clone(&file.schema), writer));
             self.files.len() - 1
         };
-        let writer = &mut self.files[at].1;
-        guarded(|| copy(input, &rows, writer))
+        let (writer, memory) = (&mut self.files[at].1, self.memory);
+        guarded(|| copy(input, &rows, writer, memory))
             .map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))
     }
 
@@ -373,10 +386,10 @@ impl Writers {
     /// # Errors
     ///
     /// Those of [`Writers::push`].
-    pub(crate) fn finish(mut self) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
         self.flush()?;
         let mut names = Vec::new();
-        for (at, (_, writer)) in self.files.into_iter().enumerate() {
+        for (at, (_, writer)) in std::mem::take(&mut self.files).into_iter().enumerate() {
             let name = super::kept::name(SUFFIX, at);
             let whole = || -> anyhow::Result<()> {
                 let mut output = writer.into_inner()?;
@@ -391,7 +404,12 @@ impl Writers {
 }
 
 /// Copies rows, ascending, from one file to the end of another.
-fn copy(input: fs::File, rows: &[u64], output: &mut ArrowWriter<fs::File>) -> Result<(), String> {
+fn copy(
+    input: fs::File,
+    rows: &[u64],
+    output: &mut ArrowWriter<fs::File>,
+    memory: usize,
+) -> Result<(), String> {
     let mut selectors = Vec::new();
     let mut next = 0;
     for &row in rows {
@@ -404,7 +422,8 @@ fn copy(input: fs::File, rows: &[u64], output: &mut ArrowWriter<fs::File>) -> Re
     }
     let reader = ParquetRecordBatchReaderBuilder::try_new(input)
         .and_then(|builder| {
-            builder.with_row_selection(RowSelection::from(selectors)).with_batch_size(ROWS_AT_ONCE).build()
+            let at_once = rows_at_once(builder.metadata());
+            builder.with_row_selection(RowSelection::from(selectors)).with_batch_size(at_once).build()
         })
         .map_err(|error| error.to_string())?;
     let mut copied = 0;
@@ -412,7 +431,12 @@ fn copy(input: fs::File, rows: &[u64], output: &mut ArrowWriter<fs::File>) -> Re
         let batch = batch.map_err(|error| error.to_string())?;
         copied += batch.num_rows();
         output.write(&batch).map_err(|error| error.to_string())?;
+        if output.in_progress_size() > memory / 4 {
+            output.flush().map_err(|error| error.to_string())?;
+        }
     }
+    // What the next file brings is another group: its first may be large.
+    output.flush().map_err(|error| error.to_string())?;
     if copied == rows.len() { Ok(()) } else { Err(format!("{copied} of {} are there", rows.len())) }
 }
 
@@ -457,7 +481,7 @@ mod tests {
 
         let headers = Headers::default();
         let mut rows = open(&path, &headers).unwrap();
-        let mut kept = Writers::new(folder.path());
+        let mut kept = Writers::new(folder.path(), 1 << 20);
         let file = headers.columns(rows.file()).unwrap();
         let mut number = 0_i64;
         while let Some((row, line)) = rows.next().unwrap() {
@@ -565,7 +589,7 @@ mod tests {
         let headers = Headers::default();
         let mut rows = open(&path, &headers).unwrap();
         let (_, line) = rows.next().unwrap().unwrap();
-        let mut kept = Writers::new(folder.path());
+        let mut kept = Writers::new(folder.path(), 1 << 20);
         kept.push(&headers.columns(rows.file()).unwrap(), &line.unwrap()).unwrap();
         fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"x").unwrap();
         let message = kept.finish().unwrap_err().to_string();

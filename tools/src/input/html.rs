@@ -1,10 +1,21 @@
-//! HTML reduced to the text that a reader sees, by the parser of browsers (html5ever).
+//! HTML reduced to the text that a reader sees, by the tokenizer of browsers (html5ever).
+//!
+//! No tree is built: what encloses what is no matter here, and a tree may have many more nodes than a page has bytes.
 
-use scraper::Html;
-use scraper::node::Node;
+use std::cell::RefCell;
 
-/// Elements whose contents are not shown as text.
-const HIDDEN: [&str; 6] = ["script", "style", "noscript", "template", "iframe", "svg"];
+use html5ever::TokenizerResult;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::states::RawKind;
+use html5ever::tokenizer::{
+    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+
+/// Elements whose contents are not shown as text, and that may hold others of their name.
+const HIDDEN: [&str; 2] = ["svg", "template"];
+
+/// Elements whose contents are not shown and have no tags.
+const RAW: [&str; 6] = ["iframe", "noembed", "noframes", "noscript", "script", "style"];
 
 /// Elements that stand in a line with what is around them; all others begin a line of their own.
 const INLINE: [&str; 35] = [
@@ -16,30 +27,85 @@ const INLINE: [&str; 35] = [
 /// The text of a page: its title and what its body shows, entities undone, blanks joined to one, a line for each
 /// block. Any text is a page of some kind, so that nothing is refused.
 pub(super) fn text(page: &str) -> String {
-    use ego_tree::iter::Edge;
-    let page = Html::parse_document(page);
-    let mut text = Text::default();
-    let mut hidden = 0_usize;
-    // In the order of the tree and without recursion, however deep it is.
-    for edge in page.tree.root().traverse() {
-        let (opens, node) = match edge {
-            Edge::Open(node) => (true, node),
-            Edge::Close(node) => (false, node),
-        };
-        match node.value() {
-            Node::Element(element) => {
-                let name = element.name();
-                if HIDDEN.contains(&name) {
-                    hidden = if opens { hidden + 1 } else { hidden - 1 };
-                } else if !INLINE.contains(&name) {
-                    text.gap = text.gap.max(Gap::Line);
-                }
-            }
-            Node::Text(run) if opens && hidden == 0 => text.push(run),
+    let tokenizer = Tokenizer::new(Shown::default(), TokenizerOpts::default());
+    let input = BufferQueue::default();
+    // A tendril is of 4 GiB at most.
+    let mut rest = page;
+    while !rest.is_empty() {
+        let end = (0..=PIECE.min(rest.len())).rev().find(|&end| rest.is_char_boundary(end));
+        let (first, others) = rest.split_at(end.filter(|end| *end > 0).unwrap_or(rest.len()));
+        input.push_back(StrTendril::from_slice(first));
+        while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
+        rest = others;
+    }
+    tokenizer.end();
+    tokenizer.sink.0.into_inner().text.made
+}
+
+/// Bytes that are given to the tokenizer at once.
+const PIECE: usize = 1 << 20;
+
+#[derive(Default)]
+struct Shown(RefCell<State>);
+
+#[derive(Default)]
+struct State {
+    text: Text,
+    /// The element that is open and not shown, and how many of its name are.
+    hidden: Option<(&'static str, u32)>,
+    /// Whether what comes is the content of an element that shows none.
+    raw: bool,
+}
+
+impl TokenSink for Shown {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        let mut state = self.0.borrow_mut();
+        match token {
+            Token::TagToken(tag) => return state.tag(&tag),
+            Token::CharacterTokens(run) if state.hidden.is_none() && !state.raw => state.text.push(&run),
             _ => {}
         }
+        TokenSinkResult::Continue
     }
-    text.made
+}
+
+impl State {
+    fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
+        let name = &*tag.name;
+        self.raw = false; // contents without tags end with one
+        if let Some(hidden) = HIDDEN.into_iter().find(|hidden| *hidden == name) {
+            let depth = self.hidden.filter(|(open, _)| *open == hidden).map_or(0, |(_, depth)| depth);
+            match tag.kind {
+                TagKind::StartTag if tag.self_closing => {}
+                TagKind::StartTag if self.hidden.is_none() || depth > 0 => {
+                    self.hidden = Some((hidden, depth.saturating_add(1)));
+                }
+                TagKind::EndTag if depth > 1 => self.hidden = Some((hidden, depth - 1)),
+                TagKind::EndTag if depth == 1 => self.hidden = None,
+                _ => {}
+            }
+        }
+        if !INLINE.contains(&name) && !HIDDEN.contains(&name) && !RAW.contains(&name) {
+            self.text.gap = self.text.gap.max(Gap::Line);
+        }
+        if tag.kind == TagKind::EndTag || self.hidden.is_some() {
+            return TokenSinkResult::Continue;
+        }
+        // What a tree builder would say (HTML standard, 13.2.6.4), as the rest of a page is read by it.
+        match name {
+            "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
+            name if RAW.contains(&name) => {
+                self.raw = true;
+                let script = name == "script";
+                TokenSinkResult::RawData(if script { RawKind::ScriptData } else { RawKind::Rawtext })
+            }
+            "xmp" => TokenSinkResult::RawData(RawKind::Rawtext),
+            "plaintext" => TokenSinkResult::Plaintext,
+            _ => TokenSinkResult::Continue,
+        }
+    }
 }
 
 /// What stands between two words.
@@ -94,7 +160,12 @@ mod tests {
         assert_eq!(text("just words"), "just words");
         assert_eq!(text(""), "");
         assert_eq!(text("<p unclosed"), "");
-        assert_eq!(text(&"<div><b>".repeat(20_000)), "");
-        assert_eq!(text(&format!("{}x", "<ul><li>".repeat(20_000))), "x");
+        assert_eq!(text(&"<div><b>".repeat(200_000)), "");
+        assert_eq!(text(&format!("{}x", "<ul><li>".repeat(200_000))), "x");
+        let formats = "<font a=b>".repeat(5000);
+        assert_eq!(text(&format!("<p>{formats}</p>{}", "<p>x".repeat(8000))).len(), 15_999);
+        assert_eq!(text("a<svg><svg>b</svg>c</svg>d<template>e</template><svg/>f"), "adf");
+        assert_eq!(text(&"<svg>".repeat(100)), "");
+        assert_eq!(text("<textarea>a<b></textarea><xmp><i></xmp>z"), "a<b>\n<i>\nz");
     }
 }

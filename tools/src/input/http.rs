@@ -66,7 +66,8 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
     let mut content = Cow::Borrowed(&response[bytes..]);
     let codings = [value("Transfer-Encoding"), value("Content-Encoding")];
     // Many archives hold what was decoded already below heads that say otherwise: what cannot be is passed over.
-    for coding in codings.iter().flat_map(|list| list.split(|&byte| byte == b',')) {
+    // The last of a list was the last to be applied.
+    for coding in codings.iter().flat_map(|list| list.rsplit(|&byte| byte == b',')) {
         let coding = coding.trim_ascii().to_ascii_lowercase();
         content = match coding.as_slice() {
             b"chunked" => match unchunked(&content) {
@@ -81,7 +82,7 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
                 bounded(decoder.map_err(|error| format!("cannot start zstd: {error}"))?, bytes_max, "zstd")?
                     .into()
             }
-            b"deflate" if content.first().is_some_and(|first| first & 0x0f == 8) => {
+            b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
             }
             b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" | b"deflate" => content,
@@ -94,6 +95,12 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
         };
     }
     Ok(Some(Page { of_type: Cow::Owned(of_type.to_vec()), content }))
+}
+
+/// Whether bytes begin as a zlib stream does (RFC 1950, section 2.2).
+fn is_zlib(bytes: &[u8]) -> bool {
+    matches!(bytes, [first, second, ..]
+        if first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
 
 /// All that a decoder gives.

@@ -20,31 +20,29 @@ pub(super) fn name(suffix: &str, number: usize) -> String {
 /// Whether a file has the name of one of documents that are kept.
 pub(crate) fn is_name(file: &str) -> bool {
     let Some((stem, suffix)) = file.rsplit_once('.') else { return false };
-    let number = stem.strip_prefix(STEM).map(|number| number.strip_prefix('-').unwrap_or(number));
-    ["jsonl", "csv", "tsv", "wet", "warc", columns::SUFFIX].contains(&suffix)
-        && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    let number = stem.strip_prefix(STEM).and_then(|rest| match rest {
+        "" => Some(1),
+        rest => rest.strip_prefix('-')?.parse::<u32>().ok().filter(|number| *number > 1),
+    });
+    ["jsonl", "csv", "tsv", "wet", "warc", columns::SUFFIX].contains(&suffix) && number.is_some()
 }
 
 /// The files that documents are written to: one of JSON lines, one of each kind of archive, and one for each header
-/// of tables and each set of columns.
+/// of tables and each set of columns. Documents of one form come one after the other, so that one file is open at a time.
 pub(crate) struct Kept {
     folder: PathBuf,
     headers: Headers,
-    files: Vec<Output>,
+    /// Suffix, header of a table, and name.
+    files: Vec<(&'static str, Option<u32>, String)>,
+    open: Option<(usize, BufWriter<File>)>,
     columns: columns::Writers,
 }
 
-struct Output {
-    suffix: &'static str,
-    /// The header of a table.
-    header: Option<u32>,
-    name: String,
-    file: BufWriter<File>,
-}
-
 impl Kept {
-    pub(crate) fn new(folder: &Path, headers: Headers) -> Self {
-        Self { folder: folder.to_owned(), headers, files: Vec::new(), columns: columns::Writers::new(folder) }
+    /// `memory` bounds what is held of rows of Parquet files.
+    pub(crate) fn new(folder: &Path, headers: Headers, memory: usize) -> Self {
+        let columns = columns::Writers::new(folder, memory);
+        Self { folder: folder.to_owned(), headers, files: Vec::new(), open: None, columns }
     }
 
     /// Writes a document.
@@ -62,32 +60,57 @@ impl Kept {
                 return self.columns.push(&file, line);
             }
         };
-        let suffix = form::suffix(form, &self.headers);
-        let at = self.file(suffix, header)?;
-        let Output { name, file, .. } = &mut self.files[at];
-        let written = file.write_all(line).and_then(|()| file.write_all(end));
-        written.with_context(|| format!("{name}: cannot write"))
+        let at = self.file(form::suffix(form, &self.headers), header)?;
+        let written = match &mut self.open {
+            Some((_, file)) => file.write_all(line).and_then(|()| file.write_all(end)),
+            None => Ok(()),
+        };
+        written.with_context(|| format!("{}: cannot write", self.files[at].2))
     }
 
-    /// The number of the file for such documents.
+    /// Opens the file for such documents, and returns its number.
     fn file(&mut self, suffix: &'static str, header: Option<u32>) -> anyhow::Result<usize> {
-        let same = |output: &Output| output.suffix == suffix && output.header == header;
-        // Documents of one form come one after the other.
-        if let Some(at) = self.files.iter().rposition(same) {
-            return Ok(at);
+        let same = |file: &(&'static str, Option<u32>, String)| (file.0, file.1) == (suffix, header);
+        if let Some((at, _)) = &self.open
+            && same(&self.files[*at])
+        {
+            return Ok(*at);
         }
-        let name = name(suffix, self.files.iter().filter(|output| output.suffix == suffix).count());
-        let create = || -> anyhow::Result<BufWriter<File>> {
-            let mut file = BufWriter::with_capacity(1 << 20, File::create_new(self.folder.join(&name))?);
-            if let Some(header) = header.and_then(|number| self.headers.row(number)) {
+        self.close()?;
+        let known = self.files.iter().rposition(same);
+        let name = match known {
+            Some(at) => self.files[at].2.clone(),
+            None => name(suffix, self.files.iter().filter(|(other, ..)| *other == suffix).count()),
+        };
+        let path = self.folder.join(&name);
+        let open = || -> anyhow::Result<BufWriter<File>> {
+            let file = match known {
+                Some(_) => File::options().append(true).open(&path)?,
+                None => File::create_new(&path)?,
+            };
+            let mut file = BufWriter::with_capacity(1 << 20, file);
+            if let Some(header) =
+                header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number))
+            {
                 file.write_all(&header.line)?;
                 file.write_all(b"\n")?;
             }
             Ok(file)
         };
-        let file = create().with_context(|| format!("{name}: cannot write"))?;
-        self.files.push(Output { suffix, header, name, file });
-        Ok(self.files.len() - 1)
+        let file = open().with_context(|| format!("{name}: cannot write"))?;
+        let at = known.unwrap_or(self.files.len());
+        if known.is_none() {
+            self.files.push((suffix, header, name));
+        }
+        self.open = Some((at, file));
+        Ok(at)
+    }
+
+    /// Makes the open file durable.
+    fn close(&mut self) -> anyhow::Result<()> {
+        let Some((at, file)) = self.open.take() else { return Ok(()) };
+        let whole = || file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all();
+        whole().with_context(|| format!("{}: cannot write", self.files[at].2))
     }
 
     /// Makes the files durable, and returns their names. Where nothing was kept, there is an empty file of JSON lines.
@@ -96,18 +119,13 @@ impl Kept {
     ///
     /// Those of [`Kept::push`].
     pub(crate) fn finish(mut self) -> anyhow::Result<Vec<String>> {
-        let columns = std::mem::replace(&mut self.columns, columns::Writers::new(&self.folder)).finish()?;
+        let columns = self.columns.finish()?;
         if self.files.is_empty() && columns.is_empty() {
             self.file("jsonl", None)?;
         }
-        let mut names = Vec::new();
-        for Output { name, file, .. } in self.files {
-            let whole = || file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all();
-            whole().with_context(|| format!("{name}: cannot write"))?;
-            names.push(name);
-        }
-        names.extend(columns);
-        Ok(names)
+        self.close()?;
+        let names = std::mem::take(&mut self.files).into_iter().map(|(_, _, name)| name);
+        Ok(names.chain(columns).collect())
     }
 }
 
@@ -121,7 +139,17 @@ mod tests {
             assert_eq!(name(suffix, number), wanted);
             assert!(is_name(wanted));
         }
-        for other in ["kept", "kept.txt", "keptx.csv", "kept-a.csv", "my.csv", "kept.parquet.bak"] {
+        for other in [
+            "kept",
+            "kept.txt",
+            "keptx.csv",
+            "kept-a.csv",
+            "kept-.csv",
+            "kept2.csv",
+            "kept-1.csv",
+            "my.csv",
+            "kept.parquet.bak",
+        ] {
             assert!(!is_name(other), "{other}");
         }
     }

@@ -84,7 +84,8 @@ impl Clusters {
         let mut known: Vec<Option<Score>> = vec![None; groups as usize];
         near.for_each(|a, b, score| {
             for (group, other) in [(a, b), (b, a)] {
-                if kept_group(group) == other {
+                // A candidate that nothing verified has no score, near the kept one or not.
+                if kept_group(group) == other && !matches!(score, Score::Candidate) {
                     known[group as usize] = Some(score);
                 }
             }

@@ -394,7 +394,10 @@ impl Dedup {
 
         let watch = Stopwatch::start();
         if let Some(snapshot) = &snapshot {
-            self.write_report(snapshot, &corpus, &clusters, &limits)?;
+            // What was found counts more than a page about it.
+            if let Err(error) = self.write_report(snapshot, &corpus, &clusters, &limits) {
+                report::note(&format!("no report.html: {error:#}"));
+            }
         }
         stages.add("report", watch);
 
@@ -445,7 +448,13 @@ impl Dedup {
         let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
         let found = clusters.for_a_page(corpus, near)?;
         // The index is where it is made, not yet where it will be.
-        let figures = page::look(snapshot, &limits.folder.join("index"), look, limits.memory, Some(found))?;
+        let figures = page::look(
+            snapshot,
+            &limits.folder.join("index"),
+            look,
+            (limits.folder, limits.memory),
+            Some(found),
+        )?;
         page::write(&limits.folder.join(out::REPORT), &figures.named(&self.out))
     }
 
@@ -655,5 +664,5 @@ fn write(
     if let Some(against) = against {
         out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;
     }
-    Ok((pair_count, out::write_kept(corpus, clusters, limits.folder)?))
+    Ok((pair_count, out::write_kept(corpus, clusters, limits.folder, limits.memory)?))
 }

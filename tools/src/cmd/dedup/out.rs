@@ -19,7 +19,9 @@ use crate::input::{Kept, is_name_of_kept};
 use crate::options::Usage;
 use crate::tsv;
 
-/// The files in OUT, beside those of the documents that are kept; one at least is there if `dedup` made it.
+/// The files that `dedup` makes always; who finds neither finds the work of somebody else.
+const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
+/// The files in OUT, beside those of the documents that are kept.
 const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT];
 /// The page about what was found.
 pub(super) const REPORT: &str = "report.html";
@@ -216,7 +218,7 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         entries += 1;
         if kind.is_file() && name.to_str().is_some_and(is_ours) {
-            files += 1;
+            files += usize::from(PROOF.iter().any(|proof| name == *proof));
         } else if kind.is_dir() && name == INDEX {
             for entry in fs::read_dir(entry.path())? {
                 let entry = entry?;
@@ -230,7 +232,7 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
         }
     }
     let none = entries > 0 && files == 0;
-    Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", FILES.join(", "))))
+    Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", PROOF.join(", "))))
 }
 
 /// Whether a file in OUT may have this name.
@@ -366,8 +368,13 @@ pub(super) fn write_dropped(corpus: &Corpus, against: &Against, path: &Path) -> 
 }
 
 /// Writes the documents to keep, in the order of the input, and returns the names of the files.
-pub(super) fn write_kept(corpus: &Corpus, clusters: &Clusters, folder: &Path) -> anyhow::Result<Vec<String>> {
-    let mut kept = Kept::new(folder, corpus.parser.headers().clone());
+pub(super) fn write_kept(
+    corpus: &Corpus,
+    clusters: &Clusters,
+    folder: &Path,
+    memory: usize,
+) -> anyhow::Result<Vec<String>> {
+    let mut kept = Kept::new(folder, corpus.parser.headers().clone(), memory);
     for document in 0..corpus.keys.len() as u32 {
         if clusters.kept_of_group[corpus.group_of[document as usize] as usize] == document {
             kept.push(corpus.form(document), &corpus.line(document)?)?;

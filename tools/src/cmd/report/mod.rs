@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use twindex::{Index, Snapshot};
 
+use crate::interrupt::HalfDone;
 use crate::options::{Output, Work, parse_resemblance};
 use crate::report;
 pub(crate) use figures::{Clustered, Figures, KEYS_SHOWN};
@@ -63,7 +64,11 @@ impl Report {
             );
         }
         let index = Index::open(&self.index)?;
-        let figures = look(&index.snapshot(), &self.index, self.look, self.work.memory, None)?;
+        let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;
+        let half_done = HalfDone::new(scratch.path());
+        let room = (scratch.path(), self.work.memory);
+        let figures = look(&index.snapshot(), &self.index, self.look, room, None)?;
+        drop(half_done);
         match &self.out {
             Some(out) => write(out, &figures)?,
             None if self.output.json => {}
@@ -82,6 +87,7 @@ impl Report {
 }
 
 /// Everything that the page shows of an index, with clusters that are known already, or those that signatures make.
+/// Scratch files come into a folder, and take the place of what is over `memory` bytes.
 ///
 /// # Errors
 ///
@@ -90,11 +96,10 @@ pub(crate) fn look(
     snapshot: &Snapshot,
     index: &Path,
     look: Look,
-    memory: usize,
+    room: (&Path, usize),
     clusters: Option<Clustered>,
 ) -> anyhow::Result<Figures> {
-    let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;
-    Figures::of(snapshot, index, look, (scratch.path(), memory), clusters)
+    Figures::of(snapshot, index, look, room, clusters)
 }
 
 /// Writes the page as a whole: under a temporary name first.
