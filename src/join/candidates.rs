@@ -97,14 +97,14 @@ pub fn candidates_across(
 }
 
 /// Documents of an index.
-struct Side<'a> {
-    snapshot: &'a Snapshot,
+pub(super) struct Side<'a> {
+    pub(super) snapshot: &'a Snapshot,
     /// By segment and ordinal.
-    numbers: Vec<Vec<Option<u32>>>,
+    pub(super) numbers: Vec<Vec<Option<u32>>>,
 }
 
 /// Replaces `entries` by the members of all buckets of a band: the bucket's key, and a number.
-fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)>) -> Result<()> {
+pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)>) -> Result<()> {
     entries.clear();
     for side in sides {
         for ((segment, _), numbers) in side.snapshot.segments().zip(&side.numbers) {
@@ -127,20 +127,7 @@ fn pair_up(
 ) -> Result<Candidates> {
     let bands = sides[0].snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
     let mut entries: Vec<(u32, u32)> = Vec::new();
-    // How many buckets there are of each size, of those that have the most pairs.
-    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut small = 0;
-    for band in 0..bands {
-        read(sides, band, &mut entries)?;
-        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
-            match bucket.len() as u64 {
-                size @ 0..SMALL => small += size * size / 2,
-                size => *sizes.entry(size).or_default() += 1,
-            }
-        }
-    }
-    let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
-    let cap = cap(&sizes, small, max_bucket as u64, documents as u64);
+    let cap = cap_of(sides, bands, max_bucket, &mut entries)?;
     let (mut capped_buckets, mut largest_bucket) = (0, 0);
     let mut pairs = Sorter::new(dir, memory);
     for band in 0..bands {
@@ -168,6 +155,29 @@ fn pair_up(
         }
     }
     Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket, cap })
+}
+
+/// The largest size up to which the buckets of these bands may be paired all with all.
+pub(super) fn cap_of(
+    sides: &[Side<'_>],
+    bands: usize,
+    max_bucket: usize,
+    entries: &mut Vec<(u32, u32)>,
+) -> Result<u64> {
+    // How many buckets there are of each size, of those that have the most pairs.
+    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut small = 0;
+    for band in 0..bands {
+        read(sides, band, entries)?;
+        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+            match bucket.len() as u64 {
+                size @ 0..SMALL => small += size * size / 2,
+                size => *sizes.entry(size).or_default() += 1,
+            }
+        }
+    }
+    let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
+    Ok(cap(&sizes, small, max_bucket as u64, documents as u64))
 }
 
 /// The largest size up to which buckets may be paired all with all. `sizes` has the number of buckets of each size,

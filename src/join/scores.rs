@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::candidates::{Side, cap_of, read};
 use super::runs::Sorter;
 use crate::error::Result;
 use crate::sketch::matches;
@@ -158,7 +159,8 @@ impl BandScores {
 
 /// The scores of pairs that share a band, and each pair of different signatures, numbered as in
 /// [`BandScores::alike`], with its score, to `each`, ascending. Nothing where no signatures are kept. Of a bucket of
-/// more than `max_bucket` different signatures, only neighbours are compared.
+/// more than `max_bucket` different signatures, or of fewer where their pairs would be more than
+/// [`PAIRS`](super::candidates::PAIRS) a document, only neighbours are compared.
 ///
 /// Takes 8 bytes of memory for each document, some 40 for each different signature, and `memory` bytes for pairs; what is
 /// more goes to an unnamed file in `dir`.
@@ -202,18 +204,12 @@ pub fn band_scores(
     let mut scores = Scores::new(bands, minima);
     let mut sorter: Sorter<u128> = Sorter::new(dir, memory);
     let mut entries: Vec<(u32, u32)> = Vec::new();
+    let sides = [Side { snapshot, numbers: of_documents }];
+    let cap = usize::try_from(cap_of(&sides, bands, max_bucket, &mut entries)?).unwrap_or(max_bucket);
     for band in 0..bands {
-        entries.clear();
-        for (segment, of_segment) in segments.iter().zip(&of_documents) {
-            segment.for_each_band_entry(band, |key, ordinal| {
-                entries.extend(of_segment[ordinal as usize].map(|group| (key, group)));
-                Ok(())
-            })?;
-        }
-        entries.sort_unstable();
-        entries.dedup();
+        read(&sides, band, &mut entries)?;
         for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
-            let whole = scores.bucket(bucket.len(), max_bucket);
+            let whole = scores.bucket(bucket.len(), cap);
             for (place, &(_, a)) in bucket.iter().enumerate() {
                 scores.add(band, minima, pairs_among(alike[a as usize].documents));
                 let others = &bucket[place + 1..];

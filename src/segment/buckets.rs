@@ -15,7 +15,7 @@ impl Segment {
     /// `feature` to `each`, ascending. Candidates only: 32 bits of the feature are stored.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
         let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
         let key = bands::key(feature);
@@ -47,7 +47,7 @@ impl Segment {
     /// and the ordinals, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`], or what `each` returns.
     pub fn for_each_bucket(
         &self,
         band: usize,
@@ -75,7 +75,7 @@ impl Segment {
     /// Hands each entry of a band to `each`: band key and ordinal, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`], or what `each` returns.
     pub fn for_each_band_entry(
         &self,
         band: usize,
@@ -150,7 +150,7 @@ impl Segment {
     /// The stored signature of a document; empty where none are kept.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
     pub fn signature(&self, ordinal: u32) -> Result<&[u8]> {
         match &self.signatures {
             Some((section, width)) => self.read(section, signatures::range(ordinal.into(), *width)),
