@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use twindex::store::salvage::{Salvage, salvage};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Attached, Error, Index, Params, Result, Snapshot};
+use twindex::{Attached, Error, Fingerprint, Index, Params, Result, Snapshot};
 
 type Documents = BTreeMap<String, String>;
 
@@ -163,4 +163,27 @@ fn batches_of_a_damaged_log_are_saved_up_to_the_damage() {
     let (told, found) = run(&path, &dir.path().join("out")).unwrap();
     assert!((8..12).contains(&found.len()), "{}", found.len());
     assert!(!told.is_whole() && told.files.iter().any(|file| !file.problems.is_empty()));
+}
+
+#[test]
+fn time_does_not_go_back_although_its_document_was_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();
+    let index = Index::create(&path, params).unwrap();
+    let mut writer = index.writer().unwrap();
+    let at = |stamp| Attached { stamp: Some(stamp), ..Attached::default() };
+    writer.put_fingerprint_with(1, Fingerprint(1), at(1060)).unwrap();
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    writer.delete(1).unwrap();
+    writer.commit().unwrap();
+    writer.put_fingerprint_with(2, Fingerprint(2), at(1000)).unwrap();
+    writer.commit().unwrap();
+    drop(writer);
+    assert_eq!((index.snapshot().documents(), index.snapshot().now()), (0, Some(1060)));
+    let (told, found) = run(&path, &dir.path().join("out")).unwrap();
+    assert!(found.is_empty() && told.documents == 0, "{found:?}");
+    let saved = Index::open(dir.path().join("out")).unwrap().snapshot();
+    assert_eq!(saved.now(), Some(1060));
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use super::html;
 
@@ -157,8 +157,9 @@ impl Page<'_> {
             return encoding.decode_with_bom_removal(content).0;
         }
         let start = &content[..content.len().min(CHARSET_WITHIN)];
-        let named = charset(&self.of_type)
-            .or_else(|| is_html(medium(&self.of_type)).then(|| charset(start)).flatten());
+        // A page whose own word can be read is not in UTF-16 (HTML standard, 13.2.3.2).
+        let own = || charset(start).map(|own| if own == UTF_16BE || own == UTF_16LE { UTF_8 } else { own });
+        let named = charset(&self.of_type).or_else(|| is_html(medium(&self.of_type)).then(own).flatten());
         let encoding = match named {
             Some(encoding) => encoding,
             None if std::str::from_utf8(content).is_ok() => UTF_8,
@@ -240,6 +241,7 @@ mod tests {
         };
         assert_eq!(html("text/html; charset=\"iso-8859-1\"", b"gr\xfcn"), "grün");
         assert_eq!(html("text/html", b"<meta charset=windows-1251><p>\xcf\xf0"), "Пр");
+        assert_eq!(html("text/html", "<meta charset=utf-16><p>grün".as_bytes()), "grün");
         assert_eq!(html("text/html", "<p>grün".as_bytes()), "grün");
         assert_eq!(html("text/html", b"<p>gr\xfcn"), "grün");
         assert_eq!(html("text/plain", b"\xef\xbb\xbfa"), "a");
