@@ -4,7 +4,7 @@
 mod support;
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use support::{Bench, TWINDEX, corpus, jsonl, says};
@@ -79,46 +79,38 @@ fn names(bench: &Bench) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+/// Starts a `dedup` of what comes by a pipe, sends it a signal when its folder is there, and returns it with the pipe.
+#[cfg(unix)]
+fn signalled(bench: &Bench, command: &mut Command, signal: &str) -> (Child, ChildStdin) {
+    let mut child = command.current_dir(bench.root()).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(jsonl(&corpus(1, 50)).as_bytes()).unwrap();
+    let start = Instant::now();
+    while names(bench).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(30), "no folder is made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(names(bench)[0].starts_with(".twindex-dedup-"), "{:?}", names(bench));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
+    (child, stdin)
+}
+
 #[cfg(unix)]
 #[test]
 fn an_end_by_ctrl_c_leaves_nothing_half_done() {
     let bench = Bench::new();
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let mut child = Command::new(TWINDEX)
-            .current_dir(bench.root())
-            .args(["dedup", "-", "-o", "out", "-q"])
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(jsonl(&corpus(1, 50)).as_bytes()).unwrap();
-        let start = Instant::now();
-        while names(&bench).is_empty() {
-            assert!(start.elapsed() < Duration::from_secs(30), "no folder is made");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(names(&bench)[0].starts_with(".twindex-dedup-"), "{:?}", names(&bench));
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
+        let mut command = Command::new(TWINDEX);
+        let (mut child, stdin) = signalled(&bench, command.args(["dedup", "-", "-o", "out", "-q"]), signal);
         assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
         assert_eq!(names(&bench), [""; 0], "{signal}");
         drop(stdin);
     }
     // Who starts it so that it outlasts a session means that.
-    let mut child = Command::new("sh")
-        .args(["-c", &format!("trap '' HUP; exec {TWINDEX} dedup - -o out -q")])
-        .current_dir(bench.root())
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(jsonl(&corpus(1, 50)).as_bytes()).unwrap();
-    let start = Instant::now();
-    while names(&bench).is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(30), "no folder is made");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("trap '' HUP; exec {TWINDEX} dedup - -o out -q")]);
+    let (mut child, stdin) = signalled(&bench, &mut command, "HUP");
     drop(stdin);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(names(&bench), ["out"]);
