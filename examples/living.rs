@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Half of the documents are within 3 bits of an earlier one; keys ascend, or are anywhere. With readers, as many other
-//! processes refresh and query all the time. Each asks the same questions at every commit it sees, and compares the answers
-//! with a scan of the documents that this commit has; it also writes a digest of them down, and at the end all readers must
-//! have the same digest for the same commit, and the number of documents that the writer had at it.
+//! processes refresh and query all the time. Each asks the same questions at every commit it sees, and compares the
+//! answers with a scan of the documents that this commit has; it also writes a digest of them down, and at the end all
+//! readers must have the same digest for the same commit, and the number of documents that the writer had at it.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 

@@ -193,8 +193,8 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&now)]);
 }
 
-/// Commits by which documents expire: in the log, in segments, when a segment has nothing live any more, in a merge and in
-/// a compaction. What has expired by a commit that may be lost is there again if it is, and else never.
+/// Commits by which documents expire: in the log, in segments, when a segment has nothing live any more, in a merge and
+/// in a compaction. What has expired by a commit that may be lost is there again if it is, and else never.
 fn expiring(vfs: &ModelVfs, history: &mut History) {
     const AGE: u64 = 5;
     history.promise(vfs, &[None]);

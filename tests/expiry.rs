@@ -1,6 +1,6 @@
 //! Values and event time. Documents expire by their stamps and by nothing else: no clock is asked, time is the highest
-//! stamp that was committed, and what has expired is gone from every answer, in the log, in segments and in merges, while
-//! snapshots stay what they were.
+//! stamp that was committed, and what has expired is gone from every answer, in the log, in segments and in merges,
+//! while snapshots stay what they were.
 
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
 

@@ -1,5 +1,5 @@
-//! An index in the company of other processes, and short of what the system gives: writers that are stopped or killed, a
-//! snapshot that is held for ten thousand commits, few file descriptors.
+//! An index in the company of other processes, and short of what the system gives: writers that are stopped or killed,
+//! a snapshot that is held for ten thousand commits, few file descriptors.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]

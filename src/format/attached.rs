@@ -2,7 +2,7 @@
 //! values and stamps.
 //!
 //! ```text
-//! values:  offsets  (documents + 1) x o     how many bytes stand before the value of each document, and how many there are
+//! values:  offsets  (documents + 1) x o     how many bytes stand before each document's value, and all of them
 //!          bytes    rows                    of one document after the other
 //! stamps:  head     16                      base, width
 //!          stamps   documents x width       of each document what its stamp is above the base
@@ -65,8 +65,8 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends it as it stands in a log and is hashed: a value's length (4) and the value, then the stamp (8), as far as
-    /// they are kept.
+    /// Appends it as it stands in a log and is hashed: a value's length (4) and the value, then the stamp (8), as far
+    /// as they are kept.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());

@@ -174,8 +174,8 @@ impl Segment {
         Ok(RecordAttached { value, stamp: self.stamp(ordinal)? })
     }
 
-    /// The proof of both sections, for [`verify`](Self::verify): offsets of values from 0 to their end; the least base and
-    /// width; and the order, which has each ordinal once.
+    /// The proof of both sections, for [`verify`](Self::verify): offsets of values from 0 to their end; the least base
+    /// and width; and the order, which has each ordinal once.
     pub(super) fn verify_attached(&self) -> Result<()> {
         if let Some((section, layout)) = &self.values {
             for (ordinal, expected) in [(0, 0), (self.documents(), section.rows)] {

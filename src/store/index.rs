@@ -95,9 +95,9 @@ impl OpenOptions {
         self
     }
 
-    /// Who is told how an opening that takes longer than a second goes on, ten times a second: how many bytes of the logs
-    /// have been read, and how many there are. Opening takes time in proportion to the logs, which are short unless somebody
-    /// commits for long without a writer's ever making a segment.
+    /// Who is told how an opening that takes longer than a second goes on, ten times a second: how many bytes of the
+    /// logs have been read, and how many there are. Opening takes time in proportion to the logs, which are short
+    /// unless somebody commits for long without a writer's ever making a segment.
     pub fn progress(mut self, told: fn(u64, u64)) -> Self {
         self.told = Some(told);
         self

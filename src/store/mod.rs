@@ -2,7 +2,8 @@
 //!
 //! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
 //!
-//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`salvage`]: saving what can be saved; [`idf`]: files of
+//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`salvage`]: saving
+//!   what can be saved; [`idf`]: files of
 //!   IDF tables.
 //!
 //! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one commit, read from its

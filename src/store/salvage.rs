@@ -104,13 +104,14 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Reads what can be read of the index at `dir`, changes nothing there, and makes a new index of it at `out`, where nothing
-/// is: every document whose record is whole, page by page, and every batch of a log up to the first that is damaged. A
-/// document of which any part cannot be read is lost. Without a manifest, logs cannot be read, as they do not say what
-/// their records hold.
+/// Reads what can be read of the index at `dir`, changes nothing there, and makes a new index of it at `out`, where
+/// nothing is: every document whose record is whole, page by page, and every batch of a log up to the first that is
+/// damaged. A document of which any part cannot be read is lost. Without a manifest, logs cannot be read, as they do
+/// not say what their records hold.
 ///
-/// Of a damaged index this can be an older state of a document: where the newer record is lost and an older one was still
-/// in another segment, the manifest says that the older one was replaced, and it is not taken; without a manifest it is.
+/// Of a damaged index this can be an older state of a document: where the newer record is lost and an older one was
+/// still in another segment, the manifest says that the older one was replaced, and it is not taken; without a manifest
+/// it is.
 ///
 /// # Errors
 /// [`Error::AlreadyExists`] where anything stands at `out`; [`Error::NotAnIndex`] where there is nothing to save;

@@ -23,8 +23,8 @@ use crate::store::names::{self, Name};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
-/// The most memory that records of logs take. A writer makes a segment of them long before that; a log may say otherwise,
-/// and an empty document takes four bytes there.
+/// The most memory that records of logs take. A writer makes a segment of them long before that; a log may say
+/// otherwise, and an empty document takes four bytes there.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
 /// Who is told how many bytes of the logs have been read, and how many there are.

@@ -12,8 +12,8 @@ use crate::options::Usage;
 /// Options of verbs that add documents.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AttachedArgs {
-    /// Field of a JSONL object that is kept as the document's value, at most 64 KiB: a string as it is, anything else as
-    /// JSON; a document without it has none. A new index keeps values if this is given
+    /// Field of a JSONL object that is kept as the document's value, at most 64 KiB: a string as it is, anything else
+    /// as JSON; a document without it has none. A new index keeps values if this is given
     #[arg(long, value_name = "NAME")]
     value_field: Option<String>,
     /// Field of a JSONL object that holds the document's stamp, an integer from 0 on, as a rule seconds since 1970; for

@@ -370,8 +370,8 @@ pub(crate) trait Taking {
     fn wait(&mut self) -> anyhow::Result<()>;
 }
 
-/// As [`for_each_sketched`], but what has come by a pipe is taken before more is waited for; the options of the documents
-/// must say so too. Nothing is read meanwhile.
+/// As [`for_each_sketched`], but what has come by a pipe is taken before more is waited for; the options of the
+/// documents must say so too. Nothing is read meanwhile.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The verbs of an index that lives on: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. What they print is
-//! what is in the index, and what they refuse leaves every file as it was.
+//! The verbs of an index that lives on: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. What they print
+//! is what is in the index, and what they refuse leaves every file as it was.
 
 mod support;
 

@@ -21,9 +21,9 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::AfterCommit`] where the batch is committed, and what a writer does after that failed (a full memtable
-    /// becomes a segment). Otherwise [`Error::Io`], for one when the disk is full: what was committed before stands, and
-    /// the batch is lost as a whole; if the very last steps failed, the sync of the directory among them, it may have
-    /// become current as a whole all the same: [`Index::refresh`](crate::Index::refresh) and
+    /// becomes a segment). Otherwise [`Error::Io`], for one when the disk is full: what was committed before stands,
+    /// and the batch is lost as a whole; if the very last steps failed, the sync of the directory among them, it may
+    /// have become current as a whole all the same: [`Index::refresh`](crate::Index::refresh) and
     /// [`Snapshot::generation`](crate::Snapshot::generation) tell. [`Error::Locked`] if the lock file was taken away.
     /// After any of them the writer is poisoned.
     pub fn commit(&mut self) -> Result<u64> {

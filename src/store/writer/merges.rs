@@ -31,8 +31,8 @@ impl Writer {
         self.merge_failure.take()
     }
 
-    /// Merges the chosen segments of the generation to come, and one that is in no generation, to one, in the place of the
-    /// last. False where there is nothing to do, as the only one is whole.
+    /// Merges the chosen segments of the generation to come, and one that is in no generation, to one, in the place of
+    /// the last. False where there is nothing to do, as the only one is whole.
     pub(super) fn merge_all(
         &mut self,
         newer: Option<&Segment>,

@@ -3,8 +3,8 @@
 //! A small batch is a record of the log and rows of the memtable. When the memtable is full it becomes a segment;
 //! what is larger than a memtable is collected and becomes segments at once, without a log.
 //!
-//! Here are the batch and what is asked of it; `flush` makes segments of it, `commits` makes it visible and durable, and
-//! `merges` keeps segments few.
+//! Here are the batch and what is asked of it; `flush` makes segments of it, `commits` makes it visible and durable,
+//! and `merges` keeps segments few.
 
 mod commits;
 mod flush;
@@ -223,9 +223,9 @@ impl Writer {
         self.drop_duplicates = drop;
     }
 
-    /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as by
-    /// one wrong stamp everything would expire. At first that is the age at which documents expire. The first document of
-    /// an index may have any.
+    /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as
+    /// by one wrong stamp everything would expire. At first that is the age at which documents expire. The first
+    /// document of an index may have any.
     pub fn set_max_jump(&mut self, max_jump: u64) {
         self.max_jump = max_jump;
     }
@@ -239,8 +239,8 @@ impl Writer {
         self.put_with(key, sketch, Attached::default())
     }
 
-    /// As [`put`](Self::put), with a value and a stamp, as the index keeps them. A document that is too old when it comes
-    /// takes the place of the one of its key all the same, and is not there afterwards.
+    /// As [`put`](Self::put), with a value and a stamp, as the index keeps them. A document that is too old when it
+    /// comes takes the place of the one of its key all the same, and is not there afterwards.
     ///
     /// ```
     /// use twindex::{Attached, Index, Params};

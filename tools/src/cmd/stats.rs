@@ -96,13 +96,13 @@ struct Report {
     distinct_fingerprints: u64,
     segments: usize,
     generation: u64,
-    /// The last commit that is known to be durable. A record of the log says so of those before it, so that of a writer at
-    /// work the last commit or two are not known yet.
+    /// The last commit that is known to be durable. A record of the log says so of those before it, so that of a writer
+    /// at work the last commit or two are not known yet.
     last_durable_commit: u64,
     /// The highest stamp, where documents expire.
     now: Option<u64>,
-    /// Bytes of segments and logs for each byte of what is live of them, by the number of documents: what `compact` would
-    /// save, about.
+    /// Bytes of segments and logs for each byte of what is live of them, by the number of documents: what `compact`
+    /// would save, about.
     space_amplification: f64,
     uuid: String,
     /// The table design and codecs of its segments, each once.
