@@ -3,6 +3,10 @@
 //! `probe` compares the ways to find a bucket, in four complete tables of whole keys (codec `plain`), which have all
 //! three: 16 queries at a time, as they come in a stream, of 1 M and 10 M uniform fingerprints.
 //!
+//! `partial` measures the layout as it ships, whole table 1 and partial others: uniform fingerprints and, where
+//! `TWINDEX_SIMHASHES` names a file of them (little-endian u64), real simhashes; 16 queries and all 65,536 together.
+//! `TWINDEX_KERNEL=avx2` runs it with plainer instructions.
+//!
 //! Named by the data's property: uniform (no near pairs by chance), clustered (30 % are near another). Answers are
 //! checked against a scan before the clock starts.
 
@@ -135,5 +139,64 @@ fn probe(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, within, probe);
+/// The fingerprints of a file that the user names, for real documents are not uniform.
+fn real_simhashes() -> Option<Vec<u64>> {
+    let Some(path) = std::env::var_os("TWINDEX_SIMHASHES") else {
+        println!("partial/real: skipped, as TWINDEX_SIMHASHES names no file of fingerprints");
+        return None;
+    };
+    let bytes = std::fs::read(&path).unwrap();
+    Some(bytes.chunks_exact(8).map(|value| u64::from_le_bytes(value.try_into().unwrap())).collect())
+}
+
+fn partial(criterion: &mut Criterion) {
+    let uniform = |count: usize| {
+        let mut state = 5;
+        (0..count).map(|_| splitmix(&mut state)).collect::<Vec<u64>>()
+    };
+    let sets =
+        [("1M", Some(uniform(1_000_000))), ("10M", Some(uniform(10_000_000))), ("real", real_simhashes())];
+    for (name, values) in sets {
+        let Some(values) = values else { continue };
+        let mut state = 77;
+        let queries: Vec<u64> = (0..16 * QUERIES)
+            .map(|i| {
+                let value = values[splitmix(&mut state) as usize % values.len()];
+                if i % 2 == 0 { splitmix(&mut state) } else { flipped(&mut state, value, 3) }
+            })
+            .collect();
+        let mut group = criterion.benchmark_group(format!("partial/{name}"));
+        group.throughput(Throughput::Elements(queries.len() as u64));
+        let mut found = None;
+        for codec in ["planes+2", "planes+3"] {
+            let tables = ("blocks-4".parse().unwrap(), codec.parse().unwrap());
+            let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
+            let dir = tempfile::tempdir().unwrap();
+            let segment = segment(&dir, &params, &values);
+            let mut scratch = Scratch::default();
+            for together in [TOGETHER, queries.len()] {
+                let mut hits = || {
+                    let mut hits = 0_u64;
+                    for together in queries.chunks(together) {
+                        let each = |_, _| {
+                            hits += 1;
+                            Ok(ControlFlow::Continue(()))
+                        };
+                        segment.search(together, Ask::within(3), &mut scratch, each).unwrap();
+                    }
+                    hits
+                };
+                // Half of the queries find what they were made of; all codecs and batches find the same.
+                let first = *found.get_or_insert_with(&mut hits);
+                assert!(first >= 8 * QUERIES as u64 && hits() == first, "{first}");
+                group.bench_function(format!("{codec}/{together} together"), |bencher| {
+                    bencher.iter(|| black_box(hits()));
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, within, probe, partial);
 criterion_main!(benches);
