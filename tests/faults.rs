@@ -24,7 +24,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Attached, Fingerprint, Index, Params, Result, Writer};
+use twindex::{Attached, Fingerprint, Index, Key, Params, Result, Writer};
 
 /// Keys, and what is kept under them.
 type Documents = BTreeMap<u64, String>;
@@ -356,7 +356,11 @@ fn a_batch_of_many_segments_that_become_one_is_there_as_a_whole_or_not_at_all() 
     let keys = |path: &Path| {
         let snapshot = Index::open(path).unwrap().snapshot();
         let mut keys = Vec::new();
-        snapshot.for_each_key(|key| Ok(keys.push(key.to_buf().to_string()))).unwrap();
+        let each = |key: Key<'_>| {
+            keys.push(key.to_buf().to_string());
+            Ok(())
+        };
+        snapshot.for_each_key(each).unwrap();
         (keys, snapshot.segments().len())
     };
     let mut new = 0;

@@ -217,7 +217,7 @@ fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
                 rows += 1;
             }
             commit += 1;
-            batch.encode(&mut bytes, salt, offset, commit, 0, Some(&[commit as u8; 1 << 16]));
+            batch.encode(&mut bytes, salt, offset, commit, 0, Some(&vec![commit as u8; 1 << 16]));
             out.write_all(&bytes).unwrap();
             offset += bytes.len() as u64;
         }

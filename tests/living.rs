@@ -540,7 +540,7 @@ fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bou
     writer.commit().unwrap();
     let segments = || {
         let names = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
-        names.filter(|name| name.to_str().unwrap().ends_with(".seg")).count()
+        names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "seg")).count()
     };
     for key in 1..(1 << 18) + 2048 {
         add(&mut writer, key, 5);
@@ -584,7 +584,7 @@ fn an_opening_that_takes_long_tells_how_far_it_has_come_and_a_short_one_is_silen
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for _ in 0..8 * 16 {
-        writer.commit_with(&[7; 1 << 16]).unwrap();
+        writer.commit_with(&vec![7; 1 << 16]).unwrap();
     }
     drop(writer);
     let told: fn(u64, u64) = |read, all| {
