@@ -434,3 +434,116 @@ fn a_map_is_for_single_pages_unless_plain_and_reading_maps_nothing() {
         assert_eq!(found, random, "{access:?}: {flags:?}");
     }
 }
+
+#[cfg(target_os = "linux")]
+mod guarded {
+    use std::path::Path;
+    use std::process::Command;
+
+    use twindex::{Error, Fingerprint, Index, Params, Snapshot, sys};
+
+    const CHILD: &str = "TWINDEX_TEST_CHILD";
+    const DOCUMENTS: u64 = 40_000;
+
+    fn made(path: &Path) {
+        let index = Index::create(path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
+        let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
+        for segment in 0..2 {
+            for i in 0..DOCUMENTS {
+                let number = segment * DOCUMENTS + i;
+                writer
+                    .put_fingerprint(number, Fingerprint(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+                    .unwrap();
+            }
+            writer.commit().unwrap();
+        }
+    }
+
+    fn segment(path: &Path, number: u64) -> std::path::PathBuf {
+        path.join(format!("{number:06}.seg"))
+    }
+
+    fn cut(path: &Path) {
+        // Published files are read-only; whoever does this has reasons of his own.
+        let mut permissions = path.metadata().unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o644);
+        std::fs::set_permissions(path, permissions).unwrap();
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
+    }
+
+    /// How many questions are answered, and how many are errors; none may be answered otherwise.
+    fn ask(snapshot: &Snapshot, keys: impl Iterator<Item = u64>) -> (usize, usize) {
+        let (mut right, mut refused) = (0, 0);
+        for key in keys {
+            let fingerprint = Fingerprint(key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            match snapshot.get(key) {
+                Ok(found) => {
+                    assert_eq!(found.map(|found| found.fingerprint), Some(Some(fingerprint)), "{key}");
+                    right += 1;
+                }
+                Err(Error::Io { .. } | Error::Corrupt { .. }) => refused += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+            match snapshot.within(fingerprint, 0).run() {
+                Ok(found) => {
+                    assert_eq!(found.hits.len(), 1, "{key}");
+                    right += 1;
+                }
+                Err(Error::Io { .. } | Error::Corrupt { .. }) => refused += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        (right, refused)
+    }
+
+    /// What the child does; its process ends with SIGBUS where nobody has asked for a guard.
+    fn child(path: &Path, guard: bool) {
+        if guard {
+            sys::guard::install().unwrap();
+            sys::guard::install().unwrap();
+        }
+        let index = Index::open(path).unwrap();
+        let snapshot = index.snapshot();
+        // Some pages have been read and were found sound before the file is cut, the others have not.
+        assert_eq!(ask(&snapshot, (0..DOCUMENTS).step_by(40)).1, 0);
+        assert!(!sys::guard::anything_lost());
+        cut(&segment(path, 1));
+        let (_, refused) = ask(&snapshot, (0..DOCUMENTS).step_by(7));
+        assert!(refused > 100, "{refused}");
+        assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
+        assert!(snapshot.for_each_key(|_| Ok(())).is_err());
+        assert!(index.compact().is_err(), "nothing is made of pages of zeros");
+        // Another index is not concerned, nor one that is opened after the file came back.
+        let other = path.with_file_name("other");
+        made(&other);
+        assert_eq!(ask(&Index::open(&other).unwrap().snapshot(), (0..2 * DOCUMENTS).step_by(99)).1, 0);
+        std::fs::copy(segment(&other, 1), segment(path, 1)).unwrap();
+        assert_eq!(ask(&Index::open(path).unwrap().snapshot(), (0..2 * DOCUMENTS).step_by(99)).1, 0);
+        println!("child: {refused} refused");
+    }
+
+    #[test]
+    fn a_map_that_is_cut_short_is_an_error_where_a_guard_was_asked_for() {
+        if let Some(path) = std::env::var_os(CHILD) {
+            return child(Path::new(&path), std::env::var_os("TWINDEX_TEST_GUARD").is_some());
+        }
+        let name = "guarded::a_map_that_is_cut_short_is_an_error_where_a_guard_was_asked_for";
+        for guard in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("index");
+            made(&path);
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "--nocapture", name]).env(CHILD, &path);
+            if guard {
+                child.env("TWINDEX_TEST_GUARD", "1");
+            }
+            let output = child.output().unwrap();
+            let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+            let said = String::from_utf8_lossy(&output.stderr);
+            let expected = if guard { None } else { Some(7) }; // SIGBUS
+            assert_eq!(signal, expected, "guard {guard}: {:?} {said}", output.status);
+            assert_eq!(output.status.success(), guard, "{said}");
+        }
+    }
+}

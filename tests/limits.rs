@@ -4,12 +4,13 @@
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use twindex::{Durability, Error, Fingerprint, Index, Params};
+use twindex::format::log::{self, Batch};
+use twindex::{Attached, Durability, Error, Fingerprint, Index, Key, Params};
 
 /// Set for the processes that these tests start: what to do, and the index.
 const CHILD: &str = "TWINDEX_TEST_CHILD";
@@ -167,5 +168,66 @@ fn an_index_of_more_segments_than_there_are_file_descriptors_opens_or_says_why_n
         let fine = said.contains("child: opened") || said.contains("child: refused");
         assert!(fine, "{said}");
         println!("{limit} descriptors: {}", said.lines().find(|line| line.contains("child:")).unwrap_or(""));
+    }
+}
+
+/// The most memory this process has had, in bytes.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+/// A log that is longer than any writer makes it: appended to by hand, as the format says. With `TWINDEX_LONG_LOG=1` it
+/// has a gibibyte.
+#[test]
+fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
+    let name = "a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes";
+    if let Some(path) = std::env::var_os(CHILD) {
+        let (start, before) = (std::time::Instant::now(), peak_memory());
+        let snapshot = Index::open(path).unwrap().snapshot();
+        let took = before.zip(peak_memory()).map(|(before, now)| now - before);
+        println!("child: {} documents, {took:?} bytes, {:?}", snapshot.documents(), start.elapsed());
+        println!("child: memory {}", took.unwrap_or(0));
+        return;
+    }
+    let long = std::env::var_os("TWINDEX_LONG_LOG").is_some();
+    let length = if long { 1_u64 << 30 } else { 48 << 20 };
+    // Rows take memory, and there is a limit to that; a payload is forgotten when the next one comes.
+    for (what, value, rows_share) in [("payloads", 0, 0), ("values", 1024, 7)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        let params = Params::builder().u64_keys().simhash(3).values().build().unwrap();
+        let index = Index::create(&path, params.clone()).unwrap();
+        let mut writer = index.writer().unwrap();
+        let first = writer.commit_with(b"begins the log").unwrap();
+        drop((writer, index));
+        let file = path.join("LOG-000001");
+        let mut out = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
+        let uuid = Index::open(&path).unwrap().snapshot().uuid();
+        let salt = log::record_salt(uuid, 1);
+        let (mut offset, mut commit, mut rows) = (out.metadata().unwrap().len(), first, 0_u64);
+        while offset < length {
+            let (mut batch, mut bytes) = (Batch::default(), Vec::new());
+            for _ in 0..if offset < length / 8 * rows_share { 64 } else { 0 } {
+                let value = vec![rows as u8; value];
+                let kept = twindex::segment::records::Kept { fingerprint: rows, ..Default::default() };
+                let attached = Attached { value: &value, stamp: None };
+                batch.put(&params, Key::U64(rows), Some(kept), attached);
+                rows += 1;
+            }
+            commit += 1;
+            batch.encode(&mut bytes, salt, offset, commit, 0, Some(&vec![commit as u8; 1 << 16]));
+            out.write_all(&bytes).unwrap();
+            offset += bytes.len() as u64;
+        }
+        let output = child(name, &path, None).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said} {}", String::from_utf8_lossy(&output.stderr));
+        println!("{offset} bytes of {what}: {}", said.lines().find(|line| line.contains("child:")).unwrap());
+        let memory = said.lines().find_map(|line| line.strip_prefix("child: memory ")).unwrap();
+        let memory: u64 = memory.parse().unwrap();
+        let most = (16 << 20) + rows * (value as u64 + 200) * 2;
+        assert!(memory <= most, "{what}: {memory} bytes for {rows} rows, more than {most}");
     }
 }

@@ -15,12 +15,14 @@ mod support {
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use support::faults::{Faults, FaultyVfs, ways};
 use support::random::Random;
 use tempfile::TempDir;
 use twindex::store::OnConflict;
-use twindex::{Admitted, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Admitted, Attached, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
 type Documents = BTreeMap<u64, u64>;
 
@@ -151,12 +153,16 @@ fn a_log_that_is_cut_is_an_error_or_ends_with_an_earlier_commit() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
+    // The manifest that names the log has the deletes of its first batch, and says that it is there.
+    let payload = u32::from_le_bytes(sound[92..96].try_into().unwrap()) as usize;
+    let named = 88 + (24 + payload).next_multiple_of(8);
     for length in 0..sound.len() {
         std::fs::write(&log, &sound[..length]).unwrap();
         match Index::open(&path) {
-            Err(Error::Corrupt { .. }) => assert!(length < 88 + 8, "{length}"),
+            Err(Error::Corrupt { .. }) => assert!(length < named, "{length} of {named}"),
             Err(other) => panic!("{length}: {other:?}"),
             Ok(index) => {
+                assert!(length >= named, "{length} of {named}");
                 let found = documents(&index.snapshot());
                 assert!(all.contains(&found), "{length}: {found:?}");
                 // And the next writer goes on from there.
@@ -480,4 +486,117 @@ fn many_commits_wait_for_one_sync_and_payloads_come_back() {
     assert!(!writer.contains(1000).unwrap(), "what was not committed is gone");
     writer.flush().unwrap();
     assert_eq!(Index::open(&path).unwrap().snapshot().payload(), Some(&99_u64.to_le_bytes()[..]));
+}
+
+/// One sync makes many commits durable; whoever looks knows it, and a second one has nothing to say.
+#[test]
+fn what_a_sync_made_durable_is_known_in_this_process_and_in_others() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    put(&mut writer, 0, 0);
+    let first = writer.commit().unwrap();
+    writer.set_durability(Durability::Batch);
+    let reader = Index::open(&path).unwrap();
+    for key in 1..4 {
+        put(&mut writer, key, key);
+        writer.commit().unwrap();
+    }
+    let last = index.snapshot().generation();
+    assert!(reader.refresh().unwrap());
+    let durable = |index: &Index| (index.snapshot().generation(), index.snapshot().durable_commit());
+    assert_eq!((durable(&index), durable(&reader)), ((last, first), (last, first)));
+    let held = reader.snapshot();
+
+    put(&mut writer, 9, 9); // of the batch to come: it is not shown by a sync
+    writer.sync().unwrap();
+    assert!(!reader.refresh().unwrap(), "no other commit is there");
+    assert_eq!((durable(&index), durable(&reader)), ((last, last), (last, last)));
+    assert_eq!(durable(&Index::open(&path).unwrap()), (last, last));
+    assert_eq!((held.durable_commit(), index.snapshot().documents()), (first, 4));
+    let length = log_of(&path).metadata().unwrap().len();
+    writer.sync().unwrap();
+    assert_eq!(log_of(&path).metadata().unwrap().len(), length, "all is said");
+
+    assert!(writer.commit().unwrap() > last);
+    drop(writer);
+    assert!(reader.refresh().unwrap());
+    assert_eq!(documents(&reader.snapshot()), Documents::from([(0, 0), (1, 1), (2, 2), (3, 3), (9, 9)]));
+}
+
+/// By each such document one row comes and one goes, so that their number is never one at which somebody would look
+/// who looked at every thousandth.
+#[test]
+fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bounds() {
+    let params = Params::builder().u64_keys().simhash(3).expire_after(10).build().unwrap();
+    let (_dir, path, index) = created(params);
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    let add = |writer: &mut Writer, key: u64, stamp: u64| {
+        let attached = Attached { value: b"", stamp: Some(stamp) };
+        writer.put_fingerprint_with(key, Fingerprint(key), attached).unwrap();
+    };
+    add(&mut writer, 0, 1000);
+    writer.commit().unwrap();
+    let segments = || {
+        let names = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "seg")).count()
+    };
+    for key in 1..(1 << 18) + 2048 {
+        add(&mut writer, key, 5);
+    }
+    assert_eq!(segments(), 1, "the full memtable became a segment in the middle of the batch");
+    writer.commit().unwrap();
+    assert_eq!(index.snapshot().documents(), 1);
+}
+
+/// Their log has no rows by which it would be known to be long.
+#[test]
+fn a_log_of_payloads_alone_comes_to_an_end() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_durability(Durability::Batch);
+    let mut longest = 0;
+    for commit in 0..4200_u32 {
+        let mut payload = vec![0; 1 << 16];
+        payload[..4].copy_from_slice(&commit.to_le_bytes());
+        writer.commit_with(&payload).unwrap();
+        if commit % 50 == 0 {
+            let logs = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
+            let logs = logs.filter(|entry| entry.file_name().to_str().unwrap().starts_with("LOG-"));
+            longest = longest.max(logs.map(|entry| entry.metadata().unwrap().len()).sum());
+        }
+    }
+    assert!((200 << 20..260 << 20).contains(&longest), "{longest}");
+    drop(writer);
+    let snapshot = Index::open(&path).unwrap().snapshot();
+    assert_eq!(snapshot.payload().unwrap()[..4], 4199_u32.to_le_bytes());
+    let bytes: u64 =
+        std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert!(bytes < 20 << 20, "{bytes}");
+}
+
+static TOLD: AtomicU64 = AtomicU64::new(0);
+static TOLD_OF: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn an_opening_that_takes_long_tells_how_far_it_has_come_and_a_short_one_is_silent() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    for _ in 0..8 * 16 {
+        writer.commit_with(&vec![7; 1 << 16]).unwrap();
+    }
+    drop(writer);
+    let told: fn(u64, u64) = |read, all| {
+        let before = TOLD.swap(read, Ordering::Relaxed);
+        assert!(before <= read && read <= all, "{before}, then {read} of {all}");
+        TOLD_OF.store(all, Ordering::Relaxed);
+    };
+    Index::options().progress(told).open(&path).unwrap();
+    assert_eq!(TOLD_OF.load(Ordering::Relaxed), 0, "eight megabytes are read in no time");
+    let slow = Faults { read_takes: Duration::from_millis(200), ..Faults::default() };
+    Index::options().progress(told).open_with(Arc::new(FaultyVfs(Arc::new(slow))), &path).unwrap();
+    let length = log_of(&path).metadata().unwrap().len();
+    assert_eq!(TOLD_OF.load(Ordering::Relaxed), length);
+    assert!(TOLD.load(Ordering::Relaxed) > length / 2, "{TOLD:?} of {length}");
 }

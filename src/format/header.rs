@@ -28,6 +28,9 @@ pub const FEATURE_VALUES: u32 = 2;
 /// The incompatible feature of a segment, a manifest and a log whose parameters keep stamps.
 pub const FEATURE_STAMPS: u32 = 4;
 
+/// Of a manifest that says how long a log was that grows.
+pub const FEATURE_GROWN: u32 = 8;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -59,7 +62,7 @@ impl Role {
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
         match self {
-            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS,
+            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN,
             Self::Segment | Self::Log => FEATURE_VALUES | FEATURE_STAMPS,
             Self::Current | Self::Idf | Self::Sketches => 0,
         }
@@ -143,7 +146,8 @@ impl Header {
     /// # Errors
     /// A [`Fault`].
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
-        let (expected, found) = (features_of(params), self.incompatible.get() & !FEATURE_LOG);
+        let (expected, found) =
+            (features_of(params), self.incompatible.get() & !(FEATURE_LOG | FEATURE_GROWN));
         if expected == found {
             return Ok(());
         }

@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
 
 use super::checksum::checksum;
-use super::header::{FEATURE_LOG, HEADER_BYTES, Header, Refusal, Role, features_of};
+use super::header::{FEATURE_GROWN, FEATURE_LOG, HEADER_BYTES, Header, Refusal, Role, features_of};
 use super::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fault};
 use super::{DOCUMENTS_MAX, VERSION};
@@ -35,6 +35,8 @@ pub const SEGMENTS_MAX: u32 = 1 << 16;
 pub const LOGS_MAX: u32 = 64;
 /// The length of a payload that is none.
 const NO_PAYLOAD: u32 = u32::MAX;
+/// Set in the length of a log that grows, where that is known.
+const GROWS: u64 = 1 << 63;
 /// The longest parameters' text.
 pub const PARAMS_BYTES_MAX: u32 = 1 << 16;
 
@@ -77,8 +79,11 @@ pub struct LogEntry {
     pub number: u64,
     /// The number of the first commit in it.
     pub first: u64,
-    /// How much of it counts, and is sound for certain; 0 for one that grows.
+    /// How many bytes of it are sound for certain: of one that grows, those there were when this manifest was written (0
+    /// where an older version wrote it, which did not say); of any other all that count.
     pub length: u64,
+    /// True for the last one, as long as batches come to it.
+    pub grows: bool,
 }
 
 /// A segment, as the manifest knows it.
@@ -112,7 +117,9 @@ impl Manifest {
         let params = self.params.encode();
         let header = Header::new(Role::Manifest, self.uuid, self.params.digest());
         let incompatible = if self.logged.is_some() { FEATURE_LOG } else { 0 };
-        let incompatible = incompatible | features_of(&self.params);
+        let grown = |logged: &Logged| logged.logs.iter().any(|log| log.grows && log.length > 0);
+        let grown = if self.logged.as_ref().is_some_and(grown) { FEATURE_GROWN } else { 0 };
+        let incompatible = incompatible | grown | features_of(&self.params);
         let header = header.with_features(incompatible, self.read_only_compatible);
         let mut out = header.as_bytes().to_vec();
         out.write_u64::<LittleEndian>(self.generation)?;
@@ -140,7 +147,8 @@ impl Manifest {
             out.write_u32::<LittleEndian>(length)?;
             out.extend_from_slice(logged.payload.as_deref().unwrap_or_default());
             for log in &logged.logs {
-                for field in [log.number, log.first, log.length] {
+                let grows = if log.grows && log.length > 0 { GROWS } else { 0 };
+                for field in [log.number, log.first, log.length | grows] {
                     out.write_u64::<LittleEndian>(field)?;
                 }
             }
@@ -207,9 +215,11 @@ impl Manifest {
             }
             segments.push(segment);
         }
+        let grown = header.incompatible.get() & FEATURE_GROWN != 0;
         let logged = match header.incompatible.get() & FEATURE_LOG {
+            0 if grown => return Err(reader.fault("logs, as one grows", "none")),
             0 => None,
-            _ => Some(reader.logged()?),
+            _ => Some(reader.logged(grown)?),
         };
         let now = if params.expire_after.is_some() { reader.now()? } else { None };
         if reader.at != body.len() {
@@ -286,7 +296,7 @@ impl Reader<'_> {
         }
     }
 
-    fn logged(&mut self) -> Result<Logged, Fault> {
+    fn logged(&mut self, grown: bool) -> Result<Logged, Fault> {
         let next_log = self.number("next log", ReadBytesExt::read_u64::<LittleEndian>)?;
         let count = self.number("logs", ReadBytesExt::read_u32::<LittleEndian>)?;
         let length = self.number("payload's length", ReadBytesExt::read_u32::<LittleEndian>)?;
@@ -304,18 +314,27 @@ impl Reader<'_> {
             let first = self.number("first commit", ReadBytesExt::read_u64::<LittleEndian>)?;
             let length = self.number("length of a log", ReadBytesExt::read_u64::<LittleEndian>)?;
             let (least, least_first) = logs.last().map_or((0, 0), |last| (last.number + 1, last.first));
-            let grows = length == 0 && place + 1 == count;
+            let is_last = place + 1 == count;
+            let (length, grows) = match length {
+                0 => (0, is_last && !grown),
+                length if length & GROWS != 0 && is_last && grown => (length & !GROWS, true),
+                length => (length, false),
+            };
             if number < least || number >= next_log || first < least_first {
                 let expected =
                     format!("a log from {least} to below {next_log}, of commits from {least_first} on");
                 return Err(self.fault(&expected, &format!("{number}, of commits from {first} on")));
             }
-            if length < LOG_HEAD_BYTES && !grows {
+            let unknown = grows && !grown;
+            if !unknown && !(LOG_HEAD_BYTES..GROWS).contains(&length) || grown && is_last != grows {
                 return Err(
                     self.fault(&format!("at least {LOG_HEAD_BYTES} bytes of a log"), &length.to_string())
                 );
             }
-            logs.push(LogEntry { number, first, length });
+            logs.push(LogEntry { number, first, length, grows });
+        }
+        if grown && logs.is_empty() {
+            return Err(self.fault("a log that grows", "none"));
         }
         Ok(Logged { next_log, payload, logs })
     }
@@ -348,23 +367,34 @@ mod tests {
     }
 
     fn with_logs() -> Manifest {
-        let sealed = LogEntry { number: 2, first: 3, length: 200 };
-        let growing = LogEntry { number: 3, first: 5, length: 0 };
+        let sealed = LogEntry { number: 2, first: 3, length: 200, grows: false };
+        let growing = LogEntry { number: 3, first: 5, length: 0, grows: true };
         let logged = Logged { next_log: 4, payload: Some(b"here".to_vec()), logs: vec![sealed, growing] };
         Manifest { logged: Some(logged), ..manifest() }
     }
 
+    /// As [`with_logs`], as this version writes it.
+    fn with_grown_log() -> Manifest {
+        let mut manifest = with_logs();
+        manifest.logged.as_mut().unwrap().logs[1].length = 300;
+        manifest
+    }
+
     #[test]
     fn a_manifest_comes_back() {
-        for manifest in [manifest(), with_logs(), Manifest { logged: Some(Logged::default()), ..manifest() }]
-        {
+        for manifest in [
+            manifest(),
+            with_logs(),
+            with_grown_log(),
+            Manifest { logged: Some(Logged::default()), ..manifest() },
+        ] {
             assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
         }
     }
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
-        let bytes = with_logs().encode();
+        let bytes = with_grown_log().encode();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -389,9 +419,13 @@ mod tests {
             |m| m.segments[1].documents = 99,
         ];
         for (case, lie) in lies.into_iter().enumerate() {
-            let mut lying = with_logs();
-            lie(&mut lying);
-            assert!(matches!(Manifest::decode(&lying.encode()), Err(Refusal::Damaged(_))), "case {case}");
+            for mut lying in [with_logs(), with_grown_log()] {
+                lie(&mut lying);
+                assert!(matches!(Manifest::decode(&lying.encode()), Err(Refusal::Damaged(_))), "case {case}");
+            }
         }
+        let mut lying = with_grown_log();
+        lying.logged.as_mut().unwrap().logs[1].length = 87;
+        assert!(matches!(Manifest::decode(&lying.encode()), Err(Refusal::Damaged(_))));
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
-use super::pages::{Known, Pages, Stretch, Trouble};
+use super::pages::{self, Known, Pages, Stretch, Trouble};
 use super::tables::{OpenTable, Tables};
 use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
@@ -419,6 +419,17 @@ impl Segment {
     /// Compares a page with its checksum, even if it was found sound before.
     pub(super) fn check_page(&self, page: u64) -> Result<()> {
         self.pages.check(&self.bytes, page).map_err(|trouble| self.unreadable("page", trouble))
+    }
+
+    /// To be asked when a question has been answered from this segment, and before the answer is believed: a map whose
+    /// pages cannot be read any more has zeros in their place, where the program has asked for a guard
+    /// (`sys::guard::install`); otherwise nothing is ever wrong here. [`Snapshot`](crate::Snapshot) and all above it ask.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    #[inline]
+    pub fn check_map(&self) -> Result<()> {
+        if self.bytes.is_lost() { Err(Error::io("read", &self.path, pages::lost())) } else { Ok(()) }
     }
 
     /// Pages in all.

@@ -47,6 +47,13 @@ pub(super) enum Trouble {
     Failed(io::Error),
 }
 
+/// A page of a guarded map could not be read, now or before.
+pub(super) fn lost() -> io::Error {
+    io::Error::other(
+        "a page of the map cannot be read: the file was cut short, or its disk failed; open the index anew",
+    )
+}
+
 impl From<Fault> for Trouble {
     fn from(fault: Fault) -> Self {
         Self::Damaged(fault)
@@ -208,7 +215,11 @@ impl Pages {
             View::Whole { .. } => {
                 self.read_ahead(file, page);
                 let bytes = file.get(start as usize..start as usize + length);
-                self.compare(page, bytes.ok_or_else(|| ends("the end of the file"))?)?;
+                let compared = self.compare(page, bytes.ok_or_else(|| ends("the end of the file"))?);
+                if file.is_lost() {
+                    return Err(Trouble::Failed(lost()));
+                }
+                compared?;
             }
             View::Fetched(fetched) => {
                 let mut bytes = [0; PIECE];

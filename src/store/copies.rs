@@ -206,6 +206,7 @@ impl Index {
             if !inputs.is_empty() {
                 let scratch = vfs.scratch(dir);
                 let built = merge::merge(&inputs, vfs, dir, Room::new(memory, &scratch))?;
+                inputs.iter().try_for_each(|input| input.segment.check_map())?;
                 told.documents = built.documents;
                 manifest.segments.push(entry_of(1, &built));
                 built.publish(&names::segment(dir, 1))?;

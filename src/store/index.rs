@@ -301,11 +301,13 @@ impl Index {
             return Err(Error::NotAnIndex { path: self.shared.dir.clone(), why });
         }
         let mut published = self.shared.published.write();
-        if state.view.commit <= published.view.commit {
+        let (now, before) = (state.view.commit, published.view.commit);
+        // The same commit comes again where it has become known to be durable since.
+        if now < before || now == before && state.durable_commit() <= published.durable_commit() {
             return Ok(false);
         }
         *published = Arc::new(state);
-        Ok(true)
+        Ok(now > before)
     }
 
     /// Becomes the one writer of the index, and removes what a crashed one left behind.

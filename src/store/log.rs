@@ -140,7 +140,7 @@ pub(super) fn replay(
     if length < least {
         return Err(fault(Fault::new(length, format!("at least {least} bytes"), length)));
     }
-    let end = if entry.length > 0 { entry.length } else { length };
+    let end = if entry.grows { length } else { entry.length };
     let salt = log::record_salt(manifest.uuid, entry.number);
     let mut reader = Reader { path: &path, file, end, window: Vec::new(), start: 0 };
     let mut at = from;
@@ -232,6 +232,8 @@ pub(super) struct OpenLog {
     batches: u64,
     /// The last commit that is durable in it.
     durable: u64,
+    /// Up to where its records say that it is synced.
+    said: u64,
 }
 
 impl OpenLog {
@@ -247,12 +249,28 @@ impl OpenLog {
         let file = vfs.create_append(&path).map_err(|e| Error::io("create", &path, e))?;
         let buffer = log::encode_head(manifest.uuid, &manifest.params, number, first);
         let salt = log::record_salt(manifest.uuid, number);
-        Ok(Self { file, path, salt, offset: 0, synced: 0, buffer, last: first, batches: 0, durable: 0 })
+        Ok(Self {
+            file,
+            path,
+            salt,
+            offset: 0,
+            synced: 0,
+            buffer,
+            last: first,
+            batches: 0,
+            durable: 0,
+            said: 0,
+        })
     }
 
     /// Where the next record will stand.
-    fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.offset + self.buffer.len() as u64
+    }
+
+    /// Bytes of it that are known to be durable.
+    pub(super) fn synced(&self) -> u64 {
+        self.synced
     }
 
     /// Where it ends for a reader that has seen everything up to this commit.
@@ -265,14 +283,14 @@ impl OpenLog {
     pub(super) fn add(&mut self, batch: &Batch, commit: u64, payload: Option<&[u8]>) {
         let (offset, synced) = (self.end(), self.synced);
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced, payload);
-        (self.last, self.batches) = (commit, self.end());
+        (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
     /// Adds a batch of another log, in memory.
     pub(super) fn add_again(&mut self, batch: &BatchView<'_>, commit: u64) {
         let (offset, synced) = (self.end(), self.synced);
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced);
-        (self.last, self.batches) = (commit, self.end());
+        (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
     /// True if all of it is durable.
@@ -310,12 +328,19 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Says at the end what is known to be synced, so that damage of it will be told from a torn tail. Nothing is lost
-    /// where this fails.
-    pub(super) fn mark(&mut self) {
-        if self.buffer.is_empty() && self.synced == self.offset {
-            log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
-            let _ = self.write();
+    /// Says at the end what is known to be synced, so that damage of it will be told from a torn tail, and other
+    /// processes know how far commits are durable. Nothing is lost where this fails.
+    pub(super) fn mark(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
+            return Ok(()); // a batch to come says it, or one has said it
         }
+        log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
+        let written = self.write();
+        match &written {
+            Ok(()) => self.said = self.synced,
+            // The log ends where it ended before: nobody may look for the mark.
+            Err(_) => self.buffer.clear(),
+        }
+        written
     }
 }

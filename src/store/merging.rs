@@ -77,6 +77,7 @@ impl Work {
         let mut output = None;
         if !inputs.is_empty() {
             let built = merge::merge(&inputs, &*self.vfs, &self.dir, room)?;
+            inputs.iter().try_for_each(|input| input.segment.check_map())?;
             let entry = SegmentEntry {
                 number: self.number,
                 length: built.length,
@@ -177,6 +178,7 @@ impl Merged {
             if let Some((_, output)) = &self.output {
                 for ordinal in since {
                     let key = view.segments[place].key(ordinal)?;
+                    view.segments[place].check_map()?;
                     deleted.extend(output.find(key.as_key())?);
                 }
             }

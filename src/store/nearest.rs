@@ -69,6 +69,7 @@ pub(super) fn nearest<'a>(
                 }
             }
         }
+        part.check_map()?;
     }
     Ok(best)
 }

@@ -19,6 +19,14 @@ pub(super) enum Part<'a> {
 }
 
 impl Part<'_> {
+    /// As [`Segment::check_map`]: to be asked before what was read is believed.
+    pub(super) fn check_map(&self) -> Result<()> {
+        match self {
+            Self::Segment { segment, .. } => segment.check_map(),
+            Self::Memory { .. } => Ok(()),
+        }
+    }
+
     /// Hands each live document within the radius, and its distance, to `each`; a break ends the question. Returns how
     /// many buckets were left out.
     pub(super) fn search(

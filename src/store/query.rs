@@ -191,6 +191,7 @@ impl Query {
         let mut unvisited = 0;
         for part in self.snapshot.parts() {
             count += self.find_in(&part, &mut unvisited)?.len() as u64;
+            part.check_map()?;
         }
         Ok(count)
     }
@@ -214,8 +215,11 @@ impl Query {
                 found = self.find_in(&part, &mut 0)?.into_iter().next();
             }
             if let Some(found) = found {
-                return self.hit(&part, &found, &mut stored).map(Some);
+                let hit = self.hit(&part, &found, &mut stored)?;
+                part.check_map()?;
+                return Ok(Some(hit));
             }
+            part.check_map()?;
         }
         Ok(None)
     }
@@ -266,6 +270,7 @@ impl Query {
                     left_out += 1;
                 }
             }
+            part.check_map()?;
         }
         Ok(Answers { hits: nearest.into_sorted_vec(), left_out, unvisited })
     }

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use super::log::{self, Position};
 use super::names::{self, Name};
 use super::state::State;
-use super::{directory, idf};
+use super::{commit, directory, idf};
 use crate::error::{Error, Result};
 use crate::format::log::Operation;
 use crate::format::manifest::Manifest;
@@ -19,6 +19,7 @@ use crate::segment::Segment;
 use crate::segment::open::corrupt;
 use crate::segment::salvage::Salvaged;
 use crate::store::Index;
+use crate::sys::vfs::TEMPORARY_PREFIX;
 use crate::sys::{Access, Vfs};
 
 /// What became of a file.
@@ -115,7 +116,7 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// [`Error::AlreadyExists`] where anything stands at `out`; [`Error::NotAnIndex`] where there is nothing to save;
-/// [`Error::Io`] where `out` cannot be written, and is removed.
+/// [`Error::Io`] where `out` cannot be written: it is not there then, whatever stops this, a crash included.
 pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     directory::check_free(&**vfs, out)?;
     let mut told = Salvage::default();
@@ -169,18 +170,26 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
         return Err(Error::NotAnIndex { path: dir.to_owned(), why });
     };
     let now = manifest.as_ref().and_then(|manifest| manifest.now);
-    make_empty(&**vfs, dir, out, &params, now, &mut told)?;
-    let filled = fill(vfs, dir, out, manifest.as_ref(), &segments, &params, &mut told);
-    match filled {
+    // Under a temporary name until it is complete: a crash must not leave an index that lacks what could be saved.
+    let parent = directory::parent(out);
+    let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", directory::new_uuid(out)?));
+    let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut told)
+        .and_then(|()| fill(vfs, dir, &temporary, manifest.as_ref(), &segments, &params, &mut told));
+    let named = filled.and_then(|documents| {
+        vfs.rename_dir(&temporary, out).map_err(|e| Error::io("create", out, e))?;
+        Ok(documents)
+    });
+    match named {
         Ok(documents) => {
             told.documents = documents;
+            commit::sync_dir(&**vfs, parent)?;
             Ok(told)
         }
         Err(error) => {
-            for name in vfs.list(out).unwrap_or_default() {
-                let _ = vfs.unlink(&out.join(name));
+            for name in vfs.list(&temporary).unwrap_or_default() {
+                let _ = vfs.unlink(&temporary.join(name));
             }
-            let _ = vfs.remove_dir(out);
+            let _ = vfs.remove_dir(&temporary);
             Err(error)
         }
     }

@@ -101,8 +101,14 @@ impl Snapshot {
         self.state.view.commit
     }
 
-    /// The last commit that is known to be durable, this one or one before it. A reader in another process than the
-    /// writer's knows it of a commit in the log only when a later record says so.
+    /// The last commit that is known to be durable, this one or one before it.
+    ///
+    /// In the writer's process that is what its syncs have returned for. Another process reads it from the files: of
+    /// commits in the log, up to where a later batch, or the mark that [`Writer::sync`](super::Writer::sync) and the
+    /// writer's end leave behind the last one, says that the log was synced, so it may lag; and the generation that
+    /// `CURRENT` names, which may be as much too early as the sync of the directory takes by which the writer ends its
+    /// publication. After a crash of the machine in that moment the generation before can be the current one, as if
+    /// the commit had never been; the writer had not acknowledged it.
     #[must_use]
     pub fn durable_commit(&self) -> u64 {
         self.state.durable_commit()
@@ -152,6 +158,15 @@ impl Snapshot {
         Segments { state: &self.state, place: 0 }
     }
 
+    /// As [`Segment::check_map`], of all segments: for those who ask [`segments`](Self::segments) themselves, as the
+    /// joins do, in a program that has asked for a guard. What a snapshot answers by itself is checked.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn check_maps(&self) -> Result<()> {
+        self.state.view.segments.iter().try_for_each(|segment| segment.check_map())
+    }
+
     /// All that can be asked, without making anything of it first.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         self.state.parts()
@@ -181,13 +196,16 @@ impl Snapshot {
         let key = key.into();
         key.check(self.params().key)?;
         for part in self.parts() {
-            let Some(ordinal) = part.find(key)? else { continue };
+            let found = part.find(key)?;
+            part.check_map()?;
+            let Some(ordinal) = found else { continue };
             let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
             let signature = part.signature(ordinal)?.to_vec();
             let mut samples = [Vec::new(), Vec::new()];
             part.samples(ordinal, &mut samples)?;
             let [bottom, modular] = samples;
             let (value, stamp) = (part.value(ordinal)?.to_vec(), part.stamp(ordinal)?);
+            part.check_map()?;
             return Ok(Some(Record { fingerprint, signature, bottom, modular, value, stamp }));
         }
         Ok(None)
@@ -201,7 +219,9 @@ impl Snapshot {
         let key = key.into();
         key.check(self.params().key)?;
         for part in self.parts() {
-            if part.find(key)?.is_some() {
+            let found = part.find(key)?;
+            part.check_map()?;
+            if found.is_some() {
                 return Ok(true);
             }
         }
@@ -225,6 +245,7 @@ impl Snapshot {
             for ordinal in ordinals.into_iter().filter(|&ordinal| part.is_live(ordinal)) {
                 keys.push(part.key(ordinal)?);
             }
+            part.check_map()?;
         }
         Ok(keys)
     }
@@ -253,10 +274,11 @@ impl Snapshot {
             advance(of, &mut heap)?;
         }
         while let Some(Reverse((key, of))) = heap.pop() {
+            segments[of].0.check_map()?;
             each(key.as_key())?;
             advance(of, &mut heap)?;
         }
-        Ok(())
+        segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }
 
     /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
@@ -376,6 +398,7 @@ impl Snapshot {
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
+            segment.check_map()?;
             left_out += scratch.left_out();
         }
         Ok(left_out)
@@ -401,6 +424,7 @@ impl Snapshot {
                     each(Place { segment, ordinal }, distance);
                 }
             })?;
+            segment.check_map()?;
         }
         Ok(())
     }

@@ -41,9 +41,11 @@ struct Telling {
 
 impl Telling {
     fn of(told: fn(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
-        let length = |entry: &LogEntry| match entry.length {
-            0 => vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0),
-            length => length,
+        let length = |entry: &LogEntry| {
+            if !entry.grows {
+                return entry.length;
+            }
+            vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
         // As if it had been told then, so that it is a second from now.
@@ -180,6 +182,7 @@ impl View {
                 gone.insert(ordinal);
             }
         })?;
+        segment.check_map()?;
         if !gone.is_empty() {
             *Arc::make_mut(deleted) |= gone;
         }
@@ -200,7 +203,9 @@ impl View {
     pub(super) fn forget(&mut self, key: Key<'_>) -> Result<bool> {
         let mut any = false;
         for (segment, deleted) in self.segments.iter().zip(&mut self.deleted) {
-            if let Some(ordinal) = segment.find(key)?
+            let found = segment.find(key)?;
+            segment.check_map()?;
+            if let Some(ordinal) = found
                 && !deleted.contains(ordinal)
             {
                 any |= Arc::make_mut(deleted).insert(ordinal);
@@ -414,7 +419,10 @@ impl State {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
         if view.commit == self.view.commit {
-            return Ok(None);
+            // A mark alone: what is there became durable.
+            let moved = position.durable > from.durable;
+            let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.params_digest);
+            return Ok(moved.then(known));
         }
         view.advance()?;
         Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.params_digest)))

@@ -38,6 +38,7 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             for segment in &state.view.segments {
                 let before = findings.bytes;
                 findings.problems.extend(segment.verify(|bytes| progress(before + bytes)));
+                findings.problems.extend(segment.check_map().err());
                 findings.bytes += segment.length();
             }
             Some(Manifest::clone(&state.manifest))
@@ -51,6 +52,7 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
                 match open_segment(vfs, dir, access, manifest, entry) {
                     Ok(segment) => {
                         problems.extend(segment.verify(|bytes| progress(findings.bytes + bytes)));
+                        problems.extend(segment.check_map().err());
                         findings.bytes += segment.length();
                     }
                     Err(error) => problems.push(missing_is_damage(error, manifest.generation)),

@@ -3,7 +3,7 @@
 //! A map is the fastest way to read a file that is in the page cache, and shares that cache with all who read the
 //! file. Its price: where a page cannot be read, because the disk fails, the server of a network file system is
 //! gone or somebody truncated the file, the operating system has no way to return an error, and ends the process
-//! with SIGBUS. [`Access::Read`] is for those who cannot have that.
+//! with SIGBUS. `sys::guard` and [`Access::Read`] are for those who cannot have that.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
+#[cfg(target_os = "linux")]
+use super::guard::Guarded;
 use super::vfs::ReadFile;
+
+/// Elsewhere nothing is guarded.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+pub(crate) enum Guarded {}
+
+#[cfg(not(target_os = "linux"))]
+impl Guarded {
+    fn new(_: &[u8]) -> Option<Self> {
+        None
+    }
+
+    fn is_lost(&self) -> bool {
+        match *self {}
+    }
+}
 
 /// How the bytes of an index's segments come into memory. It changes no answer, only what reading costs and what
 /// happens when a file cannot be read.
@@ -22,7 +40,8 @@ use super::vfs::ReadFile;
 pub enum Access {
     /// Maps of the files, with hints to the operating system: single pages are read where pages are looked up
     /// (`MADV_RANDOM`), runs of pages where they are walked or announced (`MADV_WILLNEED`). Fastest wherever the
-    /// files are on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map.
+    /// files are on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map, unless
+    /// the program has asked for a guard (`sys::guard::install`, on Linux).
     #[default]
     Map,
     /// Maps without hints: each page that is missing brings its neighbours, up to the read-ahead of the device. Better
@@ -98,6 +117,8 @@ pub(crate) const PIECE: usize = 4096;
 pub(crate) enum View {
     /// All at once.
     Whole {
+        /// Goes before the map does.
+        guard: Option<Guarded>,
         bytes: Bytes,
         /// The operating system is told what will be read.
         hints: bool,
@@ -116,15 +137,26 @@ impl View {
             return Fetched::new(file, len).map(Self::Fetched);
         }
         let bytes = file.map(len)?;
+        let guard = match &bytes {
+            Bytes::Mapped(map) => Guarded::new(map),
+            Bytes::Heap(_) => None,
+        };
         #[cfg(unix)]
         if access == Access::Map
             && let Bytes::Mapped(map) = &bytes
         {
             // A hint: where the system does not take it, all works as without.
             let _ = map.advise(memmap2::Advice::Random);
-            return Ok(Self::Whole { bytes, hints: true });
+            return Ok(Self::Whole { guard, bytes, hints: true });
         }
-        Ok(Self::Whole { bytes, hints: false })
+        Ok(Self::Whole { guard, bytes, hints: false })
+    }
+
+    /// True once a page of a guarded map could not be read, and zeros were read in its place: nothing that was read
+    /// since then is to be believed.
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Self::Whole { guard: Some(guard), .. } if guard.is_lost())
     }
 
     /// Bytes of the file.
@@ -152,7 +184,7 @@ impl View {
         let Some(length) = end.checked_sub(range.start).filter(|&length| length > 0) else { return };
         match self {
             #[cfg(unix)]
-            Self::Whole { bytes: Bytes::Mapped(map), hints: true } => {
+            Self::Whole { bytes: Bytes::Mapped(map), hints: true, .. } => {
                 let _ = map.advise_range(memmap2::Advice::WillNeed, range.start, length);
             }
             Self::Whole { .. } => {}

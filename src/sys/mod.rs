@@ -1,8 +1,10 @@
 //! The operating system: one seam for files, the map, the writer's lock.
 //!
-//! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; [`mmap`] holds the only
-//! file-related `unsafe`.
+//! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; [`mmap`] holds the
+//! `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
 
+#[cfg(target_os = "linux")]
+pub mod guard;
 pub mod heap;
 pub mod lock;
 pub mod mmap;

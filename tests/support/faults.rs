@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
@@ -24,6 +25,14 @@ pub struct Faults {
     /// It is done all the same, and only reported as failed.
     pub done_anyway: bool,
     pub full: bool,
+    /// The number of the error that is reported, if it is neither of a broken disk nor of a full one.
+    pub errno: Option<i32>,
+    /// What the system says is left, if it says so.
+    pub space: Option<u64>,
+    /// How often it was asked.
+    pub asked_for_space: AtomicUsize,
+    /// How long each read takes, beside its own time.
+    pub read_takes: Duration,
     /// Everything that would change something fails.
     pub read_only: AtomicBool,
     /// The operation that failed first.
@@ -52,7 +61,8 @@ impl Faults {
         if self.done_anyway {
             operation()?;
         }
-        Err(io::Error::from_raw_os_error(if self.full { 28 } else { 5 })) // ENOSPC, EIO
+        let usual = if self.full { 28 } else { 5 }; // ENOSPC, EIO
+        Err(io::Error::from_raw_os_error(self.errno.unwrap_or(usual)))
     }
 }
 
@@ -105,6 +115,11 @@ impl Vfs for FaultyVfs {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         self.0.attempt("list", false, || RealVfs.list(dir))
+    }
+
+    fn free_space(&self, _: &Path) -> io::Result<Option<u64>> {
+        self.0.asked_for_space.fetch_add(1, Ordering::Relaxed);
+        Ok(self.0.space)
     }
 
     fn lock(&self, path: &Path) -> std::result::Result<Box<dyn HeldLock>, LockFailure> {
@@ -183,6 +198,7 @@ impl ReadFile for FaultyFile {
     }
 
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        std::thread::sleep(self.faults.read_takes);
         self.faults.attempt("read", false, || self.file.read_exact_at(buffer, offset))
     }
 

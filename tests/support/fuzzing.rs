@@ -296,7 +296,7 @@ pub fn log(data: &[u8]) {
     let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(5);
     let params = params.build().unwrap();
     let (uuid, number) = LOGGED;
-    let logs = vec![LogEntry { number, first: 2, length: 0 }];
+    let logs = vec![LogEntry { number, first: 2, length: 0, grows: true }];
     let manifest = Manifest {
         uuid,
         read_only_compatible: 0,

@@ -18,7 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
@@ -33,6 +33,15 @@ const EXHAUSTIVE: usize = 6;
 const DRAWN: usize = 24;
 /// States of one point of the journal at most.
 const STATES_OF_A_POINT: usize = 160;
+
+/// How many times the usual number of states is tried: `TWINDEX_CRASHES`, 1 if it is not set.
+pub fn thoroughness() -> usize {
+    static TIMES: OnceLock<usize> = OnceLock::new();
+    *TIMES.get_or_init(|| {
+        let given = std::env::var("TWINDEX_CRASHES").ok();
+        given.map_or(1, |given| given.parse().expect("TWINDEX_CRASHES is a number"))
+    })
+}
 
 type Inode = usize;
 type Names = BTreeMap<OsString, Inode>;
@@ -339,7 +348,7 @@ impl Durable {
                             disk
                         })
                     })
-                    .take(STATES_OF_A_POINT)
+                    .take(STATES_OF_A_POINT * thoroughness())
                     .collect();
             }
             states.append(&mut disks);
@@ -427,7 +436,7 @@ fn subsets(count: usize, random: &mut Random) -> impl Iterator<Item = Vec<bool>>
     let sets: Vec<Vec<bool>> = if count <= EXHAUSTIVE {
         (0..1_usize << count).map(|bits| (0..count).map(|i| bits >> i & 1 == 1).collect()).collect()
     } else {
-        (0..DRAWN).map(|_| (0..count).map(|_| random.next() & 1 == 1).collect()).collect()
+        (0..DRAWN * thoroughness()).map(|_| (0..count).map(|_| random.next() & 1 == 1).collect()).collect()
     };
     sets.into_iter()
 }

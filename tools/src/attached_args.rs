@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use serde_json::value::RawValue;
+use twindex::format::attached::VALUE_BYTES_MAX;
 use twindex::{Attached, Params, Writer};
 
 use crate::options::Usage;
@@ -82,6 +83,11 @@ impl AttachedFields {
                 Ok(text) => text.into_bytes(),
                 Err(_) => json.as_bytes().to_vec(),
             };
+            ensure!(
+                attached.value.len() <= VALUE_BYTES_MAX,
+                "a value of {} bytes; at most {VALUE_BYTES_MAX} are kept",
+                attached.value.len()
+            );
         }
         if let Some(name) = &self.stamp {
             let json = of(name).ok_or_else(|| anyhow!("no field {name:?} (use --stamp-field NAME)"))?;

@@ -37,11 +37,23 @@ fn main() -> ExitCode {
     let command = Command::parse();
     listen(command.verbose);
     interrupt::watch();
+    // This process is the tool's own: a file that is cut short under it, or a disk that fails, is an error as any other.
+    // Where the system has no handler for us, it is as it would be without.
+    #[cfg(target_os = "linux")]
+    let _ = twindex::sys::guard::install();
     let run = match twindex::kernel::Level::asked_for() {
         Ok(_) => command.verb.run(),
         Err(error) => Err(options::Usage::new(error).into()),
     };
     match run {
+        #[cfg(target_os = "linux")]
+        Ok(_) if twindex::sys::guard::anything_lost() => {
+            eprintln!(
+                "twindex: a page of a mapped file could not be read, as the file was cut short or its disk failed: what \
+                 was found is not complete"
+            );
+            ExitCode::FAILURE
+        }
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS, // `| head` has seen enough
         Err(error) => {

@@ -332,6 +332,18 @@ fn sketched(
     record: &Record<'_>,
     wanted: &Wanted,
 ) -> anyhow::Result<Sketched> {
+    let attached = if wanted.attached.any() {
+        ensure!(
+            matches!(record.form(), Form::Json),
+            "{}: values and stamps are read from fields of JSONL, which this is not",
+            record.place()
+        );
+        let found = wanted.attached.of_line(&record.line(parser)?);
+        // Before the work: a record without what it should have is one that may be passed over.
+        found.map_err(|error| record.bad(&format!("{error:#}")))?
+    } else {
+        OwnAttached::default()
+    };
     let mut sketch = Sketch::default();
     let made = sketching.sketch(record.content, &mut sketch);
     made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
@@ -347,17 +359,6 @@ fn sketched(
         let hash = xxh3_128(&record.content.identity());
         whole = Whole { hash, text_bytes: record.content.bytes() as u64, form: record.form(), line };
     }
-    let attached = if wanted.attached.any() {
-        ensure!(
-            matches!(record.form(), Form::Json),
-            "{}: values and stamps are read from fields of JSONL, which this is not",
-            record.place()
-        );
-        let found = wanted.attached.of_line(&record.line(parser)?);
-        found.with_context(|| format!("{}", record.place()))?
-    } else {
-        OwnAttached::default()
-    };
     Ok(Sketched { key: record.key.to_vec(), place: record.place(), sketch, whole, attached })
 }
 

@@ -172,6 +172,37 @@ fn values_and_stamps_come_from_fields_and_old_documents_expire() {
     assert_eq!(bench.ok("keys i.twx"), "e\n");
 }
 
+#[test]
+fn a_document_without_a_sound_stamp_or_value_is_a_bad_record_that_may_be_passed_over() {
+    let bench = Bench::new();
+    let line = |id: &str, rest: &str| {
+        format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\"{rest}}}\n")
+    };
+    let long = "x".repeat(65_537);
+    bench.write(
+        "in.jsonl",
+        line("a", ",\"t\":100")
+            + &line("none", "")
+            + &line("odd", ",\"t\":\"yesterday\"")
+            + &line("long", &format!(",\"t\":101,\"v\":\"{long}\""))
+            + &line("b", ",\"t\":102"),
+    );
+    let made = "--stamp-field t --value-field v";
+    for verb in ["build", "stream"] {
+        let new = if verb == "build" { "--expire-after 1d" } else { "" };
+        if verb == "stream" {
+            bench.write("empty.jsonl", "");
+            bench.ok(&format!("build {verb}.twx empty.jsonl -q {made} --expire-after 1d"));
+        }
+        let line = format!("{verb} {verb}.twx in.jsonl {made} {new}");
+        says(&bench.refused(&line), &["in.jsonl:2", "no field \"t\"", "--skip-bad"]);
+        says(&bench.refused(&format!("{line} --skip-bad 1")), &["in.jsonl:3", "yesterday"]);
+        says(&bench.refused(&format!("{line} --skip-bad 2")), &["in.jsonl:4", "65537", "65536"]);
+        bench.ok(&format!("{line} --skip-bad 3"));
+        assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
+    }
+}
+
 /// The pipe stays open all the time: what has come is answered without waiting for more.
 #[test]
 fn a_stream_answers_what_has_come_by_a_pipe_while_more_may_come() {

@@ -58,7 +58,12 @@ impl Writer {
                 writer.publish(false).map(drop)
             });
         }
-        self.guarded(|writer| writer.retired.iter_mut().chain(&mut writer.log).try_for_each(OpenLog::sync))
+        self.guarded(|writer| {
+            writer.retired.iter_mut().chain(&mut writer.log).try_for_each(OpenLog::sync)?;
+            writer.log.as_mut().map_or(Ok(()), OpenLog::mark)?;
+            writer.show_durable();
+            Ok(())
+        })
     }
 
     pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
@@ -190,14 +195,14 @@ impl Writer {
         };
         let logged = self.next.logged.get_or_insert_with(Logged::default);
         if let (Some(last), Some(position)) = (logged.logs.last_mut(), position)
-            && last.length == 0
+            && last.grows
         {
-            last.length = position.synced;
+            (last.length, last.grows) = (position.synced, false);
             if position.synced <= LOG_HEAD_BYTES {
                 logged.logs.pop();
             }
         }
-        logged.logs.push(LogEntry { number, first, length: 0 });
+        logged.logs.push(LogEntry { number, first, length: 0, grows: true });
         logged.next_log = next_number("number of a log", number)?;
         self.log = Some(log);
         Ok(())
@@ -228,8 +233,18 @@ impl Writer {
         if begins {
             self.begin_log(generation)?;
         }
-        if let Some(log) = &mut self.log {
-            log.sync()?;
+        let durable = match &mut self.log {
+            Some(log) => {
+                log.sync()?;
+                log.synced()
+            }
+            None => self.shared.published.read().position.map_or(0, |position| position.synced),
+        };
+        // Whoever cuts the log below that is found out.
+        if let Some(last) = self.next.logged.as_mut().and_then(|logged| logged.logs.last_mut())
+            && last.grows
+        {
+            last.length = last.length.max(durable);
         }
         // A segment without a live document only costs probes.
         let merging: Vec<u64> = self.merging.iter().flat_map(|merging| merging.inputs.clone()).collect();
@@ -271,6 +286,21 @@ impl Writer {
         Ok(generation)
     }
 
+    /// Snapshots to come know what is durable now; a batch that is not committed yet is not shown to them.
+    fn show_durable(&self) {
+        let known = Arc::clone(&self.shared.published.read());
+        let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
+        let position = match (&self.log, logs.last()) {
+            (Some(log), Some(entry)) => Some(log.position(entry.number, known.view.commit)),
+            _ => known.position,
+        };
+        if position != known.position {
+            let state =
+                State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.params_digest);
+            *self.shared.published.write() = Arc::new(state);
+        }
+    }
+
     /// Shows the view to all snapshots to come.
     pub(super) fn show(&self, manifest: Arc<Manifest>) {
         let position = match (&self.log, manifest.logged.as_ref().map(|logged| &logged.logs)) {
@@ -294,13 +324,8 @@ impl Drop for Writer {
             && log.write().is_ok()
         {
             // What was committed and held back is written now; whoever asked for that has been promised nothing.
-            log.mark();
-            let known = Arc::clone(&self.shared.published.read());
-            let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
-            let position = logs.last().map(|entry| log.position(entry.number, known.view.commit));
-            let state =
-                State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.params_digest);
-            *self.shared.published.write() = Arc::new(state);
+            let _ = log.mark();
+            self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
         if self.poisoned && (held || self.durability == Durability::None) {

@@ -22,6 +22,11 @@ const MERGED_AT: usize = 64;
 const MEMTABLE_ROWS: u32 = 1 << 18;
 /// Bytes of a memtable that becomes a segment.
 const MEMTABLE_BYTES: usize = 64 << 20;
+/// Rows after which it is looked again whether a memtable is full in the middle of a batch.
+const LOOKED_EVERY: u32 = 1024;
+/// Bytes of a log that ends, however few rows it has: commits of a payload alone have none. It bounds what there is to
+/// be read when the index is opened.
+const LOG_BYTES: u64 = 256 << 20;
 
 impl Writer {
     /// True where the memtable has `times` what it should have.
@@ -31,14 +36,26 @@ impl Writer {
             || rows.len() > 0 && rows.memory() >= MEMTABLE_BYTES.min(self.memory).saturating_mul(times)
     }
 
+    /// True once in a while: what the memtable takes need not be added up for each record. One record can be several
+    /// rows, where others expire by it.
+    fn is_time_to_look(&mut self) -> bool {
+        let is_time = self.memory < MEMTABLE_BYTES || self.view.rows.abs_diff(self.looked_at) >= LOOKED_EVERY;
+        if is_time {
+            self.looked_at = self.view.rows;
+        }
+        is_time
+    }
+
+    /// True where the log is longer than a memtable makes it.
+    pub(super) fn is_log_long(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| log.end() >= LOG_BYTES)
+    }
+
     pub(super) fn flush_if_full(&mut self) -> Result<()> {
         if !self.collects() {
             // A batch that does not end by then is a large one, and comes with segments. It must not become a record
             // that no reader takes.
-            if self.batch.len() > RECORD_BYTES_MAX as usize / 2
-                || self.view.rows.is_multiple_of(1024) && self.is_full(2)
-                || self.memory < MEMTABLE_BYTES && self.is_full(2)
-            {
+            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_look() && self.is_full(2) {
                 return self.guarded(Self::flush_table);
             }
             return Ok(());

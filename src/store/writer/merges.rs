@@ -58,6 +58,7 @@ impl Writer {
         let room = Room::new(self.memory.saturating_mul(2), &scratch);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, room)?) };
+        live.iter().try_for_each(|input| input.segment.check_map())?;
         self.keep_segments(|place, _, _| !taken[place]);
         self.changed = true;
         built.map_or(Ok(()), |built| self.add(built))?;
@@ -103,8 +104,11 @@ impl Writer {
 
     /// Between batches: a full memtable becomes a segment, merges that are done take their place, and another begins.
     pub(super) fn maintain(&mut self) -> Result<()> {
-        if self.is_full(1) {
+        if self.is_full(1) || self.is_log_long() {
             self.flush_table()?;
+            if !self.changed {
+                self.empty_table()?; // a log of payloads alone, of which the manifest keeps the last
+            }
             self.publish(true)?;
         }
         if self.merging.as_ref().is_some_and(Merging::is_done) {

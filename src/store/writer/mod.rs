@@ -77,6 +77,8 @@ pub struct Writer {
     memory: usize,
     one_segment: bool,
     logged: bool,
+    /// Rows of the memtable when it was last looked whether they are too many.
+    looked_at: u32,
     /// True where this batch has been asked for keys or neighbours, and goes to the memtable from there on.
     looked_up: bool,
     durability: Durability,
@@ -166,6 +168,7 @@ impl Writer {
             memory: MEMORY,
             one_segment: false,
             logged: true,
+            looked_at: 0,
             looked_up: false,
             durability: Durability::Sync,
             drop_duplicates: false,
@@ -511,7 +514,9 @@ impl Writer {
             })?;
         }
         for part in self.view.parts(&self.params) {
-            if part.find(key)?.is_some() {
+            let found = part.find(key)?;
+            part.check_map()?;
+            if found.is_some() {
                 return Ok(true);
             }
         }

@@ -435,9 +435,10 @@ fn manifest(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyh
             for log in &logged.logs {
                 printer.field(8, format_args!("log {}", log.number))?;
                 printer.field(8, format_args!("from commit {} on", log.first))?;
-                match log.length {
-                    0 => printer.field(8, "grows")?,
-                    length => printer.field(8, format_args!("{length} bytes of it"))?,
+                match (log.grows, log.length) {
+                    (true, 0) => printer.field(8, "grows")?,
+                    (true, length) => printer.field(8, format_args!("grows, from {length} bytes on"))?,
+                    (false, length) => printer.field(8, format_args!("{length} bytes of it"))?,
                 }
             }
         }

@@ -243,6 +243,12 @@ impl Record<'_> {
         }
     }
 
+    /// Something of it that is not as it should be, for [`Chunk::read`]: it is a bad record then, as one that cannot be
+    /// parsed is.
+    pub(crate) fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
+        Problem { place: self.place(), reason: reason.to_string() }.into()
+    }
+
     /// Where its [`line`](Self::line) can be read again: the file, and the offset in it.
     pub(crate) fn origin(&self) -> Option<(Arc<Path>, u64)> {
         match &self.from {
@@ -302,11 +308,12 @@ impl Parser {
 }
 
 impl Chunk<'_> {
-    /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons.
+    /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons: those that
+    /// `each` refuses by [`Record::bad`] are among them.
     ///
     /// # Errors
     ///
-    /// Those of `each`, the first of which is the last.
+    /// Any other of `each`, the first of which is the last.
     pub(crate) fn read(
         &self,
         parser: &Parser,
@@ -350,10 +357,16 @@ impl Chunk<'_> {
                     }
                 }
             };
-            seen.documents += 1;
-            seen.text_bytes += record.content.bytes() as u64;
-            seen.replaced += u64::from(replaced);
-            each(record)?;
+            let text_bytes = record.content.bytes() as u64;
+            match each(record) {
+                Ok(()) => {
+                    seen.documents += 1;
+                    seen.text_bytes += text_bytes;
+                    seen.replaced += u64::from(replaced);
+                }
+                // The record's fault is as one of its form; anything else ends the reading.
+                Err(error) => seen.bad.push(error.downcast::<Problem>()?),
+            }
         }
         Ok(seen)
     }

@@ -1,0 +1,261 @@
+//! A process that writes, killed at each of its system calls, or told at each that it failed, by strace: what it had
+//! acknowledged is there, what it had not is there as a whole or not at all.
+//!
+//! Skipped, with a notice, where strace cannot be run. By default some of the calls are hit; `scripts/kill-syscalls` hits
+//! all of them (`TWINDEX_SYSCALLS=all`).
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use twindex::store::verify::verify;
+use twindex::sys::RealVfs;
+use twindex::sys::vfs::TEMPORARY_PREFIX;
+use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot};
+
+/// Set for the processes that these tests start: the index.
+const CHILD: &str = "TWINDEX_TEST_CHILD";
+
+type Documents = BTreeMap<u64, u64>;
+
+/// What the child does between two acknowledgements.
+const STEPS: u64 = 9;
+
+/// A step, and what is there after it.
+fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
+    let mut writer = index.writer()?;
+    writer.set_background_merges(false);
+    match number {
+        // Commits by the log: the first begins one, the second goes on.
+        0 | 1 | 2 | 4 | 6 => {
+            for session in 0..2 {
+                for i in 0..3 {
+                    let key = number * 3 + i;
+                    writer.put_fingerprint(key, Fingerprint(number * 100 + session * 10 + i))?;
+                }
+                if session == 0 {
+                    writer.delete(number)?;
+                    writer.commit()?;
+                }
+            }
+            for i in 0..3 {
+                documents.insert(number * 3 + i, number * 100 + 10 + i);
+            }
+            if !(number * 3..number * 3 + 3).contains(&number) {
+                documents.remove(&number);
+            }
+            writer.commit()?;
+        }
+        3 | 5 => writer.flush()?,
+        7 => {
+            writer.compact()?;
+        }
+        _ => {
+            writer.set_logged(false);
+            writer.put_fingerprint(99_u64, Fingerprint(99))?;
+            documents.insert(99, 99);
+            writer.commit()?;
+            writer.gc()?;
+        }
+    }
+    Ok(())
+}
+
+/// Says that a step is acknowledged, by one call, so that nothing waits in a buffer when the process is killed.
+fn acknowledge(number: u64) {
+    let line = format!("acknowledged {number}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+fn documents(snapshot: &Snapshot) -> Documents {
+    let mut all = Documents::new();
+    let each = |key: twindex::Key<'_>| {
+        let record = snapshot.get(key)?.expect("its key is there");
+        all.insert(key.to_buf().as_u64().unwrap(), record.fingerprint.unwrap().0);
+        Ok(())
+    };
+    snapshot.for_each_key(each).unwrap();
+    all
+}
+
+fn child(path: &Path) {
+    let index = Index::open(path).unwrap();
+    let mut documents = Documents::new();
+    for number in 0..STEPS {
+        if let Err(error) = step(&index, number, &mut documents) {
+            eprintln!("refused {number}: {error}");
+            assert!(
+                matches!(error, Error::Io { .. } | Error::Locked { .. } | Error::AfterCommit { .. }),
+                "{error:?}"
+            );
+            std::process::exit(7);
+        }
+        acknowledge(number);
+    }
+    std::process::exit(0);
+}
+
+/// What the states may be: before any step, in the middle of the first, after it, and so on.
+fn states() -> Vec<Vec<Documents>> {
+    let (mut all, mut now) = (Vec::new(), Documents::new());
+    for number in 0..=STEPS {
+        let before = now.clone();
+        let mut allowed = vec![before.clone()];
+        if number < STEPS {
+            let dir = tempfile::tempdir().unwrap();
+            let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+            let index = Index::create(dir.path().join("i"), params).unwrap();
+            step(&index, number, &mut now).unwrap();
+            if matches!(number, 0 | 1 | 2 | 4 | 6) {
+                // Its first commit.
+                let mut half = before;
+                half.remove(&number);
+                for i in 0..3 {
+                    half.insert(number * 3 + i, number * 100 + i);
+                }
+                if (number * 3..number * 3 + 3).contains(&number) {
+                    half.remove(&number);
+                }
+                allowed.push(half);
+            }
+            allowed.push(now.clone());
+        }
+        all.push(allowed);
+    }
+    all
+}
+
+fn traced(name: &str, path: &Path, injection: &str) -> Option<Output> {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-o", "/dev/null", "-e", "trace=all", "-e"]).arg(format!("inject={injection}"));
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture", "--test-threads=1", name]);
+    command.env(CHILD, path).output().ok()
+}
+
+/// The calls by which something changes on a disk, and those by which files are opened and read.
+const WRITING: [&str; 9] =
+    ["write", "fdatasync", "fsync", "rename", "linkat", "unlink", "ftruncate", "flock", "renameat2"];
+const READING: [&str; 5] = ["openat", "pread64", "mmap", "fstat", "statx"];
+
+/// Runs the child with this done to the n-th of each of these calls; `check` is told what came of it. Returns how often
+/// something was done.
+fn at_each_call(
+    name: &str,
+    calls: &[&str],
+    what: &[&str],
+    check: &dyn Fn(&Path, &Output, &str),
+) -> Option<usize> {
+    let all = std::env::var_os("TWINDEX_SYSCALLS").is_some();
+    let mut done = 0;
+    for (place, call) in calls.iter().enumerate() {
+        let mut number = 1;
+        loop {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("i");
+            let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+            drop(Index::create(&path, params).unwrap());
+            let what = what[(number + place) % what.len()];
+            let injection = format!("{call}:{what}:when={number}");
+            let output = traced(name, &path, &injection)?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            if said.contains("strace:") && !said.contains("acknowledged") && !output.status.success() {
+                println!("skipped: strace cannot trace here: {}", said.lines().next().unwrap_or(""));
+                return None;
+            }
+            check(&path, &output, &injection);
+            if said.contains(&format!("acknowledged {}", STEPS - 1)) {
+                break; // there are no more calls of this kind that matter
+            }
+            done += 1;
+            number += if all { 1 } else { 1 + number / 3 };
+        }
+    }
+    Some(done)
+}
+
+fn acknowledged(output: &Output) -> usize {
+    let said = String::from_utf8_lossy(&output.stderr);
+    said.lines().filter(|line| line.starts_with("acknowledged ")).count()
+}
+
+fn check_state(path: &Path, output: &Output, case: &str, states: &[Vec<Documents>]) {
+    let at = acknowledged(output);
+    let index = Index::open(path).unwrap_or_else(|error| panic!("{case}: {error}"));
+    let found = documents(&index.snapshot());
+    assert!(states[at].contains(&found), "{case}: after {at} steps {found:?}, not one of {:?}", states[at]);
+    let problems = verify(&RealVfs, path, |_| ()).problems;
+    assert!(problems.is_empty(), "{case}: {problems:?}");
+    // The lock went with the process, and the next one goes on and cleans up.
+    let mut writer = index.writer().unwrap_or_else(|error| panic!("{case}: {error}"));
+    writer.put_fingerprint(1000_u64, Fingerprint(1000)).unwrap();
+    writer.commit().unwrap();
+    writer.gc().unwrap();
+    drop(writer);
+    let mut expected = found;
+    expected.insert(1000, 1000);
+    assert_eq!(documents(&Index::open(path).unwrap().snapshot()), expected, "{case}");
+    for entry in std::fs::read_dir(path).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(!name.starts_with(TEMPORARY_PREFIX), "{case}: {name}");
+    }
+}
+
+#[test]
+fn a_process_killed_at_any_system_call_loses_nothing_that_it_acknowledged() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        child(Path::new(&path));
+    }
+    let states = states();
+    let name = "a_process_killed_at_any_system_call_loses_nothing_that_it_acknowledged";
+    let calls: Vec<&str> = WRITING.into_iter().chain(["openat"]).collect();
+    let killed = at_each_call(name, &calls, &["signal=KILL"], &|path, output, case| {
+        let killed = output.status.signal() == Some(9);
+        let fine = killed || acknowledged(output) as u64 == STEPS;
+        assert!(fine, "{case}: {:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
+        check_state(path, output, case, &states);
+    });
+    match killed {
+        None => println!("skipped: strace is not here"),
+        Some(killed) => {
+            println!("{killed} kills");
+            assert!(killed > 30, "{killed}");
+        }
+    }
+}
+
+#[test]
+fn a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowledged() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        child(Path::new(&path));
+    }
+    let states = states();
+    let name = "a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowledged";
+    let mut total = 0;
+    for (calls, errors) in [
+        (&WRITING[..], &["error=EIO", "error=ENOSPC", "error=EDQUOT"][..]),
+        (&READING[..2], &["error=EIO", "error=EMFILE"][..]),
+        // Calls that a signal interrupts are made again.
+        (&["write", "pread64", "openat", "flock"][..], &["error=EINTR"][..]),
+    ] {
+        let failed = at_each_call(name, calls, errors, &|path, output, case| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let code = output.status.code();
+            // Before the child is ours, the runtime may refuse to begin; a failed acknowledgement is a panic of the test.
+            let fine = matches!(code, Some(0 | 7)) || !said.contains("refused") && code.is_some();
+            assert!(fine, "{case}: {:?} {said}", output.status);
+            assert!(output.status.signal().is_none(), "{case}: {:?} {said}", output.status);
+            check_state(path, output, case, &states);
+        });
+        match failed {
+            None => return println!("skipped: strace is not here"),
+            Some(failed) => total += failed,
+        }
+    }
+    println!("{total} failures");
+    assert!(total > 25, "{total}");
+}
