@@ -11,6 +11,7 @@ mod pair_file;
 mod param_args;
 mod progress;
 mod report;
+mod resume;
 mod shard;
 mod sketch_file;
 mod sketching;

@@ -94,16 +94,10 @@ impl StageArgs {
     /// What [`check`](Self::check) refuses; what the system does.
     pub(crate) fn create(&self, what: What) -> anyhow::Result<StageFile> {
         self.check(what)?;
-        if let Some(dir) = &self.into {
-            fs::create_dir_all(dir).with_context(|| format!("--into {}: cannot create it", dir.display()))?;
-            return StageFile::at(Name::ByContent { dir: dir.clone(), what });
-        }
-        match self.named() {
-            Some(out) => StageFile::at(Name::Given { out: out.to_owned(), force: self.force }),
-            None => Ok(StageFile {
-                writer: Writer::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
-                bytes: 0,
-            }),
+        match (&self.into, self.named()) {
+            (Some(dir), _) => StageFile::by_content(dir, what),
+            (None, Some(out)) => StageFile::named(out, self.force),
+            (None, None) => Ok(StageFile::stdout()),
         }
     }
 }
@@ -187,6 +181,23 @@ impl Written {
 }
 
 impl StageFile {
+    /// A file that will be at `out`; with `force` in the place of what is there.
+    pub(crate) fn named(out: &Path, force: bool) -> anyhow::Result<Self> {
+        Self::at(Name::Given { out: out.to_owned(), force })
+    }
+
+    /// A file in a folder, which is made if it is not there.
+    pub(crate) fn by_content(dir: &Path, what: What) -> anyhow::Result<Self> {
+        fs::create_dir_all(dir).with_context(|| format!("--into {}: cannot create it", dir.display()))?;
+        Self::at(Name::ByContent { dir: dir.to_owned(), what })
+    }
+
+    /// Standard output.
+    pub(crate) fn stdout() -> Self {
+        let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+        Self { writer: Writer::Stdout(out), bytes: 0 }
+    }
+
     fn at(name: Name) -> anyhow::Result<Self> {
         let folder = name.folder();
         sweep(folder);
@@ -243,7 +254,13 @@ impl Write for StageFile {
         let count = match &mut self.writer {
             Writer::Stdout(out) => out.write(bytes)?,
             Writer::File(unnamed) => {
-                let count = unnamed.file.write(bytes)?;
+                let count = unnamed.file.write(bytes).map_err(|error| {
+                    let named = match &unnamed.name {
+                        Name::Given { out, .. } => out.display(),
+                        Name::ByContent { dir, .. } => dir.display(),
+                    };
+                    io::Error::new(error.kind(), format!("{named}: cannot write: {error}"))
+                })?;
                 unnamed.hash.update(&bytes[..count]);
                 count
             }
