@@ -16,7 +16,7 @@
 //!    memory, by [`stars`].
 //!
 //! Alternating large and small stars: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected Components in
-//! MapReduce and Beyond* (SoCC 2014), sections 3 and 4. There each step is a round of MapReduce; here it is a sort.
+//! Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a sort.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -90,7 +90,7 @@ pub(crate) struct KeyText {
 
 impl KeyText {
     /// The key that stands in a field.
-    fn read<'f>(self, field: &'f [u8]) -> anyhow::Result<Cow<'f, [u8]>> {
+    fn read(self, field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
         if self.numbers {
             let number = str::from_utf8(field).ok().and_then(|text| text.parse::<u64>().ok());
             let number = number.with_context(|| {

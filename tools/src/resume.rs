@@ -4,13 +4,16 @@
 //! there or neither. `sketch --into` keeps it beside the files of sketches, a small file for each input that names the
 //! result and comes into being after it.
 //!
-//! A file is known by its name as given, its length, the time of its last change, and by the options that say what is
+//! A file of sketches is known by the digest at its end, any other by its name as given, its length, the time of its last change, and by the options that say what is
 //! read of it. One that changed is read again, and its documents take the place of those of their keys.
 
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, bail, ensure};
+use twindex::format::sketches::END_BYTES;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::options::Usage;
@@ -27,6 +30,24 @@ const FILES_MAX: usize = (65_536 - MAGIC.len()) / ENTRY;
 pub(crate) struct InputId(pub(crate) u128);
 
 impl InputId {
+    /// That of a file of sketches: it has the digest of what it holds at its end.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read.
+    pub(crate) fn of_sketches(path: &Path, options: &str) -> anyhow::Result<Self> {
+        let mut about = Vec::new();
+        let mut read = || -> io::Result<()> {
+            let mut file = File::open(path)?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES as u64)))?;
+            file.read_to_end(&mut about).map(drop)
+        };
+        read().with_context(|| format!("{}: cannot read its end", path.display()))?;
+        about.extend(options.as_bytes());
+        Ok(Self(xxh3_128(&about)))
+    }
+
     /// That of a file as it is now; `options` says what is read of it.
     ///
     /// # Errors
@@ -111,14 +132,14 @@ mod tests {
     fn a_record_is_read_as_it_was_written_and_that_of_others_is_refused() {
         let mut done = Done::default();
         for number in 0..FILES_MAX as u128 {
-            done.add(InputId(number << 100 | number)).unwrap();
+            done.add(InputId((number << 100) + number)).unwrap();
         }
         let payload = done.payload();
         assert!(payload.len() <= 65_536);
         let read = Done::of_payload(Path::new("x"), Some(&payload)).unwrap();
-        assert!(read.has(InputId(77 << 100 | 77)) && !read.has(InputId(78)));
+        assert!(read.has(InputId((77 << 100) + 77)) && !read.has(InputId(78)));
         assert_eq!(read.payload(), payload);
-        assert!(done.add(InputId(1 << 100 | 1)).is_ok(), "what is there takes no room");
+        assert!(done.add(InputId((1 << 100) + 1)).is_ok(), "what is there takes no room");
         assert!(done.add(InputId(u128::MAX)).is_err());
         for other in [&b"theirs"[..], &payload[..100], b""] {
             let message = Done::of_payload(Path::new("x"), Some(other)).unwrap_err().to_string();

@@ -81,7 +81,6 @@ struct Report {
     /// Those of the documents read that have no words, or features.
     empty: u64,
     /// Inputs that an earlier run has added.
-    #[serde(skip_serializing_if = "is_zero")]
     resumed: u64,
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
@@ -109,7 +108,7 @@ impl Build {
             .into());
         }
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
-        let inputs = self.resume.then(|| self.input_ids()).transpose()?;
+        let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
             None if self.resume => None,
             None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.input.options())?),
@@ -149,16 +148,14 @@ impl Build {
         let filled = match (inputs, raw) {
             (Some(inputs), _) => self.resume(&mut writer, &index, &inputs, sketches.is_some(), &mut added),
             (None, Some(raw)) => self.add_raw(&mut writer, raw, ids, &mut added),
-            (None, None) => match &mut documents {
-                Some(documents) => self.add_documents(&mut writer, &index, documents, &mut added),
-                None => {
-                    let paths = sketches.iter().flat_map(SketchFiles::paths);
-                    paths
-                        .map(|path| self.add_sketches(&mut writer, path, &mut added))
-                        .sum::<anyhow::Result<u64>>()
-                        .map(drop)
+            (None, None) => {
+                if let Some(documents) = &mut documents {
+                    self.add_documents(&mut writer, &index, documents, &mut added)
+                } else {
+                    let mut paths = sketches.iter().flat_map(SketchFiles::paths);
+                    paths.try_for_each(|path| self.add_sketches(&mut writer, path, &mut added).map(drop))
                 }
-            },
+            }
         };
         if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
             if created && !self.resume {
@@ -172,7 +169,7 @@ impl Build {
 
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, index.path());
-        let Added { added, counts, empty, resumed } = added;
+        let Added { documents: added, counts, empty, resumed } = added;
         let mut remarks = counts.remarks();
         remarks.extend(report::empty_remark(empty));
         if resumed > 0 {
@@ -274,7 +271,8 @@ fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> 
 #[derive(Default)]
 struct Added {
     counts: Counts,
-    added: u64,
+    /// Documents, or fingerprints.
+    documents: u64,
     empty: u64,
     /// Inputs that were passed over.
     resumed: u64,
@@ -282,10 +280,11 @@ struct Added {
 
 impl Build {
     /// By what each input is known again.
-    fn input_ids(&self) -> anyhow::Result<Vec<InputId>> {
+    fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
         let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
         let options = format!("{shard} {:?} {:?}", self.input.options(), self.attached.fields());
-        self.input.inputs.iter().map(|path| InputId::of(path, &options)).collect()
+        let id = if are_sketches { InputId::of_sketches } else { InputId::of };
+        self.input.inputs.iter().map(|path| id(path, &options)).collect()
     }
 
     /// Adds the inputs that no earlier run has added, and commits them with the record of that.
@@ -338,7 +337,7 @@ impl Build {
         let (attached, shard) = (self.attached.fields(), self.shard.shard);
         let wanted = Wanted { attached, shard, ..Wanted::default() };
         for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
-            added.added += 1;
+            added.documents += 1;
             added.empty += u64::from(one.sketch.is_empty());
             writer
                 .put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached())
@@ -359,7 +358,7 @@ impl Build {
                     continue;
                 }
                 added.counts.documents += 1;
-                added.added += 1;
+                added.documents += 1;
                 added.empty += u64::from(row.is_none());
                 let put = writer.put_row(key, &params, row);
                 put.with_context(|| {
@@ -388,7 +387,7 @@ impl Build {
                 Some(ids) => ids.next()?,
             };
             if self.shard.shard.is_none_or(|shard| shard.has(Key::U64(key))) {
-                added.added += 1;
+                added.documents += 1;
                 writer.put_fingerprint(key, Fingerprint(fingerprint))?;
             }
             row += 1;
@@ -398,12 +397,6 @@ impl Build {
             Ok(())
         })
     }
-}
-
-/// Whether a field of `--json` says nothing.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// A file of little-endian 64-bit numbers.

@@ -207,7 +207,9 @@ impl Sketch {
             let names: Vec<String> = report.files.iter().map(|file| file.display().to_string()).collect();
             report::print_lines(&names)?;
             if !self.output.quiet {
-                remarks.iter().for_each(|remark| report::note(remark));
+                for remark in remarks {
+                    report::note(&remark);
+                }
             }
         }
         Ok(ExitCode::SUCCESS)
