@@ -14,6 +14,16 @@ impl Forest {
         Self { parents: (0..count).collect() }
     }
 
+    /// Adds a set of one number, the next, and returns it.
+    ///
+    /// # Panics
+    /// For more than 2^32 - 1 numbers.
+    pub fn add(&mut self) -> u32 {
+        let number = u32::try_from(self.parents.len()).expect("a number of 32 bits");
+        self.parents.push(number);
+        number
+    }
+
     /// The smallest number of the set that `number` is in. Amortised O(log n).
     ///
     /// # Panics

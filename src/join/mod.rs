@@ -3,6 +3,7 @@
 //! ```text
 //! snapshot --buckets--> groups with an equal band key --candidates--> pairs --sets--> verified pairs --forest--> clusters
 //!          --pairs----> all pairs within a Hamming radius
+//! pairs of keys --spanning--> a star for each cluster, in bounded memory
 //! ```
 //!
 //! Everything here works on snapshots and on numbers the caller chooses for documents.
@@ -16,6 +17,7 @@ pub mod prefix;
 pub mod runs;
 pub mod scores;
 pub mod sets;
+pub mod spanning;
 
 pub use across::pairs_across;
 pub use candidates::{Candidates, candidates, candidates_across};
@@ -26,6 +28,7 @@ pub use prefix::{Prefixes, prefix_candidates};
 pub use runs::{Sorted, Sorter};
 pub use scores::{band_scores, block_scores};
 pub use sets::ShingleSets;
+pub use spanning::{SpanningForest, Stars};
 
 use crate::error::Result;
 use crate::store::Snapshot;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Folders that go when the process is told to end.
+/// Folders and files that go when the process is told to end.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -50,7 +50,7 @@ fn end(signal: i32) -> ! {
     let folders = folders();
     for _ in 0..TRIES {
         // Other threads go on until the end, and may write into a folder while it is removed.
-        if folders.iter().all(|folder| fs::remove_dir_all(folder).is_ok() || !folder.exists()) {
+        if folders.iter().all(|half_done| remove(half_done) || !half_done.exists()) {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -58,7 +58,16 @@ fn end(signal: i32) -> ! {
     std::process::exit(128 + signal)
 }
 
-/// A folder that goes when the process is told to end, until this is dropped.
+#[cfg(unix)]
+fn remove(half_done: &Path) -> bool {
+    if half_done.is_dir() {
+        fs::remove_dir_all(half_done).is_ok()
+    } else {
+        fs::remove_file(half_done).is_ok()
+    }
+}
+
+/// A folder or a file that goes when the process is told to end, until this is dropped.
 pub(crate) struct HalfDone(PathBuf);
 
 impl HalfDone {

@@ -48,9 +48,10 @@ fn other_role(path: &Path) -> Option<&'static str> {
         .then_some("a file of an index, not documents")
 }
 
-/// Inputs that are files of sketches, all with the same parameters.
+/// Inputs that are files of sketches, all with the same parameters; there may be more than can be open at once.
 pub(crate) struct SketchFiles {
-    files: Vec<SketchFile>,
+    paths: Vec<PathBuf>,
+    params: Params,
 }
 
 impl SketchFiles {
@@ -71,44 +72,35 @@ impl SketchFiles {
             ))
             .into());
         }
-        let mut files = Vec::new();
-        for path in inputs {
-            files.push(SketchFile::open(path)?);
+        let params = SketchFile::open(first)?.params;
+        for path in &inputs[1..] {
+            SketchFile::open(path)?.check_params(first, &params)?;
         }
-        let all = Self { files };
-        for file in &all.files[1..] {
-            file.check_params(first, all.params())?;
-        }
-        Ok(Some(all))
+        Ok(Some(Self { paths: inputs.to_vec(), params }))
     }
 
     /// The parameters of all of them.
     pub(crate) fn params(&self) -> &Params {
-        self.files[0].params()
+        &self.params
     }
 
     /// Refuses them for an index at `path` with other parameters.
     pub(crate) fn check(&self, path: &Path, index: &Params) -> anyhow::Result<()> {
-        self.files.iter().try_for_each(|file| file.check_params(path, index))
+        SketchFile::open(&self.paths[0])?.check_params(path, index)
     }
 
     /// Refuses options of what an index keeps that contradict them.
     pub(crate) fn check_options(&self, given: &ParamArgs) -> anyhow::Result<()> {
-        given.check(&Made::sketches(&self.files[0].path, self.params()))
+        given.check(&Made::sketches(&self.paths[0], self.params()))
     }
 
     /// The idf table that they were made with, which the options must name.
     pub(crate) fn table(&self, given: &ParamArgs) -> anyhow::Result<Option<IdfTable>> {
-        given.table_of(&self.files[0].path, self.params())
+        given.table_of(&self.paths[0], self.params())
     }
 
-    /// Bytes of all files.
-    pub(crate) fn total_bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.length).sum()
-    }
-
-    pub(crate) fn into_files(self) -> impl Iterator<Item = SketchFile> {
-        self.files.into_iter()
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 }
 
@@ -124,7 +116,7 @@ pub(crate) struct SketchFile {
 
 impl SketchFile {
     /// Opens a file and reads its parameters.
-    fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         if let Some(other) = other_role(path) {
             bail!("{}: {other}", path.display());
         }
@@ -145,6 +137,11 @@ impl SketchFile {
 
     pub(crate) fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
     }
 
     /// Bytes read so far.
@@ -206,10 +203,6 @@ pub(crate) struct Block<'f> {
 }
 
 impl Block<'_> {
-    pub(crate) fn path(&self) -> &Path {
-        self.path
-    }
-
     /// The next record: its key, and its sketch if it has one.
     ///
     /// # Errors

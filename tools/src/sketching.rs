@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, ensure};
 use rayon::prelude::*;
+use twindex::Key;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::attached_args::{AttachedFields, OwnAttached};
 use crate::input::{Batch, Buffers, Chunk, Content, Documents, Form, Parser, Place, Record, Seen};
 use crate::progress::Progress;
+use crate::shard::Shard;
 
 /// Bytes of input handed to one core at a time.
 const CHUNK_BYTES: usize = 128 << 10;
@@ -203,6 +205,8 @@ pub(crate) struct Wanted {
     pub(crate) whole: bool,
     /// What stands beside its text, if these fields name any.
     pub(crate) attached: AttachedFields,
+    /// Documents of other parts are passed over, before they cost more than their reading.
+    pub(crate) shard: Option<Shard>,
 }
 
 /// A document and what was made of it.
@@ -301,6 +305,9 @@ pub(crate) fn for_each_shingled(
         state: || Sketching::new(sketcher),
         begin: || idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default(),
         work: |sketching: &mut Sketching<'_>, chunked: &mut Chunked, parser: &Parser, record: Record<'_>| {
+            if wanted.shard.is_some_and(|shard| !shard.has(Key::Bytes(record.key))) {
+                return Ok(());
+            }
             chunked.all.push(sketched(sketching, parser, &record, wanted)?);
             if wanted.shingles {
                 sketching.shingles(&mut chunked.shingles);

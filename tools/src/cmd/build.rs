@@ -10,17 +10,19 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use serde::Serialize;
 use twindex::sys::RealVfs;
-use twindex::{Error, Fingerprint, Index, Writer};
+use twindex::{Error, Fingerprint, Index, Key, Writer};
 
 use super::stats::Space;
-use crate::attached_args::{AttachedArgs, AttachedFields};
+use crate::attached_args::AttachedArgs;
 use crate::contents;
 use crate::input::{Counts, Documents};
-use crate::options::{InputArgs, Output, Usage, Work};
+use crate::options::{InputArgs, Output, Usage, Work, parse_size};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketch_file::SketchFiles;
+use crate::resume::{Done, InputId};
+use crate::shard::ShardArgs;
+use crate::sketch_file::{SketchFile, SketchFiles};
 use crate::sketching::{Wanted, for_each_sketched};
 use crate::text_args::Made;
 
@@ -30,10 +32,12 @@ use crate::text_args::Made;
     twindex build pages.twx pages.jsonl\n  \
     twindex build pages.twx --method simhash --within 3 more.jsonl.zst\n  \
     twindex build pages.twx pages.sketches\n  \
-    twindex build hashes.twx --fingerprints hashes.u64\n\n\
+    twindex build hashes.twx --fingerprints hashes.u64\n  \
+    twindex build shard-2.twx parts/*.sketches --shard 2/4 --resume\n\n\
     An index that is there is extended; a document whose key is there is replaced. Of a key that comes twice, \
     the last document counts. Files that `twindex sketch` made are known by their first bytes, and bring their \
-    parameters with them.")]
+    parameters with them. Shards of the same parameters are joined by `merge`. With --resume, a run that was killed \
+    goes on where it was, and one that was not has nothing to do; the index ends as the same segment either way.")]
 pub(crate) struct Build {
     /// Directory of the index; made if it is not there
     index: PathBuf,
@@ -45,6 +49,15 @@ pub(crate) struct Build {
     /// Keys of the raw fingerprints: little-endian 64-bit numbers
     #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "inputs")]
     ids: Option<PathBuf>,
+    /// Commit after every input file or few, and pass over those that an earlier run with --resume has committed, unless
+    /// their length or time changed; merge all at the end
+    #[arg(long, conflicts_with = "fingerprints")]
+    resume: bool,
+    /// Bytes of input after which --resume commits, at the end of a file
+    #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_size, requires = "resume")]
+    commit_every: usize,
+    #[command(flatten)]
+    shard: ShardArgs,
     #[command(flatten)]
     attached: AttachedArgs,
     #[command(flatten)]
@@ -67,6 +80,8 @@ struct Report {
     replaced: u64,
     /// Those of the documents read that have no words, or features.
     empty: u64,
+    /// Inputs that an earlier run has added.
+    resumed: u64,
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
@@ -93,7 +108,9 @@ impl Build {
             .into());
         }
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
+        let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
+            None if self.resume => None,
             None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.input.options())?),
             _ => None,
         };
@@ -123,24 +140,25 @@ impl Build {
         };
         // Half for what is read, and half for writing it.
         writer.set_memory(self.work.memory / 2);
-        writer.set_one_segment(true);
+        // What is committed bit by bit is merged as what lives is, and to one segment at the end.
+        writer.set_one_segment(!self.resume);
         self.attached.configure(&mut writer);
         let before = index.snapshot().documents();
-        let raw_rows = raw.as_ref().map_or(0, |raw| raw.rows);
-        let (mut from_sketches, mut empty) = (Counts::default(), 0);
-        let filled = match (&mut documents, raw) {
-            _ if sketches.is_some() => sketches.into_iter().try_for_each(|sketches| {
-                add_sketches(&mut writer, sketches, &mut from_sketches, &mut empty, self.output.quiet)
-            }),
-            (Some(documents), _) => {
-                let attached = self.attached.fields();
-                add_documents(&mut writer, &index, documents, attached, &mut empty, self.output.quiet)
+        let mut added = Added::default();
+        let filled = match (inputs, raw) {
+            (Some(inputs), _) => self.resume(&mut writer, &index, &inputs, sketches.is_some(), &mut added),
+            (None, Some(raw)) => self.add_raw(&mut writer, raw, ids, &mut added),
+            (None, None) => {
+                if let Some(documents) = &mut documents {
+                    self.add_documents(&mut writer, &index, documents, &mut added)
+                } else {
+                    let mut paths = sketches.iter().flat_map(SketchFiles::paths);
+                    paths.try_for_each(|path| self.add_sketches(&mut writer, path, &mut added).map(drop))
+                }
             }
-            (None, Some(raw)) => add_raw(&mut writer, raw, ids, self.output.quiet),
-            (None, None) => Ok(()),
         };
         if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
-            if created {
+            if created && !self.resume {
                 // The directory came into being with this run, and is as it was: not there. The writer still
                 // holds the lock, so that it is nobody else's.
                 let _ = std::fs::remove_dir_all(&self.index);
@@ -151,13 +169,17 @@ impl Build {
 
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, index.path());
-        let counts = documents.map_or(from_sketches, |documents| documents.counts().clone());
+        let Added { documents: added, counts, empty, resumed } = added;
         let mut remarks = counts.remarks();
         remarks.extend(report::empty_remark(empty));
-        let added = if raw_rows > 0 { raw_rows } else { counts.documents };
+        if resumed > 0 {
+            remarks
+                .push(format!("{} passed over, which an earlier run has added", counted(resumed, "input")));
+        }
         let report = Report {
             added,
             empty,
+            resumed,
             replaced: (before + added).saturating_sub(snapshot.documents()),
             counts: Counts { documents: snapshot.documents(), ..counts },
             distinct_fingerprints: space.distinct,
@@ -245,74 +267,136 @@ fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> 
     Ok((writer, created))
 }
 
-fn add_documents(
-    writer: &mut Writer,
-    index: &Index,
-    documents: &mut Documents,
-    attached: AttachedFields,
-    empty: &mut u64,
-    quiet: bool,
-) -> anyhow::Result<()> {
-    let progress = Progress::bytes(documents.total_bytes(), "indexing", quiet);
-    let wanted = Wanted { attached, ..Wanted::default() };
-    for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
-        *empty += u64::from(one.sketch.is_empty());
-        writer
-            .put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached())
-            .with_context(|| format!("{}: cannot add the document", one.place))
-    })
+/// What was added.
+#[derive(Default)]
+struct Added {
+    counts: Counts,
+    /// Documents, or fingerprints.
+    documents: u64,
+    empty: u64,
+    /// Inputs that were passed over.
+    resumed: u64,
 }
 
-fn add_sketches(
-    writer: &mut Writer,
-    sketches: SketchFiles,
-    counts: &mut Counts,
-    empty: &mut u64,
-    quiet: bool,
-) -> anyhow::Result<()> {
-    let progress = Progress::bytes(Some(sketches.total_bytes()), "indexing", quiet);
-    let mut before = 0;
-    for mut file in sketches.into_files() {
+impl Build {
+    /// By what each input is known again.
+    fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
+        let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
+        let options = format!("{shard} {:?} {:?}", self.input.options(), self.attached.fields());
+        let id = if are_sketches { InputId::of_sketches } else { InputId::of };
+        self.input.inputs.iter().map(|path| id(path, &options)).collect()
+    }
+
+    /// Adds the inputs that no earlier run has added, and commits them with the record of that.
+    fn resume(
+        &self,
+        writer: &mut Writer,
+        index: &Index,
+        inputs: &[InputId],
+        are_sketches: bool,
+        added: &mut Added,
+    ) -> anyhow::Result<()> {
+        let mut done = Done::of_payload(&self.index, index.snapshot().payload())?;
+        let mut waiting = None;
+        for (path, &input) in self.input.inputs.iter().zip(inputs) {
+            if done.has(input) {
+                added.resumed += 1;
+                continue;
+            }
+            let bytes = if are_sketches {
+                self.add_sketches(writer, path, added)?
+            } else {
+                let mut options = self.input.options();
+                options.skip_bad = options.skip_bad.saturating_sub(added.counts.skipped_bad);
+                let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
+                self.add_documents(writer, index, &mut documents, added)?;
+                documents.bytes_read()
+            };
+            done.add(input)?;
+            waiting = Some(waiting.unwrap_or(0) + bytes);
+            if waiting >= Some(self.commit_every as u64) {
+                writer.commit_with(&done.payload())?;
+                waiting = None;
+            }
+        }
+        if waiting.is_some() {
+            writer.commit_with(&done.payload())?;
+        }
+        writer.compact()?;
+        Ok(())
+    }
+
+    fn add_documents(
+        &self,
+        writer: &mut Writer,
+        index: &Index,
+        documents: &mut Documents,
+        added: &mut Added,
+    ) -> anyhow::Result<()> {
+        let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
+        let (attached, shard) = (self.attached.fields(), self.shard.shard);
+        let wanted = Wanted { attached, shard, ..Wanted::default() };
+        for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
+            added.documents += 1;
+            added.empty += u64::from(one.sketch.is_empty());
+            writer
+                .put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached())
+                .with_context(|| format!("{}: cannot add the document", one.place))
+        })?;
+        added.counts.add(documents.counts());
+        Ok(())
+    }
+
+    /// Returns the bytes of the file.
+    fn add_sketches(&self, writer: &mut Writer, path: &Path, added: &mut Added) -> anyhow::Result<u64> {
+        let mut file = SketchFile::open(path)?;
+        let progress = Progress::bytes(Some(file.length()), "indexing", self.output.quiet);
         let params = file.params().clone();
         while let Some(mut rows) = file.next_block()? {
-            let path = rows.path().to_owned();
             while let Some((key, row)) = rows.next()? {
-                counts.documents += 1;
-                *empty += u64::from(row.is_none());
-                let added = writer.put_row(key, &params, row);
-                added.with_context(|| {
+                if self.shard.shard.is_some_and(|shard| !shard.has(key)) {
+                    continue;
+                }
+                added.counts.documents += 1;
+                added.documents += 1;
+                added.empty += u64::from(row.is_none());
+                let put = writer.put_row(key, &params, row);
+                put.with_context(|| {
                     let key = key.to_buf().to_string();
                     format!("{}: cannot add the document `{}`", path.display(), key.escape_debug())
                 })?;
             }
-            progress.set(before + file.bytes_read());
+            progress.set(file.bytes_read());
         }
-        before += file.bytes_read();
+        Ok(file.length())
     }
-    Ok(())
-}
 
-fn add_raw(
-    writer: &mut Writer,
-    fingerprints: RawColumn,
-    ids: Option<RawColumn>,
-    quiet: bool,
-) -> anyhow::Result<()> {
-    let progress = Progress::bytes(Some(fingerprints.rows * 8), "indexing", quiet);
-    let mut ids = ids;
-    let mut row = 0;
-    fingerprints.for_each(|fingerprint| {
-        let key = match &mut ids {
-            None => row,
-            Some(ids) => ids.next()?,
-        };
-        writer.put_fingerprint(key, Fingerprint(fingerprint))?;
-        row += 1;
-        if row % 65_536 == 0 {
-            progress.set(row * 8);
-        }
-        Ok(())
-    })
+    fn add_raw(
+        &self,
+        writer: &mut Writer,
+        fingerprints: RawColumn,
+        ids: Option<RawColumn>,
+        added: &mut Added,
+    ) -> anyhow::Result<()> {
+        let progress = Progress::bytes(Some(fingerprints.rows * 8), "indexing", self.output.quiet);
+        let mut ids = ids;
+        let mut row = 0;
+        fingerprints.for_each(|fingerprint| {
+            let key = match &mut ids {
+                None => row,
+                Some(ids) => ids.next()?,
+            };
+            if self.shard.shard.is_none_or(|shard| shard.has(Key::U64(key))) {
+                added.documents += 1;
+                writer.put_fingerprint(key, Fingerprint(fingerprint))?;
+            }
+            row += 1;
+            if row % 65_536 == 0 {
+                progress.set(row * 8);
+            }
+            Ok(())
+        })
+    }
 }
 
 /// A file of little-endian 64-bit numbers.

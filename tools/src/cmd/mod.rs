@@ -1,12 +1,14 @@
 //! The verbs.
 
 mod build;
+mod clusters;
 mod compact;
 mod completions;
 mod dedup;
 mod delete;
 mod dump;
 mod eval;
+mod forest;
 mod gc;
 mod get;
 pub(crate) mod idf;
@@ -45,6 +47,10 @@ pub(crate) enum Verb {
     Idf(idf::Idf),
     /// List all near pairs inside an index
     Pairs(pairs::Pairs),
+    /// Reduce pairs to a spanning forest, on each worker and of what all of them made
+    Forest(forest::Forest),
+    /// Make clusters of pairs, or of an index, and say which document of each to keep
+    Clusters(clusters::Clusters),
     /// Say how good the pairs that were found are, against pairs that are known
     Eval(eval::Eval),
     /// Say what an index would cost: designs of tables with their bytes, probes and times
@@ -90,6 +96,8 @@ impl Verb {
             Self::Query(query) => query.run(),
             Self::Idf(idf) => idf.run(),
             Self::Pairs(pairs) => pairs.run(),
+            Self::Forest(forest) => forest.run(),
+            Self::Clusters(clusters) => clusters.run(),
             Self::Eval(eval) => eval.run(),
             Self::Plan(plan) => plan.run(),
             Self::Compact(compact) => compact.run(),

@@ -10,12 +10,15 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use twindex::join::{pairs_across, pairs_within};
-use twindex::{Index, KeyBuf};
+use twindex::{Index, KeyBuf, Snapshot};
 
 use super::query::{key_number, write_key};
 use crate::input::InputOptions;
 use crate::options::{Output, Usage, Work, parse_resemblance};
+use crate::pair_file::{Fields, PAIRS, PairWriter};
 use crate::report::{self, Stopwatch, mix};
+use crate::shard::ShardArgs;
+use crate::stage::{StageArgs, Written};
 
 /// Options of `pairs`.
 #[derive(Args)]
@@ -23,10 +26,12 @@ use crate::report::{self, Stopwatch, mix};
     twindex pairs pages.twx --within 3\n  \
     twindex pairs hashes.twx --count\n  \
     twindex pairs today.twx --with yesterday.twx\n  \
-    twindex pairs pages.twx --resembling 0.8 --verify exact --texts pages.jsonl\n\n\
+    twindex pairs pages.twx --resembling 0.8 --verify exact --texts pages.jsonl\n  \
+    twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
     Prints a line for each pair of documents whose fingerprints differ in at most K bits: a, b, distance; a before \
     b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --resembling: a, b, resemblance, \
-    and its standard error or, counted, intersection and union.")]
+    and its standard error or, counted, intersection and union. Files (--out, --into) are for `forest` and \
+    `clusters`, and name the parameters that those must agree in.")]
 pub(crate) struct Pairs {
     /// Directory of the index
     index: PathBuf,
@@ -58,9 +63,16 @@ pub(crate) struct Pairs {
     #[arg(long)]
     count: bool,
     #[command(flatten)]
-    work: Work,
+    shard: ShardArgs,
     #[command(flatten)]
-    output: Output,
+    stage: StageArgs,
+    #[command(flatten)]
+    pub(super) work: Work,
+    #[command(flatten)]
+    pub(super) output: Output,
+    /// Another verb asked for a file, and tells of it itself.
+    #[arg(skip)]
+    pub(super) is_a_step: bool,
 }
 
 /// How a resemblance is verified.
@@ -75,6 +87,9 @@ enum Verify {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct Report {
+    /// Where they are, with --out or --into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
     pairs: u64,
     /// Pairs that share a band, with --resembling.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,8 +116,11 @@ impl Pairs {
         let (mut count, mut checksum) = (0_u64, 0_u64);
         let mut lines: Vec<(KeyBuf, KeyBuf, Vec<u8>)> = Vec::new();
         let (mut candidates, mut capped_buckets) = (None, None);
-        let prints = !self.count && !self.output.json;
+        let prints = self.stage.is_file() || !self.count && !self.output.json;
         let mut take = |a: KeyBuf, b: KeyBuf, line: &dyn Fn() -> Vec<u8>| {
+            if !self.shard.has(&a) {
+                return;
+            }
             count += 1;
             checksum = checksum.wrapping_add(mix(key_number(&a), key_number(&b)));
             if prints {
@@ -156,8 +174,12 @@ impl Pairs {
                 .with_context(|| format!("--with {}", path.display()))?,
             }
         }
-        if self.output.json {
+        lines.sort_unstable();
+        let written = if self.stage.is_file() { Some(self.write(&snapshot, &lines)?) } else { None };
+        if self.is_a_step {
+        } else if self.output.json {
             report::print_json(&Report {
+                file: written.as_ref().and_then(|written| written.path.clone()),
                 pairs: count,
                 candidates,
                 capped_buckets,
@@ -168,8 +190,9 @@ impl Pairs {
             })?;
         } else if self.count {
             report::print_lines(&[count.to_string()])?;
+        } else if let Some(written) = written {
+            written.tell(&report::counted(count, "pair"), &self.output)?;
         } else {
-            lines.sort_unstable();
             print(&lines).context("cannot write to standard output")?;
         }
         if let Some(capped) = capped_buckets.filter(|&capped| capped > 0 && !self.output.quiet) {
@@ -181,8 +204,37 @@ impl Pairs {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Writes a file for `forest` and `clusters`.
+    fn write(&self, snapshot: &Snapshot, lines: &[(KeyBuf, KeyBuf, Vec<u8>)]) -> anyhow::Result<Written> {
+        let params = snapshot.params();
+        let (pairs, columns) = match (self.resembling, self.verify) {
+            (None, _) => {
+                let within = self.within.or_else(|| params.simhash.map(|simhash| simhash.within.into()));
+                (format!("within {}", within.unwrap_or_default()), "a\tb\tdistance")
+            }
+            (Some(threshold), Verify::Exact) => {
+                (format!("resembling {threshold}, counted"), "a\tb\tresemblance\tintersection\tunion")
+            }
+            (Some(threshold), Verify::Signature) => {
+                (format!("resembling {threshold}, estimated"), "a\tb\tresemblance\terror")
+            }
+        };
+        let fields = Fields::of(params, &pairs);
+        let mut out = PairWriter::begin(self.stage.create(PAIRS)?, PAIRS, &fields, columns)?;
+        for (a, b, rest) in lines {
+            out.line(|out| {
+                write_key(out, a)?;
+                out.write_all(b"\t")?;
+                write_key(out, b)?;
+                out.write_all(rest)
+            })?;
+        }
+        out.finish()
+    }
+
     /// Refuses options that go with nothing.
     fn check(&self) -> anyhow::Result<()> {
+        self.stage.check(PAIRS)?;
         let exact = self.verify == Verify::Exact;
         if exact && self.resembling.is_none() {
             return Err(Usage::new("--verify exact goes with --resembling J").into());

@@ -505,7 +505,17 @@ impl Plan {
                 report.within
             ));
         }
-        let (Some(auto), Some(memory)) = (of("auto"), report.memory_bytes) else { return lines };
+        let Some(auto) = of("auto") else { return lines };
+        let Some(memory) = report.memory_bytes else {
+            let documents = report.documents as f64 * report.bytes_per_document;
+            lines.push(format!(
+                "Choose auto, which is what `build` takes: {} of tables and {} for documents, keys apart, are to stay in \
+                 memory. With less, small; --memory SIZE says what fits.",
+                bytes(auto.bytes),
+                told_bytes(documents)
+            ));
+            return lines;
+        };
         let fitting = report
             .designs
             .iter()
@@ -609,6 +619,16 @@ impl Curve {
             let side = if point.resemblance < self.threshold { "false positives" } else { "recall" };
             lines.push(format!("  {:.2}  {:>7.4}  {side}", point.resemblance, point.recall));
         }
+        let banding = Banding { bands: self.bands, rows: self.rows };
+        let below = self.threshold / 2.0;
+        lines.push(format!(
+            "Choose `build --threshold {}` if that is the lowest resemblance you will ask for: it finds {:.2} % of the \
+             pairs there, and more of nearer ones. Of pairs at {below:.2}, {:.2} % are looked at for nothing. A lower \
+             threshold costs more bands: more bytes, and more pairs to look at.",
+            self.threshold,
+            100.0 * banding.recall(self.threshold),
+            100.0 * banding.recall(below),
+        ));
         lines
     }
 }

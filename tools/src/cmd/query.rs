@@ -1,7 +1,7 @@
 //! `twindex query`: the documents near each input.
 
 use std::fmt::Write as _;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,10 +23,17 @@ use crate::input::Documents;
 use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
+use crate::shard::ShardArgs;
 use crate::sketching::{Wanted, for_each_shingled};
+use crate::stage::{StageArgs, StageFile, What};
 use crate::texts::Texts;
 use crate::tsv;
 
+/// What is written with --out or --into.
+const HITS: What = What { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };
+
+/// What is said where results cannot be written.
+const CANNOT_WRITE: &str = "cannot write the results";
 /// Queries handed to a core together at least. The more they are, the more of them look at the same buckets.
 const BATCH: usize = 4096;
 /// And at most.
@@ -40,7 +47,8 @@ const RECALL_UNREMARKABLE: f64 = 0.99;
     twindex query pages.twx new.jsonl\n  \
     twindex query pages.twx new.jsonl --within 3\n  \
     twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
-    twindex query hashes.twx --fingerprints queries.u64 --count\n\n\
+    twindex query hashes.twx --fingerprints queries.u64 --count\n  \
+    twindex query shard-2.twx new.jsonl --into hits\n\n\
     Prints a line for each hit: query, key, distance, resemblance (an estimate from stored signatures; - where \
     unknown), nearest first. From an index built with --bottom or --modulus, two fields more: how much of the \
     query is contained in the hit, and of the hit in the query. Without --within and --resembling, everything \
@@ -76,7 +84,7 @@ pub(crate) struct Query {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// One hit a query, the first that is found, which need not be the nearest
-    #[arg(long, conflicts_with = "limit")]
+    #[arg(long, conflicts_with_all = ["limit", "shard"])]
     first: bool,
     /// Visit at most N rows of the fingerprint tables for a query in each segment; what that leaves out is counted
     #[arg(long, value_name = "N")]
@@ -84,6 +92,10 @@ pub(crate) struct Query {
     /// How the fingerprint tables are probed, if their codec has it; answers do not depend on it [default: the fastest]
     #[arg(long, value_enum, value_name = "WAY")]
     probe: Option<Way>,
+    #[command(flatten)]
+    shard: ShardArgs,
+    #[command(flatten)]
+    stage: StageArgs,
     #[command(flatten)]
     access: AccessArgs,
     #[command(flatten)]
@@ -122,6 +134,9 @@ impl Way {
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
 struct Report {
+    /// Where they are, with --out or --into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
     queries: u64,
     hits: u64,
     left_out: u64,
@@ -206,6 +221,7 @@ impl Query {
             return Err(Usage::new("nothing to ask: name INPUT files, or --fingerprints FILE").into());
         }
         self.check_verify()?;
+        self.stage.check(HITS)?;
         let index = Index::options().access(self.access.access()).open(&self.index)?;
         let snapshot = index.snapshot();
         if self.within.is_some() && snapshot.params().simhash.is_none() {
@@ -226,19 +242,25 @@ impl Query {
             self.note_recall(banding, resembling);
             Some(banding.recall(resembling))
         });
+        let mut out = self.stage.create(HITS)?;
+        if self.stage.is_file() {
+            self.write_head(&snapshot, &mut out).context("cannot write the results")?;
+        }
         let (totals, cpu_seconds, seconds) = if let Some(path) = &self.fingerprints {
             let Some(simhash) = snapshot.params().simhash else {
                 bail!("{}: this index keeps no simhash fingerprints", self.index.display());
             };
             let queries = RawColumn::open(path)?;
-            self.raw(&snapshot, queries, self.within.unwrap_or(simhash.within.into()))?
+            self.raw(&snapshot, queries, self.within.unwrap_or(simhash.within.into()), &mut out)?
         } else {
             let watch = Stopwatch::start();
-            let totals = self.documents(&index, &snapshot)?;
+            let totals = self.documents(&index, &snapshot, &mut out)?;
             (totals, watch.cpu_seconds(), watch.seconds())
         };
+        let written = out.finish()?;
         if self.output.json {
             report::print_json(&Report {
+                file: written.path,
                 queries: totals.queries,
                 hits: totals.hits,
                 left_out: totals.left_out,
@@ -253,6 +275,8 @@ impl Query {
             })?;
         } else if self.count {
             report::print_lines(&[totals.hits.to_string()])?;
+        } else {
+            written.tell(&report::counted(totals.hits, "hit"), &self.output)?;
         }
         if totals.unvisited > 0 && !self.output.quiet {
             let buckets = report::count(totals.unvisited);
@@ -278,7 +302,16 @@ impl Query {
     }
 
     fn prints(&self) -> bool {
-        !self.count && !self.output.json
+        self.stage.is_file() || !self.count && !self.output.json
+    }
+
+    /// Names the columns, in a file.
+    fn write_head(&self, snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
+        let exact = self.verify == Verify::Exact;
+        let counted = if exact { "\tintersection\tunion" } else { "" };
+        let sampled = if exact { self.containment } else { keeps_samples(snapshot) };
+        let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
+        writeln!(out, "query\tkey\tdistance\tresemblance{counted}{sampled}")
     }
 
     /// Says what is missed where the bands are made for a higher resemblance than the one asked for: answers
@@ -311,8 +344,8 @@ impl Query {
         snapshot: &Snapshot,
         mut queries: RawColumn,
         within: u32,
+        out: &mut StageFile,
     ) -> anyhow::Result<(Totals, f64, f64)> {
-        let mut out = BufWriter::new(io::stdout().lock());
         let mut totals = Totals::default();
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
@@ -337,12 +370,11 @@ impl Query {
                 .collect::<anyhow::Result<_>>()?;
             for (part, lines) in done {
                 totals = totals.add(&part);
-                out.write_all(&lines).context("cannot write to standard output")?;
+                out.write_all(&lines).context(CANNOT_WRITE)?;
             }
             cpu_seconds += watch.cpu_seconds();
             seconds += watch.seconds();
         }
-        out.flush().context("cannot write to standard output")?;
         Ok((totals, cpu_seconds, seconds))
     }
 
@@ -359,7 +391,8 @@ impl Query {
         let fingerprints: Vec<Fingerprint> = queries.iter().copied().map(Fingerprint).collect();
         if self.prints() || self.limit.is_some() {
             for (number, &fingerprint) in (first..).zip(&fingerprints) {
-                let answers = self.answers(self.bounded(snapshot.within(fingerprint, within)))?;
+                let mut answers = self.answers(self.bounded(snapshot.within(fingerprint, within)))?;
+                answers.hits.retain(|hit| self.shard.has(&hit.key));
                 totals.left_out += answers.left_out;
                 totals.unvisited += answers.unvisited;
                 for hit in &answers.hits {
@@ -379,20 +412,23 @@ impl Query {
             if self.first && std::mem::replace(&mut answered[query], true) {
                 return Ok(ControlFlow::Break(()));
             }
+            let key = place.key()?;
+            if !self.shard.has(&key) {
+                return Ok(ControlFlow::Continue(()));
+            }
             totals.hits += 1;
             let number = first + query as u64;
-            totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&place.key()?)));
+            totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&key)));
             Ok(if self.first { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         Ok((totals, lines))
     }
 
-    fn documents(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<Totals> {
+    fn documents(&self, index: &Index, snapshot: &Snapshot, out: &mut StageFile) -> anyhow::Result<Totals> {
         contents::check(&self.index, &snapshot.params().shingling, self.input.reads_features())?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
-        let mut out = BufWriter::new(io::stdout().lock());
         let mut totals = Totals::default();
         let mut number = 0;
         let exact = self.verify == Verify::Exact;
@@ -407,12 +443,13 @@ impl Query {
         let texts = texts.transpose()?;
         let wanted = Wanted { shingles: exact, ..Wanted::default() };
         for_each_shingled(&mut documents, &index.sketcher()?, &wanted, &progress, |one, shingles| {
-            let answers = if let Some(texts) = &texts {
+            let mut answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, shingles, texts)?
             } else {
                 let query = self.ask(snapshot, &one.sketch)?;
                 query.map(|query| self.answers(query)).transpose()?.unwrap_or_default()
             };
+            answers.hits.retain(|hit| self.shard.has(&hit.key));
             totals.queries += 1;
             totals.left_out += answers.left_out;
             totals.unvisited += answers.unvisited;
@@ -422,13 +459,12 @@ impl Query {
                 totals.query_in_hit.add(hit.query_in_hit);
                 totals.hit_in_query.add(hit.hit_in_query);
                 if self.prints() {
-                    write_hit(&mut out, &one.key, hit, sampled)?;
+                    write_hit(out, &one.key, hit, sampled)?;
                 }
             }
             number += 1;
             Ok(())
         })?;
-        out.flush().context("cannot write to standard output")?;
         if !self.output.quiet {
             // Not between the answers, which stand on standard output.
             documents.counts().remarks().iter().for_each(|remark| report::note(remark));
@@ -529,7 +565,7 @@ fn write_hit(out: &mut impl Write, query: &[u8], hit: &Hit, sampled: bool) -> an
         }
         out.write_all(b"\n")
     };
-    line().context("cannot write to standard output")
+    line().context(CANNOT_WRITE)
 }
 
 /// Writes a key as a field of a TSV line.

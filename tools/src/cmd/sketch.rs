@@ -1,6 +1,6 @@
 //! `twindex sketch`: documents to a file of sketches, the first stage of everything else by itself.
 
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,10 +8,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde::Serialize;
+use twindex::format::header::MAGIC;
 use twindex::format::sketches::{Encoded, Encoder, Row};
 use twindex::sketch::pack;
-use twindex::sys::vfs::TemporaryFile;
-use twindex::sys::{RealVfs, Vfs};
 use twindex::{Params, Sketcher};
 
 use crate::input::{Counts, Documents, Parser, Record};
@@ -19,14 +18,19 @@ use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
+use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
 use crate::sketching::{Job, Sketching, for_each_chunk};
+use crate::stage::{StageFile, What};
 use crate::tsv;
 
 /// The first line of a table of sketches.
 const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";
-/// Bytes collected before they go to the file.
-const BUFFER: usize = 1 << 20;
+const CANNOT_WRITE: &str = "cannot write the results";
+/// What goes into a folder.
+const SKETCHES: What = What { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
+/// The end of the names of files that say of which input a file of sketches is.
+const DONE: &str = "done";
 
 /// Options of `sketch`.
 #[derive(Args)]
@@ -34,7 +38,8 @@ const BUFFER: usize = 1 << 20;
     twindex sketch pages.jsonl -o pages.sketches\n  \
     twindex sketch part-1.jsonl.zst -o part-1.sketches --method minhash --bands 20 --rows 6\n  \
     twindex sketch programs.jsonl --features-field ops -o programs.sketches\n  \
-    twindex sketch pages.jsonl --tsv | head\n\n\
+    twindex sketch pages.jsonl --tsv | head\n  \
+    twindex sketch parts/*.jsonl --into sketches\n\n\
     OUT is read by `twindex build`. It holds a record for each document, in the order of the input, is the same for \
     the same documents and parameters however many threads made it, and appears whole or not at all. As a table \
     (--tsv, or -o -): key, fingerprint and features in hexadecimal, - for a document without words.")]
@@ -42,8 +47,12 @@ pub(crate) struct Sketch {
     #[command(flatten)]
     input: InputArgs,
     /// File to make, or - for a table on standard output
-    #[arg(long, short, value_name = "OUT", required_unless_present = "tsv")]
+    #[arg(long, short, value_name = "OUT", required_unless_present_any = ["tsv", "into"])]
     out: Option<PathBuf>,
+    /// Make a file of sketches of each INPUT in this folder, named by its content, and print the names; inputs that are
+    /// done, and whose length and time have not changed since, are passed over
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "tsv", "force"])]
+    into: Option<PathBuf>,
     /// A table of text instead of a file for `build`; on standard output, if no OUT is named
     #[arg(long)]
     tsv: bool,
@@ -61,6 +70,11 @@ pub(crate) struct Sketch {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct Report {
+    /// Files of sketches, in the order of the inputs, with --into.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<PathBuf>,
+    /// Inputs that were done.
+    resumed: u64,
     #[serde(flatten)]
     counts: Counts,
     /// Those without words, or features.
@@ -77,6 +91,9 @@ impl Sketch {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
+        if self.into.as_ref().is_some_and(|dir| dir.symlink_metadata().is_ok() && !dir.is_dir()) {
+            bail!("--into {}: is not a folder", self.into.unwrap_or_default().display());
+        }
         if self.input.inputs.is_empty() {
             return Err(Usage::new(
                 "nothing to sketch: name INPUT files or folders, or - for standard input",
@@ -91,40 +108,37 @@ impl Sketch {
             Some(table) => Sketcher::with_idf(&params, Arc::new(table))?,
         };
         let out = self.out.as_deref().filter(|out| out.as_os_str() != "-");
-        if out.is_none() && self.output.json {
+        if out.is_none() && self.into.is_none() && self.output.json {
             return Err(Usage::new(
                 "--json prints on standard output, where the table goes; name a file, -o OUT",
             )
             .into());
         }
-        let tsv = self.tsv || out.is_none();
+        let tsv = self.tsv || out.is_none() && self.into.is_none();
         if let Some(out) = out {
             check_out(out, tsv, self.force)?;
+        }
+        if let Some(dir) = &self.into {
+            return self.sketch_into(dir, &sketcher, &params, watch);
         }
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let quiet = self.output.quiet || out.is_none();
         let progress = Progress::bytes(documents.total_bytes(), "sketching", quiet);
-        let mut sink = Sink::create(out)?;
+        let mut sink = match out {
+            Some(out) => StageFile::named(out, self.force)?,
+            None => StageFile::stdout(),
+        };
         let empty = if tsv {
             write_table(&mut documents, &sketcher, &progress, &mut sink)?
         } else {
             write_sketches(&mut documents, &sketcher, &params, &progress, &mut sink)?
         };
         progress.finish();
-        let bytes_on_disk = sink.finish(self.force)?;
+        let bytes_on_disk = sink.finish()?.bytes;
 
         let counts = documents.counts().clone();
         let remarks = counts.remarks();
-        let cpu_seconds = watch.cpu_seconds();
-        let report = Report {
-            empty,
-            bytes_on_disk,
-            cpu_seconds,
-            seconds: watch.seconds(),
-            mb_per_cpu_second: counts.text_bytes as f64 / 1e6 / cpu_seconds.max(1e-9),
-            peak_rss_bytes: report::peak_rss_bytes(),
-            counts,
-        };
+        let report = Report::new(counts, empty, bytes_on_disk, watch);
         match out {
             Some(_) if self.output.json => report::print_json(&report)?,
             _ if self.output.quiet => {}
@@ -145,6 +159,88 @@ impl Sketch {
         }
         Ok(ExitCode::SUCCESS)
     }
+
+    /// A file of sketches for each input, but for those that are done.
+    fn sketch_into(
+        &self,
+        dir: &Path,
+        sketcher: &Sketcher,
+        params: &Params,
+        watch: Stopwatch,
+    ) -> anyhow::Result<ExitCode> {
+        let about = format!("{:?} {:032x}", self.input.options(), params.digest());
+        let ids = self.input.inputs.iter().map(|path| InputId::of(path, &about));
+        let ids = ids.collect::<anyhow::Result<Vec<_>>>()?;
+        let (mut counts, mut empty, mut bytes_on_disk, mut resumed) = (Counts::default(), 0, 0, 0);
+        let mut files = Vec::new();
+        for (path, id) in self.input.inputs.iter().zip(ids) {
+            let record = dir.join(format!("{:032x}.{DONE}", id.0));
+            if let Some(done) = done(dir, &record) {
+                resumed += 1;
+                files.push(done);
+                continue;
+            }
+            let mut options = self.input.options();
+            options.skip_bad = options.skip_bad.saturating_sub(counts.skipped_bad);
+            let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
+            let progress = Progress::bytes(documents.total_bytes(), "sketching", self.output.quiet);
+            let mut sink = StageFile::by_content(dir, SKETCHES)?;
+            empty += write_sketches(&mut documents, sketcher, params, &progress, &mut sink)?;
+            progress.finish();
+            let written = sink.finish()?;
+            let file = written.path.unwrap_or_default();
+            // The result first: a record without it would say too much.
+            let mut sink = StageFile::named(&record, true)?;
+            let name = file.file_name().unwrap_or_default();
+            let line = format!("{}\t{}\t{}\n", name.display(), written.bytes, path.display());
+            sink.write_all(line.as_bytes()).context(CANNOT_WRITE)?;
+            sink.finish()?;
+            bytes_on_disk += written.bytes;
+            counts.add(documents.counts());
+            files.push(file);
+        }
+        let remarks = counts.remarks();
+        let report = Report { files, resumed, ..Report::new(counts, empty, bytes_on_disk, watch) };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else {
+            let names: Vec<String> = report.files.iter().map(|file| file.display().to_string()).collect();
+            report::print_lines(&names)?;
+            if !self.output.quiet {
+                for remark in remarks {
+                    report::note(&remark);
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Report {
+    fn new(counts: Counts, empty: u64, bytes_on_disk: u64, watch: Stopwatch) -> Self {
+        let cpu_seconds = watch.cpu_seconds();
+        Self {
+            files: Vec::new(),
+            resumed: 0,
+            empty,
+            bytes_on_disk,
+            cpu_seconds,
+            seconds: watch.seconds(),
+            mb_per_cpu_second: counts.text_bytes as f64 / 1e6 / cpu_seconds.max(1e-9),
+            peak_rss_bytes: report::peak_rss_bytes(),
+            counts,
+        }
+    }
+}
+
+/// The file of sketches of which a record says that it is done, if it is there and as long as it was.
+fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
+    let mut line = String::new();
+    BufReader::new(io::Read::take(std::fs::File::open(record).ok()?, 1 << 20)).read_line(&mut line).ok()?;
+    let mut fields = line.split('\t');
+    let (name, bytes) = (Path::new(fields.next()?), fields.next()?.parse::<u64>().ok()?);
+    let file = dir.join(name.file_name()?);
+    (file.metadata().ok()?.len() == bytes).then_some(file)
 }
 
 /// Refuses to overwrite, before any work is done: without `force` anything, with it what this verb did not make.
@@ -170,78 +266,6 @@ fn is_table(path: &Path) -> bool {
     file.is_ok_and(|mut file| file.read_line(&mut line).is_ok()) && line == TSV_HEAD
 }
 
-/// Where the results go: a file that gets its name when it is whole, or standard output.
-enum Sink {
-    File { file: Box<dyn TemporaryFile>, buffer: Vec<u8>, path: PathBuf, parent: PathBuf, written: u64 },
-    Stdout { out: BufWriter<io::Stdout>, written: u64 },
-}
-
-impl Sink {
-    fn create(out: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(path) = out else {
-            return Ok(Self::Stdout { out: BufWriter::with_capacity(BUFFER, io::stdout()), written: 0 });
-        };
-        let parent = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        let file = RealVfs
-            .create_temporary(&parent)
-            .with_context(|| format!("{}: cannot create a file in {}", path.display(), parent.display()))?;
-        let buffer = Vec::with_capacity(2 * BUFFER);
-        Ok(Self::File { file, buffer, path: path.to_owned(), parent, written: 0 })
-    }
-
-    /// Writes the next bytes, many at a time.
-    fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        match self {
-            Self::Stdout { out, written } => {
-                *written += bytes.len() as u64;
-                out.write_all(bytes).context("cannot write to standard output")
-            }
-            Self::File { file, buffer, path, written, .. } => {
-                *written += bytes.len() as u64;
-                buffer.extend_from_slice(bytes);
-                if buffer.len() >= BUFFER {
-                    file.append(buffer).with_context(|| format!("{}: cannot write", path.display()))?;
-                    buffer.clear();
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Makes what was written durable and visible, and says how many bytes it is.
-    fn finish(self, force: bool) -> anyhow::Result<u64> {
-        match self {
-            Self::Stdout { mut out, written } => {
-                out.flush().context("cannot write to standard output")?;
-                Ok(written)
-            }
-            Self::File { mut file, buffer, path, parent, written } => {
-                let shown = path.display();
-                file.append(&buffer).with_context(|| format!("{shown}: cannot write"))?;
-                file.sync().with_context(|| format!("{shown}: cannot make it durable"))?;
-                match file.publish(&path, force) {
-                    Ok(()) => {}
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        bail!(
-                            "{shown}: came into being meanwhile; choose another name, or --force to replace it"
-                        )
-                    }
-                    Err(error) => {
-                        return Err(error).with_context(|| format!("{shown}: cannot give it its name"));
-                    }
-                }
-                RealVfs
-                    .sync_dir(&parent)
-                    .with_context(|| format!("{shown}: cannot make its name durable"))?;
-                Ok(written)
-            }
-        }
-    }
-}
-
 /// Working memory for one chunk after the other.
 struct State<'s> {
     sketching: Sketching<'s>,
@@ -261,7 +285,7 @@ fn write_sketches(
     sketcher: &Sketcher,
     params: &Params,
     progress: &Progress,
-    sink: &mut Sink,
+    sink: &mut StageFile,
 ) -> anyhow::Result<u64> {
     let bits = params.minhash.map_or(0, |minhash| minhash.signature_bits);
     let (mut out, mut empty) = (Vec::new(), 0);
@@ -290,12 +314,12 @@ fn write_sketches(
     for_each_chunk(documents, progress, &job, |(records, more)| {
         empty += more;
         encoder.append(&records, &mut out);
-        sink.write(&out)?;
+        sink.write_all(&out).context(CANNOT_WRITE)?;
         out.clear();
         Ok(())
     })?;
     encoder.finish(&mut out);
-    sink.write(&out)?;
+    sink.write_all(&out).context(CANNOT_WRITE)?;
     Ok(empty)
 }
 
@@ -304,10 +328,10 @@ fn write_table(
     documents: &mut Documents,
     sketcher: &Sketcher,
     progress: &Progress,
-    sink: &mut Sink,
+    sink: &mut StageFile,
 ) -> anyhow::Result<u64> {
     let mut empty = 0;
-    sink.write(TSV_HEAD.as_bytes())?;
+    sink.write_all(TSV_HEAD.as_bytes()).context(CANNOT_WRITE)?;
     let job = Job {
         state: || State::new(sketcher),
         begin: || (Vec::new(), 0_u64),
@@ -320,7 +344,7 @@ fn write_table(
     };
     for_each_chunk(documents, progress, &job, |(lines, more)| {
         empty += more;
-        sink.write(&lines)
+        sink.write_all(&lines).context(CANNOT_WRITE)
     })?;
     Ok(empty)
 }

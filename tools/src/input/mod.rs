@@ -193,6 +193,20 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Adds those of inputs that were read after these.
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.documents += more.documents;
+        self.text_bytes += more.text_bytes;
+        self.replaced_utf8 += more.replaced_utf8;
+        self.skipped_binary += more.skipped_binary;
+        self.skipped_not_utf8 += more.skipped_not_utf8;
+        self.skipped_bad += more.skipped_bad;
+        self.ignored += more.ignored;
+        self.no_documents += more.no_documents;
+        let room = BAD_KEPT.saturating_sub(self.first_bad.len());
+        self.first_bad.extend(more.first_bad.iter().take(room).cloned());
+    }
+
     /// What a person should know who reads nothing but the summary.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();

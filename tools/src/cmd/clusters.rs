@@ -1,0 +1,561 @@
+//! `twindex clusters`: connected components of pairs, and the document of each that stays.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::{Args, Parser, ValueEnum};
+use serde::Serialize;
+use twindex::join::{Sorted, Sorter, SpanningForest, Stars};
+use twindex::sys::Spill;
+use twindex::{Index, Key};
+
+use super::pairs::Pairs;
+use crate::input::{Documents, InputOptions, Record};
+use crate::options::{Output, Usage, Work, parse_resemblance};
+use crate::pair_file::{KeyText, PairFiles};
+use crate::progress::Progress;
+use crate::report::{self, Stages, Stopwatch, counted};
+use crate::sketching::{Job, for_each_chunk};
+use crate::stage::{StageArgs, What};
+use crate::tsv;
+
+/// The first line of what is written.
+const HEAD: &str = "key\tcluster\tkept\tscore";
+const CLUSTERS: What =
+    What { noun: "a table of clusters", suffix: "clusters", magic: b"key\tcluster\tkept\tscore\n" };
+/// The score of the document that is kept, and where there is none.
+const ITSELF: &[u8] = b"=";
+const NONE: &[u8] = b"-";
+/// Bytes of a score.
+const SCORE_BYTES: usize = 8;
+
+/// Options of `clusters`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex clusters pages.twx --within 3\n  \
+    twindex clusters pages.twx --resembling 0.8 --keep longest --texts pages.jsonl -o clusters.tsv\n  \
+    twindex clusters all.forest --scores pairs -o clusters.tsv\n\n\
+    Prints a line for each document of each cluster of two or more: key, cluster (numbered from 1 in the order of their \
+    smallest keys), the key of the document that is kept, and the distance or resemblance of the pair of both: = for \
+    the document itself, - where they are no pair. Documents that are near only by way of others are chained; many of \
+    them in a cluster say that the radius is too wide or the threshold too low.")]
+pub(crate) struct Clusters {
+    /// An index, or files of pairs or forests, or folders of files named *.pairs and *.forest
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
+    /// Pairs of an index within this Hamming radius, 0 to 10 [default: the index's]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
+    within: Option<u32>,
+    /// Pairs of an index with a resemblance of J or more, as `pairs` finds them, instead of fingerprints
+    #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
+    resembling: Option<f64>,
+    /// Files of pairs, or folders of them, from which scores are taken where INPUT has only forests
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    scores: Vec<PathBuf>,
+    /// Which document of a cluster is kept; `first` and `longest` need --texts
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "smallest-key")]
+    keep: Keep,
+    /// The documents in their order, as they were given to `build` or `sketch`
+    #[arg(long, value_name = "INPUT", num_args = 1..)]
+    texts: Vec<PathBuf>,
+    /// Field of a JSONL object that holds the text [default: text]
+    #[arg(long, value_name = "NAME", requires = "texts")]
+    text_field: Option<String>,
+    /// Field of a JSONL object that holds the document's key [default: id]
+    #[arg(long, value_name = "NAME", requires = "texts")]
+    id_field: Option<String>,
+    /// Documents of an index that are in no pair, too: each is a cluster by itself
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    stage: StageArgs,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Which document of a cluster stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Keep {
+    /// The first in the order of --texts
+    First,
+    /// The one with the longest text, of several the first
+    Longest,
+    /// The one whose key comes first
+    SmallestKey,
+}
+
+/// Fields of `--json`.
+#[derive(Default, Serialize)]
+struct Report {
+    /// Where the table is, with --out or --into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    /// Pairs and edges read.
+    pairs: u64,
+    /// Documents in the table.
+    documents: u64,
+    /// Clusters in it.
+    clusters: u64,
+    /// Documents that are not kept.
+    removed: u64,
+    largest: u64,
+    /// Documents that are no pair with the one that is kept; none where no scores are known.
+    chained: Option<u64>,
+    /// Clusters with such documents.
+    chained_clusters: Option<u64>,
+    /// Whether keys were more than memory holds.
+    spilled: bool,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+    /// CPU seconds of each stage.
+    stages: Stages,
+}
+
+/// `pairs`, as its own command line would start it.
+#[derive(Parser)]
+struct PairsLine {
+    #[command(flatten)]
+    pairs: Pairs,
+}
+
+impl Clusters {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let watch = Stopwatch::start();
+        self.check()?;
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let (folder, memory) = (scratch.path(), self.work.memory);
+        let mut stages = Stages::default();
+
+        let index = self.inputs.iter().find(|input| input.join("CURRENT").is_file());
+        let (mut files, index) = match index {
+            None => {
+                self.check_files()?;
+                self.work.apply()?;
+                (PairFiles::open(&self.inputs)?, None)
+            }
+            Some(index) if self.inputs.len() == 1 => {
+                let made = folder.join("index.pairs");
+                let find = Stopwatch::start();
+                self.pairs_line(index, &made)?.run()?;
+                stages.add("pairs", find);
+                (PairFiles::open(&[made])?, Some(Index::open(index)?))
+            }
+            Some(index) => {
+                let why = format!("{}: is an index; name it alone, or files of pairs", index.display());
+                return Err(Usage::new(why).into());
+            }
+        };
+        let mut scores = PairFiles::open(&self.scores)?;
+        files.check_same(&scores)?;
+
+        let step = Stopwatch::start();
+        let mut forest = SpanningForest::new(folder, memory / 2);
+        let pairs = files.for_each(|pair| Ok(forest.join(pair.a, pair.b)?))?;
+        if let Some(index) = index.as_ref().filter(|_| self.all) {
+            index.snapshot().for_each_key(|key| match key {
+                Key::Bytes(key) => forest.join(key, key),
+                Key::U64(key) => forest.join(&key.to_be_bytes(), &key.to_be_bytes()),
+            })?;
+        }
+        let stars = forest.finish()?;
+        stages.add("forest", step);
+
+        let step = Stopwatch::start();
+        let room = Room { folder, memory: memory / 8 };
+        let roots = Numbers::roots(&stars, room)?;
+        let kept = self.kept(&stars, &roots, room)?;
+        stages.add("representatives", step);
+
+        let step = Stopwatch::start();
+        let mut members: Sorter<u128> = Sorter::new(folder, memory / 8);
+        for rank in 0..stars.keys() {
+            // Behind any score.
+            members.push(member(roots.get(rank)?, rank, u64::MAX))?;
+        }
+        let mut has_scores = false;
+        for files in [&mut files, &mut scores] {
+            has_scores |= take_scores(files, &stars, (&roots, &kept), &mut members)?;
+        }
+        let members = members.finish()?;
+        stages.add("scores", step);
+
+        let step = Stopwatch::start();
+        let mut report = self.write(&stars, &members, &kept, files.keys(), has_scores)?;
+        stages.add("write", step);
+        (report.pairs, report.spilled, report.stages) = (pairs, stars.is_on_disk(), stages);
+        (report.cpu_seconds, report.seconds) = (watch.cpu_seconds(), watch.seconds());
+        report.peak_rss_bytes = report::peak_rss_bytes();
+        self.tell(&report)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refuses options that do not go together.
+    fn check(&self) -> anyhow::Result<()> {
+        self.stage.check(CLUSTERS)?;
+        self.stage.check_json(&self.output)?;
+        let ordered = self.keep != Keep::SmallestKey;
+        let why = match () {
+            () if ordered && self.texts.is_empty() => {
+                "--keep first and --keep longest go by the documents, which are not in an index or a file of \
+                 pairs: name them with --texts INPUT"
+            }
+            () if !ordered && !self.texts.is_empty() => "--texts goes with --keep first or --keep longest",
+            () => return Ok(()),
+        };
+        Err(Usage::new(why).into())
+    }
+
+    /// Refuses options of an index where there is none.
+    fn check_files(&self) -> anyhow::Result<()> {
+        let given =
+            [("within", self.within.is_some()), ("resembling", self.resembling.is_some()), ("all", self.all)];
+        match given.into_iter().find(|(_, given)| *given) {
+            // An index that does not open says why.
+            Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
+                Index::open(&self.inputs[0]).map(drop).map_err(anyhow::Error::from)
+            }
+            Some((option, _)) => {
+                let input = self.inputs[0].display();
+                let why = format!("--{option} goes with an index, and {input} is none; leave it out");
+                Err(Usage::new(why).into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// `pairs` of an index, to a file.
+    fn pairs_line(&self, index: &Path, out: &Path) -> anyhow::Result<Pairs> {
+        let mut line = vec!["pairs".into(), index.as_os_str().to_owned()];
+        line.extend(["--out".into(), out.as_os_str().to_owned()]);
+        line.extend(self.within.map(|within| format!("--within={within}").into()));
+        line.extend(self.resembling.map(|threshold| format!("--resembling={threshold}").into()));
+        let mut pairs = PairsLine::try_parse_from(line)?.pairs;
+        (pairs.work, pairs.output, pairs.is_a_step) = (self.work.clone(), self.output.clone(), true);
+        Ok(pairs)
+    }
+
+    /// The document of each cluster that is kept, at the place of its root.
+    fn kept(&self, stars: &Stars, roots: &Numbers, room: Room<'_>) -> anyhow::Result<Numbers> {
+        if self.keep == Keep::SmallestKey {
+            return Numbers::of(stars.keys(), room, |sorter| {
+                (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
+            });
+        }
+        // Of each root what is best first: by length if that counts, by place in the input, and by rank.
+        let mut best: Sorter<u128> = Sorter::new(room.folder, room.memory);
+        let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
+        let mut number = 0_u32;
+        self.for_each_document(|key, length| {
+            if let Some(rank) = stars.rank(key)? {
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                let longest = if self.keep == Keep::Longest { u32::MAX - length } else { 0 };
+                let sorted = [roots.get(rank)?, longest, number, rank];
+                best.push(sorted.iter().fold(0, |all, &part| all << 32 | u128::from(part)))?;
+                missing[rank as usize / 64] &= !(1 << (rank % 64));
+            }
+            number = number.checked_add(1).context("more than 4,294,967,295 documents")?;
+            Ok(())
+        })?;
+        let mut key = Vec::new();
+        if let Some(rank) =
+            (0..stars.keys()).find(|rank| missing[*rank as usize / 64] >> (rank % 64) & 1 == 1)
+        {
+            stars.key(rank, &mut key)?;
+            bail!(
+                "--texts: expected every document of the clusters, found none with the key `{}`; name all inputs",
+                String::from_utf8_lossy(&tsv::escape(&key))
+            );
+        }
+        let best = best.finish()?;
+        Numbers::of(stars.keys(), room, |sorter| {
+            let mut last = None;
+            best.for_each(|one| {
+                let (root, rank) = ((one >> 96) as u32, one as u32);
+                if last.replace(root) == Some(root) { Ok(()) } else { sorter.push(place(root, rank)) }
+            })
+        })
+    }
+
+    /// Hands the key and the length of each document of `--texts` to `each`, in their order.
+    fn for_each_document(
+        &self,
+        mut each: impl FnMut(&[u8], usize) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let usual = InputOptions::default();
+        let options = InputOptions {
+            text_field: self.text_field.clone().unwrap_or_else(|| usual.text_field.clone()),
+            id_field: self.id_field.clone().unwrap_or_else(|| usual.id_field.clone()),
+            ..usual
+        };
+        let mut documents = Documents::open(&self.texts, &options)?;
+        let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
+        let job = Job {
+            state: || (),
+            begin: Vec::new,
+            work: |(): &mut (), all: &mut Vec<(Vec<u8>, usize)>, _: &_, record: Record<'_>| {
+                all.push((record.key.to_vec(), record.content.bytes()));
+                Ok(())
+            },
+        };
+        for_each_chunk(&mut documents, &progress, &job, |all| {
+            all.iter().try_for_each(|(key, length)| each(key, *length))
+        })
+    }
+
+    /// Writes the table.
+    fn write(
+        &self,
+        stars: &Stars,
+        members: &Sorted<u128>,
+        kept: &Numbers,
+        keys: KeyText,
+        has_scores: bool,
+    ) -> anyhow::Result<Report> {
+        let mut out = self.stage.create(CLUSTERS)?;
+        let mut report = Report::default();
+        let (mut key, mut kept_key) = (Vec::new(), Vec::new());
+        let (mut cluster, mut last) = (None, None);
+        let (mut size, mut chained, mut chained_here, mut chained_clusters) = (0_u64, 0_u64, 0_u64, 0_u64);
+        let mut kept_rank = 0;
+        writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
+        // A root alone is a cluster only where such are wanted; its line waits until another of it comes.
+        let mut lone: Option<u32> = None;
+        let mut line = |rank: u32, number: u64, kept_rank: u32, kept_key: &[u8], score: &[u8]| {
+            stars.key(rank, &mut key)?;
+            let mut write = || -> io::Result<()> {
+                keys.write(&mut out, &key)?;
+                write!(out, "\t{number}\t")?;
+                keys.write(&mut out, kept_key)?;
+                out.write_all(b"\t")?;
+                out.write_all(if rank == kept_rank { ITSELF } else { score })?;
+                out.write_all(b"\n")
+            };
+            write().context(CANNOT_WRITE)
+        };
+        let mut waiting = [0; SCORE_BYTES];
+        let mut waiting_known = false;
+        members.for_each(|one| -> anyhow::Result<()> {
+            let (root, rank) = ((one >> 96) as u32, (one >> 64) as u32);
+            if last.replace(rank) == Some(rank) {
+                return Ok(()); // the first has the score, if there is one
+            }
+            let bytes = (one as u64).to_be_bytes();
+            let known = one as u64 != u64::MAX;
+            if cluster != Some(root) {
+                cluster = Some(root);
+                chained_clusters += u64::from(chained_here > 0);
+                (size, chained_here) = (0, 0);
+                kept_rank = kept.get(root)?;
+                stars.key(kept_rank, &mut kept_key)?;
+                (lone, waiting, waiting_known) = (Some(root), bytes, known);
+                if !self.all {
+                    return Ok(());
+                }
+            }
+            if let Some(first) = lone.take() {
+                report.clusters += 1;
+                let score = if waiting_known { score_text(&waiting) } else { NONE };
+                line(first, report.clusters, kept_rank, &kept_key, score)?;
+                report.documents += 1;
+                size += 1;
+                let is_chained = u64::from(first != kept_rank && !waiting_known);
+                (chained, chained_here) = (chained + is_chained, chained_here + is_chained);
+                report.largest = report.largest.max(size);
+                if first == rank {
+                    return Ok(());
+                }
+            }
+            line(rank, report.clusters, kept_rank, &kept_key, if known { score_text(&bytes) } else { NONE })?;
+            report.documents += 1;
+            size += 1;
+            report.largest = report.largest.max(size);
+            let is_chained = u64::from(rank != kept_rank && !known);
+            (chained, chained_here) = (chained + is_chained, chained_here + is_chained);
+            Ok(())
+        })?;
+        chained_clusters += u64::from(chained_here > 0);
+        report.removed = report.documents - report.clusters;
+        if has_scores {
+            (report.chained, report.chained_clusters) = (Some(chained), Some(chained_clusters));
+        }
+        report.file = out.finish()?.path;
+        Ok(report)
+    }
+
+    fn tell(&self, report: &Report) -> anyhow::Result<()> {
+        if self.output.json {
+            return report::print_json(report);
+        }
+        if let Some(file) = &report.file {
+            let shown = file.display();
+            match () {
+                () if self.stage.is_by_content() => report::print_lines(&[shown.to_string()])?,
+                () if self.output.quiet => {}
+                () => report::print_lines(&[format!(
+                    "{shown}: {}, {}, {} to remove, the largest of {}",
+                    counted(report.documents, "document"),
+                    counted(report.clusters, "cluster"),
+                    report::count(report.removed),
+                    counted(report.largest, "document")
+                )])?,
+            }
+        }
+        match report.chained {
+            Some(chained) if chained > 0 && !self.output.quiet => report::note(&format!(
+                "{} of {} chained: near the one that is kept only by way of others (score -)",
+                counted(chained, "document"),
+                counted(report.chained_clusters.unwrap_or_default(), "cluster")
+            )),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+const CANNOT_WRITE: &str = "cannot write the results";
+
+/// A member of a cluster, and its score or what sorts behind it.
+fn member(root: u32, rank: u32, score: u64) -> u128 {
+    u128::from(root) << 96 | u128::from(rank) << 64 | u128::from(score)
+}
+
+/// A number and where it stands.
+fn place(at: u32, number: u32) -> u64 {
+    u64::from(at) << 32 | u64::from(number)
+}
+
+/// A score without the zeros that fill it up.
+fn score_text(bytes: &[u8; SCORE_BYTES]) -> &[u8] {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(SCORE_BYTES);
+    &bytes[..end]
+}
+
+/// Takes the scores of pairs with a document that is kept; says whether there were any scores at all.
+fn take_scores(
+    files: &mut PairFiles,
+    stars: &Stars,
+    (roots, kept): (&Numbers, &Numbers),
+    members: &mut Sorter<u128>,
+) -> anyhow::Result<bool> {
+    let mut has_scores = false;
+    // Pairs are sorted by their first documents.
+    let (mut last, mut last_rank) = (Vec::new(), None);
+    files.for_each(|pair| {
+        let Some(score) = pair.score else { return Ok(()) };
+        has_scores = true;
+        if last_rank.is_none() || last != pair.a {
+            last.clear();
+            last.extend_from_slice(pair.a);
+            last_rank = stars.rank(pair.a)?;
+        }
+        let (Some(a), Some(b)) = (last_rank, stars.rank(pair.b)?) else {
+            bail!("expected pairs of the forest, found a document that is not in it; make the forest of all pairs");
+        };
+        let root = roots.get(a)?;
+        ensure!(
+            root == roots.get(b)?,
+            "expected pairs of the forest, found one across two of its clusters; make the forest of all pairs"
+        );
+        let kept = kept.get(root)?;
+        if a != b && (a == kept || b == kept) {
+            let mut bytes = [0; SCORE_BYTES];
+            let held = bytes.get_mut(..score.len()).filter(|_| !score.is_empty());
+            let found = || anyhow!("expected a score of 1 to {SCORE_BYTES} bytes, found `{}`", score.escape_ascii());
+            held.ok_or_else(found)?.copy_from_slice(score);
+            members.push(member(root, if a == kept { b } else { a }, u64::from_be_bytes(bytes)))?;
+        }
+        Ok(())
+    })?;
+    Ok(has_scores)
+}
+
+/// Where numbers go that may be more than memory holds.
+#[derive(Clone, Copy)]
+struct Room<'a> {
+    folder: &'a Path,
+    memory: usize,
+}
+
+/// A number for each of the ranks from 0: in memory, or in a scratch file.
+enum Numbers {
+    Held(Vec<u32>),
+    Spilled(Spill),
+}
+
+impl Numbers {
+    /// What `fill` puts into a sorter, by rank; a rank for which there is nothing has itself.
+    fn of(
+        count: u32,
+        room: Room<'_>,
+        fill: impl FnOnce(&mut Sorter<u64>) -> twindex::Result<()>,
+    ) -> anyhow::Result<Self> {
+        let mut sorter = Sorter::new(room.folder, room.memory);
+        fill(&mut sorter)?;
+        let sorted = sorter.finish()?;
+        if count as usize <= room.memory / size_of::<u32>() {
+            let mut numbers: Vec<u32> = (0..count).collect();
+            sorted.for_each(|one| {
+                numbers[(one >> 32) as usize] = one as u32;
+                Ok::<_, anyhow::Error>(())
+            })?;
+            return Ok(Self::Held(numbers));
+        }
+        let mut spill = Spill::create(room.folder).context(CANNOT_SPILL)?;
+        let mut next = 0;
+        let mut fill_up = |spill: &mut Spill, to: u32, number: Option<u32>| -> anyhow::Result<()> {
+            for number in (next..to).chain(number) {
+                spill.append(&number.to_le_bytes()).context(CANNOT_SPILL)?;
+            }
+            next = to + u32::from(number.is_some());
+            Ok(())
+        };
+        sorted.for_each(|one| fill_up(&mut spill, (one >> 32) as u32, Some(one as u32)))?;
+        fill_up(&mut spill, count, None)?;
+        Ok(Self::Spilled(spill))
+    }
+
+    /// The root of each rank.
+    fn roots(stars: &Stars, room: Room<'_>) -> anyhow::Result<Self> {
+        Self::of(stars.keys(), room, |sorter| {
+            stars.for_each_rank(|root, rank| sorter.push(place(rank, root)))
+        })
+    }
+
+    fn get(&self, rank: u32) -> anyhow::Result<u32> {
+        match self {
+            Self::Held(numbers) => Ok(numbers[rank as usize]),
+            Self::Spilled(spill) => {
+                let mut bytes = [0; 4];
+                spill.read_exact_at(&mut bytes, u64::from(rank) * 4).context(CANNOT_SPILL)?;
+                Ok(u32::from_le_bytes(bytes))
+            }
+        }
+    }
+}
+
+const CANNOT_SPILL: &str = "cannot use a scratch file in the folder for temporary files";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_same_in_memory_and_in_a_scratch_file() {
+        let folder = tempfile::tempdir().unwrap();
+        for memory in [0, 1 << 20] {
+            let room = Room { folder: folder.path(), memory };
+            let numbers = Numbers::of(10, room, |sorter| {
+                [(7, 1), (2, 0), (9, 9), (3, 2)].iter().try_for_each(|&(at, one)| sorter.push(place(at, one)))
+            })
+            .unwrap();
+            assert_eq!(matches!(numbers, Numbers::Spilled(_)), memory == 0);
+            let all: Vec<u32> = (0..10).map(|rank| numbers.get(rank).unwrap()).collect();
+            assert_eq!(all, [0, 1, 0, 2, 4, 5, 6, 1, 8, 9]);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `twindex forest`: pairs to a spanning forest. The same verb combines on a worker and reduces what workers made.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use twindex::join::{SpanningForest, Stars};
+
+use crate::options::{Output, Work};
+use crate::pair_file::{FOREST, FOREST_COLUMNS, PairFiles, PairWriter};
+use crate::report::{self, Stopwatch, counted};
+use crate::stage::StageArgs;
+
+/// Options of `forest`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex forest pairs/*.pairs -o part.forest\n  \
+    twindex forest pairs --into forests\n  \
+    twindex forest forests -o all.forest\n  \
+    sort -u found.tsv | twindex forest /dev/stdin | head\n\n\
+    Reads what `pairs` and `forest` wrote, in any order, and tables of pairs of keys. Of each connected component, the \
+    smallest key with each other key is a line: fewer lines than there are documents, and the same ones however pairs \
+    were spread over files. So workers make a forest of their pairs each, and the forest of those forests is that of \
+    all pairs. Files of different parameters are refused, naming the parameter; a file that was cut off, too. Keys that \
+    are more than --memory go to unnamed files in the folder for temporary files, TMPDIR.")]
+pub(crate) struct Forest {
+    /// Files of pairs or forests, or folders of files named *.pairs and *.forest
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    stage: StageArgs,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    /// Where it is, with --out or --into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    files: u64,
+    /// Lines read.
+    pairs: u64,
+    /// Documents in them.
+    documents: u64,
+    /// Components of two documents or more.
+    clusters: u64,
+    /// Lines written.
+    edges: u64,
+    /// Whether keys were more than memory holds.
+    spilled: bool,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+impl Forest {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        self.stage.check(FOREST)?;
+        self.stage.check_json(&self.output)?;
+        let watch = Stopwatch::start();
+        let mut files = PairFiles::open(&self.inputs)?;
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let (stars, pairs) = spanning(&mut files, scratch.path(), self.work.memory)?;
+        let keys = files.keys();
+        let mut out = PairWriter::begin(self.stage.create(FOREST)?, FOREST, files.fields(), FOREST_COLUMNS)?;
+        stars.for_each(|root, key| {
+            out.line(|out| {
+                keys.write(out, root)?;
+                out.write_all(b"\t")?;
+                keys.write(out, key)
+            })
+        })?;
+        let written = out.finish()?;
+        if self.output.json {
+            report::print_json(&Report {
+                file: written.path,
+                files: files.count(),
+                pairs,
+                documents: stars.keys().into(),
+                clusters: stars.components(),
+                edges: stars.edges(),
+                spilled: stars.is_on_disk(),
+                cpu_seconds: watch.cpu_seconds(),
+                seconds: watch.seconds(),
+                peak_rss_bytes: report::peak_rss_bytes(),
+            })?;
+        } else {
+            let clusters = counted(stars.components(), "cluster");
+            written.tell(&format!("{}, {clusters}", counted(stars.edges(), "edge")), &self.output)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The forest of all pairs in files, and how many pairs there were.
+pub(super) fn spanning(files: &mut PairFiles, scratch: &Path, memory: usize) -> anyhow::Result<(Stars, u64)> {
+    let mut forest = SpanningForest::new(scratch, memory);
+    let pairs = files.for_each(|pair| Ok(forest.join(pair.a, pair.b)?))?;
+    Ok((forest.finish()?, pairs))
+}

@@ -1,0 +1,522 @@
+//! Files of pairs and of forests: written by `twindex pairs` and `twindex forest`, read by `forest` and `clusters`.
+//!
+//! ```text
+//! # twindex pairs            or: # twindex forest
+//! # pairs=within 3           what the pairs are, and the parameters of the documents' sketches, a line each
+//! # key=bytes
+//! # ...
+//! a<TAB>b<TAB>distance       the columns; of a forest: root<TAB>key
+//! ...                        a line for each pair; keys are escaped as everywhere
+//! # end 1234 0123456789abcdef   the lines above, and xxh3-64 of all bytes above
+//! ```
+//!
+//! A file that was cut off is known by its missing end. Tables without such a head are read too, as `dedup` and, on
+//! standard output, `pairs` write them: a key, a tab, a key, and whatever follows behind another tab. They bring no
+//! parameters that could be compared.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use twindex::Params;
+use twindex::params::KeyKind;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::stage::{StageFile, What, Written};
+use crate::tsv;
+
+/// The end of the name of a file of pairs, and of one of a forest.
+const SUFFIXES: [&str; 2] = ["pairs", "forest"];
+/// What `pairs` makes.
+pub(crate) const PAIRS: What =
+    What { noun: "a file of pairs", suffix: SUFFIXES[0], magic: b"# twindex pairs\n" };
+/// What `forest` makes.
+pub(crate) const FOREST: What =
+    What { noun: "a file of a forest", suffix: SUFFIXES[1], magic: b"# twindex forest\n" };
+/// Columns of a forest.
+pub(crate) const FOREST_COLUMNS: &str = "root\tkey";
+/// The first lines of the tables of other verbs.
+const TABLES: [&str; 2] = ["a\tb\tdistance", "a\tb\tresemblance\tintersection\tunion"];
+/// The longest line: two of the longest keys, each byte escaped, and what follows.
+const LINE_BYTES_MAX: usize = 2 * 4 * 65_535 + 4096;
+/// Lines of a head.
+const FIELDS_MAX: usize = 64;
+const BUFFER: usize = 256 << 10;
+/// Begins lines that are no pairs.
+const MARK: &str = "# ";
+const END: &str = "# end ";
+
+/// Names and values by which files that go together agree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Those of pairs of documents with these parameters; `pairs` says which pairs.
+    pub(crate) fn of(params: &Params, pairs: &str) -> Self {
+        let mut fields = vec![("pairs".to_owned(), pairs.to_owned())];
+        // What does not change the sketches of documents does not change pairs.
+        let free = ["tables", "codec", "values", "expire-after"];
+        let of_sketches = params.fields().into_iter().filter(|(name, _)| !free.contains(name));
+        fields.extend(of_sketches.map(|(name, value)| (name.to_owned(), value)));
+        Self(fields)
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+    }
+
+    /// How keys are written.
+    fn keys(&self) -> KeyText {
+        KeyText { numbers: self.value("key") == Some(&KeyKind::U64.to_string()) }
+    }
+
+    /// The first field that differs: its name, and both values.
+    fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'a str, &'a str, &'a str)> {
+        let names = self.0.iter().chain(&other.0).map(|(name, _)| name.as_str());
+        let value = |fields: &'a Self, name| fields.value(name).unwrap_or("absent");
+        names
+            .map(|name| (name, value(self, name), value(other, name)))
+            .find(|(_, mine, theirs)| mine != theirs)
+    }
+}
+
+/// Keys as bytes whose order is that of the keys, and as text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyText {
+    numbers: bool,
+}
+
+impl KeyText {
+    /// The key that stands in a field.
+    fn read(self, field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
+        if self.numbers {
+            let number = str::from_utf8(field).ok().and_then(|text| text.parse::<u64>().ok());
+            let number = number.with_context(|| {
+                format!("expected a key from 0 to {}, found `{}`", u64::MAX, field.escape_ascii())
+            })?;
+            return Ok(Cow::Owned(number.to_be_bytes().to_vec()));
+        }
+        let key = tsv::unescape(field)?;
+        ensure!(!key.is_empty(), "expected a key, found an empty field");
+        Ok(key)
+    }
+
+    /// Writes a key as a field.
+    pub(crate) fn write(self, out: &mut impl Write, key: &[u8]) -> io::Result<()> {
+        match <[u8; 8]>::try_from(key) {
+            Ok(number) if self.numbers => write!(out, "{}", u64::from_be_bytes(number)),
+            _ => tsv::write_field(out, key),
+        }
+    }
+}
+
+/// A file that is being written.
+pub(crate) struct PairWriter {
+    out: StageFile,
+    hash: Xxh3Default,
+    lines: u64,
+    line: Vec<u8>,
+}
+
+impl PairWriter {
+    /// Writes the head.
+    pub(crate) fn begin(out: StageFile, what: What, fields: &Fields, columns: &str) -> anyhow::Result<Self> {
+        let mut writer = Self { out, hash: Xxh3Default::new(), lines: 0, line: what.magic.to_vec() };
+        for (name, value) in &fields.0 {
+            writeln!(writer.line, "{MARK}{name}={value}")?;
+        }
+        writeln!(writer.line, "{columns}")?;
+        writer.put()?;
+        Ok(writer)
+    }
+
+    /// Writes a line, which `write` puts into memory without its end.
+    pub(crate) fn line(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<()> {
+        write(&mut self.line)?;
+        self.line.push(b'\n');
+        self.lines += 1;
+        self.put()
+    }
+
+    fn put(&mut self) -> anyhow::Result<()> {
+        self.hash.update(&self.line);
+        self.out.write_all(&self.line).context("cannot write the results")?;
+        self.line.clear();
+        Ok(())
+    }
+
+    /// Writes the end, and gives the file its name.
+    pub(crate) fn finish(mut self) -> anyhow::Result<Written> {
+        writeln!(self.line, "{END}{} {:016x}", self.lines, self.hash.digest())?;
+        self.put()?;
+        self.out.finish()
+    }
+}
+
+/// Files of pairs whose parameters agree.
+pub(crate) struct PairFiles {
+    files: Vec<Source>,
+    fields: Fields,
+}
+
+struct Source {
+    path: PathBuf,
+    /// A pipe, whose head was read.
+    pipe: Option<Lines>,
+}
+
+/// One line: both keys, and what stands behind them.
+pub(crate) struct PairLine<'l> {
+    pub(crate) a: &'l [u8],
+    pub(crate) b: &'l [u8],
+    /// The third field, if it is there.
+    pub(crate) score: Option<&'l [u8]>,
+}
+
+impl PairFiles {
+    /// Looks at the heads of all of them; a folder stands for the files in it named `*.pairs` and `*.forest`.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be opened, and parameters that differ from those of the first, by name.
+    pub(crate) fn open(inputs: &[PathBuf]) -> anyhow::Result<Self> {
+        let mut files = Vec::new();
+        for input in inputs {
+            if input.is_dir() {
+                files.extend(files_in(input)?);
+            } else {
+                files.push(input.clone());
+            }
+        }
+        let mut all: Option<(PathBuf, Option<Fields>)> = None;
+        let mut sources = Vec::new();
+        for path in &files {
+            let lines = Lines::open(path)?;
+            let fields = lines.fields.clone();
+            let pipe = if path.is_file() { None } else { Some(lines) };
+            sources.push(Source { path: path.clone(), pipe });
+            let Some((first, expected)) = &all else {
+                all = Some((path.clone(), fields));
+                continue;
+            };
+            let (shown, first) = (path.display(), first.display());
+            match (expected, &fields) {
+                (None, None) => {}
+                (Some(expected), Some(found)) => {
+                    if let Some((field, expected, found)) = expected.difference(found) {
+                        bail!(
+                            "{shown}: made with other parameters than {first}: {field}: expected {expected}, \
+                             found {found}; make all of them with the same options"
+                        );
+                    }
+                }
+                (Some(_), None) => bail!(
+                    "{shown}: parameters: expected those of {first}, found none; take files that `twindex pairs` \
+                     and `forest` wrote with --out or --into, or tables alone"
+                ),
+                (None, Some(_)) => bail!(
+                    "{shown}: parameters: expected none, as in {first}, found some; take files that `twindex \
+                     pairs` and `forest` wrote with --out or --into, or tables alone"
+                ),
+            }
+        }
+        Ok(Self { files: sources, fields: all.and_then(|(_, fields)| fields).unwrap_or_default() })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.files.len() as u64
+    }
+
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// Refuses others with other parameters.
+    pub(crate) fn check_same(&self, other: &Self) -> anyhow::Result<()> {
+        let (Some(mine), Some(theirs)) = (self.files.first(), other.files.first()) else { return Ok(()) };
+        match self.fields.difference(&other.fields) {
+            None => Ok(()),
+            Some((field, expected, found)) => bail!(
+                "{}: made with other parameters than {}: {field}: expected {expected}, found {found}; make all of \
+                 them with the same options",
+                theirs.path.display(),
+                mine.path.display()
+            ),
+        }
+    }
+
+    pub(crate) fn keys(&self) -> KeyText {
+        self.fields.keys()
+    }
+
+    /// Hands every line of all files to `each`, in their order, and says how many there were.
+    ///
+    /// # Errors
+    ///
+    /// A line that is none, with its place; a file that was cut off or changed; a pipe that was read before; what `each`
+    /// returns, with the place.
+    pub(crate) fn for_each(
+        &mut self,
+        mut each: impl FnMut(PairLine<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<u64> {
+        let mut count = 0;
+        for Source { path, pipe } in &mut self.files {
+            let mut lines = match pipe.take() {
+                Some(lines) => lines,
+                None if path.is_file() => Lines::open(path)?,
+                None => bail!("{}: is a pipe, and can be read only once; name a file", path.display()),
+            };
+            while lines.next()? {
+                let (a, b, score) = lines.pair()?;
+                each(PairLine { a: &a, b: &b, score })
+                    .with_context(|| format!("{}, line {}", path.display(), lines.number))?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn files_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let shown = folder.display();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("{shown}: cannot list it"))? {
+        let path = entry.with_context(|| format!("{shown}: cannot list it"))?.path();
+        if path.extension().is_some_and(|suffix| SUFFIXES.iter().any(|ours| suffix == *ours)) {
+            files.push(path);
+        }
+    }
+    ensure!(
+        !files.is_empty(),
+        "{shown}: expected files named *.pairs or *.forest in this folder, found none"
+    );
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// A file that is being read, line by line.
+struct Lines {
+    path: PathBuf,
+    reader: BufReader<File>,
+    /// Parameters, if it has a head.
+    fields: Option<Fields>,
+    keys: KeyText,
+    hash: Xxh3Default,
+    /// The line that was read last, without its end, and its number from 1.
+    line: Vec<u8>,
+    number: u64,
+    /// Lines behind the head.
+    pairs: u64,
+    /// Whether the line was read already.
+    waits: bool,
+}
+
+impl Lines {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let metadata = fs::metadata(path).with_context(|| format!("{shown}: cannot open"))?;
+        ensure!(!metadata.is_dir(), "{shown}: is a folder, not a file of pairs");
+        let file = File::open(path).with_context(|| format!("{shown}: cannot open"))?;
+        let mut lines = Self {
+            path: path.to_owned(),
+            reader: BufReader::with_capacity(BUFFER, file),
+            fields: None,
+            keys: KeyText::default(),
+            hash: Xxh3Default::new(),
+            line: Vec::new(),
+            number: 0,
+            pairs: 0,
+            waits: false,
+        };
+        lines.read_head()?;
+        Ok(lines)
+    }
+
+    fn at(&self, why: impl std::fmt::Display) -> anyhow::Error {
+        anyhow!("{}, line {}: {why}", self.path.display(), self.number)
+    }
+
+    fn read_head(&mut self) -> anyhow::Result<()> {
+        if !self.read_line()? {
+            return Ok(()); // an empty table
+        }
+        let is = |what: What, line: &[u8]| what.magic.strip_suffix(b"\n") == Some(line);
+        if !is(PAIRS, &self.line) && !is(FOREST, &self.line) {
+            let is_head = TABLES.iter().any(|head| self.line == head.as_bytes());
+            self.waits = !is_head;
+            return Ok(());
+        }
+        let mut fields = Vec::new();
+        loop {
+            if !self.read_line()? || fields.len() > FIELDS_MAX {
+                self.number += 1;
+                return Err(
+                    self.at("expected the names of columns, found the end of the file; it was cut off")
+                );
+            }
+            let Some(field) = self.line.strip_prefix(MARK.as_bytes()) else { break };
+            let field = str::from_utf8(field).ok().and_then(|text| text.split_once('='));
+            let Some((name, value)) = field else {
+                return Err(self.at(format_args!(
+                    "expected a parameter, `{MARK}name=value`, found `{}`",
+                    self.line.escape_ascii()
+                )));
+            };
+            fields.push((name.to_owned(), value.to_owned()));
+        }
+        let fields = Fields(fields);
+        self.keys = fields.keys();
+        self.fields = Some(fields);
+        Ok(())
+    }
+
+    /// Reads a line; false at the end of the file.
+    fn read_line(&mut self) -> anyhow::Result<bool> {
+        if self.number > 0 {
+            self.hash.update(&self.line);
+            self.hash.update(b"\n");
+        }
+        self.line.clear();
+        self.number += 1;
+        let most = LINE_BYTES_MAX as u64 + 1;
+        let read = self.reader.by_ref().take(most).read_until(b'\n', &mut self.line);
+        read.with_context(|| format!("{}: cannot read", self.path.display()))?;
+        match self.line.pop() {
+            None => return Ok(false),
+            Some(b'\n') => {}
+            Some(_) if self.line.len() as u64 + 1 == most => {
+                return Err(self.at(format_args!("expected at most {LINE_BYTES_MAX} bytes, found more")));
+            }
+            Some(_) => {
+                return Err(
+                    self.at("expected the end of the line, found the end of the file; it was cut off")
+                );
+            }
+        }
+        Ok(true)
+    }
+
+    /// Goes on to the next pair; false at the end.
+    fn next(&mut self) -> anyhow::Result<bool> {
+        if std::mem::take(&mut self.waits) {
+            self.pairs += 1;
+            return Ok(true);
+        }
+        if !self.read_line()? {
+            return match self.fields {
+                None => Ok(false),
+                Some(_) => Err(self.at(format_args!(
+                    "expected `{END}...`, found the end of the file; it was cut off: copy it again, or make it again"
+                ))),
+            };
+        }
+        if self.fields.is_none() || !self.line.starts_with(END.as_bytes()) || self.line.contains(&b'\t') {
+            self.pairs += 1;
+            return Ok(true);
+        }
+        let expected = format!("{END}{} {:016x}", self.pairs, self.hash.digest());
+        if self.line != expected.as_bytes() {
+            return Err(self.at(format_args!(
+                "expected `{expected}`, found `{}`; the file was changed: copy it again, or make it again",
+                self.line.escape_ascii()
+            )));
+        }
+        if self.read_line()? {
+            return Err(self.at("expected the end of the file, found more"));
+        }
+        Ok(false)
+    }
+
+    /// What stands in the line.
+    #[allow(clippy::type_complexity, reason = "two keys and a field")]
+    fn pair(&self) -> anyhow::Result<(Cow<'_, [u8]>, Cow<'_, [u8]>, Option<&[u8]>)> {
+        let mut fields = self.line.split(|&byte| byte == b'\t');
+        let (Some(a), Some(b)) = (fields.next(), fields.next()) else {
+            return Err(self.at(format_args!(
+                "expected two keys with a tab between them, found `{}`",
+                String::from_utf8_lossy(&self.line[..self.line.len().min(80)]).escape_debug()
+            )));
+        };
+        let key = |field| self.keys.read(field).map_err(|why| self.at(why));
+        Ok((key(a)?, key(b)?, fields.next()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> anyhow::Result<Vec<(String, String)>> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), bytes).unwrap();
+        let mut files = PairFiles::open(&[file.path().to_owned()])?;
+        let mut pairs = Vec::new();
+        files.for_each(|pair| {
+            let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+            pairs.push((text(pair.a), text(pair.b)));
+            Ok(())
+        })?;
+        Ok(pairs)
+    }
+
+    fn whole() -> Vec<u8> {
+        let mut bytes = b"# twindex pairs\n# pairs=within 3\n# key=bytes\na\tb\tdistance\n".to_vec();
+        bytes.extend(b"# end\tx\\ty\t2\np\tq\t0\n");
+        let mut hash = Xxh3Default::new();
+        hash.update(&bytes);
+        writeln!(bytes, "# end 2 {:016x}", hash.digest()).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_end_and_one_that_was_cut_anywhere_or_changed_is_refused() {
+        let bytes = whole();
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(read(&bytes).unwrap(), [pair("# end", "x\ty"), pair("p", "q")]);
+        for length in 1..bytes.len() {
+            let message = read(&bytes[..length]).unwrap_err().to_string();
+            assert!(message.contains(", line ") && message.contains("expected"), "{length}: {message}");
+        }
+        for place in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[place] ^= 1;
+            // A head that is none makes a table, whose first lines are no pairs.
+            assert!(read(&changed).is_err(), "byte {place}");
+        }
+        assert!(read(&[bytes.clone(), b"p\tq\t0\n".to_vec()].concat()).is_err());
+    }
+
+    #[test]
+    fn tables_are_read_with_the_heads_of_other_verbs_and_without() {
+        let pairs = [("k".to_owned(), "l".to_owned())];
+        for head in ["", "a\tb\tdistance\n", "a\tb\tresemblance\tintersection\tunion\n"] {
+            assert_eq!(read(format!("{head}k\tl\t1\n").as_bytes()).unwrap(), pairs, "{head}");
+        }
+        assert_eq!(read(b"k\tl\n").unwrap(), pairs);
+        assert_eq!(read(b"").unwrap(), []);
+        for (bytes, why) in [
+            (&b"k\tl\nk l\n"[..], "line 2: expected two keys with a tab between them, found `k l`"),
+            (b"k\tl\nk\tl", "line 2: expected the end of the line"),
+            (b"k\t\n", "line 1: expected a key, found an empty field"),
+            (b"k\t\\q\n", "line 1: bad escape"),
+        ] {
+            let message = read(bytes).unwrap_err().to_string();
+            assert!(message.contains(why), "{message}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_in_the_order_of_numbers() {
+        let keys = KeyText { numbers: true };
+        assert!(keys.read(b"9").unwrap() < keys.read(b"10").unwrap());
+        let mut out = Vec::new();
+        keys.write(&mut out, &keys.read(b"18446744073709551615").unwrap()).unwrap();
+        assert_eq!(out, b"18446744073709551615");
+        for bad in [&b"-1"[..], b"x", b"", b"18446744073709551616"] {
+            assert!(keys.read(bad).is_err());
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Outputs of stages: a file appears under its name whole, durable, or not at all, whenever its writer is killed; and
+//! a stage that is run again, or twice at once, leaves the same.
+//!
+//! A file is written under a temporary name in the folder of its final one, made durable, and renamed. In a folder of
+//! results it is named by its content, so that whoever makes it again makes the same file of the same name. Temporary
+//! files are locked while they are written: those of writers that are no more are known by that, and removed by the
+//! next writer.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter, Read, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use twindex::sys::{RealVfs, Vfs};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::interrupt::HalfDone;
+use crate::options::{Output, Usage};
+use crate::report;
+
+/// Begins the names of files that are being written; no pattern such as `*.pairs` takes them for results.
+const PREFIX: &str = ".twindex-stage-";
+/// Bytes collected before they go to the file.
+const BUFFER: usize = 1 << 20;
+/// Bytes at the beginning of a file by which it is known.
+const HEAD: u64 = 256;
+
+/// Options of where a stage writes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StageArgs {
+    /// Write a file, which appears whole or not at all, instead of to standard output
+    #[arg(long, short, value_name = "OUT")]
+    out: Option<PathBuf>,
+    /// Write a file into this folder, named by its content, and print its name; made again, it is the same file
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    into: Option<PathBuf>,
+    /// Replace OUT if it was made by this verb
+    #[arg(long, requires = "out")]
+    force: bool,
+}
+
+/// What a verb makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct What {
+    /// With an article, for messages.
+    pub(crate) noun: &'static str,
+    /// Behind the dot, of names by content.
+    pub(crate) suffix: &'static str,
+    /// With what each of them begins, so that others are not replaced.
+    pub(crate) magic: &'static [u8],
+}
+
+impl StageArgs {
+    /// Whether a file is written.
+    pub(crate) fn is_file(&self) -> bool {
+        self.into.is_some() || self.named().is_some()
+    }
+
+    /// Whether the file is named by its content.
+    pub(crate) fn is_by_content(&self) -> bool {
+        self.into.is_some()
+    }
+
+    fn named(&self) -> Option<&Path> {
+        self.out.as_deref().filter(|out| out.as_os_str() != "-")
+    }
+
+    /// Refuses what cannot be written, before any work is done.
+    pub(crate) fn check(&self, what: What) -> anyhow::Result<()> {
+        if let Some(dir) = &self.into {
+            let is_there = dir.symlink_metadata().is_ok();
+            ensure!(!is_there || dir.is_dir(), "--into {}: is not a folder", dir.display());
+        }
+        match self.named() {
+            Some(out) => check_out(out, what, self.force),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses `--json` where the results go to standard output.
+    pub(crate) fn check_json(&self, output: &Output) -> anyhow::Result<()> {
+        if output.json && !self.is_file() {
+            let why = "--json prints on standard output, where the results go; name a file, --out OUT or --into DIR";
+            return Err(Usage::new(why).into());
+        }
+        Ok(())
+    }
+
+    /// Begins to write.
+    ///
+    /// # Errors
+    ///
+    /// What [`check`](Self::check) refuses; what the system does.
+    pub(crate) fn create(&self, what: What) -> anyhow::Result<StageFile> {
+        self.check(what)?;
+        match (&self.into, self.named()) {
+            (Some(dir), _) => StageFile::by_content(dir, what),
+            (None, Some(out)) => StageFile::named(out, self.force),
+            (None, None) => Ok(StageFile::stdout()),
+        }
+    }
+}
+
+/// Refuses to overwrite: without `force` anything, with it what is no `what`.
+fn check_out(out: &Path, what: What, force: bool) -> anyhow::Result<()> {
+    let shown = out.display();
+    if out.file_name().is_none() {
+        return Err(Usage::new(format!("--out {shown}: expected the name of a file to make")).into());
+    }
+    let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
+    ensure!(force, "{shown}: already exists; choose another name, or --force to replace it");
+    let mut head = Vec::new();
+    let begins = metadata.is_file()
+        && File::open(out).is_ok_and(|file| file.take(HEAD).read_to_end(&mut head).is_ok())
+        && head.starts_with(what.magic);
+    ensure!(begins, "{shown}: is not {}, so --force does not replace it; choose another name", what.noun);
+    Ok(())
+}
+
+/// The name a file is to have.
+enum Name {
+    Given { out: PathBuf, force: bool },
+    ByContent { dir: PathBuf, what: What },
+}
+
+impl Name {
+    fn folder(&self) -> &Path {
+        match self {
+            Self::ByContent { dir, .. } => dir,
+            Self::Given { out, .. } => match out.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent,
+                _ => Path::new("."),
+            },
+        }
+    }
+}
+
+/// A result that is being written.
+pub(crate) struct StageFile {
+    writer: Writer,
+    bytes: u64,
+}
+
+enum Writer {
+    Stdout(BufWriter<StdoutLock<'static>>),
+    File(Box<Unnamed>),
+}
+
+/// A file without its name yet.
+struct Unnamed {
+    name: Name,
+    file: BufWriter<tempfile::NamedTempFile>,
+    hash: Xxh3Default,
+    /// Goes when the process is told to end.
+    _half_done: HalfDone,
+}
+
+/// A result that was written.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Where it is; none on standard output.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) bytes: u64,
+    /// Whether it was named by its content.
+    pub(crate) by_content: bool,
+}
+
+impl Written {
+    /// Says what was written where, on standard output: of a file named by its content its name alone, for the next
+    /// stage. Nothing where the results themselves stand there.
+    pub(crate) fn tell(&self, holds: &str, output: &Output) -> anyhow::Result<()> {
+        let Some(path) = self.path.as_ref().filter(|_| !output.json) else { return Ok(()) };
+        let shown = path.display();
+        match () {
+            () if self.by_content => report::print_lines(&[shown.to_string()]),
+            () if output.quiet => Ok(()),
+            () => report::print_lines(&[format!("{shown}: {holds}, {}", report::bytes(self.bytes))]),
+        }
+    }
+}
+
+impl StageFile {
+    /// A file that will be at `out`; with `force` in the place of what is there.
+    pub(crate) fn named(out: &Path, force: bool) -> anyhow::Result<Self> {
+        Self::at(Name::Given { out: out.to_owned(), force })
+    }
+
+    /// A file in a folder, which is made if it is not there.
+    pub(crate) fn by_content(dir: &Path, what: What) -> anyhow::Result<Self> {
+        fs::create_dir_all(dir).with_context(|| format!("--into {}: cannot create it", dir.display()))?;
+        Self::at(Name::ByContent { dir: dir.to_owned(), what })
+    }
+
+    /// Standard output.
+    pub(crate) fn stdout() -> Self {
+        let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+        Self { writer: Writer::Stdout(out), bytes: 0 }
+    }
+
+    fn at(name: Name) -> anyhow::Result<Self> {
+        let folder = name.folder();
+        sweep(folder);
+        let file =
+            temporary(folder).with_context(|| format!("{}: cannot create a file in it", folder.display()))?;
+        let half_done = HalfDone::new(file.path());
+        let file = BufWriter::with_capacity(BUFFER, file);
+        let hash = Xxh3Default::new();
+        let unnamed = Unnamed { name, file, hash, _half_done: half_done };
+        Ok(Self { writer: Writer::File(Box::new(unnamed)), bytes: 0 })
+    }
+
+    /// Makes it durable and gives it its name.
+    pub(crate) fn finish(self) -> anyhow::Result<Written> {
+        let bytes = self.bytes;
+        let unnamed = match self.writer {
+            Writer::Stdout(mut out) => {
+                out.flush().context("cannot write to standard output")?;
+                return Ok(Written { path: None, bytes, by_content: false });
+            }
+            Writer::File(unnamed) => *unnamed,
+        };
+        let Unnamed { name, file, hash, _half_done } = unnamed;
+        let folder = name.folder().to_owned();
+        let in_folder = || format!("{}: cannot write a file in it", folder.display());
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error).with_context(in_folder)?;
+        file.as_file().sync_all().with_context(in_folder)?;
+        let (path, force) = match &name {
+            Name::Given { out, force } => (out.clone(), *force),
+            // Whoever made a file of this name before made the same.
+            Name::ByContent { dir, what } => {
+                (dir.join(format!("{:032x}.{}", hash.digest128(), what.suffix)), true)
+            }
+        };
+        let shown = path.display();
+        let named = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
+        match named {
+            Ok(_) => {}
+            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => {
+                bail!("{shown}: came into being meanwhile; choose another name, or --force to replace it")
+            }
+            Err(failed) => {
+                return Err(failed.error).with_context(|| format!("{shown}: cannot give it its name"));
+            }
+        }
+        RealVfs.sync_dir(&folder).with_context(|| format!("{shown}: cannot make its name durable"))?;
+        let by_content = matches!(name, Name::ByContent { .. });
+        Ok(Written { path: Some(path), bytes, by_content })
+    }
+}
+
+impl Write for StageFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = match &mut self.writer {
+            Writer::Stdout(out) => out.write(bytes)?,
+            Writer::File(unnamed) => {
+                let count = unnamed.file.write(bytes).map_err(|error| {
+                    let named = match &unnamed.name {
+                        Name::Given { out, .. } => out.display(),
+                        Name::ByContent { dir, .. } => dir.display(),
+                    };
+                    io::Error::new(error.kind(), format!("{named}: cannot write: {error}"))
+                })?;
+                unnamed.hash.update(&bytes[..count]);
+                count
+            }
+        };
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.writer {
+            Writer::Stdout(out) => out.flush(),
+            Writer::File(unnamed) => unnamed.file.flush(),
+        }
+    }
+}
+
+/// A locked file of a temporary name.
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
+    loop {
+        let file = builder.tempfile_in(folder)?;
+        // Between its making and its lock somebody who sweeps may have seen it, and holds the lock, or held it. Where
+        // files cannot be locked nobody takes them for left behind.
+        let is_seen = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
+        if !is_seen && file.path().exists() {
+            return Ok(file);
+        }
+    }
+}
+
+/// Removes temporary files whose writers are no more: their locks went with them.
+fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_ours && is_file && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHAT: What = What { noun: "a test", suffix: "test", magic: b"# test" };
+
+    fn args(out: Option<PathBuf>, into: Option<PathBuf>, force: bool) -> StageArgs {
+        StageArgs { out, into, force }
+    }
+
+    #[test]
+    fn files_named_by_content_are_the_same_whoever_makes_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let into = args(None, Some(folder.path().join("made")), false);
+        let mut two = [into.create(WHAT).unwrap(), into.create(WHAT).unwrap()];
+        for file in &mut two {
+            file.write_all(b"# test of two at once").unwrap();
+        }
+        let written = two.map(|file| file.finish().unwrap());
+        assert_eq!(written[0].path, written[1].path);
+        let path = written[0].path.as_deref().unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"# test of two at once");
+        assert_eq!(fs::read_dir(folder.path().join("made")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_dead_writer_left_goes_and_what_a_living_one_writes_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let into = args(None, Some(folder.path().to_owned()), false);
+        let dead = folder.path().join(format!("{PREFIX}dead"));
+        fs::write(&dead, "half").unwrap();
+        let living = into.create(WHAT).unwrap();
+        assert!(!dead.exists());
+        let mut other = into.create(WHAT).unwrap();
+        other.write_all(b"# test").unwrap();
+        other.finish().unwrap();
+        living.finish().unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "an empty one and the other");
+    }
+
+    #[test]
+    fn only_what_a_verb_made_is_replaced_and_only_by_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let write = |force: bool, content: &[u8]| {
+            let mut file = args(Some(out.clone()), None, force).create(WHAT)?;
+            file.write_all(content)?;
+            file.finish()
+        };
+        write(false, b"# test 1").unwrap();
+        assert!(write(false, b"# test 2").unwrap_err().to_string().contains("--force"));
+        write(true, b"# test 3").unwrap();
+        assert_eq!(fs::read(&out).unwrap(), b"# test 3");
+        fs::remove_file(&out).unwrap();
+        fs::write(&out, "mine").unwrap();
+        assert!(write(true, b"# test 4").unwrap_err().to_string().contains("is not a test"));
+        assert_eq!(fs::read(&out).unwrap(), b"mine");
+    }
+}
