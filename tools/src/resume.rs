@@ -4,8 +4,9 @@
 //! there or neither. `sketch --into` keeps it beside the files of sketches, a small file for each input that names the
 //! result and comes into being after it.
 //!
-//! A file of sketches is known by the digest at its end, any other by its name as given, its length, the time of its last change, and by the options that say what is
-//! read of it. One that changed is read again, and its documents take the place of those of their keys.
+//! A file of sketches is known by the digest at its end, any other by its name as given, its length and the time of its
+//! last change; and by the options that say what is read of it. One that changed is read again, and its documents take
+//! the place of those of their keys.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -125,6 +125,14 @@ enum Name {
 }
 
 impl Name {
+    /// As far as it is known before there is a content.
+    fn shown(&self) -> &Path {
+        match self {
+            Self::Given { out, .. } => out,
+            Self::ByContent { dir, .. } => dir,
+        }
+    }
+
     fn folder(&self) -> &Path {
         match self {
             Self::ByContent { dir, .. } => dir,
@@ -201,8 +209,9 @@ impl StageFile {
     fn at(name: Name) -> anyhow::Result<Self> {
         let folder = name.folder();
         sweep(folder);
-        let file =
-            temporary(folder).with_context(|| format!("{}: cannot create a file in it", folder.display()))?;
+        let file = temporary(folder).with_context(|| {
+            format!("{}: cannot create a file in {}", name.shown().display(), folder.display())
+        })?;
         let half_done = HalfDone::new(file.path());
         let file = BufWriter::with_capacity(BUFFER, file);
         let hash = Xxh3Default::new();
@@ -222,7 +231,8 @@ impl StageFile {
         };
         let Unnamed { name, file, hash, _half_done } = unnamed;
         let folder = name.folder().to_owned();
-        let in_folder = || format!("{}: cannot write a file in it", folder.display());
+        let shown = name.shown().to_owned();
+        let in_folder = || format!("{}: cannot write", shown.display());
         let file = file.into_inner().map_err(io::IntoInnerError::into_error).with_context(in_folder)?;
         file.as_file().sync_all().with_context(in_folder)?;
         let (path, force) = match &name {
@@ -255,11 +265,8 @@ impl Write for StageFile {
             Writer::Stdout(out) => out.write(bytes)?,
             Writer::File(unnamed) => {
                 let count = unnamed.file.write(bytes).map_err(|error| {
-                    let named = match &unnamed.name {
-                        Name::Given { out, .. } => out.display(),
-                        Name::ByContent { dir, .. } => dir.display(),
-                    };
-                    io::Error::new(error.kind(), format!("{named}: cannot write: {error}"))
+                    let shown = unnamed.name.shown().display();
+                    io::Error::new(error.kind(), format!("{shown}: cannot write: {error}"))
                 })?;
                 unnamed.hash.update(&bytes[..count]);
                 count

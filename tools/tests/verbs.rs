@@ -26,7 +26,7 @@ fn with_missing(verb: &str) -> Option<&'static str> {
         "pairs" => "pairs missing.twx",
         "forest" => "forest missing.twx",
         "clusters" => "clusters missing.twx",
-        "eval" => "eval missing.twx --truth given.jsonl",
+        "eval" => "eval missing.twx --truth given.tsv",
         "compact" => "compact missing.twx",
         "merge" => "merge out missing.twx",
         "snapshot" => "snapshot missing.twx out",
@@ -78,6 +78,7 @@ fn every_verb_refuses_an_option_that_is_not_there_as_a_mistake_of_usage() {
 fn every_verb_names_the_index_or_file_that_is_not_there_and_makes_nothing() {
     let bench = Bench::new();
     bench.write("given.jsonl", "{\"id\": \"a\", \"text\": \"one two three four five six\"}\n");
+    bench.write("given.tsv", "a\tb\nx\ty\n");
     let mut asked = 0;
     for verb in verbs(&bench) {
         let Some(line) = with_missing(&verb) else { continue };
@@ -85,9 +86,14 @@ fn every_verb_names_the_index_or_file_that_is_not_there_and_makes_nothing() {
         let output = bench.command(line).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{TWINDEX} {line}: {said}");
-        assert_eq!(output.stdout, b"", "{line}");
-        says(&said, &["twindex: ", "missing.twx"]);
-        assert_eq!(bench.names("."), ["given.jsonl"], "{line}");
+        if verb == "verify" {
+            // What is wrong is what it was asked for.
+            says(&String::from_utf8(output.stdout).unwrap(), &["missing.twx: not a twindex index"]);
+        } else {
+            assert_eq!(output.stdout, b"", "{line}");
+            says(&said, &["twindex: ", "missing.twx"]);
+        }
+        assert_eq!(bench.names("."), ["given.jsonl", "given.tsv"], "{line}");
     }
     assert!(asked >= 22, "{asked}");
 }

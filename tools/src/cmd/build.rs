@@ -49,8 +49,8 @@ pub(crate) struct Build {
     /// Keys of the raw fingerprints: little-endian 64-bit numbers
     #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "inputs")]
     ids: Option<PathBuf>,
-    /// Commit after every input file or few, and pass over those that an earlier run with --resume has committed, unless
-    /// their length or time changed; merge all at the end
+    /// Commit after every input file or few, and pass over those that an earlier run with --resume has committed,
+    /// unless their length or time changed; merge all at the end
     #[arg(long, conflicts_with = "fingerprints")]
     resume: bool,
     /// Bytes of input after which --resume commits, at the end of a file
