@@ -4,10 +4,10 @@
 //! cargo run --release --example compacted -- DIRECTORY 1000000 [ROUNDS]
 //! ```
 //!
-//! One index gets all documents by its log in batches of 1,000, a tenth of them twice, and loses every seventh again: so
-//! it goes through flushes, merges and delete bitmaps, is closed and opened, and compacted. The other gets what is live
-//! at the end as one batch. Their segments must be the same bytes; then both are asked the same questions, in turn, and
-//! the medians of the rounds are compared, and each with itself.
+//! One index gets all documents by its log in batches of 1,000, a tenth of them twice, and loses every seventh again:
+//! so it goes through flushes, merges and delete bitmaps, is closed and opened, and compacted. The other gets what is
+//! live at the end as one batch. Their segments must be the same bytes; then both are asked the same questions, in
+//! turn, and the medians of the rounds are compared, and each with itself.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 

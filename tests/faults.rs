@@ -58,9 +58,9 @@ fn check_sound(path: &Path, case: &str) {
     assert!(problems.is_empty(), "{case}: {problems:?}");
 }
 
-/// Runs `act` in a folder that `prepare` filled, on disks that fail in every way at every operation, and hands what came
-/// of it to `check`: the folder, what `act` returned, whether later operations went well, and the case in words. Returns
-/// how many operations failed.
+/// Runs `act` in a folder that `prepare` filled, on disks that fail in every way at every operation, and hands what
+/// came of it to `check`: the folder, what `act` returned, whether later operations went well, and the case in words.
+/// Returns how many operations failed.
 fn at_every_operation<T: std::fmt::Debug>(
     prepare: impl Fn(&Path),
     act: impl Fn(Arc<dyn Vfs>, &Path) -> Result<T>,

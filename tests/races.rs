@@ -1,5 +1,5 @@
-//! A writer at work, and others who open, copy and verify the index meanwhile: each finds a whole commit, or says that it
-//! does not.
+//! A writer at work, and others who open, copy and verify the index meanwhile: each finds a whole commit, or says that
+//! it does not.
 
 #![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
 

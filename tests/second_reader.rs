@@ -1,5 +1,5 @@
-//! `scripts/read-index.py`, which was written from the words of `format-spec.md` alone, finds in whole indexes, IDF tables
-//! and files of sketches what the library finds in them, and refuses what was damaged.
+//! `scripts/read-index.py`, which was written from the words of `format-spec.md` alone, finds in whole indexes, IDF
+//! tables and files of sketches what the library finds in them, and refuses what was damaged.
 
 #![allow(
     clippy::disallowed_methods,

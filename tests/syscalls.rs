@@ -1,8 +1,8 @@
 //! A process that writes, killed at each of its system calls, or told at each that it failed, by strace: what it had
 //! acknowledged is there, what it had not is there as a whole or not at all.
 //!
-//! Skipped, with a notice, where strace cannot be run. By default some of the calls are hit; `scripts/kill-syscalls` hits
-//! all of them (`TWINDEX_SYSCALLS=all`).
+//! Skipped, with a notice, where strace cannot be run. By default some of the calls are hit; `scripts/kill-syscalls`
+//! hits all of them (`TWINDEX_SYSCALLS=all`).
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
@@ -245,7 +245,8 @@ fn a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowled
         let failed = at_each_call(name, calls, errors, &|path, output, case| {
             let said = String::from_utf8_lossy(&output.stderr);
             let code = output.status.code();
-            // Before the child is ours, the runtime may refuse to begin; a failed acknowledgement is a panic of the test.
+            // Before the child is ours, the runtime may refuse to begin; a failed acknowledgement is a panic of the
+            // test.
             let fine = matches!(code, Some(0 | 7)) || !said.contains("refused") && code.is_some();
             assert!(fine, "{case}: {:?} {said}", output.status);
             assert!(output.status.signal().is_none(), "{case}: {:?} {said}", output.status);

@@ -79,8 +79,8 @@ pub struct LogEntry {
     pub number: u64,
     /// The number of the first commit in it.
     pub first: u64,
-    /// How many bytes of it are sound for certain: of one that grows, those there were when this manifest was written (0
-    /// where an older version wrote it, which did not say); of any other all that count.
+    /// How many bytes of it are sound for certain: of one that grows, those there were when this manifest was written
+    /// (0 where an older version wrote it, which did not say); of any other all that count.
     pub length: u64,
     /// True for the last one, as long as batches come to it.
     pub grows: bool,

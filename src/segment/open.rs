@@ -423,7 +423,8 @@ impl Segment {
 
     /// To be asked when a question has been answered from this segment, and before the answer is believed: a map whose
     /// pages cannot be read any more has zeros in their place, where the program has asked for a guard
-    /// (`sys::guard::install`); otherwise nothing is ever wrong here. [`Snapshot`](crate::Snapshot) and all above it ask.
+    /// (`sys::guard::install`); otherwise nothing is ever wrong here. [`Snapshot`](crate::Snapshot) and all above it
+    /// ask.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -1,16 +1,17 @@
 //! A guard against SIGBUS: where a page of a map cannot be read, an error and not the end of the process.
 //!
-//! Three things make a page of a map unreadable: the file was cut short by somebody, the disk fails, or there is no room
-//! for a hole of a full file system in memory. The operating system has no other way to say so than SIGBUS, whose usual
-//! end is that of the process. A program that wants to go on can ask for a handler, once, by [`install`]: it puts a page
-//! of zeros in the place of the one that cannot be read, notes that this map is lost, and returns. Whoever reads looks
-//! at the note when he is done and before he believes what he read (`View::is_lost`), so that a question about a lost
-//! segment is [`Error::Io`](crate::Error::Io), from then on and until the index is opened anew; other segments, and what
-//! this handler does not know, are as before: a SIGBUS from elsewhere goes to the handler that was there before.
+//! Three things make a page of a map unreadable: the file was cut short by somebody, the disk fails, or there is no
+//! room for a hole of a full file system in memory. The operating system has no other way to say so than SIGBUS, whose
+//! usual end is that of the process. A program that wants to go on can ask for a handler, once, by [`install`]: it puts
+//! a page of zeros in the place of the one that cannot be read, notes that this map is lost, and returns. Whoever reads
+//! looks at the note when he is done and before he believes what he read (`View::is_lost`), so that a question about a
+//! lost segment is [`Error::Io`](crate::Error::Io), from then on and until the index is opened anew; other segments,
+//! and what this handler does not know, are as before: a SIGBUS from elsewhere goes to the handler that was there
+//! before.
 //!
-//! The library never installs it by itself, as handlers of signals belong to the program. The command `twindex` does. It
-//! costs a note at the opening and a look at it for each question. [`Access::Read`](super::Access::Read) is the other
-//! way, without maps.
+//! The library never installs it by itself, as handlers of signals belong to the program. The command `twindex` does.
+//! It costs a note at the opening and a look at it for each question. [`Access::Read`](super::Access::Read) is the
+//! other way, without maps.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -81,7 +82,8 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// True once a page of any guarded map could not be read: a program that prints what it found may look at it at its end.
+/// True once a page of any guarded map could not be read: a program that prints what it found may look at it at its
+/// end.
 #[must_use]
 pub fn anything_lost() -> bool {
     LOST.load(Ordering::Acquire)

@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     let command = Command::parse();
     listen(command.verbose);
     interrupt::watch();
-    // This process is the tool's own: a file that is cut short under it, or a disk that fails, is an error as any other.
-    // Where the system has no handler for us, it is as it would be without.
+    // This process is the tool's own: a file that is cut short under it, or a disk that fails, is an error as any
+    // other. Where the system has no handler for us, it is as it would be without.
     #[cfg(target_os = "linux")]
     let _ = twindex::sys::guard::install();
     let run = match twindex::kernel::Level::asked_for() {

@@ -198,7 +198,7 @@ fn a_document_without_a_sound_stamp_or_value_is_a_bad_record_that_may_be_passed_
         says(&bench.refused(&line), &["in.jsonl:2", "no field \"t\"", "--skip-bad"]);
         says(&bench.refused(&format!("{line} --skip-bad 1")), &["in.jsonl:3", "yesterday"]);
         says(&bench.refused(&format!("{line} --skip-bad 2")), &["in.jsonl:4", "65537", "65536"]);
-        bench.ok(&format!("{line} --skip-bad 3"));
+        bench.ok(&format!("{line} --skip-bad 3 -q"));
         assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
     }
 }

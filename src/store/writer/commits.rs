@@ -30,9 +30,9 @@ impl Writer {
         self.guarded(|writer| writer.commit_batch(None))
     }
 
-    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what [`Snapshot::payload`](crate::Snapshot::payload)
-    /// gives back, here and after opening, until another commit has one. So a program can know how far another store
-    /// of its own had come at this commit.
+    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what
+    /// [`Snapshot::payload`](crate::Snapshot::payload) gives back, here and after opening, until another commit has
+    /// one. So a program can know how far another store of its own had come at this commit.
     ///
     /// # Errors
     /// As [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.

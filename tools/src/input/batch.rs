@@ -308,8 +308,8 @@ impl Parser {
 }
 
 impl Chunk<'_> {
-    /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons: those that
-    /// `each` refuses by [`Record::bad`] are among them.
+    /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons: those
+    /// that `each` refuses by [`Record::bad`] are among them.
     ///
     /// # Errors
     ///
