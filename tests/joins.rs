@@ -236,7 +236,7 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
 /// Sketches of two sets of 1,000 elements whose resemblance is this many hundredths, as nearly as can be.
 fn pair_of(sketcher: &Sketcher, hundredths: usize, state: &mut u64) -> [Sketch; 2] {
     let size = 1000;
-    let both = (2 * size * hundredths + (100 + hundredths) / 2) / (100 + hundredths);
+    let both = (2 * size * hundredths).div_ceil(100 + hundredths);
     let common: Vec<u64> = (0..both).map(|_| random(state)).collect();
     [(); 2].map(|()| {
         let own: Vec<u64> = (both..size).map(|_| random(state)).collect();
