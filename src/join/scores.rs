@@ -258,8 +258,9 @@ fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
 /// where no signatures are kept. Of a bucket of more than `max_bucket` different signatures, or of fewer where their
 /// pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document, only neighbours are compared.
 ///
-/// Takes 8 bytes of memory for each document, some 40 for each different signature, and `memory` bytes for the keys of
-/// their bands, or, where these are more or buckets are capped, for pairs; what is more goes to an unnamed file in `dir`.
+/// Takes 8 bytes of memory for each document, some 40 for each different signature, and `memory` bytes for the keys
+/// of their bands, or, where these are more or buckets are capped, for pairs; what is more goes to an unnamed file in
+/// `dir`.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt), [`Error::Io`](crate::Error::Io) from the scratch file, or what `each`
