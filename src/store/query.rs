@@ -163,8 +163,8 @@ impl Query {
     }
 
     /// Of the documents that are asked for by resemblance, only those that share at least this many bands; 1 unless
-    /// said. With two this is Broder's rule for 6 features of 14 minima: documents are *fungible* if at least r features
-    /// agree, and the share of those with resemblance J that are is
+    /// said. With two this is Broder's rule for 6 features of 14 minima: documents are *fungible* if at least r
+    /// features agree, and the share of those with resemblance J that are is
     /// [`FeatureScheme::fungible`](crate::choices::FeatureScheme::fungible).
     ///
     /// ```
