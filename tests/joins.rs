@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use twindex::join::{band_scores, block_scores, numbered_pairs_within, pairs_within};
-use twindex::{Fingerprint, Index, Params};
+use twindex::choices::Preset;
+use twindex::join::{band_scores, block_scores, candidates, numbered_pairs_within, pairs_within};
+use twindex::params::{Shingling, Tokens};
+use twindex::sketch::Scratch;
+use twindex::{Fingerprint, Index, Params, Sketch, Sketcher};
 
 #[test]
 fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one() {
@@ -130,6 +133,41 @@ fn scores_by_block_are_those_of_all_pairs_that_share_it() {
 }
 
 #[test]
+fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
+    // Of so few bits that documents of one signature differ in their bands.
+    for bits in [1, 2, 32] {
+        let dir = tempfile::tempdir().unwrap();
+        let params =
+            Params::builder().u64_keys().words(1).minhash(6, 3).signature_bits(bits).build().unwrap();
+        let index = Index::create(dir.path().join("index"), params).unwrap();
+        let sketcher = index.sketcher().unwrap();
+        let mut writer = index.writer().unwrap();
+        let mut state = 7;
+        for key in 0..600_u64 {
+            let word = |word| (key / 40, word, if random(&mut state).is_multiple_of(40) { key } else { 0 });
+            let words: Vec<String> =
+                (0..30).map(word).map(|word| format!("{word:?}").replace(", ", "x")).collect();
+            writer.put(key, &sketcher.sketch(&words.join(" ")).unwrap()).unwrap();
+        }
+        writer.commit().unwrap();
+        let of = |max_bucket, memory| {
+            let mut pairs = BTreeSet::new();
+            let found = band_scores(&index.snapshot(), max_bucket, (dir.path(), memory), |a, b, score| {
+                assert!(pairs.insert((a, b, score)), "each pair once");
+                Ok(())
+            })
+            .unwrap();
+            let scores = found.scores;
+            (pairs, scores.pairs, scores.buckets, scores.largest_bucket, scores.capped_buckets, found.shared)
+        };
+        let (whole, sorted) = (of(10_000, 1 << 20), of(10_000, 0));
+        assert!(whole.0.len() > 500 && whole.3 > 8, "{bits}: {} {}", whole.0.len(), whole.3);
+        assert!(whole == sorted, "{bits}");
+        assert!(of(6, 1 << 20) == of(6, 0) && of(6, 0).4 > 0, "{bits}");
+    }
+}
+
+#[test]
 fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().words(1).minhash(24, 3).signature_bits(32).build().unwrap();
@@ -175,6 +213,10 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     })
     .unwrap();
     assert_eq!(found.scores.pairs, expected);
+    // The other way to count them, for what does not fit in memory.
+    let sorted = band_scores(&snapshot, usize::MAX, (dir.path(), 0), |_, _, _| Ok(())).unwrap();
+    assert_eq!((&sorted.scores.pairs, &sorted.shared), (&found.scores.pairs, &found.shared));
+    assert_eq!((&sorted.scores.buckets, &sorted.alike), (&found.scores.buckets, &found.alike));
     assert_eq!(found.alike.iter().map(|alike| u64::from(alike.documents)).sum::<u64>(), 1000);
     assert_eq!(found.shared.iter().map(|shared| shared.0).sum::<u64>(), distinct);
     assert!(expected.iter().all(|counts| counts[minima] == expected[0][minima] && counts[minima] >= 200));
@@ -189,4 +231,117 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
         assert!((accepted(score) - wanted).abs() < 0.15, "{score}: {} {wanted}", accepted(score));
     }
     assert!(checked > 3);
+}
+
+/// Sketches of two sets of 1,000 elements whose resemblance is this many hundredths, as nearly as can be.
+fn pair_of(sketcher: &Sketcher, hundredths: usize, state: &mut u64) -> [Sketch; 2] {
+    let size = 1000;
+    let both = (2 * size * hundredths).div_ceil(100 + hundredths);
+    let common: Vec<u64> = (0..both).map(|_| random(state)).collect();
+    [(); 2].map(|()| {
+        let own: Vec<u64> = (both..size).map(|_| random(state)).collect();
+        let mut sketch = Sketch::default();
+        let set: Vec<u64> =
+            common.iter().chain(&own).map(|&element| sketcher.feature_number(element)).collect();
+        sketcher.sketch_features(&set, &mut Scratch::default(), &mut sketch).unwrap();
+        sketch
+    })
+}
+
+fn of_sets(params: twindex::params::ParamsBuilder) -> Params {
+    let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
+    params.u64_keys().shingling(shingling).build().unwrap()
+}
+
+#[test]
+fn a_stored_index_accepts_as_many_fungible_documents_as_the_formula_says() {
+    let mut state = 3;
+    for preset in [Preset::BRODER_84, Preset::BRODER_200, Preset::LSH_16X8] {
+        for hundredths in [80, 90, 95] {
+            let dir = tempfile::tempdir().unwrap();
+            let index =
+                Index::create(dir.path().join("index"), of_sets(Params::builder().preset(preset))).unwrap();
+            let sketcher = index.sketcher().unwrap();
+            let mut writer = index.writer().unwrap();
+            let pairs: Vec<[Sketch; 2]> =
+                (0..1500).map(|_| pair_of(&sketcher, hundredths, &mut state)).collect();
+            for (key, [stored, _]) in (0_u64..).zip(&pairs) {
+                writer.put(key, stored).unwrap();
+            }
+            writer.commit().unwrap();
+            let snapshot = index.snapshot();
+            let (mut accepted, mut by_one) = (0, 0);
+            for (key, [_, asked]) in (0_u64..).zip(&pairs) {
+                let hits = |sharing| {
+                    let query = snapshot.resembling(asked, 0.0).unwrap().sharing(sharing);
+                    query.run().unwrap().hits.iter().filter(|hit| hit.key.as_u64() == Some(key)).count()
+                };
+                accepted += hits(preset.scheme.threshold.into());
+                by_one += hits(1);
+            }
+            assert!(accepted <= by_one);
+            let resemblance = hundredths as f64 / 100.0;
+            let (measured, wanted) = (accepted as f64 / 1500.0, preset.scheme.fungible(resemblance));
+            // Four standard deviations; and rows of one band of this family agree together a little less often than if
+            // they were independent, which features of 14 and 25 rows notice (tests/sketch_accuracy.rs).
+            let spread = 4.0 * (wanted * (1.0 - wanted) / 1500.0).sqrt();
+            assert!(
+                measured < wanted + spread + 0.002,
+                "{}, {resemblance}: {measured}, {wanted}",
+                preset.name
+            );
+            assert!(measured > 0.9 * wanted - spread, "{}, {resemblance}: {measured}, {wanted}", preset.name);
+        }
+    }
+}
+
+#[test]
+fn summary_vectors_are_bands_of_one_row_each() {
+    // Sort all vectors by each coordinate in turn, and compare neighbours that match.
+    let dir = tempfile::tempdir().unwrap();
+    let coordinates = 24;
+    let params = of_sets(Params::builder().minhash(coordinates, 1).signature_bits(32));
+    let index = Index::create(dir.path().join("index"), params).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    let mut state = 11;
+    let vectors: Vec<Sketch> =
+        (0..150).flat_map(|pair| pair_of(&sketcher, [1, 10, 40, 90][pair % 4], &mut state)).collect();
+    for (key, vector) in (0_u64..).zip(&vectors) {
+        writer.put(key, vector).unwrap();
+        if key == 100 {
+            writer.commit().unwrap();
+        }
+    }
+    writer.commit().unwrap();
+    let mut matching = BTreeSet::new();
+    for coordinate in 0..usize::from(coordinates) {
+        let of = |number: usize| vectors[number].signature()[coordinate];
+        let mut sorted: Vec<usize> = (0..vectors.len()).collect();
+        sorted.sort_by_key(|&number| of(number));
+        for same in sorted.chunk_by(|&a, &b| of(a) == of(b)) {
+            for (place, &a) in same.iter().enumerate() {
+                matching.extend(same[place + 1..].iter().map(|&b| (a.min(b) as u32, a.max(b) as u32)));
+            }
+        }
+    }
+    let number = |place: twindex::store::snapshot::Place<'_>| Ok(place.key()?.as_u64().map(|key| key as u32));
+    let found = candidates(&index.snapshot(), 10_000, (dir.path(), 1 << 20), number).unwrap();
+    let mut pairs = Vec::new();
+    found
+        .for_each_batch(|batch| {
+            pairs.extend_from_slice(batch);
+            Ok::<_, twindex::Error>(())
+        })
+        .unwrap();
+    // Minima that differ may fall together in the 32 bits of a key; none does here.
+    assert_eq!(pairs, matching.iter().copied().collect::<Vec<_>>());
+    assert!((80..150 * 149).contains(&matching.len()), "{}", matching.len());
+    // With resemblance J all are found but (1 - J)^24.
+    let found = |kind: u32| {
+        let matches = |&pair: &u32| pair % 4 == kind && matching.contains(&(2 * pair, 2 * pair + 1));
+        (0..150).filter(matches).count()
+    };
+    assert_eq!((found(2), found(3)), (37, 37));
+    assert!((25..=38).contains(&found(1)) && found(0) < 20, "{} {}", found(1), found(0));
 }

@@ -164,20 +164,37 @@ pub(super) fn cap_of(
     max_bucket: usize,
     entries: &mut Vec<(u32, u32)>,
 ) -> Result<u64> {
-    // How many buckets there are of each size, of those that have the most pairs.
-    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut small = 0;
+    let mut work = Work::default();
     for band in 0..bands {
         read(sides, band, entries)?;
-        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
-            match bucket.len() as u64 {
-                size @ 0..SMALL => small += size * size / 2,
-                size => *sizes.entry(size).or_default() += 1,
-            }
+        entries.chunk_by(|a, b| a.0 == b.0).for_each(|bucket| work.bucket(bucket.len() as u64));
+    }
+    Ok(work.cap(max_bucket as u64, sides))
+}
+
+/// The work that buckets make.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// How many buckets there are of each size, of those that have the most pairs.
+    sizes: BTreeMap<u64, u64>,
+    /// The pairs of the others.
+    small: u64,
+}
+
+impl Work {
+    /// Takes note of a bucket.
+    pub(super) fn bucket(&mut self, size: u64) {
+        match size {
+            0..SMALL => self.small += size * size / 2,
+            _ => *self.sizes.entry(size).or_default() += 1,
         }
     }
-    let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
-    Ok(cap(&sizes, small, max_bucket as u64, documents as u64))
+
+    /// The largest size up to which buckets may be paired all with all.
+    pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>]) -> u64 {
+        let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
+        cap(&self.sizes, self.small, max_bucket, documents as u64)
+    }
 }
 
 /// The largest size up to which buckets may be paired all with all. `sizes` has the number of buckets of each size,

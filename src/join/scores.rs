@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::candidates::{Side, cap_of, read};
+use super::candidates::{Side, Work, cap_of, read};
 use super::runs::Sorter;
 use crate::error::Result;
 use crate::sketch::matches;
@@ -157,30 +157,81 @@ impl BandScores {
     }
 }
 
-/// The scores of pairs that share a band, and each pair of different signatures, numbered as in
-/// [`BandScores::alike`], with its score, to `each`, ascending. Nothing where no signatures are kept. Of a bucket of
-/// more than `max_bucket` different signatures, or of fewer where their pairs would be more than
-/// [`PAIRS`](super::candidates::PAIRS) a document, only neighbours are compared.
-///
-/// Takes 8 bytes of memory for each document, some 40 for each different signature, and `memory` bytes for pairs; what is
-/// more goes to an unnamed file in `dir`.
-///
-/// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt), [`Error::Io`](crate::Error::Io) from the scratch file, or what `each`
-/// returns.
-pub fn band_scores(
-    snapshot: &Snapshot,
-    max_bucket: usize,
-    (dir, memory): (&Path, usize),
-    mut each: impl FnMut(u32, u32, u32) -> Result<()>,
-) -> Result<BandScores> {
-    let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
-        return Ok(BandScores::default());
-    };
-    let (bands, minima, bits) = (usize::from(minhash.bands), minhash.minima(), minhash.signature_bits);
+/// The keys of all bands, in memory: of a pair that meets in a bucket they tell in which others it meets, so that pairs
+/// need not be collected and sorted to be counted once.
+struct BandKeys {
+    bands: usize,
+    /// Of one band after the other: key of a bucket and number, ascending.
+    entries: Vec<(u32, u32)>,
+    /// Where each band ends.
+    ends: Vec<usize>,
+    /// By number, and band.
+    keys: Vec<u32>,
+    /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
+    mixed: Vec<bool>,
+}
+
+impl BandKeys {
+    /// None where they would take more than `memory` bytes, and where buckets are to be capped.
+    fn read(
+        sides: &[Side<'_>],
+        bands: usize,
+        numbers: usize,
+        max_bucket: usize,
+        memory: usize,
+    ) -> Result<Option<Self>> {
+        let each = bands * (size_of::<(u32, u32)>() + size_of::<u32>());
+        if numbers.saturating_mul(each) > memory {
+            return Ok(None);
+        }
+        let (keys, mixed) = (vec![0; numbers * bands], vec![false; numbers]);
+        let mut all = Self { bands, entries: Vec::new(), ends: Vec::new(), keys, mixed };
+        let mut known = vec![0; numbers];
+        let mut work = Work::default();
+        let mut entries = Vec::new();
+        for band in 0..bands {
+            read(sides, band, &mut entries)?;
+            for &(key, number) in &entries {
+                let number = number as usize;
+                // Of each number one key, in every band.
+                all.mixed[number] |= known[number] != band;
+                known[number] = band + 1;
+                all.keys[number * bands + band] = key;
+            }
+            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+                if bucket.len() > max_bucket {
+                    return Ok(None);
+                }
+                work.bucket(bucket.len() as u64);
+            }
+            all.entries.extend_from_slice(&entries);
+            all.ends.push(all.entries.len());
+        }
+        let is_bounded = work.cap(max_bucket as u64, sides) == max_bucket as u64;
+        Ok(is_bounded.then_some(all))
+    }
+
+    /// The keys of a number; none if its documents differ.
+    fn of(&self, number: u32) -> Option<&[u32]> {
+        let number = number as usize;
+        (!self.mixed[number]).then(|| &self.keys[number * self.bands..][..self.bands])
+    }
+
+    /// Hands each bucket to `each`, with its band.
+    fn for_each_bucket(&self, mut each: impl FnMut(usize, &[(u32, u32)]) -> Result<()>) -> Result<()> {
+        let mut start = 0;
+        for (band, &end) in self.ends.iter().enumerate() {
+            self.entries[start..end].chunk_by(|a, b| a.0 == b.0).try_for_each(|bucket| each(band, bucket))?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+/// The documents by signature, and these with the numbers of their signatures.
+fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
     let mut by_signature: HashMap<&[u8], u32> = HashMap::new();
     let mut alike: Vec<Alike> = Vec::new();
-    let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
     let mut of_documents: Vec<Vec<Option<u32>>> = Vec::new();
     for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {
         let mut of_segment = Vec::with_capacity(segment.documents() as usize);
@@ -199,31 +250,91 @@ pub fn band_scores(
         }
         of_documents.push(of_segment);
     }
-    drop(by_signature);
+    Ok((alike, Side { snapshot, numbers: of_documents }))
+}
 
+/// The scores of pairs that share a band, and each pair of different signatures, numbered as in
+/// [`BandScores::alike`], with its score, to `each`: the smaller number first, each pair once, in no order. Nothing
+/// where no signatures are kept. Of a bucket of more than `max_bucket` different signatures, or of fewer where their
+/// pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document, only neighbours are compared.
+///
+/// Takes 8 bytes of memory for each document, some 40 for each different signature, and `memory` bytes for the keys
+/// of their bands, or, where these are more or buckets are capped, for pairs; what is more goes to an unnamed file in
+/// `dir`.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt), [`Error::Io`](crate::Error::Io) from the scratch file, or what `each`
+/// returns.
+pub fn band_scores(
+    snapshot: &Snapshot,
+    max_bucket: usize,
+    (dir, memory): (&Path, usize),
+    mut each: impl FnMut(u32, u32, u32) -> Result<()>,
+) -> Result<BandScores> {
+    let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
+        return Ok(BandScores::default());
+    };
+    let (bands, minima, bits) = (usize::from(minhash.bands), minhash.minima(), minhash.signature_bits);
+    let (alike, side) = by_signature(snapshot)?;
+    let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
+    let sides = [side];
+    let documents: Vec<u32> = alike.iter().map(|alike| alike.documents).collect();
+    let pairs_of = |a: u32, b: u32| u64::from(documents[a as usize]) * u64::from(documents[b as usize]);
     let mut scores = Scores::new(bands, minima);
-    let mut sorter: Sorter<u128> = Sorter::new(dir, memory);
-    let mut entries: Vec<(u32, u32)> = Vec::new();
-    let sides = [Side { snapshot, numbers: of_documents }];
-    let cap = usize::try_from(cap_of(&sides, bands, max_bucket, &mut entries)?).unwrap_or(max_bucket);
-    for band in 0..bands {
-        read(&sides, band, &mut entries)?;
-        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
-            let whole = scores.bucket(bucket.len(), cap);
+    let mut shared = vec![(0_u64, 0_u64); minima + 1];
+    let mut sorter: Sorter<u128> = Sorter::new(dir, memory / 2);
+    let record = |a: u32, b: u32, band: usize| u128::from(a) << 96 | u128::from(b) << 64 | band as u128;
+    let score_of = |a: u32, b: u32| -> Result<usize> {
+        let signature = |group: u32| {
+            let Alike { segment, ordinal, .. } = alike[group as usize];
+            segments[segment as usize].signature(ordinal)
+        };
+        Ok(matches(signature(a)?, signature(b)?, minima, bits))
+    };
+    if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, memory / 2)? {
+        keys.for_each_bucket(|band, bucket| {
+            scores.bucket(bucket.len(), max_bucket);
             for (place, &(_, a)) in bucket.iter().enumerate() {
-                scores.add(band, minima, pairs_among(alike[a as usize].documents));
-                let others = &bucket[place + 1..];
-                for &(_, b) in if whole { others } else { &others[..others.len().min(1)] } {
-                    sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | band as u128)?;
+                scores.add(band, minima, pairs_among(documents[a as usize]));
+                let of_a = keys.of(a);
+                for &(_, b) in &bucket[place + 1..] {
+                    let (Some(of_a), Some(of_b)) = (of_a, keys.of(b)) else {
+                        sorter.push(record(a, b, band))?;
+                        continue;
+                    };
+                    if of_a[..band].iter().zip(&of_b[..band]).any(|(a, b)| a == b) {
+                        continue; // met in a band before
+                    }
+                    let score = score_of(a, b)?;
+                    shared[score].0 += 1;
+                    for (later, _) in
+                        of_a.iter().zip(of_b).enumerate().skip(band).filter(|(_, (a, b))| a == b)
+                    {
+                        shared[score].1 += 1;
+                        scores.add(later, score, pairs_of(a, b));
+                    }
+                    each(a, b, score as u32)?;
+                }
+            }
+            Ok(())
+        })?;
+    } else {
+        let mut entries: Vec<(u32, u32)> = Vec::new();
+        let cap = usize::try_from(cap_of(&sides, bands, max_bucket, &mut entries)?).unwrap_or(max_bucket);
+        for band in 0..bands {
+            read(&sides, band, &mut entries)?;
+            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+                let whole = scores.bucket(bucket.len(), cap);
+                for (place, &(_, a)) in bucket.iter().enumerate() {
+                    scores.add(band, minima, pairs_among(documents[a as usize]));
+                    let others = &bucket[place + 1..];
+                    for &(_, b) in if whole { others } else { &others[..others.len().min(1)] } {
+                        sorter.push(record(a, b, band))?;
+                    }
                 }
             }
         }
     }
-    let signature = |group: u32| {
-        let Alike { segment, ordinal, .. } = alike[group as usize];
-        segments[segment as usize].signature(ordinal)
-    };
-    let mut shared = vec![(0_u64, 0_u64); minima + 1];
     let mut last = None;
     sorter.finish()?.for_each(|record| {
         let (pair, band) = ((record >> 64) as u64, record as usize);
@@ -231,7 +342,7 @@ pub fn band_scores(
         let score = match last {
             Some((known, score)) if known == pair => score,
             _ => {
-                let score = matches(signature(a)?, signature(b)?, minima, bits);
+                let score = score_of(a, b)?;
                 last = Some((pair, score));
                 shared[score].0 += 1;
                 each(a, b, score as u32)?;
@@ -239,8 +350,7 @@ pub fn band_scores(
             }
         };
         shared[score].1 += 1;
-        let pairs = u64::from(alike[a as usize].documents) * u64::from(alike[b as usize].documents);
-        scores.add(band, score, pairs);
+        scores.add(band, score, pairs_of(a, b));
         Ok::<(), crate::Error>(())
     })?;
     Ok(BandScores { scores, shared, alike })

@@ -182,10 +182,35 @@ impl Params {
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same_sketch(&self, given: &Params) -> Result<()> {
+        self.check_same(given, &[])
+    }
+
+    /// Refuses parameters that would change the minima and bands of a sketch, naming the first that differs. Fingerprints
+    /// and samples may be others, or not be kept, and minima may be kept in another number of bits.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`].
+    pub fn check_same_bands(&self, given: &Params) -> Result<()> {
+        self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
+    }
+
+    /// Refuses parameters that would change fingerprints, naming the first that differs. Minima and samples may be
+    /// others, or not be kept, and the radius may be another.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`].
+    pub fn check_same_fingerprints(&self, given: &Params) -> Result<()> {
+        let of_minhash = ["minhash", "bands", "rows", "signature-bits"];
+        self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
+    }
+
+    /// Refuses parameters of which any differs but these and those that change no sketch.
+    fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
+        const BESIDE: [&str; 5] = ["key", "tables", "codec", "values", "expire-after"];
         let (mine, theirs) = (self.fields(), given.fields());
         for (name, index) in &mine {
             let other = theirs.iter().find(|(n, _)| n == name).map_or("absent", |(_, v)| v.as_str());
-            if !["key", "tables", "codec", "values", "expire-after"].contains(name) && index != other {
+            if !BESIDE.contains(name) && !but.contains(name) && index != other {
                 return Err(Error::ParamsMismatch {
                     field: (*name).to_string(),
                     index: index.clone(),

@@ -459,10 +459,27 @@ impl Sketch {
         if self.digest == digest {
             return Ok(());
         }
-        let Some(mine) = &self.params else {
-            return Err(Error::Invalid("an empty sketch that no sketcher has made".into()));
-        };
-        params.check_same_sketch(mine)
+        params.check_same_sketch(self.made_with()?)
+    }
+
+    /// Refuses a sketch whose bands, and minima where both keep them, cannot be compared with those of an index with
+    /// these parameters.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
+    pub(crate) fn check_same_bands(&self, params: &Params) -> Result<()> {
+        let mine = self.made_with()?;
+        params.check_same_bands(mine)?;
+        let bits = |params: &Params| params.minhash.map_or(0, |minhash| minhash.signature_bits);
+        if bits(params) > 0 && bits(mine) == 0 {
+            return params.check_same_sketch(mine); // which names them
+        }
+        Ok(())
+    }
+
+    fn made_with(&self) -> Result<&Params> {
+        let made_with = self.params.as_deref();
+        made_with.ok_or_else(|| Error::Invalid("an empty sketch that no sketcher has made".into()))
     }
 }
 

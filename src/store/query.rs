@@ -93,6 +93,8 @@ pub struct Query {
     snapshot: Snapshot,
     within: Option<(Fingerprint, u32)>,
     bands: Option<Bands>,
+    /// Features that must agree, of `bands`.
+    sharing: usize,
     /// Distances of hits are measured from here.
     measured_from: Option<Fingerprint>,
     /// The samples of the document that is asked about, bottom and modular, where they are kept.
@@ -123,6 +125,7 @@ impl Query {
             snapshot,
             within: None,
             bands: None,
+            sharing: 1,
             measured_from: None,
             samples: None,
             limit: usize::MAX,
@@ -156,6 +159,31 @@ impl Query {
 
     pub(super) fn refused(mut self, error: Error) -> Self {
         self.refused = Some(error);
+        self
+    }
+
+    /// Of the documents that are asked for by resemblance, only those that share at least this many bands; 1 unless
+    /// said. With two this is Broder's rule for 6 features of 14 minima: documents are *fungible* if at least r
+    /// features agree, and the share of those with resemblance J that are is
+    /// [`FeatureScheme::fungible`](crate::choices::FeatureScheme::fungible).
+    ///
+    /// ```
+    /// use twindex::choices::Preset;
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let preset = Preset::BRODER_84;
+    /// let index = Index::create(dir.path().join("x"), Params::builder().preset(preset).build()?)?;
+    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", &sketch)?;
+    /// writer.commit()?;
+    /// let fungible = index.snapshot().resembling(&sketch, 0.0)?.sharing(preset.scheme.threshold.into());
+    /// assert_eq!(fungible.run()?.hits.len(), 1);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn sharing(mut self, bands: usize) -> Self {
+        self.sharing = bands.max(1);
         self
     }
 
@@ -297,9 +325,10 @@ impl Query {
             part.same_feature(band, feature, |ordinal| candidates.push(ordinal))?;
         }
         candidates.sort_unstable();
-        candidates.dedup();
         let known = found.len();
-        for ordinal in candidates {
+        // A document comes once for each band.
+        for same in candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing) {
+            let ordinal = same[0];
             if !part.is_live(ordinal)
                 || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
             {

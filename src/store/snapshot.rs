@@ -292,11 +292,17 @@ impl Snapshot {
     /// Of the documents that resemble this one by J, the share that has a band in common is
     /// [`Banding::recall`](crate::bands::Banding::recall) of J: choose bands for the lowest threshold to be asked.
     ///
+    /// A sketch that was made with other parameters is taken where the two agree in all that bands depend on
+    /// ([`Params::check_same_bands`]); then hits have a resemblance, and no distance or containment.
+    ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for a sketch made with other parameters, [`Error::Invalid`] for an index without
-    /// `MinHash` or a threshold outside 0 to 1.
+    /// [`Error::ParamsMismatch`] for a sketch whose bands were made with other parameters, [`Error::Invalid`] for an
+    /// index without `MinHash` or a threshold outside 0 to 1.
     pub fn resembling(&self, sketch: &Sketch, threshold: f64) -> Result<Query> {
-        self.check_sketch(sketch)?;
+        let is_same = sketch.params_digest() == self.state.params_digest || self.check_sketch(sketch).is_ok();
+        if !is_same {
+            sketch.check_same_bands(self.params())?;
+        }
         let Some(minhash) = self.params().minhash else {
             return Err(Error::Invalid("this index keeps no MinHash: resemblance is not answered".into()));
         };
@@ -306,7 +312,7 @@ impl Snapshot {
         let mut packed = Vec::new();
         pack(sketch.signature(), minhash.signature_bits, &mut packed);
         let query = Query::new(self.clone()).features(sketch.features().to_vec(), packed, threshold);
-        Ok(query.measure(sketch.fingerprint()).samples(sketch))
+        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch) } else { query })
     }
 
     /// The union of what the index keeps: documents [`within`](Self::within) the radius of its parameters, and
@@ -314,7 +320,7 @@ impl Snapshot {
     /// other parameters makes the answer an error.
     pub fn near(&self, sketch: &Sketch) -> Query {
         let by_bands = if self.params().minhash.is_some() {
-            self.resembling(sketch, 0.8)
+            self.check_sketch(sketch).and_then(|()| self.resembling(sketch, 0.8))
         } else {
             self.check_sketch(sketch).map(|()| Query::new(self.clone()).samples(sketch))
         };

@@ -262,12 +262,18 @@ pub(crate) fn line_hash(line: &[u8]) -> u64 {
 }
 
 /// What a chunk is turned into.
-#[derive(Default)]
-struct Chunked {
-    all: Vec<Sketched>,
+struct Chunked<L> {
+    /// With what was found out about each.
+    all: Vec<(Sketched, L)>,
     /// The distinct shingles of all of them, one document after the other, if they were wanted; and where each ends.
     shingles: Vec<u64>,
     ends: Vec<usize>,
+}
+
+impl<L> Default for Chunked<L> {
+    fn default() -> Self {
+        Self { all: Vec::new(), shingles: Vec::new(), ends: Vec::new() }
+    }
 }
 
 /// Shingles for which the memory of a chunk is kept for another one.
@@ -300,15 +306,37 @@ pub(crate) fn for_each_shingled(
     progress: &Progress,
     mut each: impl FnMut(Sketched, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let idle: Mutex<Vec<Chunked>> = Mutex::new(Vec::new());
+    let look = |_: &Sketch| Ok(());
+    for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
+}
+
+/// As [`for_each_shingled`], each with what `look` finds out about its sketch, on all cores.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`], and those of `look`.
+pub(crate) fn for_each_looked_up<L: Send>(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &Wanted,
+    progress: &Progress,
+    look: impl Fn(&Sketch) -> anyhow::Result<L> + Sync,
+    mut each: impl FnMut(Sketched, L, &[u64]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let job = Job {
         state: || Sketching::new(sketcher),
         begin: || idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default(),
-        work: |sketching: &mut Sketching<'_>, chunked: &mut Chunked, parser: &Parser, record: Record<'_>| {
+        work: |sketching: &mut Sketching<'_>,
+               chunked: &mut Chunked<L>,
+               parser: &Parser,
+               record: Record<'_>| {
             if wanted.shard.is_some_and(|shard| !shard.has(Key::Bytes(record.key))) {
                 return Ok(());
             }
-            chunked.all.push(sketched(sketching, parser, &record, wanted)?);
+            let one = sketched(sketching, parser, &record, wanted)?;
+            let found = look(&one.sketch)?;
+            chunked.all.push((one, found));
             if wanted.shingles {
                 sketching.shingles(&mut chunked.shingles);
             }
@@ -318,8 +346,8 @@ pub(crate) fn for_each_shingled(
     };
     for_each_chunk(documents, progress, &job, |mut chunked| {
         let mut start = 0;
-        for (one, &end) in chunked.all.drain(..).zip(&chunked.ends) {
-            each(one, &chunked.shingles[start..end])?;
+        for ((one, found), &end) in chunked.all.drain(..).zip(&chunked.ends) {
+            each(one, found, &chunked.shingles[start..end])?;
             start = end;
         }
         chunked.ends.clear();

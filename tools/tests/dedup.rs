@@ -599,6 +599,18 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
         &["dropped", "near one of old/index", "against.tsv"],
     );
 
+    // An index that keeps more is asked for what is compared only, whatever the threads and the bits of its minima.
+    bench.ok("build both.twx old.jsonl --bands 20 --rows 6 --signature-bits 16 -q");
+    bench.ok("build same.twx old.jsonl --method minhash --bands 20 --rows 6 --signature-bits 16 -q");
+    for (index, threads) in [("both.twx", 1), ("both.twx", 2), ("same.twx", 1)] {
+        bench.ok(&format!("dedup new.jsonl --against {index} -o {index}.{threads} --threads {threads} -q"));
+    }
+    let rows_of =
+        |out: &str| bench.rows(&format!("{out}/against.tsv"), "key\tother\tresemblance\tstandard_error");
+    assert_eq!(rows_of("both.twx.1"), rows_of("same.twx.1"));
+    assert_eq!(rows_of("both.twx.1"), rows_of("both.twx.2"));
+    assert!(rows_of("both.twx.1").len() > 100);
+
     // By fingerprints every one within the radius.
     bench.ok("dedup old.jsonl --method simhash -o oldsim -q");
     bench.ok("dedup new.jsonl --method simhash --against oldsim/index -o newsim -q");
@@ -627,6 +639,9 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
         })
         .collect();
     assert_eq!(found, wanted);
+    bench.ok("dedup new.jsonl --method simhash --against both.twx -o newboth -q");
+    let with_both = bench.rows("newboth/against.tsv", "key\tother\tdistance");
+    assert_eq!(with_both, bench.rows("newsim/against.tsv", "key\tother\tdistance"));
 }
 
 #[test]
@@ -645,6 +660,12 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
         &bench.refused("dedup old.jsonl --method simhash --against old/index -o out"),
         &["parameters differ"],
     );
+    bench.ok("build sim.twx old.jsonl --method simhash -q");
+    says(&bench.refused("dedup old.jsonl --against sim.twx -o out"), &["minhash is none in the index"]);
+    bench.ok("build nobits.twx old.jsonl --method minhash --bands 20 --rows 6 --signature-bits 0 -q");
+    let output = bench.command("dedup old.jsonl --against nobits.twx -o out").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    says(&String::from_utf8(output.stderr).unwrap(), &["--against nobits.twx", "--signature-bits 0"]);
     says(&bench.refused("dedup old.jsonl --against none -o out"), &["none"]);
     says(
         &bench.refused("dedup twice.jsonl --against old/index -o out"),
@@ -652,7 +673,7 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
     );
     let output = bench.command("dedup old.jsonl --method exact --against old/index -o out").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(bench.names("."), ["old", "old.jsonl", "twice.jsonl"]);
+    assert_eq!(bench.names("."), ["nobits.twx", "old", "old.jsonl", "sim.twx", "twice.jsonl"]);
 }
 
 /// Those with words.

@@ -5,6 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use twindex::{Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
+use crate::options::Usage;
+
 /// What documents are compared with.
 pub(super) struct Against {
     snapshot: Snapshot,
@@ -34,12 +36,26 @@ enum Near {
 impl Against {
     /// # Errors
     ///
-    /// The index cannot be opened, or sketches by `params` cannot be compared with its own; names the parameter.
+    /// The index cannot be opened, or does not keep what is asked for, made as `params` make it; names the parameter.
     pub(super) fn open(path: &Path, question: Question, params: &Params) -> anyhow::Result<Self> {
         let snapshot = Index::open(path)?.snapshot();
-        snapshot.params().check_same_sketch(params).with_context(|| {
+        let same = match question {
+            Question::Resembling(_) => snapshot.params().check_same_bands(params),
+            Question::Within(_) => snapshot.params().check_same_fingerprints(params),
+        };
+        same.with_context(|| {
             format!("--against {}: give the options with which it was made", path.display())
         })?;
+        let keeps_minima = snapshot.params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
+        if matches!(question, Question::Resembling(_)) && !keeps_minima {
+            // Who shares a band may be near or not, and nothing could tell.
+            return Err(Usage::new(format!(
+                "--against {}: keeps no signatures (--signature-bits 0), and so nothing that tells how near documents \
+                 are; build it with them",
+                path.display()
+            ))
+            .into());
+        }
         Ok(Self { snapshot, question })
     }
 

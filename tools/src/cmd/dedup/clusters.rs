@@ -1,7 +1,6 @@
 //! The clusters that verified pairs make, and the document of each that stays.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
@@ -59,26 +58,22 @@ impl Clusters {
             let roots: Vec<u32> = (0..groups).map(|group| near.forest.root(group)).collect();
             cut_large(corpus, near, roots, rules.max_cluster)?
         };
-        let mut kept: HashMap<u32, u32> = HashMap::new();
+        // By the first group of each cluster.
+        let mut kept: Vec<Option<u32>> = vec![None; roots.len()];
         for document in 0..corpus.keys.len() as u32 {
-            match kept.entry(roots[corpus.group_of[document as usize] as usize]) {
-                Entry::Vacant(vacant) => {
-                    vacant.insert(document);
-                }
-                Entry::Occupied(mut occupied) => {
-                    let other = *occupied.get();
-                    let better = match rules.keep {
-                        Keep::First => false, // documents come in the order of the input
-                        Keep::Longest => corpus.group(document).text_bytes > corpus.group(other).text_bytes,
-                        Keep::SmallestKey => corpus.keys[document as usize] < corpus.keys[other as usize],
-                    };
-                    if better {
-                        occupied.insert(document);
-                    }
-                }
+            let kept = &mut kept[roots[corpus.group_of[document as usize] as usize] as usize];
+            let is_better = kept.is_none_or(|other| match rules.keep {
+                Keep::First => false, // documents come in the order of the input
+                Keep::Longest => corpus.group(document).text_bytes > corpus.group(other).text_bytes,
+                Keep::SmallestKey => corpus.keys[document as usize] < corpus.keys[other as usize],
+            });
+            if is_better {
+                *kept = Some(document);
             }
         }
-        let kept_of_group: Vec<u32> = roots.iter().map(|root| kept[root]).collect();
+        // Every cluster has documents.
+        let kept_of_group: Vec<u32> =
+            roots.iter().map(|&root| kept[root as usize].unwrap_or(u32::MAX)).collect();
         // Most are near the one that is kept, and stand in a pair with it.
         let kept_group = |group: u32| corpus.group_of[kept_of_group[group as usize] as usize];
         let mut known: Vec<Option<Score>> = vec![None; groups as usize];
@@ -106,9 +101,9 @@ impl Clusters {
     }
 
     fn count(&mut self, corpus: &Corpus, kind: Kind, threshold: f64) {
-        let mut sizes: HashMap<u32, u32> = HashMap::new();
+        let mut sizes = vec![0; corpus.keys.len()];
         for ((group, &kept), score) in corpus.groups.iter().zip(&self.kept_of_group).zip(&self.scores) {
-            *sizes.entry(kept).or_default() += group.members.len() as u32;
+            sizes[kept as usize] += group.members.len() as u32;
             let near = match score {
                 Some(Score::Distance(_)) => true,
                 Some(Score::Candidate) => false,
@@ -117,7 +112,8 @@ impl Clusters {
             };
             self.chained += if near { 0 } else { group.members.len() as u64 };
         }
-        self.sizes = sizes.into_values().collect();
+        sizes.retain(|&size| size > 0);
+        self.sizes = sizes;
     }
 
     /// The keys of the least near pair.
@@ -128,9 +124,9 @@ impl Clusters {
 
     /// The clusters as a page shows them; `near` says in words which documents are.
     pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<Clustered> {
-        let mut sizes: HashMap<u32, u64> = HashMap::new();
+        let mut sizes = vec![0; corpus.keys.len()];
         for (group, &kept) in corpus.groups.iter().zip(&self.kept_of_group) {
-            *sizes.entry(kept).or_default() += group.members.len() as u64;
+            sizes[kept as usize] += group.members.len() as u64;
         }
         let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
         let keys = |kept: u32| {
@@ -139,7 +135,8 @@ impl Clusters {
                 groups.flat_map(|(group, _)| group.members.iter().copied()).filter(|&one| one != kept);
             Ok(std::iter::once(kept).chain(others).take(KEYS_SHOWN).map(key).collect())
         };
-        Ok(Clustered::of(near, sizes.into_iter().map(|(kept, size)| (size, kept)), keys)?)
+        let clusters = sizes.into_iter().zip(0..).filter(|&(size, _)| size > 0);
+        Ok(Clustered::of(near, clusters, keys)?)
     }
 
     /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.

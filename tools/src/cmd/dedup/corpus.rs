@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -162,8 +163,25 @@ impl Corpus {
 
     /// The line of a document, read again where it was read from, or where it was written meanwhile.
     pub(super) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
+        self.found(document, self.lines.get(document as usize))
+    }
+
+    /// Hands the lines of these documents to `each`, with what they are.
+    pub(super) fn for_each_line(
+        &self,
+        documents: impl Iterator<Item = u32>,
+        mut each: impl FnMut(Form, &[u8]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut reading = self.lines.reading();
+        for document in documents {
+            each(self.form(document), self.found(document, reading.get(document as usize))?)?;
+        }
+        Ok(())
+    }
+
+    fn found<L>(&self, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
         let place = &self.places[document as usize];
-        match self.lines.get(document as usize) {
+        match line {
             Ok(Some(line)) => Ok(line),
             Ok(None) => {
                 bail!("{place}: changed since it was read; run again when nothing writes to the input")

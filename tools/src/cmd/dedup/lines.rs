@@ -71,6 +71,11 @@ impl Lines {
         self.at[number].form
     }
 
+    /// Reads lines in the order in which they were pushed, or nearly so.
+    pub(super) fn reading(&self) -> Reading<'_> {
+        Reading { lines: self, window: Vec::new(), start: 0, open: None, held: Vec::new() }
+    }
+
     /// A line; none if the file does not have it any more.
     pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let At { offset, hash, length, file, .. } = self.at[number];
@@ -95,6 +100,58 @@ impl Lines {
     }
 }
 
+/// Bytes of a file that are read at once where lines are read one after the other.
+const WINDOW: u64 = 256 << 10;
+
+/// Lines that are read one after the other, most of them from one window after the other.
+pub(super) struct Reading<'l> {
+    lines: &'l Lines,
+    /// Bytes of the open file, from `start` on.
+    window: Vec<u8>,
+    start: u64,
+    open: Option<(u32, Box<dyn ReadFile>, u64)>,
+    held: Vec<u8>,
+}
+
+impl Reading<'_> {
+    /// A line; none if the file does not have it any more.
+    pub(super) fn get(&mut self, number: usize) -> io::Result<Option<&[u8]>> {
+        let At { offset, hash, length, file, .. } = self.lines.at[number];
+        if file == 0 {
+            self.held.resize(length as usize, 0);
+            self.lines.scratch.read_exact_at(&mut self.held, offset)?;
+            return Ok(Some(&self.held));
+        }
+        let end = offset + u64::from(length);
+        let size = match &self.open {
+            Some((open, _, size)) if *open == file => *size,
+            _ => {
+                let reader = RealVfs.open(&self.lines.files[file as usize - 1])?;
+                let size = reader.len()?;
+                self.window.clear();
+                self.open = Some((file, reader, size));
+                size
+            }
+        };
+        if end > size {
+            return Ok(None);
+        }
+        if offset < self.start || end > self.start + self.window.len() as u64 {
+            // Never more than the line or a window.
+            self.window.resize((size - offset).min(WINDOW.max(length.into())) as usize, 0);
+            self.start = offset;
+            if let Some((_, reader, _)) = &self.open {
+                match reader.read_exact_at(&mut self.window, offset) {
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                    read => read?,
+                }
+            }
+        }
+        let line = &self.window[(offset - self.start) as usize..][..length as usize];
+        Ok((line_hash(line) == hash).then_some(line))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -116,11 +173,42 @@ mod tests {
         for line in [there("one", 0), WholeLine::Held(b"held".into()), there("three", 8)] {
             lines.push(Form::Json, &line).unwrap();
         }
-        let all = |lines: &Lines| [0, 1, 2].map(|number| lines.get(number).unwrap());
+        let all = |lines: &Lines| {
+            let mut reading = lines.reading();
+            [0, 1, 2].map(|number| {
+                let line = lines.get(number).unwrap();
+                assert_eq!(reading.get(number).unwrap(), line.as_deref());
+                line
+            })
+        };
         assert_eq!(all(&lines), [&b"one"[..], b"held", b"three"].map(|line| Some(line.to_vec())));
         fs::write(&path, "one\ntwo\nThree").unwrap();
         assert_eq!(all(&lines)[2], None);
         fs::write(&path, "one").unwrap();
         assert_eq!(all(&lines), [Some(b"one".to_vec()), Some(b"held".to_vec()), None]);
+    }
+    #[test]
+    fn lines_that_are_read_one_after_the_other_are_those_that_are_read_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut lines = Lines::new(dir.path()).unwrap();
+        for name in ["a", "b"] {
+            let path: Arc<Path> = Arc::from(dir.path().join(name));
+            let texts: Vec<String> = (0..200_u64)
+                .map(|i| name.repeat((i * 7919 % 5000 + i / 199 * WINDOW * 2) as usize))
+                .collect();
+            fs::write(&path, texts.concat()).unwrap();
+            let mut offset = 0;
+            for text in &texts {
+                let hash = line_hash(text.as_bytes());
+                let line = WholeLine::In { file: Arc::clone(&path), offset, length: text.len(), hash };
+                lines.push(Form::Json, &line).unwrap();
+                offset += text.len() as u64;
+            }
+        }
+        let mut reading = lines.reading();
+        for number in (0..400).chain([3, 399, 200, 0]) {
+            assert_eq!(reading.get(number).unwrap(), lines.get(number).unwrap().as_deref(), "{number}");
+            assert!(reading.window.len() as u64 <= WINDOW * 2 + 5000);
+        }
     }
 }

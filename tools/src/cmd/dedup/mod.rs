@@ -30,7 +30,7 @@ use twindex::choices::Preset;
 use twindex::params::SimhashWeights;
 use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
-use twindex::{Index, Params, Sketcher, Snapshot};
+use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
 
 use self::against::{Against, Question};
 use self::clusters::{Clusters, Keep, Measure, Rules};
@@ -47,7 +47,7 @@ use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::{parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, count, counted};
-use crate::sketching::{Wanted, for_each_shingled};
+use crate::sketching::{Wanted, for_each_looked_up};
 use crate::text_args::TextArgs;
 
 /// Options of `dedup`.
@@ -343,22 +343,21 @@ impl Dedup {
             writer.set_memory(self.resources.memory / 2);
             writer.set_logged(false); // one commit, and what it makes is looked at as a segment
         }
-        let mut corpus = Corpus::new(
-            folder,
-            self.resources.memory / 4,
-            documents.parser().clone(),
-            self.method == Method::Minhash && self.verify() == Verify::Exact,
-        )?;
+        let holds_sets = self.method == Method::Minhash && self.verify() == Verify::Exact;
+        let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
+        let mut corpus = Corpus::new(folder, memory, parser, holds_sets)?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
         let mut empty = 0;
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
         let wanted = Wanted { shingles, whole: true, ..Wanted::default() };
-        for_each_shingled(&mut documents, &sketcher, &wanted, &progress, |one, shingles| {
+        let look = |sketch: &Sketch| match &against {
+            None => Ok(None),
+            Some(against) => Ok(against.nearest(sketch)?),
+        };
+        for_each_looked_up(&mut documents, &sketcher, &wanted, &progress, look, |one, near, shingles| {
             empty += u64::from(one.sketch.is_empty());
-            if let Some(against) = &against
-                && let Some(near) = against.nearest(&one.sketch)?
-            {
+            if let Some(near) = near {
                 return corpus.drop_near(&one, near);
             }
             if let Some(writer) = &mut writer {

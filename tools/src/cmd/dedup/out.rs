@@ -1,6 +1,5 @@
 //! The folder of results: made beside its place, and put there whole; and the files in it.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +13,7 @@ use super::against::Against;
 use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::near::{Limits, Near};
+use super::score::Score;
 use crate::cmd::query::write_key;
 use crate::input::{Kept, is_name_of_kept};
 use crate::options::Usage;
@@ -333,16 +333,25 @@ pub(super) fn write_clusters(
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "key\tcluster\tkept\tscore")?;
-        let mut numbers: HashMap<u32, usize> = HashMap::new();
+        // By the document that is kept; 0 for none yet.
+        let mut numbers = vec![0_u32; by_key.len()];
+        let mut last = 0;
         for &document in by_key {
             let group = corpus.group_of[document as usize] as usize;
             let kept = clusters.kept_of_group[group];
-            let next = numbers.len() + 1;
-            let number = *numbers.entry(kept).or_insert(next);
+            let number = &mut numbers[kept as usize];
+            if *number == 0 {
+                last += 1;
+                *number = last;
+            }
             tsv::write_field(out, &corpus.keys[document as usize])?;
             write!(out, "\t{number}\t")?;
             tsv::write_field(out, &corpus.keys[kept as usize])?;
             match clusters.scores[group] {
+                // Most documents are alone.
+                Some(Score::Resemblance { intersection, union }) if intersection == union => {
+                    out.write_all(b"\t1.000000\n")?;
+                }
                 Some(score) => writeln!(out, "\t{}", score.short())?,
                 None => writeln!(out, "\t-")?, // not measured
             }
@@ -375,11 +384,10 @@ pub(super) fn write_kept(
     memory: usize,
 ) -> anyhow::Result<Vec<String>> {
     let mut kept = Kept::new(folder, corpus.parser.headers().clone(), memory);
-    for document in 0..corpus.keys.len() as u32 {
-        if clusters.kept_of_group[corpus.group_of[document as usize] as usize] == document {
-            kept.push(corpus.form(document), &corpus.line(document)?)?;
-        }
-    }
+    let is_kept =
+        |&document: &u32| clusters.kept_of_group[corpus.group_of[document as usize] as usize] == document;
+    let documents = (0..corpus.keys.len() as u32).filter(is_kept);
+    corpus.for_each_line(documents, |form, line| kept.push(form, line))?;
     kept.finish()
 }
 

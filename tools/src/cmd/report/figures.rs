@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use twindex::bands::Banding;
-use twindex::join::scores::Scores;
+use twindex::join::scores::{Alike, Scores};
 use twindex::join::{Forest, band_scores, block_scores};
 use twindex::{KeyBuf, Snapshot};
 
@@ -157,9 +157,9 @@ impl Figures {
             }
             None => None,
         };
-        let (bands, estimated) = match Banded::of(snapshot, look, room)? {
-            Some((bands, estimated)) => (Some(bands), Some(estimated)),
-            None => (None, None),
+        let (bands, clusters) = match Banded::of(snapshot, look, room, clusters.is_some())? {
+            Some((bands, estimated)) => (Some(bands), clusters.or(estimated)),
+            None => (None, clusters),
         };
         Ok(Self {
             name: name_of(index),
@@ -172,52 +172,37 @@ impl Figures {
             params: params.fields(),
             blocks,
             bands,
-            clusters: clusters.or(estimated),
+            clusters,
         })
     }
 }
 
 impl Banded {
-    /// What bands find, and the clusters of what is near by signatures. None where no bands, or no signatures to
-    /// compare, are kept.
+    /// What bands find, and, unless clusters are known, those of what is near by signatures. None where no bands, or no
+    /// signatures to compare, are kept.
     fn of(
         snapshot: &Snapshot,
         look: Look,
         room: (&Path, usize),
-    ) -> anyhow::Result<Option<(Self, Clustered)>> {
+        clusters_known: bool,
+    ) -> anyhow::Result<Option<(Self, Option<Clustered>)>> {
         let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
             return Ok(None);
         };
         let (minima, bits) = (minhash.minima(), minhash.signature_bits);
         let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
+        let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
         // No more different signatures than documents.
-        let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
+        let documents = if clusters_known { 0 } else { snapshot.documents() };
+        let mut forest = Forest::new(u32::try_from(documents).unwrap_or(u32::MAX));
         let found = band_scores(snapshot, look.max_bucket, room, |a, b, score| {
-            if estimate(score as usize).at_least(look.threshold) {
+            if !clusters_known && is_near[score as usize] {
                 forest.join(a, b);
             }
             Ok(())
         })?;
-        let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for number in 0..found.alike.len() as u32 {
-            members.entry(forest.root(number)).or_default().push(number);
-        }
-        let documents = |members: &[u32]| -> u64 {
-            members.iter().map(|&number| u64::from(found.alike[number as usize].documents)).sum()
-        };
-        let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
-        let clusters = Clustered::of(
-            format!("an estimated resemblance of {} or more", look.threshold),
-            members.iter().map(|(&root, members)| (documents(members), root)),
-            |root| {
-                let members = members[&root].iter().take(KEYS_SHOWN);
-                let key = |&number: &u32| {
-                    let alike = found.alike[number as usize];
-                    segments[alike.segment as usize].key(alike.ordinal).map(|key| shown(&key))
-                };
-                members.map(key).collect()
-            },
-        )?;
+        let clusters =
+            (!clusters_known).then(|| clusters_of(snapshot, &found.alike, &mut forest, look)).transpose()?;
 
         let banding = Banding { bands: minhash.bands, rows: minhash.rows };
         let bin = |score: usize| {
@@ -249,6 +234,35 @@ impl Banded {
         };
         Ok(Some((bands, clusters)))
     }
+}
+
+/// The clusters that estimates make of documents by signature.
+fn clusters_of(
+    snapshot: &Snapshot,
+    alike: &[Alike],
+    forest: &mut Forest,
+    look: Look,
+) -> anyhow::Result<Clustered> {
+    let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for number in 0..alike.len() as u32 {
+        members.entry(forest.root(number)).or_default().push(number);
+    }
+    let documents = |members: &[u32]| -> u64 {
+        members.iter().map(|&number| u64::from(alike[number as usize].documents)).sum()
+    };
+    let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
+    Ok(Clustered::of(
+        format!("an estimated resemblance of {} or more", look.threshold),
+        members.iter().map(|(&root, members)| (documents(members), root)),
+        |root| {
+            let members = members[&root].iter().take(KEYS_SHOWN);
+            let key = |&number: &u32| {
+                let alike = alike[number as usize];
+                segments[alike.segment as usize].key(alike.ordinal).map(|key| shown(&key))
+            };
+            members.map(key).collect()
+        },
+    )?)
 }
 
 /// The last part of a path, for a person.
