@@ -1,9 +1,11 @@
 //! `twindex query`: the documents near each input.
 
+mod batch;
+
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -40,16 +42,26 @@ const RECALL_UNREMARKABLE: f64 = 0.99;
     twindex query pages.twx new.jsonl\n  \
     twindex query pages.twx new.jsonl --within 3\n  \
     twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
-    twindex query hashes.twx --fingerprints queries.u64 --count\n\n\
+    twindex query hashes.twx --fingerprints queries.u64 --count\n  \
+    twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n\n\
     Prints a line for each hit: query, key, distance, resemblance (an estimate from stored signatures; - where \
     unknown), nearest first. From an index built with --bottom or --modulus, two fields more: how much of the \
     query is contained in the hit, and of the hit in the query. Without --within and --resembling, everything \
     near by what the index keeps.")]
 pub(crate) struct Query {
     /// Directory of the index
-    index: PathBuf,
+    #[arg(required_unless_present = "against_fingerprints")]
+    index: Option<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
+    /// Instead of an index, raw fingerprints, read in pieces of 64 MB: little-endian 64-bit numbers, named by position
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
+        requires_all = ["fingerprints", "within"])]
+    against_fingerprints: Option<PathBuf>,
+    /// How raw fingerprints are answered: by the tables of the index; by a join, for which all of it is read; by
+    /// comparing all with all; or what a model of costs says is fastest. Answers do not depend on it
+    #[arg(long, value_enum, value_name = "WAY", default_value = "auto", requires = "fingerprints")]
+    by: By,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, queries are named by position
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     fingerprints: Option<PathBuf>,
@@ -101,6 +113,15 @@ enum Verify {
     Signature,
 }
 
+/// Ways to answer many questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Auto,
+    Probes,
+    Merge,
+    Scan,
+}
+
 /// Ways to probe tables.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Way {
@@ -134,6 +155,9 @@ struct Report {
     checksum: String,
     /// As `cpu_seconds`, by the clock.
     seconds: f64,
+    /// How raw fingerprints were answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
     /// The share of the documents at the resemblance asked for that the bands find.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_recall: Option<f64>,
@@ -153,6 +177,7 @@ struct Totals {
     left_out: u64,
     unvisited: u64,
     checksum: u64,
+    by: Option<twindex::join::Way>,
     query_in_hit: Mean,
     hit_in_query: Mean,
 }
@@ -206,18 +231,22 @@ impl Query {
             return Err(Usage::new("nothing to ask: name INPUT files, or --fingerprints FILE").into());
         }
         self.check_verify()?;
-        let index = Index::options().access(self.access.access()).open(&self.index)?;
+        self.check_by()?;
+        if let Some(path) = &self.against_fingerprints {
+            return self.against(path);
+        }
+        let index = Index::options().access(self.access.access()).open(self.index())?;
         let snapshot = index.snapshot();
         if self.within.is_some() && snapshot.params().simhash.is_none() {
             bail!(
                 "{}: this index keeps no simhash fingerprints, so --within cannot be answered",
-                self.index.display()
+                self.index().display()
             );
         }
         if self.resembling.is_some() && snapshot.params().minhash.is_none() {
             bail!(
                 "{}: this index keeps no MinHash, so --resembling cannot be answered",
-                self.index.display()
+                self.index().display()
             );
         }
         let expected_recall = self.resembling.and_then(|resembling| {
@@ -228,7 +257,7 @@ impl Query {
         });
         let (totals, cpu_seconds, seconds) = if let Some(path) = &self.fingerprints {
             let Some(simhash) = snapshot.params().simhash else {
-                bail!("{}: this index keeps no simhash fingerprints", self.index.display());
+                bail!("{}: this index keeps no simhash fingerprints", self.index().display());
             };
             let queries = RawColumn::open(path)?;
             self.raw(&snapshot, queries, self.within.unwrap_or(simhash.within.into()))?
@@ -237,6 +266,21 @@ impl Query {
             let totals = self.documents(&index, &snapshot)?;
             (totals, watch.cpu_seconds(), watch.seconds())
         };
+        self.report(&totals, (cpu_seconds, seconds), expected_recall)
+    }
+
+    /// The directory of the index; empty where there is none.
+    fn index(&self) -> &Path {
+        self.index.as_deref().unwrap_or_else(|| Path::new(""))
+    }
+
+    /// Says how many answers there were.
+    fn report(
+        &self,
+        totals: &Totals,
+        (cpu_seconds, seconds): (f64, f64),
+        expected_recall: Option<f64>,
+    ) -> anyhow::Result<ExitCode> {
         if self.output.json {
             report::print_json(&Report {
                 queries: totals.queries,
@@ -247,6 +291,7 @@ impl Query {
                 ns_per_query: cpu_seconds * 1e9 / (totals.queries.max(1)) as f64,
                 checksum: format!("{:016x}", totals.checksum),
                 seconds,
+                by: totals.by.map(|way| way.to_string()),
                 expected_recall,
                 mean_query_in_hit: totals.query_in_hit.value(),
                 mean_hit_in_query: totals.hit_in_query.value(),
@@ -277,6 +322,27 @@ impl Query {
         Err(Usage::new(why).into())
     }
 
+    /// Refuses ways that what is asked cannot be answered by.
+    fn check_by(&self) -> anyhow::Result<()> {
+        if matches!(self.by, By::Auto | By::Probes) && self.against_fingerprints.is_none() {
+            return Ok(());
+        }
+        let only =
+            [("--first", self.first), ("--visits", self.visits.is_some()), ("--probe", self.probe.is_some())];
+        if let Some((option, _)) = only.iter().find(|(_, given)| *given) {
+            return Err(Usage::new(format!(
+                "{option} is about the tables of an index: it goes with --by probes"
+            ))
+            .into());
+        }
+        if self.by == By::Probes {
+            return Err(
+                Usage::new("--by probes: raw fingerprints have no tables; --by merge or --by scan").into()
+            );
+        }
+        Ok(())
+    }
+
     fn prints(&self) -> bool {
         !self.count && !self.output.json
     }
@@ -291,7 +357,7 @@ impl Query {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let mut note = format!(
             "{}: its {} bands of {} minima find {} of the documents at --resembling {resembling}",
-            self.index.display(),
+            self.index().display(),
             kept.bands,
             kept.rows,
             percent(recall)
@@ -312,8 +378,11 @@ impl Query {
         mut queries: RawColumn,
         within: u32,
     ) -> anyhow::Result<(Totals, f64, f64)> {
+        if let Some(way) = self.way(snapshot, queries.rows, within)? {
+            return self.raw_together(snapshot, queries, within, way);
+        }
         let mut out = BufWriter::new(io::stdout().lock());
-        let mut totals = Totals::default();
+        let mut totals = Totals { by: Some(twindex::join::Way::Probes), ..Totals::default() };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
         // nothing is printed, and questions can be asked together, large ones.
@@ -388,7 +457,7 @@ impl Query {
     }
 
     fn documents(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<Totals> {
-        contents::check(&self.index, &snapshot.params().shingling, self.input.reads_features())?;
+        contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
@@ -400,7 +469,7 @@ impl Query {
         let scratch = exact.then(tempfile::tempdir).transpose().context("cannot create a scratch folder")?;
         let texts = scratch.as_ref().map(|scratch| {
             let mut texts = Texts::new(scratch.path(), self.work.memory / 2);
-            let about = (self.index.as_path(), index, snapshot);
+            let about = (self.index(), index, snapshot);
             texts.read(&self.texts, &self.input.options(), about, self.output.quiet, |_| true)?;
             anyhow::Ok(texts)
         });
