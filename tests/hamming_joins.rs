@@ -41,7 +41,7 @@ fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
     // One block is the same in all of them, and most of another.
     let hot = |random: &mut Random| {
         let value = random.next();
-        if value % 8 == 0 { value >> 16 } else { value >> 16 & !(0xffff << 20) }
+        if value.is_multiple_of(8) { value >> 16 } else { value >> 16 & !(0xffff << 20) }
     };
     sets.insert("a hot block", (0..5000).map(|_| hot(&mut random)).collect());
     // They differ in some bits only, here and there.
