@@ -3,29 +3,34 @@
 //! ```text
 //! snapshot --buckets--> groups with an equal band key --candidates--> pairs --sets--> verified pairs --forest--> clusters
 //!          --pairs----> all pairs within a Hamming radius
+//! questions --batch---> all answers within a Hamming radius
 //! pairs of keys --spanning--> a star for each cluster, in bounded memory
 //! ```
 //!
 //! Everything here works on snapshots and on numbers the caller chooses for documents.
 
-pub mod across;
+pub mod batch;
 pub mod candidates;
 pub mod families;
 pub mod forest;
+pub mod hamming;
 pub mod pairs;
 pub mod prefix;
+pub mod raw;
 pub mod runs;
 pub mod scores;
 pub mod sets;
 pub mod spanning;
 
-pub use across::pairs_across;
+pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
 pub use candidates::{Candidates, candidates, candidates_across};
 pub use families::{Difference, Families};
 pub use forest::Forest;
-pub use pairs::{numbered_pairs_within, pairs_within};
+pub use hamming::Effort;
+pub use pairs::{Documents, Meeting, meetings_within, numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};
-pub use runs::{Sorted, Sorter};
+pub use raw::{Positions, RawValues, raw_meetings_within};
+pub use runs::{Sorted, Sorter, merge as merge_sorted};
 pub use scores::{band_scores, block_scores};
 pub use sets::ShingleSets;
 pub use spanning::{SpanningForest, Stars};

@@ -1,38 +1,380 @@
-//! All pairs of documents within a Hamming radius.
+//! All pairs of documents within a Hamming radius, inside an index or across two.
+//!
+//! Fingerprints are joined ([`hamming`](super::hamming)), each kept once, and documents are attached to what is found:
+//! a million documents with one fingerprint are one row of each table.
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use roaring::RoaringBitmap;
+
+use super::hamming::{self, Effort, Pair, Values, check_count};
 use super::numbers;
-use super::runs::Sorter;
+use super::runs::{Sorter, merge};
 use crate::error::{Error, Result};
+use crate::key::KeyBuf;
 use crate::segment::Segment;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 
-/// Hands each unordered pair of live documents whose fingerprints are within `within` bits to `each`, once, with
-/// the distance; in no particular order. Documents with the same fingerprint are a pair at distance 0.
-///
-/// Each distinct fingerprint of each segment is looked up in all of them, in the order of table 1, so that
-/// neighbouring look-ups touch neighbouring buckets. Time O(n x probes + pairs); memory O(answers of one look-up).
-///
-/// # Errors
-/// [`Error::Invalid`] for a radius that is not answered or an index without fingerprints,
-/// [`Error::Corrupt`], or what `each` returns.
-pub fn pairs_within(
-    snapshot: &Snapshot,
-    within: u32,
-    mut each: impl FnMut(Place<'_>, Place<'_>, u32) -> Result<()>,
-) -> Result<()> {
-    let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
-    let place_of = |(segment, ordinal): (usize, u32)| Place { segment: segments[segment], ordinal };
-    for_each_neighbourhood(snapshot, within, |mine, near| {
-        for &(there, distance) in near {
-            // Both sides find the pair; the one that comes first by (segment, ordinal) reports it.
-            for &here in mine.iter().filter(|&&here| here < there) {
-                each(place_of(here), place_of(there), distance)?;
+/// Fingerprints that are read together.
+const TOGETHER: usize = 1 << 12;
+/// Pairs ahead of the one at hand whose documents are asked for.
+const AHEAD: usize = 16;
+/// Fingerprints whose documents a thread looks at before it asks for more.
+const STRETCH: u64 = 1 << 17;
+
+/// Documents of one fingerprint in one segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Documents<'a> {
+    /// The place of the segment in the snapshot.
+    pub number: usize,
+    /// The segment.
+    pub segment: &'a Segment,
+    /// The ordinals of those that are live, ascending.
+    pub ordinals: &'a [u32],
+}
+
+/// Documents of two fingerprints that are near, or of one fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting<'a> {
+    /// Those of one; of a join across two indexes, of the left one.
+    pub left: Documents<'a>,
+    /// Those of the other.
+    pub right: Documents<'a>,
+    /// The bits in which the fingerprints differ.
+    pub distance: u32,
+    /// Both sides are the same documents, each of which is a pair with each other one.
+    pub inside: bool,
+}
+
+impl Meeting<'_> {
+    /// How many pairs they are.
+    #[must_use]
+    pub fn pairs(&self) -> u64 {
+        let (left, right) = (self.left.ordinals.len() as u64, self.right.ordinals.len() as u64);
+        if self.inside { left * left.saturating_sub(1) / 2 } else { left * right }
+    }
+
+    /// Hands each pair to `each`.
+    ///
+    /// # Errors
+    /// What `each` returns.
+    #[inline]
+    pub fn for_each<E>(
+        &self,
+        mut each: impl FnMut(Place<'_>, Place<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        for (at, &ordinal) in self.left.ordinals.iter().enumerate() {
+            let left = Place { segment: self.left.segment, ordinal };
+            let right = if self.inside { &self.right.ordinals[at + 1..] } else { self.right.ordinals };
+            for &ordinal in right {
+                each(left, Place { segment: self.right.segment, ordinal })?;
             }
         }
         Ok(())
+    }
+}
+
+/// The fingerprints of a snapshot, numbered segment by segment, by rank.
+pub(super) struct Fingerprints<'a> {
+    segments: Vec<(&'a Segment, &'a RoaringBitmap)>,
+    /// The number of the first of each segment, and one behind the last.
+    first: Vec<u64>,
+    /// All of them, if they fit memory.
+    held: Option<Vec<u64>>,
+}
+
+impl<'a> Fingerprints<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, memory: &mut usize) -> Result<Self> {
+        let segments: Vec<_> = snapshot.segments().collect();
+        let mut first = vec![0];
+        for (segment, _) in &segments {
+            first.push(first[first.len() - 1] + segment.distinct_fingerprints());
+        }
+        let count = first[first.len() - 1];
+        check_count(count)?;
+        let mut all = Self { segments, first, held: None };
+        let bytes = (count as usize).saturating_mul(size_of::<u64>());
+        if bytes <= *memory / 2 {
+            *memory -= bytes;
+            let mut held = Vec::with_capacity(count as usize);
+            all.read(&mut |_, values| {
+                held.extend_from_slice(values);
+                Ok(())
+            })?;
+            all.held = Some(held);
+        }
+        Ok(all)
+    }
+
+    fn len(&self) -> usize {
+        self.first[self.segments.len()] as usize
+    }
+
+    pub(super) fn read(&self, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
+        let mut some = Vec::with_capacity(TOGETHER);
+        for ((segment, _), &first) in self.segments.iter().zip(&self.first) {
+            let mut start = first as u32;
+            segment.for_each_fingerprint(|_, fingerprint| {
+                some.push(fingerprint);
+                if some.len() == TOGETHER {
+                    each(start, &some)?;
+                    start += TOGETHER as u32;
+                    some.clear();
+                }
+                Ok(())
+            })?;
+            each(start, &some)?;
+            some.clear();
+        }
+        Ok(())
+    }
+
+    pub(super) fn values<'v>(&'v self, read: &'v hamming::Read<'v>) -> Values<'v> {
+        match &self.held {
+            Some(held) if self.segments.len() == 1 => Values::Sorted(held),
+            Some(held) => Values::Held(held),
+            None => Values::Read(self.len(), read),
+        }
+    }
+
+    /// The place of the segment that has the fingerprint of this number.
+    #[inline]
+    fn segment_of(&self, number: u32) -> usize {
+        if self.segments.len() == 1 {
+            return 0;
+        }
+        self.first.partition_point(|&first| first <= u64::from(number)) - 1
+    }
+
+    /// Asks for what [`documents`](Self::documents) of this number reads first.
+    #[inline]
+    fn hint(&self, number: u32) {
+        let of = self.segment_of(number);
+        self.segments[of].0.hint_postings((u64::from(number) - self.first[of]) as u32);
+    }
+
+    /// Replaces `ordinals` by those of the live documents of the fingerprint of this number; returns the place of its
+    /// segment.
+    #[inline]
+    pub(super) fn documents(&self, number: u32, ordinals: &mut Vec<u32>) -> Result<usize> {
+        ordinals.clear();
+        let of = self.segment_of(number);
+        let (segment, deleted) = self.segments[of];
+        let rank = (u64::from(number) - self.first[of]) as u32;
+        segment.postings(rank, |ordinal| ordinals.push(ordinal))?;
+        if !deleted.is_empty() {
+            ordinals.retain(|&ordinal| !deleted.contains(ordinal));
+        }
+        Ok(of)
+    }
+
+    pub(super) fn of<'o>(&self, number: usize, ordinals: &'o [u32]) -> Documents<'o>
+    where
+        'a: 'o,
+    {
+        Documents { number, segment: self.segments[number].0, ordinals }
+    }
+
+    /// Stretches of ranks: the place of a segment and the ranks in it.
+    fn stretches(&self) -> Vec<(usize, Range<u64>)> {
+        let mut all = Vec::new();
+        for (number, (segment, _)) in self.segments.iter().enumerate() {
+            let count = segment.distinct_fingerprints();
+            let stretch = |start: u64| (number, start..count.min(start + STRETCH));
+            all.extend((0..count).step_by(STRETCH as usize).map(stretch));
+        }
+        all
+    }
+}
+
+/// Hands live documents whose fingerprints are within `within` bits of each other to `take`: each pair of fingerprints
+/// once with all that have them, and each fingerprint that several documents have; of two snapshots, documents of the
+/// left with documents of the right. In no particular order; each thread has a state of its own, made by `begin`, and
+/// the states are returned, in no particular order.
+///
+/// Exact for all radii that are answered, whatever the design of the index's tables, of which only the first is read.
+/// Time O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints, the second term less
+/// where it would be the larger one; memory `effort.memory`, but a table of fingerprints that nearly all agree in one
+/// block takes 12 bytes for each of them for each thread.
+///
+/// # Errors
+/// [`Error::Invalid`] for a radius that is not answered, an index without fingerprints, or more than `u32::MAX` of
+/// them; [`Error::ParamsMismatch`] if fingerprints of the two cannot be compared; [`Error::Corrupt`], or what `take`
+/// returns.
+pub fn meetings_within<S: Send>(
+    left: &Snapshot,
+    right: Option<&Snapshot>,
+    within: u32,
+    effort: Effort<'_>,
+    begin: impl Fn() -> S + Sync,
+    take: impl Fn(&mut S, &Meeting<'_>) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    left.check_within(within)?;
+    if let Some(right) = right {
+        left.params().check_same_sketch(right.params())?;
+        right.check_within(within)?;
+    }
+    let mut effort = effort;
+    let left = Fingerprints::new(left, &mut effort.memory)?;
+    let right = right.map(|right| Fingerprints::new(right, &mut effort.memory)).transpose()?;
+    let read_left = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| left.read(each);
+    let read_right = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| {
+        right.as_ref().map_or(Ok(()), |right| right.read(each))
+    };
+    let mut sides = vec![left.values(&read_left)];
+    sides.extend(right.as_ref().map(|right| right.values(&read_right)));
+    let other = right.as_ref().unwrap_or(&left);
+    let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[Pair]| {
+        for (at, pair) in pairs.iter().enumerate() {
+            // What some pairs later reads is on its way meanwhile.
+            if let Some(ahead) = pairs.get(at + AHEAD) {
+                left.hint(ahead.a);
+                other.hint(ahead.b);
+            }
+            let (a, b) = (left.documents(pair.a, mine)?, other.documents(pair.b, theirs)?);
+            if mine.is_empty() || theirs.is_empty() {
+                continue;
+            }
+            let (left, right) = (left.of(a, mine), other.of(b, theirs));
+            take(state, &Meeting { left, right, distance: pair.distance, inside: false })?;
+        }
+        Ok(())
+    };
+    let states = hamming::join(&sides, within, effort, || (begin(), Vec::new(), Vec::new()), meet)?;
+    let mut states: Vec<S> = states.into_iter().map(|(state, ..)| state).collect();
+    if right.is_none() {
+        let (stretches, next) = (left.stretches(), AtomicUsize::new(0));
+        states.resize_with(effort.threads.clamp(1, stretches.len().max(1)).max(states.len()), &begin);
+        hamming::on_threads(&mut states, |state| {
+            let mut live = Vec::new();
+            while let Some((number, ranks)) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let (segment, deleted) = left.segments[*number];
+                segment.for_each_shared(ranks.clone(), |_, ordinals| {
+                    live.clear();
+                    live.extend(ordinals.iter().copied().filter(|&ordinal| !deleted.contains(ordinal)));
+                    let all = left.of(*number, &live);
+                    take(state, &Meeting { left: all, right: all, distance: 0, inside: true })
+                })?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(states)
+}
+
+/// The order of a snapshot's live documents by key.
+pub(super) struct Order {
+    /// The place of each document of each segment among all; of one segment ordinals are places.
+    places: Vec<Vec<u32>>,
+}
+
+impl Order {
+    pub(super) fn of(snapshot: &Snapshot) -> Result<Self> {
+        let segments: Vec<_> = snapshot.segments().collect();
+        if segments.len() < 2 {
+            return Ok(Self { places: Vec::new() });
+        }
+        check_count(segments.iter().map(|(segment, _)| segment.documents()).sum())?;
+        let mut places: Vec<Vec<u32>> =
+            segments.iter().map(|(segment, _)| vec![0; segment.documents() as usize]).collect();
+        // The next of each segment, and its key.
+        let mut heads: Vec<(u32, Option<KeyBuf>)> = vec![(0, None); segments.len()];
+        let mut heap = std::collections::BinaryHeap::new();
+        let mut advance = |of: usize, heap: &mut std::collections::BinaryHeap<_>| -> Result<u32> {
+            let (segment, deleted) = segments[of];
+            let now = heads[of].0;
+            let next = (now..segment.documents() as u32).find(|&ordinal| !deleted.contains(ordinal));
+            if let Some(ordinal) = next {
+                heads[of].0 = ordinal + 1;
+                heap.push(std::cmp::Reverse((segment.key(ordinal)?, of, ordinal)));
+            }
+            Ok(now)
+        };
+        for of in 0..segments.len() {
+            advance(of, &mut heap)?;
+        }
+        let mut place = 0;
+        while let Some(std::cmp::Reverse((_, of, ordinal))) = heap.pop() {
+            place += 1;
+            places[of][ordinal as usize] = place;
+            advance(of, &mut heap)?;
+        }
+        // What is not live has the place of the one before, so that places can be searched.
+        for places in &mut places {
+            let mut last = 0;
+            for place in places {
+                if *place == 0 {
+                    *place = last;
+                }
+                last = *place;
+            }
+        }
+        Ok(Self { places })
+    }
+
+    #[inline]
+    pub(super) fn place(&self, segment: usize, ordinal: u32) -> u32 {
+        self.places.get(segment).map_or(ordinal, |places| places[ordinal as usize])
+    }
+
+    /// The ordinal of the live document of a segment that has this place.
+    pub(super) fn ordinal(&self, segment: usize, place: u32) -> u32 {
+        self.places.get(segment).map_or(place, |all| all.partition_point(|&other| other < place) as u32)
+    }
+}
+
+/// Hands each pair of live documents of `left` whose fingerprints are within `within` bits to `each`, once, with the
+/// distance, the document with the smaller key first; ascending by both keys. With `right`, each pair of a document of
+/// `left` and one of `right` instead, in that order; documents of the same key are a pair like any other. Documents
+/// with the same fingerprint are a pair at distance 0.
+///
+/// As [`meetings_within`], and the pairs sorted: 16 bytes a pair in memory, and in unnamed files in `effort.dir` where
+/// that is more than half of `effort.memory`. Where an index has several segments, 4 bytes for each of its documents.
+///
+/// # Errors
+/// As [`meetings_within`], [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn pairs_within<E: From<Error>>(
+    left: &Snapshot,
+    right: Option<&Snapshot>,
+    within: u32,
+    effort: Effort<'_>,
+    mut each: impl FnMut(Place<'_>, Place<'_>, u32) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let order = Order::of(left)?;
+    let other = right.map(Order::of).transpose()?;
+    let across = other.is_some();
+    let other = other.as_ref().unwrap_or(&order);
+    let mut effort = effort;
+    let memory = effort.memory / 2 / effort.threads.max(1);
+    effort.memory /= 2;
+    let begin = || Sorter::<u128>::new(effort.dir, memory);
+    let sorters = meetings_within(left, right, within, effort, begin, |sorter, meeting| {
+        let (left, right) = (meeting.left, meeting.right);
+        let [one, two] = [left.number, right.number].map(|number| number as u128 & 0xffff);
+        let distance = u128::from(meeting.distance);
+        for (at, &ordinal) in left.ordinals.iter().enumerate() {
+            let a = order.place(left.number, ordinal);
+            let right_ordinals = if meeting.inside { &right.ordinals[at + 1..] } else { right.ordinals };
+            for &ordinal in right_ordinals {
+                let b = other.place(right.number, ordinal);
+                let ((a, one), (b, two)) =
+                    if across || a < b { ((a, one), (b, two)) } else { ((b, two), (a, one)) };
+                sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | one << 48 | two << 32 | distance)?;
+            }
+        }
+        Ok(())
+    })?;
+    let sorted = sorters.into_iter().map(Sorter::finish).collect::<Result<Vec<_>>>()?;
+    let segments: Vec<&Segment> = left.segments().map(|(segment, _)| segment).collect();
+    let others: Vec<&Segment> = right.unwrap_or(left).segments().map(|(segment, _)| segment).collect();
+    merge(&sorted, |pair| {
+        let (one, two) = ((pair >> 48) as usize & 0xffff, (pair >> 32) as usize & 0xffff);
+        let a = Place { segment: segments[one], ordinal: order.ordinal(one, (pair >> 96) as u32) };
+        let b = Place { segment: others[two], ordinal: other.ordinal(two, (pair >> 64) as u32) };
+        each(a, b, pair as u32)
     })
 }
 
@@ -40,11 +382,11 @@ pub fn pairs_within(
 /// that some documents within the radius have to `each`, the smaller first, with the least distance; ascending.
 /// Documents without a number are left out.
 ///
-/// Identical documents that share a number cost no pairs: time O(n x probes + documents near each fingerprint).
-/// Memory: 8 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
+/// Identical documents that share a number cost no pairs. Memory: 8 bytes a document, and `memory` bytes, half of them
+/// for pairs; what is more goes to unnamed files in `dir`. On the thread that calls.
 ///
 /// # Errors
-/// As [`pairs_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
+/// As [`meetings_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
 pub fn numbered_pairs_within<E: From<Error>>(
     snapshot: &Snapshot,
     within: u32,
@@ -53,63 +395,30 @@ pub fn numbered_pairs_within<E: From<Error>>(
     mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let numbers = numbers(snapshot, number)?;
-    let number_of = |(segment, ordinal): (usize, u32)| numbers[segment][ordinal as usize];
-    let mut pairs: Sorter<u128> = Sorter::new(dir, memory);
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    for_each_neighbourhood(snapshot, within, |mine, near| {
-        left.clear();
-        left.extend(mine.iter().filter_map(|&here| number_of(here)));
-        left.sort_unstable();
-        left.dedup();
-        right.clear();
-        right.extend(near.iter().filter_map(|&(there, distance)| Some((number_of(there)?, distance))));
-        right.sort_unstable();
-        right.dedup();
-        for &(b, distance) in &right {
-            for &a in left.iter().filter(|&&a| a < b) {
-                pairs.push(u128::from(a) << 64 | u128::from(b) << 32 | u128::from(distance))?;
+    let effort = Effort { dir, memory: memory / 2, threads: 1 };
+    let fill = |documents: &Documents<'_>, out: &mut Vec<u32>| {
+        out.clear();
+        out.extend(documents.ordinals.iter().filter_map(|&at| numbers[documents.number][at as usize]));
+        out.sort_unstable();
+        out.dedup();
+    };
+    let begin = || (Sorter::<u128>::new(dir, memory / 2), Vec::new(), Vec::new());
+    let states = meetings_within(snapshot, None, within, effort, begin, |(pairs, left, right), meeting| {
+        fill(&meeting.left, left);
+        fill(&meeting.right, right);
+        for &b in &*right {
+            for &a in left.iter().filter(|&&a| a != b && (a < b || !meeting.inside)) {
+                let (a, b) = (a.min(b), a.max(b));
+                pairs.push(u128::from(a) << 64 | u128::from(b) << 32 | u128::from(meeting.distance))?;
             }
         }
         Ok(())
     })?;
+    let sorted = states.into_iter().map(|(pairs, ..)| pairs.finish()).collect::<Result<Vec<_>>>()?;
     let mut last = None;
-    pairs.finish()?.for_each(|pair| {
+    merge(&sorted, |pair| {
         let (a, b, distance) = ((pair >> 64) as u32, (pair >> 32) as u32, pair as u32);
         // The first has the least distance.
         if last.replace((a, b)) == Some((a, b)) { Ok(()) } else { each(a, b, distance) }
     })
-}
-
-/// For each distinct fingerprint of each segment: its live documents, and the live documents of all segments within
-/// the radius, both as (segment, ordinal), the second with their distances.
-fn for_each_neighbourhood(
-    snapshot: &Snapshot,
-    within: u32,
-    mut each: impl FnMut(&[(usize, u32)], &[((usize, u32), u32)]) -> Result<()>,
-) -> Result<()> {
-    snapshot.check_within(within)?;
-    let (mut mine, mut near) = (Vec::new(), Vec::new());
-    for (here, (segment, deleted)) in snapshot.segments().enumerate() {
-        segment.for_each_fingerprint(|rank, fingerprint| {
-            mine.clear();
-            segment.postings(rank, |ordinal| {
-                if !deleted.contains(ordinal) {
-                    mine.push((here, ordinal));
-                }
-            })?;
-            if mine.is_empty() {
-                return Ok(());
-            }
-            near.clear();
-            for (there, (other, deleted)) in snapshot.segments().enumerate() {
-                other.documents_within(fingerprint, within, |ordinal, distance| {
-                    if !deleted.contains(ordinal) {
-                        near.push(((there, ordinal), distance));
-                    }
-                })?;
-            }
-            each(&mine, &near)
-        })?;
-    }
-    Ok(())
 }

@@ -37,6 +37,19 @@ macro_rules! record {
 record!(u64);
 record!(u128);
 
+/// Two numbers and a byte.
+impl Record for (u64, u64, u8) {
+    const BYTES: usize = 17;
+    fn put(self, bytes: &mut Vec<u8>) {
+        self.0.put(bytes);
+        self.1.put(bytes);
+        bytes.push(self.2);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        (u64::take(bytes), u64::take(&bytes[8..]), bytes[16])
+    }
+}
+
 /// The least memory of a sorter: below it, runs would be shorter than the buffers they are read through.
 const LEAST: usize = 1 << 20;
 /// The least buffer through which a run is read.
@@ -146,35 +159,72 @@ impl<T: Record> Sorted<T> {
         &self,
         mut each: impl FnMut(T) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let Some(spill) = &self.spill else {
+        if self.spill.is_none() {
             return self.held.iter().try_for_each(|&record| each(record));
-        };
-        let read_error = |e: io::Error| Error::io("read a scratch file in", &self.dir, e);
-        let mut readers: Vec<Run<T>> = self.runs.iter().map(|&(at, left)| Run::new(at, left)).collect();
-        let mut heap = BinaryHeap::new();
-        for (number, reader) in readers.iter_mut().enumerate() {
-            heap.extend(
-                reader.next(spill, self.buffer).map_err(read_error)?.map(|first| Reverse((first, number))),
-            );
         }
-        let mut last = None;
-        while let Some(mut top) = heap.peek_mut() {
-            let Reverse((record, number)) = *top;
-            match readers[number].next(spill, self.buffer).map_err(read_error)? {
-                Some(next) => {
-                    *top = Reverse((next, number));
-                    drop(top);
-                }
-                None => {
-                    std::collections::binary_heap::PeekMut::pop(top);
-                }
+        merge(std::slice::from_ref(self), each)
+    }
+}
+
+/// Hands each record of all of these to `each`, ascending, those that several have once. Memory as for one of them.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn merge<T: Record, E: From<Error>>(
+    all: &[Sorted<T>],
+    mut each: impl FnMut(T) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut readers: Vec<Reader<'_, T>> = all.iter().flat_map(Sorted::readers).collect();
+    let mut heap = BinaryHeap::new();
+    for (number, reader) in readers.iter_mut().enumerate() {
+        heap.extend(reader.next()?.map(|first| Reverse((first, number))));
+    }
+    let mut last = None;
+    while let Some(mut top) = heap.peek_mut() {
+        let Reverse((record, number)) = *top;
+        match readers[number].next()? {
+            Some(next) => {
+                *top = Reverse((next, number));
+                drop(top);
             }
-            if last != Some(record) {
-                last = Some(record);
-                each(record)?;
+            None => {
+                std::collections::binary_heap::PeekMut::pop(top);
             }
         }
-        Ok(())
+        if last != Some(record) {
+            last = Some(record);
+            each(record)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads what is in memory, or a run.
+enum Reader<'a, T> {
+    Held(std::slice::Iter<'a, T>),
+    Spilled(&'a Sorted<T>, &'a Spill, Run<T>),
+}
+
+impl<T: Record> Reader<'_, T> {
+    fn next(&mut self) -> Result<Option<T>> {
+        match self {
+            Self::Held(records) => Ok(records.next().copied()),
+            Self::Spilled(of, spill, run) => {
+                run.next(spill, of.buffer).map_err(|e| Error::io("read a scratch file in", &of.dir, e))
+            }
+        }
+    }
+}
+
+impl<T: Record> Sorted<T> {
+    fn readers(&self) -> Vec<Reader<'_, T>> {
+        match &self.spill {
+            None => vec![Reader::Held(self.held.iter())],
+            Some(spill) => {
+                let run = |&(at, left): &(u64, u64)| Reader::Spilled(self, spill, Run::new(at, left));
+                self.runs.iter().map(run).collect()
+            }
+        }
     }
 }
 

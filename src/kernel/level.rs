@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use zerocopy::little_endian::{U16, U32};
 
 use super::bytes::{self, Classes};
-use super::{near, weighted};
+use super::{near, pairs, weighted};
 
 /// The environment variable that asks for a level by its name.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
@@ -208,6 +208,12 @@ pub trait Simd: Copy {
     /// Adds to sum i the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which checks that
     /// there are not too many. Sums of more wrap around.
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
+
+    /// Adds the pairs of near lanes; see [`pairs32`](super::pairs32).
+    fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>);
+
+    /// Adds the pairs of a left and a right lane that are near; see [`across32`](super::across32).
+    fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>);
 }
 
 /// The plain level.
@@ -244,6 +250,16 @@ impl Simd for Scalar {
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
         weighted::ones_portable(hashes, weights, sums);
     }
+
+    #[inline(always)]
+    fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+        pairs::pairs32_portable(lanes, radius, found);
+    }
+
+    #[inline(always)]
+    fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+        pairs::across32_portable(left, right, radius, found);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -251,7 +267,7 @@ mod x86 {
     use zerocopy::little_endian::{U16, U32};
 
     use super::super::bytes::{self, Classes, x86};
-    use super::super::{near, weighted};
+    use super::super::{near, pairs, weighted};
     use super::{Kernel, Simd};
 
     /// Proof that the features of [`avx2`] are there: made there only.
@@ -321,6 +337,24 @@ mod x86 {
         fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
             weighted::ones_portable(hashes, weights, sums);
         }
+
+        #[inline(always)]
+        fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                pairs::x86::pairs32_avx2(lanes, radius, found);
+            }
+        }
+
+        #[inline(always)]
+        fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                pairs::x86::across32_avx2(left, right, radius, found);
+            }
+        }
     }
 
     impl Simd for Avx512 {
@@ -376,6 +410,24 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 weighted::ones_avx512(hashes, weights, sums);
+            }
+        }
+
+        #[inline(always)]
+        fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                pairs::x86::pairs32_avx512(lanes, radius, found);
+            }
+        }
+
+        #[inline(always)]
+        fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                pairs::x86::across32_avx512(left, right, radius, found);
             }
         }
     }

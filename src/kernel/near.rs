@@ -179,7 +179,7 @@ pub(super) mod x86 {
     /// How many ones each byte has.
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn ones_of_bytes(x: __m256i) -> __m256i {
+    pub(in super::super) fn ones_of_bytes(x: __m256i) -> __m256i {
         let ones_of = _mm256_setr_epi8(
             0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
             0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
@@ -201,7 +201,7 @@ pub(super) mod x86 {
     /// A bit for each double word whose four bytes add up to less than `limit`.
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn sums_below(limit: __m256i, ones_of_bytes: __m256i) -> u64 {
+    pub(in super::super) fn sums_below(limit: __m256i, ones_of_bytes: __m256i) -> u64 {
         let ones_of_words = _mm256_maddubs_epi16(ones_of_bytes, _mm256_set1_epi8(1));
         let ones = _mm256_madd_epi16(ones_of_words, _mm256_set1_epi16(1));
         let below = _mm256_castsi256_ps(_mm256_cmpgt_epi32(limit, ones));

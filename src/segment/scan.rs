@@ -10,6 +10,7 @@ use super::tables::At;
 use crate::error::Result;
 use crate::format::postings::{self, Posting};
 use crate::format::ranks;
+use crate::kernel::prefetch;
 
 impl Segment {
     /// Hands all distinct fingerprints to `each` with their ranks, ascending.
@@ -50,6 +51,43 @@ impl Segment {
             for (ordinal, bytes) in (start..).zip(bytes.chunks(ranks::RANK_BYTES as usize)) {
                 let rank = ranks::decode(bytes, ordinal, *distinct);
                 each(ordinal as u32, rank.map_err(|fault| self.corrupt_at(section, fault))?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for what [`postings`](Self::postings) of this rank reads first, where the file is mapped, without waiting.
+    #[inline]
+    pub(crate) fn hint_postings(&self, rank: u32) {
+        if let Some(fingerprints) = &self.fingerprints {
+            let place = fingerprints.postings.offset + postings::range(rank.into()).start;
+            prefetch(self.whole(), place as usize);
+        }
+    }
+
+    /// Hands the fingerprints of these ranks that several documents have to `each`, by rank and with the ordinals,
+    /// ascending. As [`postings`](Self::postings), with next to nothing to do for all others.
+    ///
+    /// # Errors
+    /// As [`postings`](Self::postings), or what `each` returns.
+    pub fn for_each_shared(
+        &self,
+        ranks: Range<u64>,
+        mut each: impl FnMut(u32, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
+        let mut ordinals = Vec::new();
+        for start in ranks.clone().step_by(TOGETHER as usize) {
+            let end = ranks.end.min(start + TOGETHER);
+            let range = postings::range(start).start..postings::range(end).start;
+            let entries: &[U32] = self.column(&fingerprints.postings, range)?;
+            for (rank, entry) in (start as u32..).zip(entries) {
+                if entry.get() & postings::LIST == 0 {
+                    continue;
+                }
+                ordinals.clear();
+                self.postings(rank, |ordinal| ordinals.push(ordinal))?;
+                each(rank, &ordinals)?;
             }
         }
         Ok(())

@@ -122,3 +122,88 @@ fn what_cannot_be_counted_is_refused_by_name() {
     bench.write("changed.jsonl", jsonl(&changed));
     says(&bench.refused(&format!("{line} --texts changed.jsonl -q")), &["changed.jsonl", "has another text"]);
 }
+
+#[test]
+fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_no_byte() {
+    let bench = Bench::new();
+    let mut random = support::Random(8);
+    let mut numbers: Vec<u64> = Vec::new();
+    for at in 0..9000_usize {
+        let near = numbers.get(random.next() as usize % (2 * at + 1)).copied();
+        let value = near.map(|near| near ^ 1 << (random.next() % 64) ^ (random.next() & (random.next() % 2)));
+        numbers.push(value.unwrap_or_else(|| random.next()));
+    }
+    bench.write("f.u64", support::raw(&numbers));
+    bench.write("g.u64", support::raw(&numbers[..3000].iter().map(|value| value ^ 5).collect::<Vec<_>>()));
+    let ids: Vec<u64> = (0..9000).map(|at| 1_000_000 - at).collect();
+    bench.write("ids.u64", support::raw(&ids));
+    bench.ok("build f.twx --fingerprints f.u64 -q");
+    bench.ok("build g.twx --fingerprints g.u64 -q");
+    bench.ok("build ids.twx --fingerprints f.u64 --ids ids.u64 -q");
+    for (index, raw) in [
+        ("pairs f.twx", "pairs --fingerprints f.u64"),
+        ("pairs ids.twx", "pairs --fingerprints f.u64 --ids ids.u64"),
+        ("pairs f.twx --with g.twx", "pairs --fingerprints f.u64 --with g.u64"),
+    ] {
+        for within in [0, 3, 7] {
+            let wanted = bench.ok(&format!("{index} --within {within}"));
+            assert!(within == 0 || wanted.lines().count() > 1000, "a test of something");
+            for options in ["", "--threads 1", "--threads 3 --memory 64K"] {
+                let found = bench.ok(&format!("{raw} --within {within} {options}"));
+                assert!(found == wanted, "{raw} --within {within} {options}");
+                let found = bench.ok(&format!("{index} --within {within} {options}"));
+                assert!(found == wanted, "{index} --within {within} {options}");
+            }
+            let count = format!("{}\n", wanted.lines().count());
+            assert_eq!(bench.ok(&format!("{index} --within {within} --count")), count);
+            assert_eq!(bench.ok(&format!("{raw} --within {within} --count")), count);
+            let sums = [index, raw].map(|verb| {
+                let report = bench.ok(&format!("{verb} --within {within} --json"));
+                let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+                (report["pairs"].clone(), report["checksum"].clone())
+            });
+            assert_eq!(sums[0], sums[1]);
+        }
+    }
+}
+
+#[test]
+fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file() {
+    let bench = Bench::new();
+    let mut random = support::Random(9);
+    let numbers: Vec<u64> = (0..7000).map(|_| random.next()).collect();
+    let asked: Vec<u64> = (0..5000)
+        .map(|at| if at % 2 == 0 { random.next() } else { numbers[at / 7] ^ 1 << (at % 64) ^ 1 << (at % 13) })
+        .collect();
+    bench.write("f.u64", support::raw(&numbers));
+    bench.write("q.u64", support::raw(&asked));
+    bench.ok("build f.twx --fingerprints f.u64 -q");
+    for options in ["--within 3", "--within 3 --limit 1", "--within 8 --limit 2 --threads 1 --memory 64K"] {
+        let wanted = bench.ok(&format!("query f.twx --fingerprints q.u64 --by probes {options}"));
+        assert!(wanted.lines().count() > 1000, "a test of something");
+        for way in ["auto", "merge", "scan"] {
+            for whom in ["f.twx", "--against-fingerprints f.u64"] {
+                let found = bench.ok(&format!("query {whom} --fingerprints q.u64 --by {way} {options}"));
+                assert!(found == wanted, "{whom} --by {way} {options}");
+            }
+        }
+    }
+    let sums = ["f.twx --by probes", "f.twx --by merge", "f.twx --by scan", "--against-fingerprints f.u64"]
+        .map(|how| {
+            let report = bench.ok(&format!("query {how} --fingerprints q.u64 --within 3 --json"));
+            let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+            (report["hits"].clone(), report["checksum"].clone())
+        });
+    assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
+    for (line, parts) in [
+        ("query f.twx --fingerprints q.u64 --by scan --first", ["--first", "--by probes"]),
+        (
+            "query --against-fingerprints f.u64 --fingerprints q.u64 --within 3 --by probes",
+            ["no tables", "--by merge"],
+        ),
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        says(&String::from_utf8(output.stderr).unwrap(), &parts);
+    }
+}

@@ -1,16 +1,17 @@
 //! `twindex pairs`: all near pairs inside an index, or across two.
 
+mod raw;
 mod resembling;
 
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::join::{pairs_across, pairs_within};
-use twindex::{Index, KeyBuf, Snapshot};
+use twindex::join::{Effort, Meeting, meetings_within, pairs_within};
+use twindex::{Index, KeyBuf, Params, Snapshot};
 
 use super::query::{key_number, write_key};
 use crate::input::InputOptions;
@@ -18,7 +19,7 @@ use crate::options::{Output, Usage, Work, parse_resemblance};
 use crate::pair_file::{Fields, PAIRS, PairWriter};
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
-use crate::stage::{StageArgs, Written};
+use crate::stage::{StageArgs, StageFile, Written};
 
 /// Options of `pairs`.
 #[derive(Args)]
@@ -26,6 +27,7 @@ use crate::stage::{StageArgs, Written};
     twindex pairs pages.twx --within 3\n  \
     twindex pairs hashes.twx --count\n  \
     twindex pairs today.twx --with yesterday.twx\n  \
+    twindex pairs --fingerprints hashes.u64 --within 3 --threads 2\n  \
     twindex pairs pages.twx --resembling 0.8 --verify exact --texts pages.jsonl\n  \
     twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
     Prints a line for each pair of documents whose fingerprints differ in at most K bits: a, b, distance; a before \
@@ -34,14 +36,22 @@ use crate::stage::{StageArgs, Written};
     `clusters`, and name the parameters that those must agree in.")]
 pub(crate) struct Pairs {
     /// Directory of the index
-    index: PathBuf,
+    #[arg(required_unless_present = "fingerprints")]
+    index: Option<PathBuf>,
+    /// Instead of an index, raw fingerprints: little-endian 64-bit numbers, named by position
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "resembling"], requires = "within")]
+    fingerprints: Option<PathBuf>,
+    /// The keys of --fingerprints, as many little-endian 64-bit numbers; each row is a document of its own
+    #[arg(long, value_name = "FILE", requires = "fingerprints")]
+    ids: Option<PathBuf>,
     /// Hamming radius, 0 to 10 [default: the index's]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
     /// Pairs with a resemblance of J or more, among the documents that share a band, instead of fingerprints
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
-    /// Pairs of a document of INDEX and one of this index, which must have been made with the same options
+    /// Pairs of a document of INDEX and one of this index, which must have been made with the same options; of
+    /// --fingerprints, of a row of it and a row of this file of fingerprints, named by position
     #[arg(long, value_name = "OTHER")]
     with: Option<PathBuf>,
     /// How --resembling is verified: by the signatures in the index, or counted on the texts
@@ -103,110 +113,154 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
+/// The sum over pairs.
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    count: u64,
+    checksum: u64,
+}
+
+impl Totals {
+    fn add(&mut self, a: &KeyBuf, b: &KeyBuf) {
+        self.count += 1;
+        self.checksum = self.checksum.wrapping_add(mix(key_number(a), key_number(b)));
+    }
+}
+
+impl std::iter::Sum for Totals {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, part| Self {
+            count: sum.count + part.count,
+            checksum: sum.checksum.wrapping_add(part.checksum),
+        })
+    }
+}
+
+/// Where lines go: a plain table on standard output, or a file for `forest` and `clusters`.
+enum Lines {
+    Plain(StageFile),
+    File(PairWriter),
+}
+
+impl Lines {
+    /// Writes a line; `score` begins with a tab.
+    fn write(
+        &mut self,
+        a: &KeyBuf,
+        b: &KeyBuf,
+        score: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let line = |out: &mut dyn Write| {
+            write_key(&mut &mut *out, a)?;
+            out.write_all(b"\t")?;
+            write_key(&mut &mut *out, b)?;
+            score(out)
+        };
+        match self {
+            Self::Plain(out) => {
+                line(out).and_then(|()| out.write_all(b"\n")).context("cannot write to standard output")
+            }
+            Self::File(out) => out.line(|out| line(out)),
+        }
+    }
+
+    fn finish(self) -> anyhow::Result<Written> {
+        match self {
+            Self::Plain(out) => out.finish(),
+            Self::File(out) => out.finish(),
+        }
+    }
+}
+
 impl Pairs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         self.check()?;
-        let index = Index::open(&self.index)?;
+        if let Some(path) = &self.fingerprints {
+            return self.raw(path);
+        }
+        let index = Index::open(self.index()?)?;
         let snapshot = index.snapshot();
         let other =
             self.with.as_ref().map(|path| Index::open(path).map(|index| (path, index))).transpose()?;
         let other = other.as_ref().map(|(path, index)| (path.as_path(), index, index.snapshot()));
         let watch = Stopwatch::start();
-        let (mut count, mut checksum) = (0_u64, 0_u64);
-        let mut lines: Vec<(KeyBuf, KeyBuf, Vec<u8>)> = Vec::new();
-        let (mut candidates, mut capped_buckets) = (None, None);
-        let prints = self.stage.is_file() || !self.count && !self.output.json;
-        let mut take = |a: KeyBuf, b: KeyBuf, line: &dyn Fn() -> Vec<u8>| {
-            if !self.shard.has(&a) {
-                return;
-            }
-            count += 1;
-            checksum = checksum.wrapping_add(mix(key_number(&a), key_number(&b)));
-            if prints {
-                lines.push((a, b, line()));
-            }
-        };
         if let Some(threshold) = self.resembling {
-            let Some(minhash) = snapshot.params().minhash else {
-                bail!(
-                    "{}: this index keeps no MinHash, so --resembling cannot be answered",
-                    self.index.display()
-                );
-            };
-            if self.verify == Verify::Signature && minhash.signature_bits == 0 {
-                bail!(
-                    "{}: this index keeps no signatures; --verify exact --texts INPUT counts on the texts",
-                    self.index.display()
-                );
-            }
             let right = other.as_ref().map(|(path, index, snapshot)| (*path, *index, snapshot));
-            let found = resembling::find(&self, threshold, (&index, &snapshot), right)?;
-            (candidates, capped_buckets) = (Some(found.candidates), Some(found.capped_buckets));
-            for (a, b, resemblance) in found.pairs {
-                take(a, b, &|| {
-                    let mut line = Vec::new();
-                    // Writing to memory does not fail.
-                    let _ = resembling::write_resemblance(&mut line, resemblance);
-                    line
-                });
-            }
-        } else {
-            let Some(simhash) = snapshot.params().simhash else {
-                bail!(
-                    "{}: this index keeps no simhash fingerprints; --resembling J finds pairs by its bands",
-                    self.index.display()
-                );
-            };
-            let within = self.within.unwrap_or(simhash.within.into());
-            let distance = |distance: u32| move || format!("\t{distance}").into_bytes();
-            match &other {
-                None => pairs_within(&snapshot, within, |a, b, bits| {
-                    let (a, b) = (a.key()?, b.key()?);
-                    let (a, b) = if a <= b { (a, b) } else { (b, a) };
-                    take(a, b, &distance(bits));
-                    Ok(())
-                })?,
-                Some((path, _, other)) => pairs_across(&snapshot, other, within, |a, b, bits| {
-                    take(a.key()?, b.key()?, &distance(bits));
-                    Ok(())
-                })
-                .with_context(|| format!("--with {}", path.display()))?,
-            }
+            return self.resembling(threshold, (&index, &snapshot), right, watch);
         }
-        lines.sort_unstable();
-        let written = if self.stage.is_file() { Some(self.write(&snapshot, &lines)?) } else { None };
-        if self.is_a_step {
-        } else if self.output.json {
-            report::print_json(&Report {
-                file: written.as_ref().and_then(|written| written.path.clone()),
-                pairs: count,
-                candidates,
-                capped_buckets,
-                cpu_seconds: watch.cpu_seconds(),
-                checksum: format!("{checksum:016x}"),
-                seconds: watch.seconds(),
-                peak_rss_bytes: report::peak_rss_bytes(),
-            })?;
-        } else if self.count {
-            report::print_lines(&[count.to_string()])?;
-        } else if let Some(written) = written {
-            written.tell(&report::counted(count, "pair"), &self.output)?;
-        } else {
-            print(&lines).context("cannot write to standard output")?;
-        }
-        if let Some(capped) = capped_buckets.filter(|&capped| capped > 0 && !self.output.quiet) {
-            report::note(&format!(
-                "{} of many documents paired as stars, with the first and the one before; there may be more pairs",
-                report::counted(capped, "bucket")
-            ));
-        }
-        Ok(ExitCode::SUCCESS)
+        let Some(simhash) = snapshot.params().simhash else {
+            bail!(
+                "{}: this index keeps no simhash fingerprints; --resembling J finds pairs by its bands",
+                self.index()?.display()
+            );
+        };
+        let within = self.within.unwrap_or(simhash.within.into());
+        let right = other.as_ref().map(|(.., snapshot)| snapshot);
+        let found = self.near(&snapshot, right, within);
+        let (totals, written) = match &other {
+            Some((path, ..)) => found.with_context(|| format!("--with {}", path.display()))?,
+            None => found?,
+        };
+        self.report(totals, None, written, watch)
     }
 
-    /// Writes a file for `forest` and `clusters`.
-    fn write(&self, snapshot: &Snapshot, lines: &[(KeyBuf, KeyBuf, Vec<u8>)]) -> anyhow::Result<Written> {
-        let params = snapshot.params();
+    /// Where scratch files go, and what may be used.
+    fn effort<'a>(&self, scratch: &'a tempfile::TempDir) -> Effort<'a> {
+        Effort { dir: scratch.path(), memory: self.work.memory, threads: rayon::current_num_threads() }
+    }
+
+    /// Pairs of fingerprints of one index or two; printed, unless only figures are wanted.
+    fn near(
+        &self,
+        left: &Snapshot,
+        right: Option<&Snapshot>,
+        within: u32,
+    ) -> anyhow::Result<(Totals, Option<Written>)> {
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let effort = self.effort(&scratch);
+        if self.prints() {
+            let mut totals = Totals::default();
+            let mut out = self.lines(left.params())?;
+            pairs_within(left, right, within, effort, |a, b, distance| {
+                let (a, b) = (a.key()?, b.key()?);
+                if !self.shard.has(&a) {
+                    return Ok(());
+                }
+                totals.add(&a, &b);
+                out.write(&a, &b, |out| write!(out, "\t{distance}"))
+            })?;
+            return Ok((totals, Some(out.finish()?)));
+        }
+        let across = right.is_some();
+        let take = |totals: &mut Totals, meeting: &Meeting<'_>| {
+            if !self.output.json && self.shard.shard.is_none() {
+                totals.count += meeting.pairs();
+                return Ok(());
+            }
+            meeting.for_each(|a, b| {
+                let (a, b) = (a.key()?, b.key()?);
+                let (a, b) = if across || a <= b { (a, b) } else { (b, a) };
+                if self.shard.has(&a) {
+                    totals.add(&a, &b);
+                }
+                Ok(())
+            })
+        };
+        let states = meetings_within(left, right, within, effort, Totals::default, take)?;
+        Ok((states.into_iter().sum(), None))
+    }
+
+    fn prints(&self) -> bool {
+        self.stage.is_file() || !self.count && !self.output.json
+    }
+
+    /// Begins what is written of pairs of documents with these parameters.
+    fn lines(&self, params: &Params) -> anyhow::Result<Lines> {
+        let out = self.stage.create(PAIRS)?;
+        if !self.stage.is_file() {
+            return Ok(Lines::Plain(out));
+        }
         let (pairs, columns) = match (self.resembling, self.verify) {
             (None, _) => {
                 let within = self.within.or_else(|| params.simhash.map(|simhash| simhash.within.into()));
@@ -219,17 +273,93 @@ impl Pairs {
                 (format!("resembling {threshold}, estimated"), "a\tb\tresemblance\terror")
             }
         };
-        let fields = Fields::of(params, &pairs);
-        let mut out = PairWriter::begin(self.stage.create(PAIRS)?, PAIRS, &fields, columns)?;
-        for (a, b, rest) in lines {
-            out.line(|out| {
-                write_key(out, a)?;
-                out.write_all(b"\t")?;
-                write_key(out, b)?;
-                out.write_all(rest)
-            })?;
+        Ok(Lines::File(PairWriter::begin(out, PAIRS, &Fields::of(params, &pairs), columns)?))
+    }
+
+    /// Pairs that resemble each other.
+    fn resembling(
+        &self,
+        threshold: f64,
+        (index, snapshot): (&Index, &Snapshot),
+        right: Option<(&Path, &Index, &Snapshot)>,
+        watch: Stopwatch,
+    ) -> anyhow::Result<ExitCode> {
+        let Some(minhash) = snapshot.params().minhash else {
+            bail!(
+                "{}: this index keeps no MinHash, so --resembling cannot be answered",
+                self.index()?.display()
+            );
+        };
+        if self.verify == Verify::Signature && minhash.signature_bits == 0 {
+            bail!(
+                "{}: this index keeps no signatures; --verify exact --texts INPUT counts on the texts",
+                self.index()?.display()
+            );
         }
-        out.finish()
+        let found = resembling::find(self, threshold, (index, snapshot), right)?;
+        let mut totals = Totals::default();
+        let mut lines: Vec<(KeyBuf, KeyBuf, Vec<u8>)> = Vec::new();
+        for (a, b, resemblance) in found.pairs {
+            if !self.shard.has(&a) {
+                continue;
+            }
+            totals.add(&a, &b);
+            if self.prints() {
+                let mut line = Vec::new();
+                // Writing to memory does not fail.
+                let _ = resembling::write_resemblance(&mut line, resemblance);
+                lines.push((a, b, line));
+            }
+        }
+        let mut written = None;
+        if self.prints() {
+            lines.sort_unstable();
+            let mut out = self.lines(snapshot.params())?;
+            for (a, b, score) in &lines {
+                out.write(a, b, |out| out.write_all(score))?;
+            }
+            written = Some(out.finish()?);
+        }
+        self.report(totals, Some((found.candidates, found.capped_buckets)), written, watch)
+    }
+
+    /// Says how many there were.
+    fn report(
+        &self,
+        totals: Totals,
+        bands: Option<(u64, u64)>,
+        written: Option<Written>,
+        watch: Stopwatch,
+    ) -> anyhow::Result<ExitCode> {
+        let (candidates, capped_buckets) = bands.unzip();
+        if self.is_a_step {
+        } else if self.output.json {
+            report::print_json(&Report {
+                file: written.and_then(|written| written.path),
+                pairs: totals.count,
+                candidates,
+                capped_buckets,
+                cpu_seconds: watch.cpu_seconds(),
+                checksum: format!("{:016x}", totals.checksum),
+                seconds: watch.seconds(),
+                peak_rss_bytes: report::peak_rss_bytes(),
+            })?;
+        } else if self.count {
+            report::print_lines(&[totals.count.to_string()])?;
+        } else if let Some(written) = written {
+            written.tell(&report::counted(totals.count, "pair"), &self.output)?;
+        }
+        if let Some(capped) = capped_buckets.filter(|&capped| capped > 0 && !self.output.quiet) {
+            report::note(&format!(
+                "{} of many documents paired as stars, with the first and the one before; there may be more pairs",
+                report::counted(capped, "bucket")
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn index(&self) -> anyhow::Result<&Path> {
+        self.index.as_deref().ok_or_else(|| Usage::new("name an INDEX, or --fingerprints FILE").into())
     }
 
     /// Refuses options that go with nothing.
@@ -260,16 +390,4 @@ impl Pairs {
             ..usual
         }
     }
-}
-
-fn print(lines: &[(KeyBuf, KeyBuf, Vec<u8>)]) -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    for (a, b, line) in lines {
-        write_key(&mut out, a)?;
-        out.write_all(b"\t")?;
-        write_key(&mut out, b)?;
-        out.write_all(line)?;
-        out.write_all(b"\n")?;
-    }
-    out.flush()
 }

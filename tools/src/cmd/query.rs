@@ -1,9 +1,11 @@
 //! `twindex query`: the documents near each input.
 
+mod batch;
+
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -25,7 +27,7 @@ use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::sketching::{Wanted, for_each_shingled};
-use crate::stage::{StageArgs, StageFile, What};
+use crate::stage::{StageArgs, StageFile, What, Written};
 use crate::texts::Texts;
 use crate::tsv;
 
@@ -48,6 +50,7 @@ const RECALL_UNREMARKABLE: f64 = 0.99;
     twindex query pages.twx new.jsonl --within 3\n  \
     twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
     twindex query hashes.twx --fingerprints queries.u64 --count\n  \
+    twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n  \
     twindex query shard-2.twx new.jsonl --into hits\n\n\
     Prints a line for each hit: query, key, distance, resemblance (an estimate from stored signatures; - where \
     unknown), nearest first. From an index built with --bottom or --modulus, two fields more: how much of the \
@@ -55,9 +58,18 @@ const RECALL_UNREMARKABLE: f64 = 0.99;
     near by what the index keeps.")]
 pub(crate) struct Query {
     /// Directory of the index
-    index: PathBuf,
+    #[arg(required_unless_present = "against_fingerprints")]
+    index: Option<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
+    /// Instead of an index, raw fingerprints, read in pieces of 64 MB: little-endian 64-bit numbers, named by position
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
+        requires_all = ["fingerprints", "within"])]
+    against_fingerprints: Option<PathBuf>,
+    /// How raw fingerprints are answered: by the tables of the index; by a join, for which all of it is read; by
+    /// comparing all with all; or what a model of costs says is fastest. Answers do not depend on it
+    #[arg(long, value_enum, value_name = "WAY", default_value = "auto", requires = "fingerprints")]
+    by: By,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, queries are named by position
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     fingerprints: Option<PathBuf>,
@@ -113,6 +125,15 @@ enum Verify {
     Signature,
 }
 
+/// Ways to answer many questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Auto,
+    Probes,
+    Merge,
+    Scan,
+}
+
 /// Ways to probe tables.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Way {
@@ -149,6 +170,9 @@ struct Report {
     checksum: String,
     /// As `cpu_seconds`, by the clock.
     seconds: f64,
+    /// How raw fingerprints were answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
     /// The share of the documents at the resemblance asked for that the bands find.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_recall: Option<f64>,
@@ -168,6 +192,7 @@ struct Totals {
     left_out: u64,
     unvisited: u64,
     checksum: u64,
+    by: Option<twindex::join::Way>,
     query_in_hit: Mean,
     hit_in_query: Mean,
 }
@@ -222,18 +247,22 @@ impl Query {
         }
         self.check_verify()?;
         self.stage.check(HITS)?;
-        let index = Index::options().access(self.access.access()).open(&self.index)?;
+        self.check_by()?;
+        if let Some(path) = &self.against_fingerprints {
+            return self.against(path);
+        }
+        let index = Index::options().access(self.access.access()).open(self.index())?;
         let snapshot = index.snapshot();
         if self.within.is_some() && snapshot.params().simhash.is_none() {
             bail!(
                 "{}: this index keeps no simhash fingerprints, so --within cannot be answered",
-                self.index.display()
+                self.index().display()
             );
         }
         if self.resembling.is_some() && snapshot.params().minhash.is_none() {
             bail!(
                 "{}: this index keeps no MinHash, so --resembling cannot be answered",
-                self.index.display()
+                self.index().display()
             );
         }
         let expected_recall = self.resembling.and_then(|resembling| {
@@ -244,11 +273,11 @@ impl Query {
         });
         let mut out = self.stage.create(HITS)?;
         if self.stage.is_file() {
-            self.write_head(&snapshot, &mut out).context("cannot write the results")?;
+            self.write_head(keeps_samples(&snapshot), &mut out).context("cannot write the results")?;
         }
         let (totals, cpu_seconds, seconds) = if let Some(path) = &self.fingerprints {
             let Some(simhash) = snapshot.params().simhash else {
-                bail!("{}: this index keeps no simhash fingerprints", self.index.display());
+                bail!("{}: this index keeps no simhash fingerprints", self.index().display());
             };
             let queries = RawColumn::open(path)?;
             self.raw(&snapshot, queries, self.within.unwrap_or(simhash.within.into()), &mut out)?
@@ -258,6 +287,22 @@ impl Query {
             (totals, watch.cpu_seconds(), watch.seconds())
         };
         let written = out.finish()?;
+        self.report(&totals, (cpu_seconds, seconds), expected_recall, written)
+    }
+
+    /// The directory of the index; empty where there is none.
+    fn index(&self) -> &Path {
+        self.index.as_deref().unwrap_or_else(|| Path::new(""))
+    }
+
+    /// Says how many answers there were.
+    fn report(
+        &self,
+        totals: &Totals,
+        (cpu_seconds, seconds): (f64, f64),
+        expected_recall: Option<f64>,
+        written: Written,
+    ) -> anyhow::Result<ExitCode> {
         if self.output.json {
             report::print_json(&Report {
                 file: written.path,
@@ -269,6 +314,7 @@ impl Query {
                 ns_per_query: cpu_seconds * 1e9 / (totals.queries.max(1)) as f64,
                 checksum: format!("{:016x}", totals.checksum),
                 seconds,
+                by: totals.by.map(|way| way.to_string()),
                 expected_recall,
                 mean_query_in_hit: totals.query_in_hit.value(),
                 mean_hit_in_query: totals.hit_in_query.value(),
@@ -301,15 +347,36 @@ impl Query {
         Err(Usage::new(why).into())
     }
 
+    /// Refuses ways that what is asked cannot be answered by.
+    fn check_by(&self) -> anyhow::Result<()> {
+        if matches!(self.by, By::Auto | By::Probes) && self.against_fingerprints.is_none() {
+            return Ok(());
+        }
+        let only =
+            [("--first", self.first), ("--visits", self.visits.is_some()), ("--probe", self.probe.is_some())];
+        if let Some((option, _)) = only.iter().find(|(_, given)| *given) {
+            return Err(Usage::new(format!(
+                "{option} is about the tables of an index: it goes with --by probes"
+            ))
+            .into());
+        }
+        if self.by == By::Probes {
+            return Err(
+                Usage::new("--by probes: raw fingerprints have no tables; --by merge or --by scan").into()
+            );
+        }
+        Ok(())
+    }
+
     fn prints(&self) -> bool {
         self.stage.is_file() || !self.count && !self.output.json
     }
 
     /// Names the columns, in a file.
-    fn write_head(&self, snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
+    fn write_head(&self, sampled: bool, out: &mut impl Write) -> io::Result<()> {
         let exact = self.verify == Verify::Exact;
         let counted = if exact { "\tintersection\tunion" } else { "" };
-        let sampled = if exact { self.containment } else { keeps_samples(snapshot) };
+        let sampled = if exact { self.containment } else { sampled };
         let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
         writeln!(out, "query\tkey\tdistance\tresemblance{counted}{sampled}")
     }
@@ -324,7 +391,7 @@ impl Query {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let mut note = format!(
             "{}: its {} bands of {} minima find {} of the documents at --resembling {resembling}",
-            self.index.display(),
+            self.index().display(),
             kept.bands,
             kept.rows,
             percent(recall)
@@ -346,7 +413,10 @@ impl Query {
         within: u32,
         out: &mut StageFile,
     ) -> anyhow::Result<(Totals, f64, f64)> {
-        let mut totals = Totals::default();
+        if let Some(way) = self.way(snapshot, queries.rows, within)? {
+            return self.raw_together(snapshot, queries, within, way, out);
+        }
+        let mut totals = Totals { by: Some(twindex::join::Way::Probes), ..Totals::default() };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
         // nothing is printed, and questions can be asked together, large ones.
@@ -425,7 +495,7 @@ impl Query {
     }
 
     fn documents(&self, index: &Index, snapshot: &Snapshot, out: &mut StageFile) -> anyhow::Result<Totals> {
-        contents::check(&self.index, &snapshot.params().shingling, self.input.reads_features())?;
+        contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
@@ -436,7 +506,7 @@ impl Query {
         let scratch = exact.then(tempfile::tempdir).transpose().context("cannot create a scratch folder")?;
         let texts = scratch.as_ref().map(|scratch| {
             let mut texts = Texts::new(scratch.path(), self.work.memory / 2);
-            let about = (self.index.as_path(), index, snapshot);
+            let about = (self.index(), index, snapshot);
             texts.read(&self.texts, &self.input.options(), about, self.output.quiet, |_| true)?;
             anyhow::Ok(texts)
         });

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use twindex::Index;
-use twindex::join::pairs_within;
+use twindex::join::{Effort, pairs_within};
 
 use self::known::{Keys, Known, Measured, Scale};
 use super::query::write_key;
@@ -145,7 +145,9 @@ impl Eval {
         }
         let mut found = Known::new(Scale::Distance);
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        pairs_within(&snapshot, self.within.unwrap_or(10), |a, b, distance| {
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let effort = Effort::in_dir(scratch.path());
+        pairs_within(&snapshot, None, self.within.unwrap_or(10), effort, |a, b, distance| {
             first.clear();
             second.clear();
             // As they stand in a table, so that numbers and paths are compared as they are printed.
@@ -153,7 +155,7 @@ impl Eval {
                 write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
             }
             found.push(keys.number(&first), keys.number(&second), Measured::Distance(distance));
-            Ok(())
+            Ok::<_, twindex::Error>(())
         })?;
         found.finish();
         Ok(found)

@@ -125,14 +125,13 @@ pub(super) fn find(
     right: Option<(&Path, &Index, &Snapshot)>,
 ) -> anyhow::Result<Found> {
     let sides = Sides {
-        left: Side::new(&args.index, left.0, left.1),
+        left: Side::new(args.index()?, left.0, left.1),
         right: right.map(|(path, index, snapshot)| Side::new(path, index, snapshot)),
     };
     if let Some(right) = &sides.right {
         let same = left.1.params().check_same_sketch(right.snapshot.params());
-        same.with_context(|| {
-            format!("{}: cannot be compared with {}", right.path.display(), args.index.display())
-        })?;
+        let left = args.index()?.display();
+        same.with_context(|| format!("{}: cannot be compared with {left}", right.path.display()))?;
     }
     let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
     let memory = args.work.memory;

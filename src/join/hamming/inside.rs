@@ -1,0 +1,399 @@
+//! Pairs inside a bucket: compared one by one, or, where they are many, divided once more.
+//!
+//! What is in a bucket agrees in some bits. Of a small one all pairs are compared, by 32 of the bits that are left, and
+//! in full what these let through. A large one is treated as the whole was: the bits in which its fingerprints differ
+//! are divided into one group more than bits may differ, and the fingerprints are distributed by each group in turn; a
+//! near pair agrees in a group at least, and is reported for the first. So many fingerprints with one block in common,
+//! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
+//! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
+
+use crate::kernel::{Kernel, Level, Simd, across32, pairs32};
+
+/// Two fingerprints within the radius, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    /// The number of the one: the smaller of a pair inside a set, the left of a pair across two.
+    pub a: u32,
+    /// The number of the other.
+    pub b: u32,
+    /// The bits in which they differ.
+    pub distance: u32,
+}
+
+/// Fingerprints and their numbers, side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slice<'a> {
+    pub(super) values: &'a [u64],
+    pub(super) numbers: &'a [u32],
+}
+
+impl Slice<'_> {
+    pub(super) fn part(self, range: std::ops::Range<usize>) -> Self {
+        Self { values: &self.values[range.clone()], numbers: &self.numbers[range] }
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.values.is_empty()
+    }
+
+    #[inline(always)]
+    fn at(self, place: usize) -> (u64, u32) {
+        (self.values[place], self.numbers[place])
+    }
+}
+
+/// What a bucket's pairs must satisfy to be reported there and nowhere else.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// Bits in which a pair must agree.
+    pub(super) equal: u64,
+    /// Groups of bits in each of which it must differ, or it would have been found before.
+    pub(super) unequal: Vec<u64>,
+}
+
+impl Place {
+    #[inline(always)]
+    pub(super) fn owns(&self, difference: u64) -> bool {
+        difference & self.equal == 0 && self.unequal.iter().all(|group| difference & group != 0)
+    }
+}
+
+/// Lanes that are compared as a whole: they and their answers stay in the caches.
+const TILE: usize = 1024;
+/// What distributing a fingerprint by one group costs, in comparisons of two lanes.
+const DISTRIBUTE: u64 = 64;
+/// A distribution must leave at most one in so many comparisons, as a power of two.
+const SAVED_SHIFT: u32 = 1;
+/// Fingerprints of a bucket that a distribution aims at, as a power of two.
+const BUCKET_BITS: u32 = 3;
+/// Buckets of a distribution at most, as a power of two.
+const BUCKETS_BITS_MAX: u32 = 11;
+/// Fingerprints from which on it pays to look at which bits tell them apart.
+const SAMPLED: usize = 1 << 12;
+/// How many are looked at for that.
+const SAMPLE: usize = 256;
+
+/// Room for one distribution: where each bucket ends, and what is in it, for each side.
+#[derive(Debug, Default)]
+struct Buckets {
+    ends: Vec<u32>,
+    lanes: Vec<u32>,
+    /// Where a lane's fingerprint stands in what was distributed.
+    places: Vec<u32>,
+}
+
+/// Compares what is in buckets; keeps what is between.
+#[derive(Debug)]
+pub(super) struct Inside {
+    within: u32,
+    level: Level,
+    /// Left and right are different sets; otherwise the right is empty.
+    across: bool,
+    free: Vec<[Buckets; 2]>,
+    found: Vec<(u32, u32)>,
+    /// Pairs that were found and not yet taken.
+    pub(super) pairs: Vec<Pair>,
+}
+
+/// What leads into which bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By {
+    /// So many bits behind the first `start`.
+    Bits { start: u32, bits: u32 },
+    /// A hash of these bits, of so many bits.
+    Group { mask: u64, bits: u32 },
+}
+
+impl By {
+    fn bits(self) -> u32 {
+        match self {
+            Self::Bits { bits, .. } | Self::Group { bits, .. } => bits,
+        }
+    }
+
+    /// The bucket of a fingerprint.
+    #[inline(always)]
+    fn bucket(self, value: u64) -> usize {
+        let (moved, bits) = match self {
+            Self::Bits { start, bits } => (value.unbounded_shl(start), bits),
+            // Multiplying spreads what the mask leaves over the upper bits.
+            Self::Group { mask, bits } => ((value & mask).wrapping_mul(0x9E37_79B9_7F4A_7C15), bits),
+        };
+        moved.unbounded_shr(64 - bits) as usize
+    }
+
+    /// How far fingerprints are turned for the 32 bits that are compared first: to those behind the block that is
+    /// equal, or to where most of the bits stand that may differ.
+    fn turn(self, equal: u64) -> u32 {
+        match self {
+            Self::Bits { start, bits } => (start + bits + 32) % 64,
+            Self::Group { .. } => {
+                let lost = |turn: &u32| (equal.rotate_left(*turn) as u32).count_ones();
+                (0..64).min_by_key(lost).unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// One distribution and what follows from it.
+struct Divide<'i, 's> {
+    inside: &'i mut Inside,
+    sides: [Slice<'s>; 2],
+    by: By,
+    place: &'i Place,
+}
+
+impl Kernel for Divide<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let Self { inside, sides, by, place } = self;
+        let mut buckets = inside.free.pop().unwrap_or_default();
+        let turn = by.turn(place.equal);
+        // A copy of the loop for each way, as the way is the same for all.
+        for (side, buckets) in sides.into_iter().zip(&mut buckets) {
+            match by {
+                By::Bits { start, bits } => {
+                    buckets.fill(side, bits, turn, |value| By::Bits { start, bits }.bucket(value));
+                }
+                By::Group { mask, bits } => {
+                    buckets.fill(side, bits, turn, |value| By::Group { mask, bits }.bucket(value));
+                }
+            }
+        }
+        let mut starts = [0; 2];
+        for bucket in 0..1_usize << by.bits() {
+            let ends =
+                [&buckets[0], &buckets[1]].map(|side| side.ends.get(bucket).map_or(0, |&end| end as usize));
+            let ranges = [starts[0]..ends[0], starts[1]..ends[1]];
+            starts = ends;
+            let [left, right] = [ends[0] - ranges[0].start, ends[1] - ranges[1].start];
+            if if inside.across { left == 0 || right == 0 } else { left < 2 } {
+                continue;
+            }
+            if inside.is_large(left, right) {
+                let picked = [0, 1].map(|side| {
+                    let places = buckets[side].places.get(ranges[side].clone()).unwrap_or_default();
+                    let values: Vec<u64> = places.iter().map(|&at| sides[side].values[at as usize]).collect();
+                    let numbers: Vec<u32> =
+                        places.iter().map(|&at| sides[side].numbers[at as usize]).collect();
+                    (values, numbers)
+                });
+                inside.large(picked.each_ref().map(|(values, numbers)| Slice { values, numbers }), place);
+                continue;
+            }
+            inside.found.clear();
+            let lanes = |side: usize| &buckets[side].lanes[ranges[side].clone()];
+            if inside.across {
+                across32(simd, lanes(0), lanes(1), inside.within, &mut inside.found);
+            } else {
+                pairs32(simd, lanes(0), inside.within, &mut inside.found);
+            }
+            if !inside.found.is_empty() {
+                let places = |side: usize| &buckets[side].places[ranges[side].clone()];
+                let (left, right) = (places(0), places(usize::from(inside.across)));
+                let found = std::mem::take(&mut inside.found);
+                let of = usize::from(inside.across);
+                inside.keep(
+                    &found,
+                    |i| sides[0].at(left[i] as usize),
+                    |j| sides[of].at(right[j] as usize),
+                    place,
+                );
+                inside.found = found;
+            }
+        }
+        inside.free.push(buckets);
+    }
+}
+
+impl Buckets {
+    #[inline(always)]
+    fn fill(&mut self, side: Slice<'_>, bits: u32, turn: u32, bucket: impl Fn(u64) -> usize) {
+        let Self { ends, lanes, places } = self;
+        ends.clear();
+        if side.is_empty() {
+            return;
+        }
+        ends.resize(1 << bits, 0);
+        let last = ends.len() - 1;
+        for &value in side.values {
+            ends[bucket(value) & last] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut *ends {
+            sum += std::mem::replace(end, sum);
+        }
+        if lanes.len() < side.len() {
+            lanes.resize(side.len(), 0);
+            places.resize(side.len(), 0);
+        }
+        let (lanes, places) = (&mut lanes[..side.len()], &mut places[..side.len()]);
+        for (at, &value) in (0..).zip(side.values) {
+            let end = &mut ends[bucket(value) & last];
+            lanes[*end as usize] = value.rotate_left(turn) as u32;
+            places[*end as usize] = at;
+            *end += 1;
+        }
+    }
+}
+
+impl Inside {
+    pub(super) fn new(within: u32, across: bool) -> Self {
+        let level = Level::chosen();
+        Self { within, level, across, free: Vec::new(), found: Vec::new(), pairs: Vec::new() }
+    }
+
+    /// Finds the pairs of what a table's distribution has brought together, by what leads the table behind that.
+    pub(super) fn divide(&mut self, sides: [Slice<'_>; 2], by: By, place: &Place) {
+        self.level.dispatch(Divide { inside: self, sides, by, place });
+    }
+
+    /// Comparisons of so many with each other.
+    #[inline(always)]
+    fn comparisons(&self, left: usize, right: usize) -> u64 {
+        if self.across { left as u64 * right as u64 } else { left as u64 * left as u64 / 2 }
+    }
+
+    #[inline(always)]
+    fn is_large(&self, left: usize, right: usize) -> bool {
+        left + right > TILE
+            || self.comparisons(left, right) > DISTRIBUTE * u64::from(self.within + 1) * (left + right) as u64
+    }
+
+    /// Finds the pairs of any number of fingerprints.
+    #[inline(never)]
+    pub(super) fn large(&mut self, sides: [Slice<'_>; 2], place: &Place) {
+        let [left, right] = sides.map(Slice::len);
+        let first = sides.iter().find_map(|side| side.values.first()).copied().unwrap_or_default();
+        let values = || sides.into_iter().flat_map(|side| side.values).copied();
+        let differ = values().fold(0, |bits, value| bits | value ^ first);
+        let groups = self.within + 1;
+        let comparisons = self.comparisons(left, right);
+        if differ.count_ones() > self.within
+            && comparisons > DISTRIBUTE * u64::from(groups) * (left + right) as u64
+        {
+            let groups = if left + right < SAMPLED {
+                even_groups(differ, groups)
+            } else {
+                let step = (left + right).div_ceil(SAMPLE);
+                informed_groups(differ, groups, &values().step_by(step).collect::<Vec<_>>())
+            };
+            let bits = (left + right).ilog2().saturating_sub(BUCKET_BITS).clamp(1, BUCKETS_BITS_MAX);
+            let by = |mask: u64| By::Group { mask, bits: bits.min(mask.count_ones()) };
+            let then: u64 = groups.iter().map(|&group| self.comparisons_by(sides, by(group))).sum();
+            if then <= comparisons >> SAVED_SHIFT {
+                let mut next = place.clone();
+                for &group in &groups {
+                    next.equal = place.equal | group;
+                    self.level.dispatch(Divide { inside: self, sides, by: by(group), place: &next });
+                    next.unequal.push(group);
+                }
+                return;
+            }
+        }
+        self.compare_all(sides, !differ, place);
+    }
+
+    /// Comparisons that are left in the buckets of a distribution.
+    fn comparisons_by(&self, sides: [Slice<'_>; 2], by: By) -> u64 {
+        let counts = sides.map(|side| {
+            let mut counts = vec![0_u32; 1 << by.bits()];
+            side.values.iter().for_each(|&value| counts[by.bucket(value)] += 1);
+            counts
+        });
+        let [left, right] = &counts;
+        left.iter().zip(right).map(|(&left, &right)| self.comparisons(left as usize, right as usize)).sum()
+    }
+
+    /// Compares all with all, tile by tile.
+    fn compare_all(&mut self, sides: [Slice<'_>; 2], equal: u64, place: &Place) {
+        struct Tile<'a>(&'a [u32], Option<&'a [u32]>, u32, &'a mut Vec<(u32, u32)>);
+        impl Kernel for Tile<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<S: Simd>(self, simd: S) {
+                match self.1 {
+                    None => pairs32(simd, self.0, self.2, self.3),
+                    Some(right) => across32(simd, self.0, right, self.2, self.3),
+                }
+            }
+        }
+        let turn = By::Group { mask: 0, bits: 0 }.turn(equal);
+        let lanes = sides
+            .map(|side| side.values.iter().map(|value| value.rotate_left(turn) as u32).collect::<Vec<u32>>());
+        let of = usize::from(self.across);
+        for (i, left) in (0..).step_by(TILE).zip(lanes[0].chunks(TILE)) {
+            let from = if self.across { 0 } else { i };
+            for (j, right) in (from..).step_by(TILE).zip(lanes[of][from.min(lanes[of].len())..].chunks(TILE))
+            {
+                let mut found = std::mem::take(&mut self.found);
+                found.clear();
+                let right = (self.across || j > i).then_some(right);
+                self.level.dispatch(Tile(left, right, self.within, &mut found));
+                self.keep(&found, |at| sides[0].at(i + at), |at| sides[of].at(j + at), place);
+                self.found = found;
+            }
+        }
+    }
+
+    /// Keeps what is near in all bits, and was not found before.
+    #[inline(always)]
+    fn keep(
+        &mut self,
+        found: &[(u32, u32)],
+        left: impl Fn(usize) -> (u64, u32),
+        right: impl Fn(usize) -> (u64, u32),
+        place: &Place,
+    ) {
+        for &(i, j) in found {
+            let ((value, a), (other, b)) = (left(i as usize), right(j as usize));
+            let difference = value ^ other;
+            let distance = difference.count_ones();
+            if distance <= self.within && place.owns(difference) {
+                let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
+                self.pairs.push(Pair { a, b, distance });
+            }
+        }
+    }
+}
+
+/// Bits divided into groups of as many each, in their order.
+fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
+    let (count, mut rest) = (bits.count_ones(), bits);
+    (0..groups)
+        .map(|group| {
+            let mut mask = 0;
+            for _ in count * group / groups..count * (group + 1) / groups {
+                mask |= rest & rest.wrapping_neg();
+                rest &= rest - 1;
+            }
+            mask
+        })
+        .collect()
+}
+
+/// Bits divided into groups that tell about as much each: those in which the sample is most evenly divided first, each
+/// to the group that has the least.
+fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
+    let mut told: Vec<(usize, u32)> = (0..64)
+        .filter(|bit| bits >> bit & 1 == 1)
+        .map(|bit| {
+            let ones = sample.iter().filter(|&value| value >> bit & 1 == 1).count();
+            (ones.min(sample.len() - ones), bit)
+        })
+        .collect();
+    told.sort_unstable_by(|a, b| b.cmp(a));
+    let mut all = vec![(0_usize, 0_u32, 0_u64); groups as usize];
+    for (told, bit) in told {
+        if let Some(least) = all.iter_mut().min_by_key(|group| (group.0, group.1)) {
+            *least = (least.0 + told, least.1 + 1, least.2 | 1 << bit);
+        }
+    }
+    all.into_iter().map(|(_, _, mask)| mask).collect()
+}

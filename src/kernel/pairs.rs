@@ -1,0 +1,337 @@
+//! Which pairs of lanes are near: the inner loop of joins.
+//!
+//! Lanes are 32 bits of fingerprints that share a bucket of a table. What a pair costs is an exclusive or, a count of
+//! ones and a comparison for each vector of lanes, and a branch for every few of them; pairs that are near are few, and
+//! are collected. The plain version is the definition.
+//!
+//! AVX-512 keeps up to 64 lanes in registers and goes through the others with them, so that 64 pairs cost one load and
+//! one branch. AVX2 counts the ones
+//! of half bytes in a register (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
+
+use super::Simd;
+
+/// Adds all pairs `(i, j)`, `i < j`, of lanes that differ in at most `radius` bits, in no particular
+/// order.
+///
+/// Cost: n^2 / 2 comparisons, 16 at a time with AVX-512, 8 with AVX2.
+#[inline(always)]
+pub fn pairs32<S: Simd>(simd: S, lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    simd.pairs32(lanes, radius, found);
+}
+
+/// Adds all pairs `(i, j)` of a lane of `left` and a lane of `right` that differ in at most `radius` bits, in no
+/// particular order.
+///
+/// Cost: `left` x `right` comparisons, 16 at a time with AVX-512, 8 with AVX2.
+#[inline(always)]
+pub fn across32<S: Simd>(simd: S, left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    simd.across32(left, right, radius, found);
+}
+
+/// The plain version of [`Simd::pairs32`].
+#[inline(always)]
+pub(super) fn pairs32_portable(lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    for (i, &lane) in lanes.iter().enumerate() {
+        row_portable(i as u32, lane, &lanes[i + 1..], i as u32 + 1, radius, found);
+    }
+}
+
+/// The plain version of [`Simd::across32`].
+#[inline(always)]
+pub(super) fn across32_portable(left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    for (i, &lane) in (0..).zip(left) {
+        row_portable(i, lane, right, 0, radius, found);
+    }
+}
+
+/// Lanes that the plain version looks at together before branching.
+const STEP: usize = 16;
+
+/// Adds `(i, first + j)` for each lane `j` that is near `lane`.
+#[inline(always)]
+fn row_portable(i: u32, lane: u32, lanes: &[u32], first: u32, radius: u32, found: &mut Vec<(u32, u32)>) {
+    for (step, at) in lanes.chunks(STEP).zip((first..).step_by(STEP)) {
+        // No branch inside: the compiler turns this into vector code.
+        let mut near = false;
+        for other in step {
+            near |= (lane ^ other).count_ones() <= radius;
+        }
+        if near {
+            let close = |other: &u32| (lane ^ other).count_ones() <= radius;
+            found.extend((at..).zip(step).filter(|(_, other)| close(other)).map(|(j, _)| (i, j)));
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::cast_ptr_alignment, reason = "loads with a u in their name take any alignment")]
+pub(super) mod x86 {
+    use std::arch::x86_64::{
+        __m256i, __m512i, _bzhi_u32, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_xor_si256,
+        _mm512_cmple_epu32_mask, _mm512_mask_set1_epi32, _mm512_maskz_loadu_epi32, _mm512_maskz_set1_epi32,
+        _mm512_min_epu32, _mm512_or_si512, _mm512_popcnt_epi32, _mm512_set1_epi32, _mm512_xor_si512,
+    };
+
+    use super::super::near::x86::{ones_of_bytes, sums_below};
+
+    /// Lanes of an AVX2 register.
+    const EIGHT: usize = 8;
+    /// Lanes of an AVX-512 register.
+    const SIXTEEN: usize = 16;
+    /// Lanes of a tile's columns.
+    const TILE: usize = 4 * SIXTEEN;
+
+    /// Adds `(i, first + j)` for each bit `j` that is set.
+    #[inline(always)]
+    fn add(mut mask: u32, i: u32, first: usize, found: &mut Vec<(u32, u32)>) {
+        while mask != 0 {
+            found.push((i, first as u32 + mask.trailing_zeros()));
+            mask &= mask - 1;
+        }
+    }
+
+    /// Eight lanes from `at`.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn eight(lanes: &[u32], at: usize) -> __m256i {
+        let eight: &[u32] = &lanes[at..at + EIGHT];
+        #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
+        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight numbers of four bytes, and any
+        // bits are a valid `__m256i`.
+        unsafe {
+            _mm256_loadu_si256(eight.as_ptr().cast())
+        }
+    }
+
+    /// Lanes from `from` on that are near `lane`.
+    #[target_feature(enable = "avx2,popcnt")]
+    #[inline]
+    fn row_avx2(i: u32, lane: u32, lanes: &[u32], from: usize, radius: u32, found: &mut Vec<(u32, u32)>) {
+        let n = lanes.len();
+        let limit = _mm256_set1_epi32(radius.min(32).cast_signed() + 1);
+        let query = _mm256_set1_epi32(lane.cast_signed());
+        let mask =
+            |at: usize| sums_below(limit, ones_of_bytes(_mm256_xor_si256(eight(lanes, at), query))) as u32;
+        let mut at = from;
+        while at + 2 * EIGHT <= n {
+            let both = mask(at) | mask(at + EIGHT) << EIGHT;
+            if both != 0 {
+                add(both, i, at, found);
+            }
+            at += 2 * EIGHT;
+        }
+        if at + EIGHT <= n {
+            add(mask(at), i, at, found);
+            at += EIGHT;
+        }
+        if at < n && n >= EIGHT {
+            // The last eight, of which some have been seen.
+            let last = n - EIGHT;
+            add(mask(last) >> (at - last), i, at, found);
+        } else if at < n {
+            super::row_portable(i, lane, &lanes[at..], at as u32, radius, found);
+        }
+    }
+
+    #[target_feature(enable = "avx2,popcnt")]
+    #[inline]
+    pub(in super::super) fn pairs32_avx2(lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+        for (i, &lane) in lanes.iter().enumerate() {
+            row_avx2(i as u32, lane, lanes, i + 1, radius, found);
+        }
+    }
+
+    #[target_feature(enable = "avx2,popcnt")]
+    #[inline]
+    pub(in super::super) fn across32_avx2(
+        left: &[u32],
+        right: &[u32],
+        radius: u32,
+        found: &mut Vec<(u32, u32)>,
+    ) {
+        for (i, &lane) in (0..).zip(left) {
+            row_avx2(i, lane, right, 0, radius, found);
+        }
+    }
+
+    /// The lanes of a register that begins `left` lanes before the end.
+    #[target_feature(enable = "bmi2")]
+    #[inline]
+    fn lanes_left(left: usize) -> u16 {
+        // An index of 32 and more leaves all.
+        _bzhi_u32(0xffff, left.min(SIXTEEN) as u32) as u16
+    }
+
+    /// The lanes from `at` on that there are, up to 16; 0 for the others.
+    #[target_feature(enable = "avx512f,bmi2")]
+    #[inline]
+    fn sixteen(lanes: &[u32], at: usize) -> __m512i {
+        let rest: &[u32] = lanes.get(at..).unwrap_or_default();
+        let there = lanes_left(rest.len());
+        #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
+        // SAFETY: a masked load reads the lanes named by its mask only, at any alignment, and does not fault for the
+        // others. `there` names as many as `rest`, a live slice of numbers of four bytes, has, or 16 if it has more.
+        unsafe {
+            _mm512_maskz_loadu_epi32(there, rest.as_ptr().cast())
+        }
+    }
+
+    /// Adds `(i, first + j)` for each of the rows, from number `from` on, and each of up to `16 R` columns that is
+    /// near, of a diagonal tile only what is above the diagonal.
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    #[inline]
+    fn tile<const R: usize, const DIAGONAL: bool>(
+        rows: &[u32],
+        columns: &[u32],
+        (from, first): (u32, usize),
+        limit: __m512i,
+        found: &mut Vec<(u32, u32)>,
+    ) {
+        // The columns stay in registers.
+        let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(columns, at * SIXTEEN));
+        let there: [u16; R] =
+            std::array::from_fn(|at| lanes_left(columns.len().saturating_sub(at * SIXTEEN)));
+        // Lanes that are not there are made too far away by this; only the last register has some.
+        let absent = _mm512_maskz_set1_epi32(!there[R - 1], 64);
+        let rest = if DIAGONAL { R } else { 1 };
+        for block in 0..rest {
+            // Of a diagonal tile, rows of a block have nothing to do with columns of those before.
+            let some = if DIAGONAL {
+                &rows[(block * SIXTEEN).min(rows.len())..((block + 1) * SIXTEEN).min(rows.len())]
+            } else {
+                rows
+            };
+            for (i, &row) in (0_u32..).zip(some) {
+                let row = _mm512_set1_epi32(row.cast_signed());
+                let mut ones = [_mm512_set1_epi32(64); R];
+                let mut least = ones[0];
+                for at in block..R {
+                    ones[at] = _mm512_popcnt_epi32(_mm512_xor_si512(lanes[at], row));
+                    if at == R - 1 {
+                        ones[at] = _mm512_or_si512(ones[at], absent);
+                    }
+                    if DIAGONAL && at == block {
+                        // What is on the diagonal and below is too far away.
+                        ones[at] = _mm512_mask_set1_epi32(ones[at], !(0xfffe_u32 << i) as u16, 64);
+                    }
+                    least = _mm512_min_epu32(least, ones[at]);
+                }
+                if _mm512_cmple_epu32_mask(least, limit) != 0 {
+                    for (at, ones) in ones.into_iter().enumerate() {
+                        let near = _mm512_cmple_epu32_mask(ones, limit);
+                        add(near.into(), from + (block * SIXTEEN) as u32 + i, first + at * SIXTEEN, found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The tile for as many columns.
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    #[inline]
+    fn tile_of<const DIAGONAL: bool>(
+        rows: &[u32],
+        columns: &[u32],
+        place: (u32, usize),
+        limit: __m512i,
+        found: &mut Vec<(u32, u32)>,
+    ) {
+        match columns.len() {
+            0..=16 => tile::<1, DIAGONAL>(rows, columns, place, limit, found),
+            17..=32 => tile::<2, DIAGONAL>(rows, columns, place, limit, found),
+            33..=48 => tile::<3, DIAGONAL>(rows, columns, place, limit, found),
+            _ => tile::<4, DIAGONAL>(rows, columns, place, limit, found),
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    #[inline]
+    pub(in super::super) fn pairs32_avx512(lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+        let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
+        for (columns, first) in lanes.chunks(TILE).zip((0..).step_by(TILE)) {
+            if first > 0 {
+                tile_of::<false>(&lanes[..first], columns, (0, first), limit, found);
+            }
+            tile_of::<true>(columns, columns, (first as u32, first), limit, found);
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    #[inline]
+    pub(in super::super) fn across32_avx512(
+        left: &[u32],
+        right: &[u32],
+        radius: u32,
+        found: &mut Vec<(u32, u32)>,
+    ) {
+        let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
+        for (columns, first) in right.chunks(TILE).zip((0..).step_by(TILE)) {
+            tile_of::<false>(left, columns, (0, first), limit, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Kernel, Level};
+    use super::*;
+    use crate::splitmix::SplitMix;
+
+    type Found = (Vec<(u32, u32)>, Vec<(u32, u32)>);
+
+    struct Both<'a>(&'a [u32], &'a [u32], u32);
+
+    impl Kernel for Both<'_> {
+        type Output = Found;
+        fn run<S: Simd>(self, simd: S) -> Found {
+            let (mut inside, mut across) = (Vec::new(), Vec::new());
+            pairs32(simd, self.0, self.2, &mut inside);
+            across32(simd, self.0, self.1, self.2, &mut across);
+            inside.sort_unstable();
+            across.sort_unstable();
+            (inside, across)
+        }
+    }
+
+    /// The definition, without steps.
+    fn defined(left: &[u32], right: &[u32], radius: u32) -> Found {
+        let near = |a: &u32, b: &u32| (a ^ b).count_ones() <= radius;
+        let all = |from: &dyn Fn(usize) -> usize, right: &[u32]| {
+            let mut found = Vec::new();
+            for (i, a) in left.iter().enumerate() {
+                let others = right.iter().enumerate().skip(from(i)).filter(|(_, b)| near(a, b));
+                found.extend(others.map(|(j, _)| (i as u32, j as u32)));
+            }
+            found
+        };
+        (all(&|i| i + 1, left), all(&|_| 0, right))
+    }
+
+    #[test]
+    fn each_level_finds_the_pairs_of_the_definition_whatever_the_lengths() {
+        let mut random = SplitMix(11);
+        let mut pairs = 0;
+        for left in (0..70).chain([127, 128, 129, 200]) {
+            for right in [0, 1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100] {
+                // Few ones, so that some are near and some are not, and 0, which the absent lanes would be.
+                let mut lanes = |count: usize| -> Vec<u32> {
+                    (0..count)
+                        .map(|_| {
+                            [random.next(), random.next(), random.next()].iter().fold(!0, |a, b| a & b) as u32
+                        })
+                        .collect()
+                };
+                let (left, right) = (lanes(left), lanes(right));
+                for radius in [0, 3, 6, 31, 32, 40] {
+                    let expected = defined(&left, &right, radius);
+                    pairs += expected.0.len();
+                    for level in Level::ALL {
+                        let found = level.dispatch(Both(&left, &right, radius));
+                        assert!(found == expected, "{level} {} {} {radius}", left.len(), right.len());
+                    }
+                }
+            }
+        }
+        assert!(pairs > 1000);
+    }
+}

@@ -1,0 +1,95 @@
+//! Pairs of raw fingerprints, without an index.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use twindex::join::{Positions, RawValues, Sorter, merge_sorted, raw_meetings_within};
+use twindex::{KeyBuf, Params};
+
+use super::super::build::RawColumn;
+use super::{Pairs, Totals};
+use crate::report::Stopwatch;
+
+/// Numbers that are read together.
+const TOGETHER: usize = 1 << 16;
+
+/// All of a file.
+fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
+    let mut column = RawColumn::open(path)?;
+    let mut all = Vec::with_capacity(usize::try_from(column.rows).unwrap_or(0));
+    loop {
+        let some = column.wave(TOGETHER)?;
+        if some.is_empty() {
+            return Ok(all);
+        }
+        all.extend(some);
+    }
+}
+
+impl Pairs {
+    /// Pairs of the rows of a file, or of rows of two.
+    pub(super) fn raw(&self, path: &Path) -> anyhow::Result<ExitCode> {
+        let within = self.within.unwrap_or_default();
+        let values = read(path)?;
+        let ids = self.ids.as_deref().map(read).transpose()?;
+        if let (Some(ids), Some(of)) = (&ids, &self.ids) {
+            ensure!(
+                ids.len() == values.len(),
+                "{} has {} keys for the {} fingerprints of {}",
+                of.display(),
+                ids.len(),
+                values.len(),
+                path.display()
+            );
+        }
+        let other = self.with.as_deref().map(read).transpose()?;
+        let watch = Stopwatch::start();
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let effort = self.effort(&scratch);
+        let across = other.is_some();
+        let key = |at: u32| ids.as_ref().map_or(u64::from(at), |ids| ids[at as usize]);
+        // The keys of a pair, in their order.
+        let keys = |a: u32, b: u32| {
+            if across {
+                return (key(a), u64::from(b));
+            }
+            let (a, b) = (key(a), key(b));
+            (a.min(b), a.max(b))
+        };
+        let has = |a: u64| self.shard.has(&KeyBuf::U64(a));
+        let (left, right) = (RawValues::Held(&values), other.as_deref().map(RawValues::Held));
+        if !self.prints() {
+            let take = |totals: &mut Totals, found: &Positions<'_>| {
+                found.for_each(|a, b| {
+                    let (a, b) = keys(a, b);
+                    if has(a) {
+                        totals.add(&KeyBuf::U64(a), &KeyBuf::U64(b));
+                    }
+                    Ok(())
+                })
+            };
+            let states = raw_meetings_within(left, right, within, effort, Totals::default, take)?;
+            return self.report(states.into_iter().sum(), None, None, watch);
+        }
+        let memory = effort.memory / 2 / effort.threads;
+        let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
+        let states = raw_meetings_within(left, right, within, effort, begin, |sorter, found| {
+            found.for_each(|a, b| {
+                let (a, b) = keys(a, b);
+                // At most 64 bits differ.
+                if has(a) { sorter.push((a, b, found.distance as u8)) } else { Ok(()) }
+            })
+        })?;
+        let sorted = states.into_iter().map(Sorter::finish).collect::<twindex::Result<Vec<_>>>()?;
+        let mut totals = Totals::default();
+        // The parameters of an index that `build --fingerprints` makes.
+        let mut out = self.lines(&Params::builder().u64_keys().simhash(within as u8).build()?)?;
+        merge_sorted(&sorted, |(a, b, distance)| {
+            let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));
+            totals.add(&a, &b);
+            out.write(&a, &b, |out| write!(out, "\t{distance}"))
+        })?;
+        self.report(totals, None, Some(out.finish()?), watch)
+    }
+}

@@ -1,0 +1,258 @@
+//! Many raw fingerprints at once, by a join or a scan; against an index, or against a file of fingerprints.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use anyhow::Context;
+use twindex::join::{
+    Effort, RawValues, Sorter, Way, answers_within, choose, choose_raw, merge_sorted, raw_answers_within,
+    sorted_answers_within,
+};
+use twindex::{Fingerprint, KeyBuf, Snapshot};
+
+use super::super::build::RawColumn;
+use super::{By, CANNOT_WRITE, HITS, Query, Totals, keeps_samples, key_number, write_key};
+use crate::report::{Stopwatch, mix};
+use crate::stage::StageFile;
+
+/// Fingerprints of a piece of a file that is asked: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
+const PIECE: usize = 8 << 20;
+/// Bytes that a query may take while it is answered.
+const QUERY_BYTES: usize = 64;
+/// Queries that are answered together at least, if there are so many.
+const LEAST: usize = 1 << 12;
+
+/// Counts hits of queries that come in order, and lets through as many of each as are wanted.
+struct Limited {
+    limit: usize,
+    query: Option<u64>,
+    hits: usize,
+}
+
+impl Limited {
+    fn new(limit: Option<usize>) -> Self {
+        Self { limit: limit.unwrap_or(usize::MAX), query: None, hits: 0 }
+    }
+
+    fn admits(&mut self, query: u64) -> bool {
+        if self.query.replace(query) != Some(query) {
+            self.hits = 0;
+        }
+        self.hits += 1;
+        self.hits <= self.limit
+    }
+}
+
+/// The sum over answers of one thread.
+#[derive(Default)]
+struct Part {
+    hits: u64,
+    checksum: u64,
+}
+
+impl Part {
+    fn add(&mut self, query: u64, key: &KeyBuf) {
+        self.hits += 1;
+        self.checksum = self.checksum.wrapping_add(mix(query, key_number(key)));
+    }
+
+    fn add_to(&self, totals: &mut Totals) {
+        totals.hits += self.hits;
+        totals.checksum = totals.checksum.wrapping_add(self.checksum);
+    }
+}
+
+impl Query {
+    /// The way that so many queries are answered together; none where each is asked for itself, by probes.
+    pub(super) fn way(&self, snapshot: &Snapshot, queries: u64, within: u32) -> anyhow::Result<Option<Way>> {
+        let way = match self.by {
+            By::Probes => return Ok(None),
+            By::Merge => Way::Merge,
+            By::Scan => Way::Scan,
+            By::Auto if self.first || self.visits.is_some() || self.probe.is_some() => return Ok(None),
+            By::Auto => choose(snapshot, queries.min(self.together() as u64), within)?,
+        };
+        Ok(Some(way).filter(|&way| way != Way::Probes))
+    }
+
+    /// Queries that are answered together.
+    fn together(&self) -> usize {
+        (self.work.memory / QUERY_BYTES).max(LEAST)
+    }
+
+    /// Answers raw fingerprints together; returns the seconds of the processor and of the clock, too.
+    pub(super) fn raw_together(
+        &self,
+        snapshot: &Snapshot,
+        mut queries: RawColumn,
+        within: u32,
+        way: Way,
+        out: &mut StageFile,
+    ) -> anyhow::Result<(Totals, f64, f64)> {
+        let mut totals = Totals { by: Some(way), ..Totals::default() };
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let effort = self.effort(scratch.path());
+        let tail: &[u8] = if keeps_samples(snapshot) { b"\t-\t-\t-\n" } else { b"\t-\n" };
+        let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
+        loop {
+            let wave: Vec<Fingerprint> =
+                queries.wave(self.together())?.into_iter().map(Fingerprint).collect();
+            if wave.is_empty() {
+                break;
+            }
+            let watch = Stopwatch::start();
+            let start = totals.queries;
+            totals.queries += wave.len() as u64;
+            if self.prints() || self.limit.is_some() {
+                let mut limited = Limited::new(self.limit);
+                sorted_answers_within(snapshot, &wave, within, way, effort, |query, place, distance| {
+                    let number = start + query as u64;
+                    if !limited.admits(number) {
+                        totals.left_out += 1;
+                        return Ok(());
+                    }
+                    let (key, mut part) = (place.key()?, Part::default());
+                    if !self.shard.has(&key) {
+                        return Ok(());
+                    }
+                    part.add(number, &key);
+                    part.add_to(&mut totals);
+                    self.write(out, number, &key, distance, tail)
+                })?;
+            } else {
+                let parts = answers_within(
+                    snapshot,
+                    &wave,
+                    within,
+                    way,
+                    effort,
+                    Part::default,
+                    |part, query, _, place, _| {
+                        let key = place.key()?;
+                        if self.shard.has(&key) {
+                            part.add(start + query as u64, &key);
+                        }
+                        Ok(())
+                    },
+                )?;
+                parts.iter().for_each(|part| part.add_to(&mut totals));
+            }
+            cpu_seconds += watch.cpu_seconds();
+            seconds += watch.seconds();
+        }
+        Ok((totals, cpu_seconds, seconds))
+    }
+
+    fn effort<'a>(&self, dir: &'a Path) -> Effort<'a> {
+        Effort { dir, memory: self.work.memory, threads: rayon::current_num_threads() }
+    }
+
+    fn write(
+        &self,
+        out: &mut impl Write,
+        query: u64,
+        key: &KeyBuf,
+        distance: u32,
+        tail: &[u8],
+    ) -> anyhow::Result<()> {
+        if !self.prints() {
+            return Ok(());
+        }
+        let mut line = || -> io::Result<()> {
+            write!(out, "{query}\t")?;
+            write_key(out, key)?;
+            write!(out, "\t{distance}")?;
+            out.write_all(tail)
+        };
+        line().context(CANNOT_WRITE)
+    }
+
+    /// Answers raw fingerprints from a file of others.
+    pub(super) fn against(&self, path: &Path) -> anyhow::Result<ExitCode> {
+        let within = self.within.unwrap_or_default();
+        let mut totals = Totals::default();
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let mut effort = self.effort(scratch.path());
+        effort.memory /= 2;
+        let Some(asked) = &self.fingerprints else { return Ok(ExitCode::SUCCESS) };
+        let mut queries = RawColumn::open(asked)?;
+        let mut out = self.stage.create(HITS)?;
+        if self.stage.is_file() {
+            self.write_head(false, &mut out).context(CANNOT_WRITE)?;
+        }
+        let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
+        loop {
+            let wave = queries.wave(self.together())?;
+            if wave.is_empty() {
+                break;
+            }
+            let start = totals.queries;
+            totals.queries += wave.len() as u64;
+            let ordered = self.prints() || self.limit.is_some();
+            let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), effort.memory / effort.threads);
+            // What is sorted by distance first stands in front of the key.
+            let pack = |query: u32, distance: u32| u64::from(query) << 8 | u64::from(distance);
+            let mut sorters: Vec<Sorter<(u64, u64, u8)>> = Vec::new();
+            let (mut pieces, mut first) = (RawColumn::open(path)?, 0_u64);
+            loop {
+                let piece = pieces.wave(PIECE.min((self.work.memory / 32).max(LEAST)))?;
+                if piece.is_empty() {
+                    break;
+                }
+                let watch = Stopwatch::start();
+                let way = match self.by {
+                    By::Merge => Way::Merge,
+                    By::Scan => Way::Scan,
+                    By::Auto | By::Probes => choose_raw(piece.len() as u64, wave.len() as u64, within),
+                };
+                totals.by = totals.by.or(Some(way));
+                let values = RawValues::Held(&piece);
+                if ordered {
+                    // A thread goes on with a sorter that another piece has begun.
+                    let begun = Mutex::new(std::mem::take(&mut sorters));
+                    let next = || begun.lock().ok().and_then(|mut begun| begun.pop()).unwrap_or_else(begin);
+                    let take = |sorter: &mut Sorter<_>, query: u32, at: u32, distance: u32| {
+                        sorter.push((pack(query, distance), first + u64::from(at), 0))
+                    };
+                    sorters = raw_answers_within(&values, &wave, within, way, effort, next, take)?;
+                    sorters.extend(begun.into_inner().unwrap_or_default());
+                } else {
+                    let take = |part: &mut Part, query: u32, at: u32, _| {
+                        let key = KeyBuf::U64(first + u64::from(at));
+                        if self.shard.has(&key) {
+                            part.add(start + u64::from(query), &key);
+                        }
+                        Ok(())
+                    };
+                    let parts = raw_answers_within(&values, &wave, within, way, effort, Part::default, take)?;
+                    parts.iter().for_each(|part| part.add_to(&mut totals));
+                }
+                first += piece.len() as u64;
+                cpu_seconds += watch.cpu_seconds();
+                seconds += watch.seconds();
+            }
+            let watch = Stopwatch::start();
+            let sorted = sorters.into_iter().map(Sorter::finish).collect::<twindex::Result<Vec<_>>>()?;
+            let mut limited = Limited::new(self.limit);
+            merge_sorted(&sorted, |(packed, key, _)| {
+                let number = start + (packed >> 8);
+                if !limited.admits(number) {
+                    totals.left_out += 1;
+                    return Ok(());
+                }
+                let (key, mut part) = (KeyBuf::U64(key), Part::default());
+                if !self.shard.has(&key) {
+                    return Ok(());
+                }
+                part.add(number, &key);
+                part.add_to(&mut totals);
+                self.write(&mut out, number, &key, (packed & 0xff) as u32, b"\t-\n")
+            })?;
+            cpu_seconds += watch.cpu_seconds();
+            seconds += watch.seconds();
+        }
+        self.report(&totals, (cpu_seconds, seconds), None, out.finish()?)
+    }
+}
