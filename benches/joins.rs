@@ -12,7 +12,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use random::Random;
-use twindex::join::{Effort, RawValues, Way, raw_answers_within, raw_meetings_within};
+use twindex::join::{Effort, Positions, RawValues, Way, raw_answers_within, raw_meetings_within};
 use twindex::kernel::{Kernel, Level, Simd, pairs32};
 
 #[path = "../tests/support/random.rs"]
@@ -77,7 +77,7 @@ fn join(criterion: &mut Criterion) {
         let effort = Effort { threads, ..Effort::in_dir(dir.path()) };
         group.bench_function(format!("self-join, {threads} threads"), |bencher| {
             bencher.iter(|| {
-                let take = |count: &mut u64, _: &_| {
+                let take = |count: &mut u64, _: &Positions<'_>| {
                     *count += 1;
                     Ok(())
                 };

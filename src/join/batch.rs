@@ -56,8 +56,9 @@ pub struct Prices {
     pub compare: f64,
 }
 
-/// Fitted on one core of an AMD EPYC 9004 with AVX-512 to `query --by` at 1 and 10 million fingerprints and 100 to a
-/// million questions; see `benches/RESULTS.md`, "Many against many".
+/// Estimated for one core of an AMD EPYC 9004 with AVX-512, then compared with `query --by` at 1 and 10 million
+/// fingerprints and 100 to a million questions, where they chose the cheapest way each time: `benches/RESULTS.md`,
+/// "Many against many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
 /// Nanoseconds that a way of answering `questions` takes, of one core, `rows` fingerprints of which are read at a

@@ -139,7 +139,7 @@ impl std::iter::Sum for Totals {
 /// Where lines go: a plain table on standard output, or a file for `forest` and `clusters`.
 enum Lines {
     Plain(StageFile),
-    File(PairWriter),
+    File(Box<PairWriter>),
 }
 
 impl Lines {
@@ -273,7 +273,7 @@ impl Pairs {
                 (format!("resembling {threshold}, estimated"), "a\tb\tresemblance\terror")
             }
         };
-        Ok(Lines::File(PairWriter::begin(out, PAIRS, &Fields::of(params, &pairs), columns)?))
+        Ok(Lines::File(Box::new(PairWriter::begin(out, PAIRS, &Fields::of(params, &pairs), columns)?)))
     }
 
     /// Pairs that resemble each other.

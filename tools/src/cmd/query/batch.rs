@@ -137,7 +137,9 @@ impl Query {
                         Ok(())
                     },
                 )?;
-                parts.iter().for_each(|part| part.add_to(&mut totals));
+                for part in &parts {
+                    part.add_to(&mut totals);
+                }
             }
             cpu_seconds += watch.cpu_seconds();
             seconds += watch.seconds();
@@ -227,7 +229,9 @@ impl Query {
                         Ok(())
                     };
                     let parts = raw_answers_within(&values, &wave, within, way, effort, Part::default, take)?;
-                    parts.iter().for_each(|part| part.add_to(&mut totals));
+                    for part in &parts {
+                        part.add_to(&mut totals);
+                    }
                 }
                 first += piece.len() as u64;
                 cpu_seconds += watch.cpu_seconds();
