@@ -140,6 +140,7 @@ fn probe(criterion: &mut Criterion) {
 }
 
 /// The fingerprints of a file that the user names, for real documents are not uniform.
+#[expect(clippy::disallowed_methods, reason = "a file of the user, not of an index")]
 fn real_simhashes() -> Option<Vec<u64>> {
     let Some(path) = std::env::var_os("TWINDEX_SIMHASHES") else {
         println!("partial/real: skipped, as TWINDEX_SIMHASHES names no file of fingerprints");

@@ -2,7 +2,7 @@
 //!
 //! - *Probes* ask the tables of the index, many questions at a time in the order of each table
 //!   ([`Segment::search`](crate::segment::Segment::search)): what each costs does not depend on how many there are.
-//! - *Merge* joins questions and fingerprints ([`hamming`](super::hamming)): every fingerprint is read and distributed,
+//! - *Merge* joins questions and fingerprints ([`hamming`]): every fingerprint is read and distributed,
 //!   whatever the questions, and each question then costs little more than being distributed, too.
 //! - *Scan* compares every question with every fingerprint, block by block in the cache: nothing is distributed.
 //!

@@ -1,6 +1,6 @@
 //! All pairs of documents within a Hamming radius, inside an index or across two.
 //!
-//! Fingerprints are joined ([`hamming`](super::hamming)), each kept once, and documents are attached to what is found:
+//! Fingerprints are joined ([`hamming`]), each kept once, and documents are attached to what is found:
 //! a million documents with one fingerprint are one row of each table.
 
 use std::ops::Range;

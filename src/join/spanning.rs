@@ -13,7 +13,7 @@
 //! 2. At the end, if there was no run, the table has the answer. Otherwise all runs are merged by key: that numbers the
 //!    distinct keys by their rank, and makes each component of a run a set of ranks.
 //! 3. The components of those sets are found by a union-find over ranks, 4 bytes a key, or, where that is more than
-//!    memory, by [`stars`].
+//!    memory, by `stars`.
 //!
 //! Alternating large and small stars: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected Components in
 //! Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a sort.

@@ -2,7 +2,7 @@
 //!
 //! Of two fingerprints that differ in at most k bits, one of k + 1 blocks of bits is equal (Manku, Jain and Das Sarma,
 //! WWW 2007, section 3, used for a join). For each block all fingerprints are distributed by its first bits, as many as
-//! make buckets of some 8 to 16 or the block has, and what meets in a bucket is compared ([`inside`]). A pair is
+//! make buckets of some 8 to 16 or the block has, and what meets in a bucket is compared (`inside`). A pair is
 //! reported by the first block whose bits used are equal, so that nothing is collected to remove repeats.
 //!
 //! A distribution is done twice. The first goes by so few bits that its streams fit the processor's page tables, and
