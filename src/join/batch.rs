@@ -22,6 +22,7 @@ use crate::segment::{Ask, Segment};
 use crate::sketch::Fingerprint;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
+use crate::tables::Scheme;
 use crate::tables::cost::cost;
 
 /// How questions are answered.
@@ -78,7 +79,8 @@ fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
     }
 }
 
-/// The way that costs the least for so many questions to a snapshot, by the model.
+/// The way that costs the least for so many questions to a snapshot, by the model. Tables of a free design, which are
+/// meant to miss some, and those that do not answer the radius are for probes alone, with what that means.
 ///
 /// # Errors
 /// As [`Snapshot::for_each_answer`].
@@ -86,6 +88,10 @@ pub fn choose(snapshot: &Snapshot, questions: u64, within: u32) -> Result<Way> {
     snapshot.check_within(within)?;
     let (mut rows, mut probes) = (0, 0.0);
     for (segment, _) in snapshot.segments() {
+        let answers = |scheme: Scheme| scheme.design.is_exact() && within <= scheme.design.within_max();
+        if segment.scheme().is_some_and(|scheme| !answers(scheme)) {
+            return Ok(Way::Probes);
+        }
         rows += segment.distinct_fingerprints();
         probes += probe_nanos(segment, within)? * questions as f64;
     }
@@ -156,6 +162,7 @@ pub fn answers_within<S: Send>(
             Ok(())
         },
     )?;
+    snapshot.check_maps()?;
     Ok(states.into_iter().map(|(state, _)| state).collect())
 }
 
@@ -242,6 +249,7 @@ pub fn raw_answers_within<S: Send>(
 ) -> Result<Vec<S>> {
     check_radius(within)?;
     hamming::check_count(questions.len() as u64)?;
+    hamming::check_count(fingerprints.len() as u64)?;
     if way != Way::Scan {
         let sides = [Values::Held(questions), fingerprints.again()];
         return hamming::join(&sides, within, effort, begin, |state, pairs| {

@@ -217,6 +217,7 @@ pub fn meetings_within<S: Send>(
         left.params().check_same_sketch(right.params())?;
         right.check_within(within)?;
     }
+    let snapshots = [Some(left), right];
     let mut effort = effort;
     let left = Fingerprints::new(left, &mut effort.memory)?;
     let right = right.map(|right| Fingerprints::new(right, &mut effort.memory)).transpose()?;
@@ -262,6 +263,7 @@ pub fn meetings_within<S: Send>(
             Ok(())
         })?;
     }
+    snapshots.into_iter().flatten().try_for_each(Snapshot::check_maps)?;
     Ok(states)
 }
 

@@ -21,6 +21,8 @@ pub struct Positions<'a> {
     pub distance: u32,
     /// Both sides are the same positions, each of which is a pair with each other one.
     pub inside: bool,
+    /// The sides are of two files.
+    pub across: bool,
 }
 
 impl Positions<'_> {
@@ -35,7 +37,9 @@ impl Positions<'_> {
     ) -> std::result::Result<(), E> {
         for (at, &a) in self.left.iter().enumerate() {
             let right = if self.inside { &self.right[at + 1..] } else { self.right };
-            right.iter().try_for_each(|&b| each(a, b))?;
+            right
+                .iter()
+                .try_for_each(|&b| if self.across { each(a, b) } else { each(a.min(b), a.max(b)) })?;
         }
         Ok(())
     }
@@ -67,12 +71,8 @@ pub fn raw_meetings_within<S: Send>(
     let across = right.is_some();
     let mut states = hamming::join(&sides, within, effort, &begin, |state, pairs| {
         pairs.iter().try_for_each(|pair| {
-            let (mut left, mut right) = (left.at(pair.a), other.at(pair.b));
-            // The smaller first where there is one of each, as in most pairs.
-            if !across && left[0] > right[0] {
-                std::mem::swap(&mut left, &mut right);
-            }
-            take(state, &Positions { left, right, distance: pair.distance, inside: false })
+            let (left, right) = (left.at(pair.a), other.at(pair.b));
+            take(state, &Positions { left, right, distance: pair.distance, inside: false, across })
         })
     })?;
     if !across {
@@ -86,7 +86,7 @@ pub fn raw_meetings_within<S: Send>(
                 for place in start..count.min(start + STRETCH) {
                     let all = left.at(place as u32);
                     if all.len() > 1 {
-                        take(state, &Positions { left: all, right: all, distance: 0, inside: true })?;
+                        take(state, &Positions { left: all, right: all, distance: 0, inside: true, across })?;
                     }
                 }
             }

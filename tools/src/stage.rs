@@ -307,7 +307,12 @@ fn sweep(folder: &Path) {
     for entry in entries.flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_ours && is_file && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+        // The lock is held until the name is gone, or a writer that has just made the file might take it meanwhile.
+        if is_ours
+            && is_file
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -7,6 +7,8 @@
 //! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
 //! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
 
+use super::TOGETHER;
+use crate::error::Result;
 use crate::kernel::{Kernel, Level, Simd, across32, pairs32};
 
 /// Two fingerprints within the radius, by their numbers.
@@ -86,6 +88,9 @@ struct Buckets {
     places: Vec<u32>,
 }
 
+/// Is handed pairs that were found.
+pub(super) type Take<'t> = dyn FnMut(&[Pair]) -> Result<()> + 't;
+
 /// Compares what is in buckets; keeps what is between.
 #[derive(Debug)]
 pub(super) struct Inside {
@@ -96,7 +101,7 @@ pub(super) struct Inside {
     free: Vec<[Buckets; 2]>,
     found: Vec<(u32, u32)>,
     /// Pairs that were found and not yet taken.
-    pub(super) pairs: Vec<Pair>,
+    pairs: Vec<Pair>,
 }
 
 /// What leads into which bucket.
@@ -140,19 +145,20 @@ impl By {
 }
 
 /// One distribution and what follows from it.
-struct Divide<'i, 's> {
+struct Divide<'i, 's, 't> {
     inside: &'i mut Inside,
     sides: [Slice<'s>; 2],
     by: By,
     place: &'i Place,
+    take: &'i mut Take<'t>,
 }
 
-impl Kernel for Divide<'_, '_> {
-    type Output = ();
+impl Kernel for Divide<'_, '_, '_> {
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        let Self { inside, sides, by, place } = self;
+    fn run<S: Simd>(self, simd: S) -> Result<()> {
+        let Self { inside, sides, by, place, take } = self;
         let mut buckets = inside.free.pop().unwrap_or_default();
         let turn = by.turn(place.equal);
         // A copy of the loop for each way, as the way is the same for all.
@@ -184,7 +190,8 @@ impl Kernel for Divide<'_, '_> {
                         places.iter().map(|&at| sides[side].numbers[at as usize]).collect();
                     (values, numbers)
                 });
-                inside.large(picked.each_ref().map(|(values, numbers)| Slice { values, numbers }), place);
+                let picked = picked.each_ref().map(|(values, numbers)| Slice { values, numbers });
+                inside.large(picked, place, take)?;
                 continue;
             }
             inside.found.clear();
@@ -206,9 +213,11 @@ impl Kernel for Divide<'_, '_> {
                     place,
                 );
                 inside.found = found;
+                inside.hand_on(TOGETHER, take)?;
             }
         }
         inside.free.push(buckets);
+        Ok(())
     }
 }
 
@@ -250,8 +259,24 @@ impl Inside {
     }
 
     /// Finds the pairs of what a table's distribution has brought together, by what leads the table behind that.
-    pub(super) fn divide(&mut self, sides: [Slice<'_>; 2], by: By, place: &Place) {
-        self.level.dispatch(Divide { inside: self, sides, by, place });
+    pub(super) fn divide(
+        &mut self,
+        sides: [Slice<'_>; 2],
+        by: By,
+        place: &Place,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
+        self.level.dispatch(Divide { inside: self, sides, by, place, take })
+    }
+
+    /// Hands on the pairs that are kept, if there are so many.
+    #[inline(always)]
+    pub(super) fn hand_on(&mut self, least: usize, take: &mut Take<'_>) -> Result<()> {
+        if self.pairs.len() >= least {
+            self.pairs.chunks(TOGETHER).try_for_each(take)?;
+            self.pairs.clear();
+        }
+        Ok(())
     }
 
     /// Comparisons of so many with each other.
@@ -268,7 +293,7 @@ impl Inside {
 
     /// Finds the pairs of any number of fingerprints.
     #[inline(never)]
-    pub(super) fn large(&mut self, sides: [Slice<'_>; 2], place: &Place) {
+    pub(super) fn large(&mut self, sides: [Slice<'_>; 2], place: &Place, take: &mut Take<'_>) -> Result<()> {
         let [left, right] = sides.map(Slice::len);
         let first = sides.iter().find_map(|side| side.values.first()).copied().unwrap_or_default();
         let values = || sides.into_iter().flat_map(|side| side.values).copied();
@@ -291,13 +316,13 @@ impl Inside {
                 let mut next = place.clone();
                 for &group in &groups {
                     next.equal = place.equal | group;
-                    self.level.dispatch(Divide { inside: self, sides, by: by(group), place: &next });
+                    self.divide(sides, by(group), &next, take)?;
                     next.unequal.push(group);
                 }
-                return;
+                return Ok(());
             }
         }
-        self.compare_all(sides, !differ, place);
+        self.compare_all(sides, !differ, place, take)
     }
 
     /// Comparisons that are left in the buckets of a distribution.
@@ -312,7 +337,13 @@ impl Inside {
     }
 
     /// Compares all with all, tile by tile.
-    fn compare_all(&mut self, sides: [Slice<'_>; 2], equal: u64, place: &Place) {
+    fn compare_all(
+        &mut self,
+        sides: [Slice<'_>; 2],
+        equal: u64,
+        place: &Place,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
         struct Tile<'a>(&'a [u32], Option<&'a [u32]>, u32, &'a mut Vec<(u32, u32)>);
         impl Kernel for Tile<'_> {
             type Output = ();
@@ -338,8 +369,10 @@ impl Inside {
                 self.level.dispatch(Tile(left, right, self.within, &mut found));
                 self.keep(&found, |at| sides[0].at(i + at), |at| sides[of].at(j + at), place);
                 self.found = found;
+                self.hand_on(TOGETHER, take)?;
             }
         }
+        Ok(())
     }
 
     /// Keeps what is near in all bits, and was not found before.

@@ -226,12 +226,14 @@ fn few<S>(
         })?;
     }
     let mut inside = Inside::new(within, sides.len() > 1);
+    let mut state = begin();
+    let mut take = |pairs: &[Pair]| take(&mut state, pairs);
     inside.large(
         rows.each_ref().map(|rows| Slice { values: &rows.values, numbers: &rows.numbers }),
         &Place::default(),
-    );
-    let mut state = begin();
-    inside.pairs.chunks(TOGETHER).try_for_each(|pairs| take(&mut state, pairs))?;
+        &mut take,
+    )?;
+    inside.hand_on(1, &mut take)?;
     Ok(state)
 }
 
@@ -357,15 +359,9 @@ impl Join<'_> {
                 Some(_) => sides[of].slice(at),
             });
             starts.iter_mut().zip(counts).for_each(|(start, count)| *start += count);
-            inside.divide(slices, by, &place);
-            if inside.pairs.len() >= TOGETHER {
-                inside.pairs.chunks(TOGETHER).try_for_each(&mut take)?;
-                inside.pairs.clear();
-            }
+            inside.divide(slices, by, &place, &mut take)?;
         }
-        inside.pairs.chunks(TOGETHER).try_for_each(&mut take)?;
-        inside.pairs.clear();
-        Ok(())
+        inside.hand_on(1, &mut take)
     }
 
     /// The first distribution of one side.

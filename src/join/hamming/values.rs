@@ -31,7 +31,7 @@ impl Values<'_> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::join) fn len(&self) -> usize {
         match self {
             Self::Sorted(values) | Self::Held(values) => values.len(),
             Self::Read(count, _) => *count,

@@ -37,7 +37,8 @@ use crate::text_args::Made;
     An index that is there is extended; a document whose key is there is replaced. Of a key that comes twice, \
     the last document counts. Files that `twindex sketch` made are known by their first bytes, and bring their \
     parameters with them. Shards of the same parameters are joined by `merge`. With --resume, a run that was killed \
-    goes on where it was, and one that was not has nothing to do; the index ends as the same segment either way.")]
+    goes on where it was, and one that was not has nothing to do; the index ends as the same segment either way. \
+    From an input that has changed on all are read again; documents that it no longer has stay, until they are deleted.")]
 pub(crate) struct Build {
     /// Directory of the index; made if it is not there
     index: PathBuf,
@@ -298,11 +299,14 @@ impl Build {
     ) -> anyhow::Result<()> {
         let mut done = Done::of_payload(&self.index, index.snapshot().payload())?;
         let mut waiting = None;
+        // What stands behind an input that is new or has changed is read again: of a key in both, the last one counts.
+        let mut goes_on = false;
         for (path, &input) in self.input.inputs.iter().zip(inputs) {
-            if done.has(input) {
+            if !goes_on && done.has(input) {
                 added.resumed += 1;
                 continue;
             }
+            goes_on = true;
             let bytes = if are_sketches {
                 self.add_sketches(writer, path, added)?
             } else {

@@ -38,10 +38,11 @@ pub(crate) struct Pairs {
     /// Directory of the index
     #[arg(required_unless_present = "fingerprints")]
     index: Option<PathBuf>,
-    /// Instead of an index, raw fingerprints: little-endian 64-bit numbers, named by position
+    /// Instead of an index, raw fingerprints: little-endian 64-bit numbers, named by position. They are held in
+    /// memory beside --memory, some 50 bytes each; an index is not
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "resembling"], requires = "within")]
     fingerprints: Option<PathBuf>,
-    /// The keys of --fingerprints, as many little-endian 64-bit numbers; each row is a document of its own
+    /// The keys of --fingerprints, as many little-endian 64-bit numbers, all different
     #[arg(long, value_name = "FILE", requires = "fingerprints")]
     ids: Option<PathBuf>,
     /// Hamming radius, 0 to 10 [default: the index's]
@@ -230,6 +231,9 @@ impl Pairs {
                 totals.add(&a, &b);
                 out.write(&a, &b, |out| write!(out, "\t{distance}"))
             })?;
+            // Keys are read after the join.
+            left.check_maps()?;
+            right.map_or(Ok(()), Snapshot::check_maps)?;
             return Ok((totals, Some(out.finish()?)));
         }
         let across = right.is_some();
@@ -318,6 +322,8 @@ impl Pairs {
             for (a, b, score) in &lines {
                 out.write(a, b, |out| out.write_all(score))?;
             }
+            snapshot.check_maps()?;
+            right.map_or(Ok(()), |(.., right)| right.check_maps())?;
             written = Some(out.finish()?);
         }
         self.report(totals, Some((found.candidates, found.capped_buckets)), written, watch)

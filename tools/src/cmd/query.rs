@@ -286,6 +286,7 @@ impl Query {
             let totals = self.documents(&index, &snapshot, &mut out)?;
             (totals, watch.cpu_seconds(), watch.seconds())
         };
+        snapshot.check_maps()?;
         let written = out.finish()?;
         self.report(&totals, (cpu_seconds, seconds), expected_recall, written)
     }

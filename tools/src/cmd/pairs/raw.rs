@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use twindex::join::{Positions, RawValues, Sorter, merge_sorted, raw_meetings_within};
 use twindex::{KeyBuf, Params};
 
@@ -42,11 +42,17 @@ impl Pairs {
                 values.len(),
                 path.display()
             );
+            let mut sorted = ids.clone();
+            sorted.sort_unstable();
+            if let Some((twice, _)) = sorted.iter().zip(sorted.iter().skip(1)).find(|(a, b)| a == b) {
+                bail!("{}: key {twice} is there twice; each row needs a key of its own", of.display());
+            }
         }
         let other = self.with.as_deref().map(read).transpose()?;
         let watch = Stopwatch::start();
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let effort = self.effort(&scratch);
+        let mut effort = self.effort(&scratch);
+        effort.memory /= 2;
         let across = other.is_some();
         let key = |at: u32| ids.as_ref().map_or(u64::from(at), |ids| ids[at as usize]);
         // The keys of a pair, in their order.
@@ -72,7 +78,7 @@ impl Pairs {
             let states = raw_meetings_within(left, right, within, effort, Totals::default, take)?;
             return self.report(states.into_iter().sum(), None, None, watch);
         }
-        let memory = effort.memory / 2 / effort.threads;
+        let memory = effort.memory / effort.threads;
         let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
         let states = raw_meetings_within(left, right, within, effort, begin, |sorter, found| {
             found.for_each(|a, b| {
