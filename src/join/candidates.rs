@@ -113,6 +113,7 @@ pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)
                 Ok(())
             })?;
         }
+        side.snapshot.check_maps()?;
     }
     entries.sort_unstable();
     entries.dedup();

@@ -106,6 +106,7 @@ pub fn block_scores(snapshot: &Snapshot, max_bucket: usize) -> Result<Scores> {
             }
         }
     }
+    snapshot.check_maps()?;
     Ok(scores)
 }
 
@@ -203,6 +204,11 @@ impl BandKeys {
                     return Ok(None);
                 }
                 work.bucket(bucket.len() as u64);
+            }
+            // A signature of few bits is one of many documents, with many keys of a band.
+            let entries_bytes = (all.entries.len() + entries.len()) * size_of::<(u32, u32)>();
+            if entries_bytes + all.keys.len() * size_of::<u32>() > memory {
+                return Ok(None);
             }
             all.entries.extend_from_slice(&entries);
             all.ends.push(all.entries.len());
@@ -353,5 +359,6 @@ pub fn band_scores(
         scores.add(band, score, pairs_of(a, b));
         Ok::<(), crate::Error>(())
     })?;
+    snapshot.check_maps()?;
     Ok(BandScores { scores, shared, alike })
 }

@@ -329,18 +329,23 @@ impl OpenLog {
     }
 
     /// Says at the end what is known to be synced, so that damage of it will be told from a torn tail, and other
-    /// processes know how far commits are durable. Nothing is lost where this fails.
+    /// processes know how far commits are durable. Nothing is lost where the disk has no room for that: commits are as
+    /// durable without.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the log could not be cut behind its last batch again: what follows would be lost.
     pub(super) fn mark(&mut self) -> Result<()> {
         if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
             return Ok(()); // a batch to come says it, or one has said it
         }
         log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
-        let written = self.write();
-        match &written {
-            Ok(()) => self.said = self.synced,
+        if self.write().is_ok() {
+            self.said = self.synced;
+        } else {
             // The log ends where it ended before: nobody may look for the mark.
-            Err(_) => self.buffer.clear(),
+            self.buffer.clear();
+            self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;
         }
-        written
+        Ok(())
     }
 }

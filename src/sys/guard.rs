@@ -35,11 +35,13 @@ struct Slot {
 static MAPS: [Slot; SLOTS] =
     [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
         SLOTS];
-/// Set for good before the first map is noted.
+/// Set for good before the handler can be called.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// Of any map that there was.
 static LOST: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
+/// True once the handler stands; maps are noted from then on.
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Asks for maps that are made from now on to be guarded, in this process and for good. A second time changes nothing.
@@ -55,7 +57,7 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 #[allow(unsafe_code, reason = "handlers of signals are the operating system's; see the SAFETY notes")]
 pub fn install() -> io::Result<()> {
     let _installing = INSTALLING.lock();
-    if BEFORE.get().is_some() {
+    if INSTALLED.load(Ordering::Acquire) {
         return Ok(());
     }
     // SAFETY: asks for a number, and touches no memory of ours.
@@ -79,6 +81,7 @@ pub fn install() -> io::Result<()> {
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
+    INSTALLED.store(true, Ordering::Release);
     Ok(())
 }
 
@@ -89,13 +92,17 @@ pub fn anything_lost() -> bool {
     LOST.load(Ordering::Acquire)
 }
 
-/// The slot of the map that has this address.
-fn slot_of(address: usize) -> Option<&'static Slot> {
-    MAPS.iter().find(|slot| {
+/// The slot of the map that has this address, and the map's end.
+fn slot_of(address: usize) -> Option<(&'static Slot, usize)> {
+    MAPS.iter().find_map(|slot| {
         let start = slot.start.load(Ordering::Acquire);
         let end = slot.end.load(Ordering::Acquire);
         // A slot that goes from one map to another in between has another start, or is claimed.
-        start > CLAIMED && start <= address && address < end && slot.start.load(Ordering::Acquire) == start
+        let is_it = start > CLAIMED
+            && start <= address
+            && address < end
+            && slot.start.load(Ordering::Acquire) == start;
+        is_it.then_some((slot, end))
     })
 }
 
@@ -106,20 +113,28 @@ fn slot_of(address: usize) -> Option<&'static Slot> {
     reason = "the operating system calls this, and is asked for a page; see the SAFETY notes"
 )]
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: for a handler with `SA_SIGINFO` the system passes a valid `info`; for SIGBUS it has an address.
-    let address = unsafe { (*info).si_addr() } as usize;
+    // SAFETY: for a handler with `SA_SIGINFO` the system passes a valid `info`.
+    let is_sent = unsafe { (*info).si_code } <= 0;
     let page = PAGE.load(Ordering::Acquire);
-    if let Some(slot) = slot_of(address) {
+    // SAFETY: as above; a SIGBUS that no process has sent has an address.
+    let address = if is_sent { 0 } else { unsafe { (*info).si_addr() as usize } };
+    if let Some((slot, end)) = slot_of(address) {
+        // First the note: another thread must not read zeros and find no note.
+        slot.lost.store(true, Ordering::SeqCst);
+        LOST.store(true, Ordering::SeqCst);
+        let start = address & !(page - 1);
         // SAFETY: errno is this thread's own; it is put back, as the interrupted code may be about to look at it.
         let errno = unsafe { *libc::__errno_location() };
         // SAFETY: the page lies within a map that `Guarded` notes, as both begin at a page and the slot has this
         // address: it is a read-only map of ours that is alive, as the thread that touched it holds it (and a slot is
-        // freed before its map is). It is replaced by readable zeros in the same place, so that every reference into
-        // the map stays valid; bytes of files are only ever read as `[u8]` that anything may have changed.
+        // freed before its map is). It and the pages behind it, to the map's last, are replaced by readable zeros in
+        // the same place, so that every reference into the map stays valid; bytes of files are only ever read as
+        // `[u8]` that anything may have changed. All of them at once, as what is behind the cut of a file is lost
+        // too, and the system has only so many maps for a process.
         let zeros = unsafe {
             libc::mmap(
-                (address & !(page - 1)) as *mut libc::c_void,
-                page,
+                start as *mut libc::c_void,
+                (end - start).next_multiple_of(page),
                 libc::PROT_READ,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
                 -1,
@@ -129,17 +144,21 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
         if zeros != libc::MAP_FAILED {
-            slot.lost.store(true, Ordering::Release);
-            LOST.store(true, Ordering::Release);
             return; // the instruction is tried again, and reads zeros
         }
     }
     // Not of ours: what would have been called without us.
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
+        // Sent by a process, to be ignored as before.
+        libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: gives the signal its usual end, which comes when the instruction is tried again.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
+            if is_sent {
+                // SAFETY: sends this thread a signal, which is held back until this handler returns.
+                unsafe { libc::raise(signal) };
+            }
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
             // SAFETY: the system had this as a handler with `SA_SIGINFO`, so it is a function of this type.
@@ -162,7 +181,9 @@ pub(crate) struct Guarded(usize);
 impl Guarded {
     /// Notes a map; `None` where nobody asked for it, or no slot is free.
     pub(super) fn new(map: &[u8]) -> Option<Self> {
-        BEFORE.get()?;
+        if !INSTALLED.load(Ordering::Acquire) {
+            return None;
+        }
         let start = map.as_ptr() as usize;
         let free = |slot: &Slot| {
             slot.start.compare_exchange(0, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()

@@ -6,6 +6,7 @@ mod contents;
 mod input;
 mod interrupt;
 mod key_args;
+mod lost;
 mod options;
 mod pair_file;
 mod param_args;
@@ -50,21 +51,19 @@ fn main() -> ExitCode {
         Err(error) => Err(options::Usage::new(error).into()),
     };
     match run {
-        #[cfg(target_os = "linux")]
-        Ok(_) if twindex::sys::guard::anything_lost() => {
-            eprintln!(
-                "twindex: a page of a mapped file could not be read, as the file was cut short or its disk failed: what \
-                 was found is not complete"
-            );
-            ExitCode::FAILURE
+        Ok(code) => lost::check().map_or_else(|error| failed(&error), |()| code),
+        // `| head` has seen enough.
+        Err(error) if is_broken_pipe(&error) => {
+            lost::check().map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }
-        Ok(code) => code,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS, // `| head` has seen enough
-        Err(error) => {
-            eprintln!("twindex: {}", told(&error));
-            if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-        }
+        Err(error) => failed(&error),
     }
+}
+
+/// Says what went wrong; returns the code for that.
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("twindex: {}", told(error));
+    if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// Prints what the tool and the library tell of their work on standard error, as far as was asked for.

@@ -60,9 +60,8 @@ impl Writer {
         }
         self.guarded(|writer| {
             writer.retired.iter_mut().chain(&mut writer.log).try_for_each(OpenLog::sync)?;
-            writer.log.as_mut().map_or(Ok(()), OpenLog::mark)?;
             writer.show_durable();
-            Ok(())
+            writer.log.as_mut().map_or(Ok(()), OpenLog::mark)
         })
     }
 

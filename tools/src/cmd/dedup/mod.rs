@@ -218,6 +218,7 @@ impl Dedup {
 
         let report = self.work(params, documents, table.as_ref(), folder.path())?;
         drop(half_done);
+        crate::lost::check()?;
         out.put_in_place(folder, self.force)?;
         made.sync()?;
         if self.output.json {

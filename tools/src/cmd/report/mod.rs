@@ -115,6 +115,7 @@ pub(crate) fn write(path: &Path, figures: &Figures) -> anyhow::Result<()> {
             use std::os::unix::fs::PermissionsExt;
             file.as_file().set_permissions(PermissionsExt::from_mode(0o644))?;
         }
+        crate::lost::check()?;
         let _: File = file.persist(path)?;
         Ok(())
     };
