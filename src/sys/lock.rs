@@ -48,7 +48,13 @@ impl FileLock {
                 .truncate(false)
                 .open(path)
                 .map_err(LockFailure::Io)?;
-            match file.try_lock() {
+            let locked = loop {
+                match file.try_lock() {
+                    Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                    answer => break answer,
+                }
+            };
+            match locked {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
                     let mut holder = String::new();
