@@ -330,3 +330,9 @@ fn an_index_whose_documents_expire_answers_as_a_map_and_a_scan_whatever_is_done_
         })
         .unwrap();
 }
+
+#[test]
+fn time_goes_on_by_a_document_that_is_deleted_before_its_batch_is_a_segment() {
+    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13)], true);
+    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13), Step::Commit], true);
+}

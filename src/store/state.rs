@@ -151,6 +151,11 @@ impl View {
         self.time.expired(self.time.now).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
     }
 
+    /// True where a document came whose stamp will count from the next commit on.
+    pub(super) fn is_to_advance(&self) -> bool {
+        self.time.newest > self.time.now
+    }
+
     /// The highest stamp there is counts from here on, and what is too old by it expires. Time goes forward only.
     pub(super) fn advance(&mut self) -> Result<()> {
         let before = self.time.expired(self.time.now);

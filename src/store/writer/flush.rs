@@ -145,6 +145,8 @@ impl Writer {
         }
         // They are newer than what is in the memtable.
         self.flush_table()?;
+        // Also by documents that are deleted again in the same batch, as in the log.
+        self.changed |= self.view.is_to_advance();
         if self.rows.is_some() {
             return self.flush_rows();
         }
