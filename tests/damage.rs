@@ -14,10 +14,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "damages files behind the index's back")]
 
+#[path = "support/allocations.rs"]
+mod allocations;
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,36 +33,10 @@ use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
 use twindex::{Attached, Error, Fingerprint, Index, Key, Params, Result, Sketch};
 
+use allocations::LARGEST;
 use support::memory::MemoryVfs;
 use support::near;
 use support::{Compared, Questions, Random, Sample, Seals, bytes_of, compare, place, records, samples};
-
-/// Remembers the largest allocation of each thread, so that a lying length is seen even where memory is
-/// plenty.
-struct Watching;
-
-thread_local! {
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
-}
-
-#[allow(unsafe_code, reason = "an allocator is unsafe by its signature; this one hands everything on")]
-// SAFETY: every call goes to `System` unchanged, so its contract is kept; the thread-local is a
-// constant-initialized `Cell` without a destructor, so touching it allocates nothing.
-unsafe impl GlobalAlloc for Watching {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
-        // SAFETY: the caller's promises on `layout` are those `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout, by `alloc` above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Watching = Watching;
 
 /// The largest allocation that opening and asking may make, whatever a file says.
 fn largest_allocation(file_length: usize) -> usize {

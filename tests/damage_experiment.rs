@@ -11,12 +11,11 @@
 
 mod support {
     #![allow(dead_code, unreachable_pub, reason = "a part of what other tests share")]
+    pub mod allocations;
     pub mod memory;
     pub mod random;
 }
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
@@ -26,6 +25,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use support::allocations::LARGEST;
 use support::memory::MemoryVfs;
 use support::random::Random;
 use tempfile::TempDir;
@@ -33,32 +33,6 @@ use twindex::params::Shingling;
 use twindex::sketch::{Buffers, IdfBuilder};
 use twindex::sys::{Access, Vfs};
 use twindex::{Attached, Index, Params, Result, Sketch, Sketcher, Writer};
-
-/// Remembers the largest allocation of each thread.
-struct Watching;
-
-thread_local! {
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
-}
-
-#[allow(unsafe_code, reason = "an allocator is unsafe by its signature; this one hands everything on")]
-// SAFETY: every call goes to `System` unchanged, so its contract is kept; the thread-local is a constant-initialized
-// `Cell` without a destructor, so touching it allocates nothing.
-unsafe impl GlobalAlloc for Watching {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
-        // SAFETY: the caller's promises on `layout` are those `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout, by `alloc` above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Watching = Watching;
 
 /// Set for the processes that this test starts: the first number, the one behind the last, where to say which is next.
 const CHILD: &str = "TWINDEX_DAMAGED_CHILD";

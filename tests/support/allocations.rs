@@ -1,0 +1,31 @@
+//! The largest allocation of each thread, so that a lying length is seen even where memory is plenty. A test program
+//! that has this module allocates by it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Watching;
+
+thread_local! {
+    /// In bytes, since the test last set it.
+    pub static LARGEST: Cell<usize> = const { Cell::new(0) };
+}
+
+#[allow(unsafe_code, reason = "an allocator is unsafe by its signature; this one hands everything on")]
+// SAFETY: every call goes to `System` unchanged, so its contract is kept; the thread-local is a
+// constant-initialized `Cell` without a destructor, so touching it allocates nothing.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
+        // SAFETY: the caller's promises on `layout` are those `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: `pointer` came from `System` with this layout, by `alloc` above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
