@@ -13,7 +13,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use random::Random;
 use twindex::join::{Effort, Positions, RawValues, Way, raw_answers_within, raw_meetings_within};
-use twindex::kernel::{Kernel, Level, Simd, pairs32};
+use twindex::kernel::{Found, Kernel, Level, Simd, pairs32};
 
 #[path = "../tests/support/random.rs"]
 mod random;
@@ -22,7 +22,7 @@ const RUNS: usize = 64;
 const RADIUS: u32 = 3;
 
 /// Near pairs inside each run of so many lanes.
-struct Runs<'a>(&'a [u32], usize, &'a mut Vec<(u32, u32)>);
+struct Runs<'a>(&'a [u32], usize, &'a mut Found);
 
 impl Kernel for Runs<'_> {
     type Output = usize;
@@ -32,7 +32,7 @@ impl Kernel for Runs<'_> {
         let Self(lanes, mean, found) = self;
         found.clear();
         lanes.chunks(mean).for_each(|run| pairs32(simd, run, RADIUS, found));
-        found.len()
+        found.pairs().len()
     }
 }
 
@@ -42,7 +42,7 @@ fn compare(criterion: &mut Criterion) {
         let lanes: Vec<u32> = (0..RUNS * mean).map(|_| random.next() as u32).collect();
         let mut group = criterion.benchmark_group(format!("compare/{mean}"));
         group.throughput(Throughput::Elements((RUNS * mean * (mean - 1) / 2) as u64));
-        let mut found = Vec::new();
+        let mut found = Found::default();
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
             group.bench_function(level.name(), |bencher| {
                 bencher.iter(|| level.dispatch(Runs(black_box(&lanes), mean, &mut found)));

@@ -12,11 +12,11 @@
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::hamming::{self, Effort, Values};
+use super::hamming::{self, Effort, Spare, Values};
 use super::pairs::{Fingerprints, Order};
 use super::runs::{Sorter, merge};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Level, Simd, across32};
+use crate::kernel::{Found, Kernel, Level, Simd, across32};
 use crate::segment::near::check_radius;
 use crate::segment::{Ask, Segment};
 use crate::sketch::Fingerprint;
@@ -252,21 +252,21 @@ pub fn raw_answers_within<S: Send>(
     hamming::check_count(fingerprints.len() as u64)?;
     if way != Way::Scan {
         let sides = [Values::Held(questions), fingerprints.again()];
-        return hamming::join(&sides, within, effort, begin, |state, pairs| {
+        return hamming::join(&sides, within, effort, &Spare::default(), begin, |state, pairs| {
             pairs.iter().try_for_each(|pair| take(state, pair.a, pair.b, pair.distance))
         });
     }
     let lanes: Vec<u32> = questions.iter().map(|&question| question as u32).collect();
     let mut states: Vec<S> = (0..effort.threads.max(1)).map(|_| begin()).collect();
     let scan = |state: &mut S, first: u32, values: &[u64]| {
-        let (mut near, mut found) = (Vec::with_capacity(BLOCK), Vec::new());
+        let (mut near, mut found) = (Vec::with_capacity(BLOCK), Found::default());
         for (block, first) in values.chunks(BLOCK).zip((first..).step_by(BLOCK)) {
             near.clear();
             near.extend(block.iter().map(|&value| value as u32));
             for (some, at) in lanes.chunks(BLOCK).zip((0_u32..).step_by(BLOCK)) {
                 found.clear();
                 Level::chosen().dispatch(Across(some, &near, within, &mut found));
-                for &(question, value) in &found {
+                for &(question, value) in found.pairs() {
                     let question = at + question;
                     let difference = questions[question as usize] ^ block[value as usize];
                     if difference.count_ones() <= within {
@@ -308,7 +308,7 @@ const BLOCK: usize = 1 << 10;
 /// Fingerprints that a thread compares before it asks for more.
 const STRETCH: usize = 1 << 14;
 
-struct Across<'a>(&'a [u32], &'a [u32], u32, &'a mut Vec<(u32, u32)>);
+struct Across<'a>(&'a [u32], &'a [u32], u32, &'a mut Found);
 
 impl Kernel for Across<'_> {
     type Output = ();

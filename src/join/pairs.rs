@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roaring::RoaringBitmap;
 
-use super::hamming::{self, Effort, Pair, Values, check_count};
+use super::hamming::{self, Effort, Pair, Spare, Values, check_count};
 use super::numbers;
 use super::runs::{Sorter, merge};
 use crate::error::{Error, Result};
@@ -244,7 +244,8 @@ pub fn meetings_within<S: Send>(
         }
         Ok(())
     };
-    let states = hamming::join(&sides, within, effort, || (begin(), Vec::new(), Vec::new()), meet)?;
+    let states =
+        hamming::join(&sides, within, effort, &Spare::default(), || (begin(), Vec::new(), Vec::new()), meet)?;
     let mut states: Vec<S> = states.into_iter().map(|(state, ..)| state).collect();
     if right.is_none() {
         let (stretches, next) = (left.stretches(), AtomicUsize::new(0));

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::hamming::{self, Distinct, Effort, Values};
+use super::hamming::{self, Distinct, Effort, Spare, Values};
 use crate::error::Result;
 
 pub use super::hamming::Values as RawValues;
@@ -63,13 +63,14 @@ pub fn raw_meetings_within<S: Send>(
     begin: impl Fn() -> S + Sync,
     take: impl Fn(&mut S, &Positions<'_>) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
-    let left = Distinct::of(left, effort)?;
-    let right = right.map(|right| Distinct::of(right, effort)).transpose()?;
+    let spare = Spare::default();
+    let left = Distinct::of(left, effort, &spare)?;
+    let right = right.map(|right| Distinct::of(right, effort, &spare)).transpose()?;
     let other = right.as_ref().unwrap_or(&left);
     let mut sides = vec![Values::Sorted(&left.values)];
     sides.extend(right.as_ref().map(|right| Values::Sorted(&right.values)));
     let across = right.is_some();
-    let mut states = hamming::join(&sides, within, effort, &begin, |state, pairs| {
+    let mut states = hamming::join(&sides, within, effort, &spare, &begin, |state, pairs| {
         pairs.iter().try_for_each(|pair| {
             let (left, right) = (left.at(pair.a), other.at(pair.b));
             take(state, &Positions { left, right, distance: pair.distance, inside: false, across })

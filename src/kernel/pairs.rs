@@ -4,18 +4,62 @@
 //! ones and a comparison for each vector of lanes, and a branch for every few of them; pairs that are near are few, and
 //! are collected. The plain version is the definition.
 //!
-//! AVX-512 keeps up to 64 lanes in registers and goes through the others with them, so that 64 pairs cost one load and
-//! one branch. AVX2 counts the ones
-//! of half bytes in a register (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
+//! AVX-512 keeps up to 64 lanes in registers and goes through the others with them. It notes, without a branch, which
+//! of these are near any, and looks again at those: a branch that one pair in ten takes costs more than the pairs.
+//! Sixteen lanes meet each other as one register and its rotations. AVX2 counts the ones of half bytes in a register
+//! (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
 
 use super::Simd;
+
+/// Pairs that were found. Room is made ahead and kept, so that the loops that add pairs call nothing.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What is behind `len` is of no meaning.
+    items: Vec<(u32, u32)>,
+    len: usize,
+}
+
+impl Found {
+    /// Forgets all pairs.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// The pairs, in no particular order.
+    #[must_use]
+    #[inline(always)]
+    pub fn pairs(&self) -> &[(u32, u32)] {
+        &self.items[..self.len]
+    }
+
+    /// Makes room for so many more pairs.
+    #[inline(always)]
+    fn reserve(&mut self, more: usize) {
+        if self.items.len() - self.len < more {
+            self.grow(more);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        self.items.resize((self.len + more).max(2 * self.items.len()), (0, 0));
+    }
+
+    /// Adds a pair for which there is room.
+    #[inline(always)]
+    fn add(&mut self, i: u32, j: u32) {
+        self.items[self.len] = (i, j);
+        self.len += 1;
+    }
+}
 
 /// Adds all pairs `(i, j)`, `i < j`, of lanes that differ in at most `radius` bits, in no particular
 /// order.
 ///
 /// Cost: n^2 / 2 comparisons, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
-pub fn pairs32<S: Simd>(simd: S, lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+pub fn pairs32<S: Simd>(simd: S, lanes: &[u32], radius: u32, found: &mut Found) {
     simd.pairs32(lanes, radius, found);
 }
 
@@ -24,13 +68,13 @@ pub fn pairs32<S: Simd>(simd: S, lanes: &[u32], radius: u32, found: &mut Vec<(u3
 ///
 /// Cost: `left` x `right` comparisons, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
-pub fn across32<S: Simd>(simd: S, left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+pub fn across32<S: Simd>(simd: S, left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
     simd.across32(left, right, radius, found);
 }
 
 /// The plain version of [`Simd::pairs32`].
 #[inline(always)]
-pub(super) fn pairs32_portable(lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+pub(super) fn pairs32_portable(lanes: &[u32], radius: u32, found: &mut Found) {
     for (i, &lane) in lanes.iter().enumerate() {
         row_portable(i as u32, lane, &lanes[i + 1..], i as u32 + 1, radius, found);
     }
@@ -38,7 +82,7 @@ pub(super) fn pairs32_portable(lanes: &[u32], radius: u32, found: &mut Vec<(u32,
 
 /// The plain version of [`Simd::across32`].
 #[inline(always)]
-pub(super) fn across32_portable(left: &[u32], right: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+pub(super) fn across32_portable(left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
     for (i, &lane) in (0..).zip(left) {
         row_portable(i, lane, right, 0, radius, found);
     }
@@ -49,7 +93,7 @@ const STEP: usize = 16;
 
 /// Adds `(i, first + j)` for each lane `j` that is near `lane`.
 #[inline(always)]
-fn row_portable(i: u32, lane: u32, lanes: &[u32], first: u32, radius: u32, found: &mut Vec<(u32, u32)>) {
+fn row_portable(i: u32, lane: u32, lanes: &[u32], first: u32, radius: u32, found: &mut Found) {
     for (step, at) in lanes.chunks(STEP).zip((first..).step_by(STEP)) {
         // No branch inside: the compiler turns this into vector code.
         let mut near = false;
@@ -57,8 +101,12 @@ fn row_portable(i: u32, lane: u32, lanes: &[u32], first: u32, radius: u32, found
             near |= (lane ^ other).count_ones() <= radius;
         }
         if near {
-            let close = |other: &u32| (lane ^ other).count_ones() <= radius;
-            found.extend((at..).zip(step).filter(|(_, other)| close(other)).map(|(j, _)| (i, j)));
+            found.reserve(STEP);
+            for (j, other) in (at..).zip(step) {
+                if (lane ^ other).count_ones() <= radius {
+                    found.add(i, j);
+                }
+            }
         }
     }
 }
@@ -67,12 +115,13 @@ fn row_portable(i: u32, lane: u32, lanes: &[u32], first: u32, radius: u32, found
 #[allow(clippy::cast_ptr_alignment, reason = "loads with a u in their name take any alignment")]
 pub(super) mod x86 {
     use std::arch::x86_64::{
-        __m256i, __m512i, _bzhi_u32, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_xor_si256,
-        _mm512_cmple_epu32_mask, _mm512_mask_set1_epi32, _mm512_maskz_loadu_epi32, _mm512_maskz_set1_epi32,
-        _mm512_min_epu32, _mm512_or_si512, _mm512_popcnt_epi32, _mm512_set1_epi32, _mm512_xor_si512,
+        __m256i, __m512i, _bzhi_u32, _bzhi_u64, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_xor_si256,
+        _mm512_alignr_epi32, _mm512_cmple_epu32_mask, _mm512_mask_cmple_epu32_mask, _mm512_maskz_loadu_epi32,
+        _mm512_min_epu32, _mm512_popcnt_epi32, _mm512_set1_epi32, _mm512_xor_si512,
     };
 
     use super::super::near::x86::{ones_of_bytes, sums_below};
+    use super::Found;
 
     /// Lanes of an AVX2 register.
     const EIGHT: usize = 8;
@@ -83,9 +132,10 @@ pub(super) mod x86 {
 
     /// Adds `(i, first + j)` for each bit `j` that is set.
     #[inline(always)]
-    fn add(mut mask: u32, i: u32, first: usize, found: &mut Vec<(u32, u32)>) {
+    fn add(mut mask: u32, i: u32, first: usize, found: &mut Found) {
+        found.reserve(32);
         while mask != 0 {
-            found.push((i, first as u32 + mask.trailing_zeros()));
+            found.add(i, first as u32 + mask.trailing_zeros());
             mask &= mask - 1;
         }
     }
@@ -106,7 +156,7 @@ pub(super) mod x86 {
     /// Lanes from `from` on that are near `lane`.
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    fn row_avx2(i: u32, lane: u32, lanes: &[u32], from: usize, radius: u32, found: &mut Vec<(u32, u32)>) {
+    fn row_avx2(i: u32, lane: u32, lanes: &[u32], from: usize, radius: u32, found: &mut Found) {
         let n = lanes.len();
         let limit = _mm256_set1_epi32(radius.min(32).cast_signed() + 1);
         let query = _mm256_set1_epi32(lane.cast_signed());
@@ -135,7 +185,7 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    pub(in super::super) fn pairs32_avx2(lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    pub(in super::super) fn pairs32_avx2(lanes: &[u32], radius: u32, found: &mut Found) {
         for (i, &lane) in lanes.iter().enumerate() {
             row_avx2(i as u32, lane, lanes, i + 1, radius, found);
         }
@@ -143,12 +193,7 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    pub(in super::super) fn across32_avx2(
-        left: &[u32],
-        right: &[u32],
-        radius: u32,
-        found: &mut Vec<(u32, u32)>,
-    ) {
+    pub(in super::super) fn across32_avx2(left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
         for (i, &lane) in (0..).zip(left) {
             row_avx2(i, lane, right, 0, radius, found);
         }
@@ -176,97 +221,126 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds `(i, first + j)` for each of the rows, from number `from` on, and each of up to `16 R` columns that is
-    /// near, of a diagonal tile only what is above the diagonal.
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    /// The pairs of the lanes of a register with those of its rotation by 1 to 8 lanes, bit i for lane i, that are
+    /// looked at where there are so many lanes: each pair once.
+    static ROTATED: [[u16; 8]; SIXTEEN + 1] = {
+        let mut all = [[0; 8]; SIXTEEN + 1];
+        let mut count = 0;
+        while count <= SIXTEEN {
+            let there = ((1_u32 << count) - 1) as u16;
+            let mut turn = 1;
+            while turn <= 8 {
+                // A rotation by half pairs each lane twice.
+                let once = if turn == 8 { 0xff } else { 0xffff };
+                all[count][turn - 1] = there & there.rotate_right(turn as u32) & once;
+                turn += 1;
+            }
+            count += 1;
+        }
+        all
+    };
+
+    /// Adds `(from + i, from + j)` for the near pairs of the first 16 lanes.
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
     #[inline]
-    fn tile<const R: usize, const DIAGONAL: bool>(
+    fn among(lanes: &[u32], from: u32, limit: __m512i, found: &mut Found) {
+        found.reserve(SIXTEEN * (SIXTEEN - 1) / 2);
+        let there = &ROTATED[lanes.len().min(SIXTEEN)];
+        let lanes = sixteen(lanes, 0);
+        macro_rules! near {
+            ($($turn:literal)*) => {[$({
+                let turned = _mm512_alignr_epi32::<$turn>(lanes, lanes);
+                let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, turned));
+                _mm512_mask_cmple_epu32_mask(there[$turn - 1], ones, limit)
+            }),*]};
+        }
+        let near = near!(1 2 3 4 5 6 7 8);
+        if near.iter().fold(0, |all, near| all | near) == 0 {
+            return;
+        }
+        for (mut near, turn) in near.into_iter().zip(1..) {
+            while near != 0 {
+                let i = near.trailing_zeros();
+                let j = (i + turn) % SIXTEEN as u32;
+                found.add(from + i.min(j), from + i.max(j));
+                near &= near - 1;
+            }
+        }
+    }
+
+    /// Adds `(from + i, first + j)` for the near pairs of any number of rows and up to `16 R` columns.
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
+    #[inline]
+    fn tile<const R: usize>(
         rows: &[u32],
         columns: &[u32],
-        (from, first): (u32, usize),
+        (from, first): (u32, u32),
         limit: __m512i,
-        found: &mut Vec<(u32, u32)>,
+        found: &mut Found,
     ) {
-        // The columns stay in registers.
-        let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(columns, at * SIXTEEN));
-        let there: [u16; R] =
-            std::array::from_fn(|at| lanes_left(columns.len().saturating_sub(at * SIXTEEN)));
-        // Lanes that are not there are made too far away by this; only the last register has some.
-        let absent = _mm512_maskz_set1_epi32(!there[R - 1], 64);
-        let rest = if DIAGONAL { R } else { 1 };
-        for block in 0..rest {
-            // Of a diagonal tile, rows of a block have nothing to do with columns of those before.
-            let some = if DIAGONAL {
-                &rows[(block * SIXTEEN).min(rows.len())..((block + 1) * SIXTEEN).min(rows.len())]
-            } else {
-                rows
-            };
-            for (i, &row) in (0_u32..).zip(some) {
+        for (rows, from) in rows.chunks(TILE).zip((from..).step_by(TILE)) {
+            // Nothing is called from here on, so that the columns stay in registers.
+            found.reserve(TILE * TILE);
+            let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(columns, at * SIXTEEN));
+            let there = _bzhi_u64(u64::MAX, columns.len() as u32);
+            let (mut noted, mut count) = ([0_u8; TILE], 0);
+            for (i, &row) in (0..).zip(rows) {
                 let row = _mm512_set1_epi32(row.cast_signed());
-                let mut ones = [_mm512_set1_epi32(64); R];
-                let mut least = ones[0];
-                for at in block..R {
-                    ones[at] = _mm512_popcnt_epi32(_mm512_xor_si512(lanes[at], row));
-                    if at == R - 1 {
-                        ones[at] = _mm512_or_si512(ones[at], absent);
-                    }
-                    if DIAGONAL && at == block {
-                        // What is on the diagonal and below is too far away.
-                        ones[at] = _mm512_mask_set1_epi32(ones[at], !(0xfffe_u32 << i) as u16, 64);
-                    }
-                    least = _mm512_min_epu32(least, ones[at]);
+                let ones = lanes.map(|lanes| _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row)));
+                let least = ones.into_iter().reduce(|a, b| _mm512_min_epu32(a, b)).unwrap_or(limit);
+                noted[count % TILE] = i;
+                count += usize::from(_mm512_cmple_epu32_mask(least, limit) != 0);
+            }
+            for &i in &noted[..count] {
+                let row = _mm512_set1_epi32(rows[usize::from(i)].cast_signed());
+                let mut near = 0;
+                for (lanes, at) in lanes.into_iter().zip((0..).step_by(SIXTEEN)) {
+                    let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
+                    near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << at;
                 }
-                if _mm512_cmple_epu32_mask(least, limit) != 0 {
-                    for (at, ones) in ones.into_iter().enumerate() {
-                        let near = _mm512_cmple_epu32_mask(ones, limit);
-                        add(near.into(), from + (block * SIXTEEN) as u32 + i, first + at * SIXTEEN, found);
-                    }
+                // Lanes that are not there may have been near.
+                near &= there;
+                while near != 0 {
+                    found.add(from + u32::from(i), first + near.trailing_zeros());
+                    near &= near - 1;
                 }
             }
         }
     }
 
-    /// The tile for as many columns.
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    /// The tile for as many columns, up to [`TILE`].
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
     #[inline]
-    fn tile_of<const DIAGONAL: bool>(
-        rows: &[u32],
-        columns: &[u32],
-        place: (u32, usize),
-        limit: __m512i,
-        found: &mut Vec<(u32, u32)>,
-    ) {
+    fn tile_of(rows: &[u32], columns: &[u32], place: (u32, u32), limit: __m512i, found: &mut Found) {
         match columns.len() {
-            0..=16 => tile::<1, DIAGONAL>(rows, columns, place, limit, found),
-            17..=32 => tile::<2, DIAGONAL>(rows, columns, place, limit, found),
-            33..=48 => tile::<3, DIAGONAL>(rows, columns, place, limit, found),
-            _ => tile::<4, DIAGONAL>(rows, columns, place, limit, found),
+            0 => {}
+            1..=16 => tile::<1>(rows, columns, place, limit, found),
+            17..=32 => tile::<2>(rows, columns, place, limit, found),
+            33..=48 => tile::<3>(rows, columns, place, limit, found),
+            _ => tile::<4>(rows, columns, place, limit, found),
         }
     }
 
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
     #[inline]
-    pub(in super::super) fn pairs32_avx512(lanes: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    pub(in super::super) fn pairs32_avx512(lanes: &[u32], radius: u32, found: &mut Found) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         for (columns, first) in lanes.chunks(TILE).zip((0..).step_by(TILE)) {
-            if first > 0 {
-                tile_of::<false>(&lanes[..first], columns, (0, first), limit, found);
+            tile_of(&lanes[..first], columns, (0, first as u32), limit, found);
+            for (block, from) in columns.chunks(SIXTEEN).zip((0..).step_by(SIXTEEN)) {
+                let (behind, at) = (from + block.len(), (first + from) as u32);
+                among(block, at, limit, found);
+                tile_of(block, &columns[behind..], (at, (first + behind) as u32), limit, found);
             }
-            tile_of::<true>(columns, columns, (first as u32, first), limit, found);
         }
     }
 
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi2")]
+    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
     #[inline]
-    pub(in super::super) fn across32_avx512(
-        left: &[u32],
-        right: &[u32],
-        radius: u32,
-        found: &mut Vec<(u32, u32)>,
-    ) {
+    pub(in super::super) fn across32_avx512(left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         for (columns, first) in right.chunks(TILE).zip((0..).step_by(TILE)) {
-            tile_of::<false>(left, columns, (0, first), limit, found);
+            tile_of(left, columns, (0, first), limit, found);
         }
     }
 }
@@ -277,24 +351,27 @@ mod tests {
     use super::*;
     use crate::splitmix::SplitMix;
 
-    type Found = (Vec<(u32, u32)>, Vec<(u32, u32)>);
+    /// Those inside and those across.
+    type Pairs = [Vec<(u32, u32)>; 2];
 
     struct Both<'a>(&'a [u32], &'a [u32], u32);
 
     impl Kernel for Both<'_> {
-        type Output = Found;
-        fn run<S: Simd>(self, simd: S) -> Found {
-            let (mut inside, mut across) = (Vec::new(), Vec::new());
+        type Output = Pairs;
+        fn run<S: Simd>(self, simd: S) -> Pairs {
+            let (mut inside, mut across) = (Found::default(), Found::default());
             pairs32(simd, self.0, self.2, &mut inside);
             across32(simd, self.0, self.1, self.2, &mut across);
-            inside.sort_unstable();
-            across.sort_unstable();
-            (inside, across)
+            [inside, across].map(|found| {
+                let mut pairs = found.pairs().to_vec();
+                pairs.sort_unstable();
+                pairs
+            })
         }
     }
 
     /// The definition, without steps.
-    fn defined(left: &[u32], right: &[u32], radius: u32) -> Found {
+    fn defined(left: &[u32], right: &[u32], radius: u32) -> Pairs {
         let near = |a: &u32, b: &u32| (a ^ b).count_ones() <= radius;
         let all = |from: &dyn Fn(usize) -> usize, right: &[u32]| {
             let mut found = Vec::new();
@@ -304,7 +381,7 @@ mod tests {
             }
             found
         };
-        (all(&|i| i + 1, left), all(&|_| 0, right))
+        [all(&|i| i + 1, left), all(&|_| 0, right)]
     }
 
     #[test]
@@ -324,7 +401,7 @@ mod tests {
                 let (left, right) = (lanes(left), lanes(right));
                 for radius in [0, 3, 6, 31, 32, 40] {
                     let expected = defined(&left, &right, radius);
-                    pairs += expected.0.len();
+                    pairs += expected[0].len();
                     for level in Level::ALL {
                         let found = level.dispatch(Both(&left, &right, radius));
                         assert!(found == expected, "{level} {} {} {radius}", left.len(), right.len());

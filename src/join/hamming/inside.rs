@@ -7,9 +7,11 @@
 //! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
 //! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
 
+use zerocopy::IntoBytes;
+
 use super::TOGETHER;
 use crate::error::Result;
-use crate::kernel::{Kernel, Level, Simd, across32, pairs32};
+use crate::kernel::{CACHE_LINE, Found, Kernel, Level, Simd, across32, pairs32, prefetch};
 
 /// Two fingerprints within the radius, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,11 +29,13 @@ pub struct Pair {
 pub(super) struct Slice<'a> {
     pub(super) values: &'a [u64],
     pub(super) numbers: &'a [u32],
+    /// In the order of what leads to buckets.
+    pub(super) in_order: bool,
 }
 
 impl Slice<'_> {
     pub(super) fn part(self, range: std::ops::Range<usize>) -> Self {
-        Self { values: &self.values[range.clone()], numbers: &self.numbers[range] }
+        Self { values: &self.values[range.clone()], numbers: &self.numbers[range], in_order: self.in_order }
     }
 
     pub(super) fn len(self) -> usize {
@@ -40,11 +44,6 @@ impl Slice<'_> {
 
     pub(super) fn is_empty(self) -> bool {
         self.values.is_empty()
-    }
-
-    #[inline(always)]
-    fn at(self, place: usize) -> (u64, u32) {
-        (self.values[place], self.numbers[place])
     }
 }
 
@@ -99,7 +98,7 @@ pub(super) struct Inside {
     /// Left and right are different sets; otherwise the right is empty.
     across: bool,
     free: Vec<[Buckets; 2]>,
-    found: Vec<(u32, u32)>,
+    found: Found,
     /// Pairs that were found and not yet taken.
     pairs: Vec<Pair>,
 }
@@ -190,7 +189,8 @@ impl Kernel for Divide<'_, '_, '_> {
                         places.iter().map(|&at| sides[side].numbers[at as usize]).collect();
                     (values, numbers)
                 });
-                let picked = picked.each_ref().map(|(values, numbers)| Slice { values, numbers });
+                let picked =
+                    picked.each_ref().map(|(values, numbers)| Slice { values, numbers, in_order: false });
                 inside.large(picked, place, take)?;
                 continue;
             }
@@ -201,15 +201,16 @@ impl Kernel for Divide<'_, '_, '_> {
             } else {
                 pairs32(simd, lanes(0), inside.within, &mut inside.found);
             }
-            if !inside.found.is_empty() {
+            if !inside.found.pairs().is_empty() {
                 let places = |side: usize| &buckets[side].places[ranges[side].clone()];
                 let (left, right) = (places(0), places(usize::from(inside.across)));
                 let found = std::mem::take(&mut inside.found);
                 let of = usize::from(inside.across);
                 inside.keep(
-                    &found,
-                    |i| sides[0].at(left[i] as usize),
-                    |j| sides[of].at(right[j] as usize),
+                    found.pairs(),
+                    [sides[0], sides[of]],
+                    |i| left[i] as usize,
+                    |j| right[j] as usize,
                     place,
                 );
                 inside.found = found;
@@ -229,20 +230,37 @@ impl Buckets {
         if side.is_empty() {
             return;
         }
-        ends.resize(1 << bits, 0);
-        let last = ends.len() - 1;
-        for &value in side.values {
-            ends[bucket(value) & last] += 1;
-        }
-        let mut sum = 0;
-        for end in &mut *ends {
-            sum += std::mem::replace(end, sum);
-        }
         if lanes.len() < side.len() {
             lanes.resize(side.len(), 0);
             places.resize(side.len(), 0);
         }
         let (lanes, places) = (&mut lanes[..side.len()], &mut places[..side.len()]);
+        if side.in_order {
+            for (at, &value) in (0..).zip(side.values) {
+                let bucket = bucket(value);
+                if ends.len() < bucket {
+                    ends.resize(bucket, at);
+                }
+                lanes[at as usize] = value.rotate_left(turn) as u32;
+                places[at as usize] = at;
+            }
+            ends.resize(1 << bits, side.len() as u32);
+            return;
+        }
+        ends.resize(1 << bits, 0);
+        let last = ends.len() - 1;
+        let numbers = side.numbers.as_bytes();
+        for (line, values) in side.values.chunks(CACHE_LINE / size_of::<u32>()).enumerate() {
+            // Numbers are wanted when a pair is found, and have gone from the caches since they were written.
+            prefetch(numbers, line * CACHE_LINE);
+            for &value in values {
+                ends[bucket(value) & last] += 1;
+            }
+        }
+        let mut sum = 0;
+        for end in &mut *ends {
+            sum += std::mem::replace(end, sum);
+        }
         for (at, &value) in (0..).zip(side.values) {
             let end = &mut ends[bucket(value) & last];
             lanes[*end as usize] = value.rotate_left(turn) as u32;
@@ -255,7 +273,7 @@ impl Buckets {
 impl Inside {
     pub(super) fn new(within: u32, across: bool) -> Self {
         let level = Level::chosen();
-        Self { within, level, across, free: Vec::new(), found: Vec::new(), pairs: Vec::new() }
+        Self { within, level, across, free: Vec::new(), found: Found::default(), pairs: Vec::new() }
     }
 
     /// Finds the pairs of what a table's distribution has brought together, by what leads the table behind that.
@@ -344,7 +362,7 @@ impl Inside {
         place: &Place,
         take: &mut Take<'_>,
     ) -> Result<()> {
-        struct Tile<'a>(&'a [u32], Option<&'a [u32]>, u32, &'a mut Vec<(u32, u32)>);
+        struct Tile<'a>(&'a [u32], Option<&'a [u32]>, u32, &'a mut Found);
         impl Kernel for Tile<'_> {
             type Output = ();
             #[inline(always)]
@@ -367,7 +385,7 @@ impl Inside {
                 found.clear();
                 let right = (self.across || j > i).then_some(right);
                 self.level.dispatch(Tile(left, right, self.within, &mut found));
-                self.keep(&found, |at| sides[0].at(i + at), |at| sides[of].at(j + at), place);
+                self.keep(found.pairs(), [sides[0], sides[of]], |at| i + at, |at| j + at, place);
                 self.found = found;
                 self.hand_on(TOGETHER, take)?;
             }
@@ -380,15 +398,17 @@ impl Inside {
     fn keep(
         &mut self,
         found: &[(u32, u32)],
-        left: impl Fn(usize) -> (u64, u32),
-        right: impl Fn(usize) -> (u64, u32),
+        [left, right]: [Slice<'_>; 2],
+        left_at: impl Fn(usize) -> usize,
+        right_at: impl Fn(usize) -> usize,
         place: &Place,
     ) {
         for &(i, j) in found {
-            let ((value, a), (other, b)) = (left(i as usize), right(j as usize));
-            let difference = value ^ other;
+            let (i, j) = (left_at(i as usize), right_at(j as usize));
+            let difference = left.values[i] ^ right.values[j];
             let distance = difference.count_ones();
             if distance <= self.within && place.owns(difference) {
+                let (a, b) = (left.numbers[i], right.numbers[j]);
                 let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
                 self.pairs.push(Pair { a, b, distance });
             }

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use inside::{By, Inside, Place, Slice};
+use parking_lot::Mutex;
 
 pub use inside::Pair;
 pub use values::{Read, Values};
@@ -117,7 +118,21 @@ impl Rows {
     fn slice(&self, part: usize) -> Slice<'_> {
         let start = part.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         let range = start..self.ends[part] as usize;
-        Slice { values: &self.values, numbers: &self.numbers }.part(range)
+        Slice { values: &self.values, numbers: &self.numbers, in_order: false }.part(range)
+    }
+}
+
+/// Tables that are not in use: memory that was used before costs less than fresh.
+#[derive(Debug, Default)]
+pub(super) struct Spare(Mutex<Vec<Rows>>);
+
+impl Spare {
+    fn take(&self) -> Rows {
+        self.0.lock().pop().unwrap_or_default()
+    }
+
+    fn put(&self, rows: Rows) {
+        self.0.lock().push(rows);
     }
 }
 
@@ -130,9 +145,8 @@ struct Join<'a> {
 }
 
 /// Hands the pairs of different fingerprints of one set (`sides` of one), or of one of each of two sets, that are
-/// within
-/// `within` bits, to `take`, each once, many at a time, in no particular order. Each thread has a state of its own,
-/// made by `begin`; they are returned in no particular order.
+/// within `within` bits, to `take`, each once, many at a time, in no particular order. Each thread has a state of its
+/// own, made by `begin`; they are returned in no particular order.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a radius that is not answered, or what reading fingerprints or `take` returns.
@@ -140,6 +154,7 @@ pub(super) fn join<S: Send>(
     sides: &[Values<'_>],
     within: u32,
     effort: Effort<'_>,
+    spare: &Spare,
     begin: impl Fn() -> S + Sync,
     take: impl Fn(&mut S, &[Pair]) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
@@ -169,7 +184,8 @@ pub(super) fn join<S: Send>(
     let threads = effort.threads.clamp(1, jobs.len().max(1));
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = |state: &mut S| -> Result<()> {
-        let (mut room, mut inside) = (Room::default(), Inside::new(within, across));
+        let mut inside = Inside::new(within, across);
+        let mut room = Room { sides: [spare.take(), Rows::default()], numbers: Vec::new() };
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.load(Ordering::Relaxed) {
                 break;
@@ -229,7 +245,7 @@ fn few<S>(
     let mut state = begin();
     let mut take = |pairs: &[Pair]| take(&mut state, pairs);
     inside.large(
-        rows.each_ref().map(|rows| Slice { values: &rows.values, numbers: &rows.numbers }),
+        rows.each_ref().map(|rows| Slice { values: &rows.values, numbers: &rows.numbers, in_order: false }),
         &Place::default(),
         &mut take,
     )?;
@@ -355,6 +371,7 @@ impl Join<'_> {
                 Some(side) if sorted(side) => Slice {
                     values: &side.held().unwrap_or_default()[starts[of]..starts[of] + counts[of]],
                     numbers: &numbers[filled[of].clone()],
+                    in_order: true,
                 },
                 Some(_) => sides[of].slice(at),
             });
@@ -430,7 +447,7 @@ pub(super) struct Distinct {
 
 impl Distinct {
     /// Sorts fingerprints: distributed by their first bits, as tables are, and part by part in the cache.
-    pub(super) fn of(values: Values<'_>, effort: Effort<'_>) -> Result<Self> {
+    pub(super) fn of(values: Values<'_>, effort: Effort<'_>, spare: &Spare) -> Result<Self> {
         let count = values.len();
         check_count(count as u64)?;
         if count == 0 {
@@ -449,10 +466,13 @@ impl Distinct {
         let mut states: Vec<Vec<(usize, Self)>> = Vec::new();
         states.resize_with(effort.threads.clamp(1, jobs.len()), Vec::new);
         on_threads(&mut states, |state| {
-            let (mut rows, mut items, mut scratch) = (Rows::default(), Vec::new(), Vec::new());
+            let (mut rows, mut items, mut scratch) = (spare.take(), Vec::new(), Vec::new());
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(job) = jobs.get(number) else { return Ok(()) };
+                let Some(job) = jobs.get(number) else {
+                    spare.put(rows);
+                    return Ok(());
+                };
                 join.distribute(0, &sides[0], job, &mut rows)?;
                 let mut sorted = Self::default();
                 let most = rows.ends.last().map_or(0, |&end| end as usize);
@@ -460,7 +480,7 @@ impl Distinct {
                 sorted.starts.reserve_exact(most);
                 sorted.numbers.reserve_exact(most);
                 for part in 0..job.parts.len() {
-                    let Slice { values, numbers } = rows.slice(part);
+                    let Slice { values, numbers, .. } = rows.slice(part);
                     items.clear();
                     let item = |(&value, &number): (&u64, &u32)| u128::from(value) << 32 | u128::from(number);
                     items.extend(values.iter().zip(numbers).map(item));
