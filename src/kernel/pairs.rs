@@ -354,14 +354,16 @@ mod tests {
     /// Those inside and those across.
     type Pairs = [Vec<(u32, u32)>; 2];
 
-    struct Both<'a>(&'a [u32], &'a [u32], u32);
+    struct Both<'a>(&'a [u32], &'a [u32], u32, &'a mut [Found; 2]);
 
     impl Kernel for Both<'_> {
         type Output = Pairs;
         fn run<S: Simd>(self, simd: S) -> Pairs {
-            let (mut inside, mut across) = (Found::default(), Found::default());
-            pairs32(simd, self.0, self.2, &mut inside);
-            across32(simd, self.0, self.1, self.2, &mut across);
+            let [inside, across] = self.3;
+            inside.clear();
+            across.clear();
+            pairs32(simd, self.0, self.2, inside);
+            across32(simd, self.0, self.1, self.2, across);
             [inside, across].map(|found| {
                 let mut pairs = found.pairs().to_vec();
                 pairs.sort_unstable();
@@ -388,24 +390,26 @@ mod tests {
     fn each_level_finds_the_pairs_of_the_definition_whatever_the_lengths() {
         let mut random = SplitMix(11);
         let mut pairs = 0;
-        for left in (0..70).chain([127, 128, 129, 200]) {
-            for right in [0, 1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100] {
-                // Few ones, so that some are near and some are not, and 0, which the absent lanes would be.
-                let mut lanes = |count: usize| -> Vec<u32> {
-                    (0..count)
-                        .map(|_| {
-                            [random.next(), random.next(), random.next()].iter().fold(!0, |a, b| a & b) as u32
-                        })
-                        .collect()
-                };
-                let (left, right) = (lanes(left), lanes(right));
-                for radius in [0, 3, 6, 31, 32, 40] {
-                    let expected = defined(&left, &right, radius);
-                    pairs += expected[0].len();
-                    for level in Level::ALL {
-                        let found = level.dispatch(Both(&left, &right, radius));
-                        assert!(found == expected, "{level} {} {} {radius}", left.len(), right.len());
-                    }
+        let sizes = (0..70)
+            .chain([127, 128, 129, 200])
+            .flat_map(|left| [0, 1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100].map(|right| (left, right)));
+        // Several tiles of columns, the last one ragged, for several of rows.
+        let large = [(129, 200), (200, 129), (300, 1)];
+        // One for all, as joins have it: what was found before must be forgotten.
+        let mut both = [Found::default(), Found::default()];
+        for (left, right) in sizes.chain(large) {
+            // Few ones, so that some are near and some are not, and 0, which the absent lanes would be.
+            let mut lanes = |count: usize| -> Vec<u32> {
+                let mut few = || [random.next(), random.next(), random.next()].iter().fold(!0, |a, b| a & b);
+                (0..count).map(|_| few() as u32).collect()
+            };
+            let (left, right) = (lanes(left), lanes(right));
+            for radius in [0, 3, 6, 31, 32, 40] {
+                let expected = defined(&left, &right, radius);
+                pairs += expected[0].len();
+                for level in Level::ALL {
+                    let found = level.dispatch(Both(&left, &right, radius, &mut both));
+                    assert!(found == expected, "{level} {} {} {radius}", left.len(), right.len());
                 }
             }
         }

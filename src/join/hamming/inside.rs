@@ -9,7 +9,7 @@
 
 use zerocopy::IntoBytes;
 
-use super::TOGETHER;
+use super::{TOGETHER, low_bits};
 use crate::error::Result;
 use crate::kernel::{CACHE_LINE, Found, Kernel, Level, Simd, across32, pairs32, prefetch};
 
@@ -122,12 +122,13 @@ impl By {
     /// The bucket of a fingerprint.
     #[inline(always)]
     fn bucket(self, value: u64) -> usize {
-        let (moved, bits) = match self {
-            Self::Bits { start, bits } => (value.unbounded_shl(start), bits),
+        match self {
+            Self::Bits { start, bits } => (value.unbounded_shr(64 - start - bits) & low_bits(bits)) as usize,
             // Multiplying spreads what the mask leaves over the upper bits.
-            Self::Group { mask, bits } => ((value & mask).wrapping_mul(0x9E37_79B9_7F4A_7C15), bits),
-        };
-        moved.unbounded_shr(64 - bits) as usize
+            Self::Group { mask, bits } => {
+                (value & mask).wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
+            }
+        }
     }
 
     /// How far fingerprints are turned for the 32 bits that are compared first: to those behind the block that is
@@ -248,6 +249,8 @@ impl Buckets {
             return;
         }
         ends.resize(1 << bits, 0);
+        // Borrowed anew, so that the loops need not ask where they are after each write.
+        let ends = &mut ends[..];
         let last = ends.len() - 1;
         let numbers = side.numbers.as_bytes();
         for (line, values) in side.values.chunks(CACHE_LINE / size_of::<u32>()).enumerate() {

@@ -87,8 +87,13 @@ impl Table {
 
     #[inline(always)]
     fn part(self, value: u64) -> usize {
-        value.unbounded_shl(self.start).unbounded_shr(64 - self.part_bits) as usize
+        (value.unbounded_shr(64 - self.start - self.part_bits) & low_bits(self.part_bits)) as usize
     }
+}
+
+/// So many bits, the lowest ones.
+const fn low_bits(bits: u32) -> u64 {
+    !u64::MAX.unbounded_shl(bits)
 }
 
 /// A range of a table's parts.
@@ -394,6 +399,7 @@ impl Join<'_> {
         }
         if to.len() < sum as usize {
             // What is there need not be kept, and fresh memory is zero already.
+            (*to, *numbers) = (Vec::new(), Vec::new());
             *to = vec![0; sum as usize];
             *numbers = vec![0; sum as usize];
         }
@@ -401,6 +407,8 @@ impl Join<'_> {
         let (first, all) = (job.parts.start, job.parts.len() == counts.len());
         side.for_each_slice(|from, values| {
             let rows = (from..).zip(values);
+            // Borrowed anew, so that the loops need not ask where they are after each write.
+            let (ends, to, numbers) = (&mut ends[..], &mut *to, &mut *numbers);
             if all {
                 for (number, &value) in rows {
                     put(&mut ends[table.part(value)], to, numbers, value, number)?;
@@ -470,7 +478,10 @@ impl Distinct {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(job) = jobs.get(number) else {
-                    spare.put(rows);
+                    // Tables of several threads would be too small for what a join makes of them.
+                    if effort.threads == 1 {
+                        spare.put(rows);
+                    }
                     return Ok(());
                 };
                 join.distribute(0, &sides[0], job, &mut rows)?;
