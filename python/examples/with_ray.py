@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import ray
 
 import twindex
@@ -35,7 +36,7 @@ def sketch(part):
 def build(folder, shard, *sketches):
     builder = twindex.ShardBuilder(folder, twindex.Params.parse(PARAMS))
     for rows in sketches:
-        rows = rows.filter(pa.compute.equal(rows.column("shard"), shard))
+        rows = rows.filter(pc.equal(rows.column("shard"), shard))
         builder.add(*[rows.column(part) for part in PARTS])
     return builder.finish()[0]
 

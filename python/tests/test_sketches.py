@@ -1,7 +1,7 @@
 """Sketches equal those of Rust, as tests/golden has them."""
 
-import codecs
 import pathlib
+import re
 
 import pytest
 
@@ -17,14 +17,17 @@ def rows():
 
 
 def fingerprint(value):
-    return None if value == "-" else int(value)
+    return None if value == "-" else int(value, 16)
 
 
 def text_of(row):
-    """The text of a golden row, whose escapes are those of a JSON string."""
-    import json
+    """The text of a golden row, with the escapes of tests/support/golden.rs."""
 
-    return json.loads('"' + row["text"] + '"') if "\\" in row["text"] else row["text"]
+    def plain(text):
+        return re.sub(r"\\u\{([0-9a-f]+)\}", lambda escape: chr(int(escape.group(1), 16)), text)
+
+    repeated = re.fullmatch(r"\\repeat\{(\d+)\}(.*)", row["text"])
+    return plain(repeated[2]) * int(repeated[1]) if repeated else plain(row["text"])
 
 
 def params_of(row, **options):

@@ -11,12 +11,13 @@ Workers sketch, build segments, and pair segments; the driver writes one manifes
 all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a task that
 is retried, or run twice at once, makes the same file again. Nothing of a job that failed is in any index; `gc` removes it.
 
-Needs pyspark and pyarrow, which `twindex` itself does not. See docs/cluster.md.
+Needs pyspark, and with it pandas and pyarrow, which `twindex` itself does not. See docs/cluster.md.
 """
 
 import os
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark.sql.functions as F
 
 from . import _twindex
@@ -69,7 +70,7 @@ def build(documents, path, params, *, key="id", text="text", shards=None, memory
     counted = counters(context)
     rows = sketch(documents, params, key=key, text=text, shards=shards)
     # By the number of its shard's slot, so that each shard is a partition of its own.
-    slot = F.element_at(F.array(*[F.lit(slot) for slot in slots]), F.col("shard") + 1)
+    slot = F.element_at(F.array(*[F.lit(slot).cast("bigint") for slot in slots]), F.col("shard") + 1)
     run = _Build(params.text, folder, memory, scratch, counted, _version())
     made = rows.withColumn("slot", slot).repartition(shards, "slot").mapInArrow(
         run, "shard int, name string, documents bigint, bytes bigint"
@@ -373,8 +374,8 @@ class _Build:
                 here = batch.column("shard")[0].as_py()
                 if builder is None:
                     builder, shard = ShardBuilder(self.folder, params, self.memory, self.scratch), here
-                others = pa.compute.not_equal(batch.column("shard"), shard)
-                if pa.compute.any(others).as_py():
+                others = pc.not_equal(batch.column("shard"), shard)
+                if pc.any(others).as_py():
                     raise Error(f"a partition has documents of shard {shard} and of others; do not coalesce partitions")
                 fingerprint = batch.column("fingerprint").view(pa.uint64())
                 builder.add(batch.column("key"), fingerprint, *[batch.column(part) for part in _PARTS])
@@ -402,9 +403,9 @@ class _Query:
         for batch in batches:
             segments = [None]
             if "segment" in batch.schema.names:
-                segments = pa.compute.unique(batch.column("segment")).to_pylist()
+                segments = pc.unique(batch.column("segment")).to_pylist()
             for segment in segments:
-                some = batch if segment is None else batch.filter(pa.compute.equal(batch.column("segment"), segment))
+                some = batch if segment is None else batch.filter(pc.equal(batch.column("segment"), segment))
                 found = index.query(
                     some.column(0),
                     some.column(1),
