@@ -22,6 +22,8 @@ PARAMS = dict(words=5, simhash=3, minhash=(20, 6))
 SHARDS = 4
 QUESTIONS = 500
 NEAR = {"within": 3, "resembling": 0.8}
+# Of an answer: query, key, distance, and the resemblance where that was asked for.
+FIELDS = {"within": 3, "resembling": 4}
 
 
 def say(text):
@@ -80,7 +82,7 @@ def expected(documents, work):
         subprocess.run([command, "clusters", index, *near, "-o", right / f"{name}.clusters.tsv"], check=True)
         asked = [command, "query", index, work / "questions.jsonl", *near]
         lines = subprocess.run(asked, check=True, capture_output=True).stdout.splitlines(True)
-        (right / f"{name}.answers.tsv").write_bytes(b"".join(sorted(first_fields(line, 3) for line in lines)))
+        (right / f"{name}.answers.tsv").write_bytes(b"".join(sorted(first_fields(line, FIELDS[name]) for line in lines)))
     say(f"{len(documents)} documents, {(work / 'documents.jsonl').stat().st_size / 1e6:.1f} MB; "
         f"the command alone: {time.monotonic() - began:.1f} s")
     for path in sorted(right.iterdir()):
@@ -241,13 +243,13 @@ def run(arguments, work):
         timed(f"pairs and clusters, {name}", both)
         by_segment = name == "within"
         answers = tw.query(questions, index, **{name: value}, by_segment=by_segment)
-        score = "distance" if by_segment else "resemblance"
 
         def ask():
-            lines = [
-                b"%s\t%s\t%s\n" % (tw._field(row["query"]), tw._field(row["key"]), tw._score(row[score]))
-                for row in answers.collect()
-            ]
+            lines = []
+            for row in answers.collect():
+                fields = [tw._field(row["query"]), tw._field(row["key"])]
+                fields += [tw._score(row["distance"]), b"%.4f" % (row["resemblance"] or 0.0)]
+                lines.append(b"\t".join(fields[: FIELDS[name]]) + b"\n")
             (mine / f"{name}.answers.tsv").write_bytes(b"".join(sorted(lines)))
 
         timed(f"query, {name}", ask)
