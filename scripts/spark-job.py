@@ -19,7 +19,7 @@ import time
 import twindex
 
 PARAMS = dict(words=5, simhash=3, minhash=(20, 6))
-SHARDS = 4
+SHARDS = 3
 QUESTIONS = 500
 NEAR = {"within": 3, "resembling": 0.8}
 # Of an answer: query, key, distance, and the resemblance where that was asked for.
@@ -237,7 +237,7 @@ def run(arguments, work):
         def both():
             pairs = tw.pairs(session, index, **{name: value}).cache()
             tw.write_pairs(pairs, mine / f"{name}.pairs.tsv")
-            tw.write_clusters(tw.clusters(pairs, fan_in=2), mine / f"{name}.clusters.tsv")
+            tw.write_clusters(tw.clusters(pairs, fan_in=3), mine / f"{name}.clusters.tsv")
             pairs.unpersist()
 
         timed(f"pairs and clusters, {name}", both)

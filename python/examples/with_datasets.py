@@ -51,7 +51,7 @@ def main():
         def is_new(batch):
             return [not hits for hits in index.near_many(batch["text"], limit=1)]
 
-        new = dataset.filter(is_new, batched=True, batch_size=256)
+        new = dataset.filter(is_new, batched=True, batch_size=256, new_fingerprint="new")
         print(f"{len(index)} in the index; {len(new)} of the dataset are not near one of them")
         assert len(new) == 0
 

@@ -21,9 +21,9 @@ PARTS = ["key", "fingerprint", "features", "signature", "bottom", "modular"]
 
 def documents(count):
     for number in range(count):
-        about = number - number % 2  # each second is nearly the one before it
-        words = " ".join(f"w{about * 31 % 997}x{word}" for word in range(60))
-        yield f"page-{number:05}", words + (" and more" if number % 2 else "")
+        about = number - number % 2  # each second says what the one before it says, and says it louder
+        words = " ".join(f"w{about}x{word}" for word in range(60))
+        yield f"page-{number:05}", words.upper() + "!" if number % 2 else words
 
 
 @ray.remote
