@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import twindex
 
 # The peers' own loops over shingles are Python's: they get a share of the documents.
-PEERS_BYTES = 8_000_000
+PEERS_BYTES = 2_000_000
 MINIMA = 120
 
 

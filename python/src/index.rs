@@ -126,6 +126,9 @@ impl Index {
     }
 }
 
+/// Two keys and a score, as Python sees them.
+type PairObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
 #[pymethods]
 impl Index {
     #[staticmethod]
@@ -390,7 +393,7 @@ impl Index {
                 for hit in hits {
                     queries.push(keys.key(row, self.params.key)?);
                     near.push(hit.key.as_key());
-                    distances.append_option(hit.distance.map(|distance| distance as i32));
+                    distances.append_option(hit.distance.map(|distance| distance.cast_signed()));
                     resemblances.append_option(hit.resemblance.map(|resemblance| resemblance.value()));
                 }
             }
@@ -457,7 +460,7 @@ impl Index {
         py: Python<'py>,
         within: Option<u32>,
         resembling: Option<f64>,
-    ) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    ) -> PyResult<Vec<PairObjects<'py>>> {
         let near = Near::of(&self.params, within, resembling)?;
         let mut pairs = py.detach(|| pairs::list(&self.inner.snapshot(), near))?;
         pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));

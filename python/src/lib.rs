@@ -5,6 +5,7 @@
 //! the interpreter is `PyO3`'s, that of Arrow's C data interface `pyo3-arrow`'s.
 
 #![allow(missing_docs, reason = "Python's users read twindex/__init__.pyi")]
+#![allow(clippy::needless_pass_by_value, reason = "arguments come from Python as values of their own")]
 
 mod columns;
 mod dedup;
@@ -46,7 +47,6 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
     module.add_function(wrap_pyfunction!(shard::shards_of, module)?)?;
-    module.add_function(wrap_pyfunction!(shard::segment_params, module)?)?;
     module.add_function(wrap_pyfunction!(shard::clean, module)?)?;
     module.add_function(wrap_pyfunction!(shard::hash_of, module)?)?;
     Ok(())

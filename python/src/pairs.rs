@@ -54,7 +54,7 @@ impl Found {
         self.keys[0].push(a.as_key());
         self.keys[1].push(b.as_key());
         match self.near {
-            Near::Within(_) => self.distances.append_value(score.0 as i32),
+            Near::Within(_) => self.distances.append_value(score.0.cast_signed()),
             Near::Resembling(_) => self.resemblances.append_value(score.1),
         }
         self.rows += 1;

@@ -67,7 +67,7 @@ impl Params {
             };
             line.1 = value.str()?.extract()?;
         }
-        let text: String = lines.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        let text = lines.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n");
         Ok(Self { inner: twindex::Params::decode(&text).map_err(Failure::from)? })
     }
 

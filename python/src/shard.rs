@@ -11,7 +11,6 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 use twindex::format::sketches::Row;
 use twindex::params::KeyKind;
-use twindex::segment::Segment;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Index, Key};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -36,12 +35,13 @@ impl Shards {
         Ok(Self(count))
     }
 
-    pub(crate) fn of(&self, key: Key<'_>) -> u32 {
+    /// Below the count, which an `i32` holds.
+    pub(crate) fn of(&self, key: Key<'_>) -> i32 {
         let hash = match key {
             Key::Bytes(key) => xxh3_64(key),
             Key::U64(key) => xxh3_64(&key.to_le_bytes()),
         };
-        ((u128::from(hash) * u128::from(self.0)) >> 64) as u32
+        (((u128::from(hash) * u128::from(self.0)) >> 64) as u32).cast_signed()
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn shards_of(keys: &Bound<'_, PyAny>, shards: u32, kind: &str) -> Res
     let shards = Shards::new(shards)?;
     let kind = if kind == "u64" { KeyKind::U64 } else { KeyKind::Bytes };
     let all: Vec<i32> =
-        (0..keys.len()).map(|row| Ok(shards.of(keys.key(row, kind)?) as i32)).collect::<Result<_>>()?;
+        (0..keys.len()).map(|row| Ok(shards.of(keys.key(row, kind)?))).collect::<Result<_>>()?;
     Ok(PyArray::from_array_ref(std::sync::Arc::new(Int32Array::from(all))))
 }
 
@@ -112,6 +112,7 @@ impl ShardBuilder {
     }
 
     /// Adds rows that `Sketcher.rows` made.
+    #[allow(clippy::too_many_arguments, reason = "the columns, by name")]
     fn add(
         &self,
         py: Python<'_>,
@@ -177,7 +178,7 @@ impl ShardBuilder {
                         bottom: &bottom,
                         modular: &modular,
                     };
-                    Some(self.checked(row, &building.rows)?)
+                    Some(self.checked(row, building.rows)?)
                 }
             };
             building.writer.put_row(key, &self.params, made).map_err(|error| Failure::Record(row, error))?;
@@ -194,7 +195,7 @@ impl ShardBuilder {
     }
 
     /// Refuses a row of another shape than the parameters say: the writer trusts it.
-    fn checked<'r>(&self, row: Row<'r>, number: &u64) -> Result<Row<'r>> {
+    fn checked<'r>(&self, row: Row<'r>, number: u64) -> Result<Row<'r>> {
         let minhash = self.params.minhash;
         let bands = minhash.map_or(0, |minhash| usize::from(minhash.bands));
         let bytes = minhash.map_or(0, |minhash| minhash.signature_bytes());
@@ -267,12 +268,6 @@ fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     file.persist(to).map(drop).map_err(|failed| failed.error)
 }
 
-/// The parameters of a finished segment.
-#[pyfunction]
-pub(crate) fn segment_params(path: PathBuf) -> Result<Params> {
-    Ok(Params { inner: Segment::open(&RealVfs, &path)?.params().clone() })
-}
-
 /// Removes what dead builders left in a folder of segments, and segments that are not among `keep`. Returns the names.
 #[pyfunction]
 pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> Result<Vec<String>> {
@@ -282,11 +277,10 @@ pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> R
         for entry in entries {
             let entry = entry.map_err(|error| Failure::io("list", &folder, error))?;
             let (path, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
+            let is_left = name.starts_with(PREFIX) && path.is_file() && is_free(&path);
             let done = if name.starts_with(PREFIX) && path.is_dir() && !is_locked(&path.join(LOCK)) {
                 fs::remove_dir_all(&path)
-            } else if name.starts_with(PREFIX) && path.is_file() && is_free(&path) {
-                fs::remove_file(&path)
-            } else if is_segment(&name) && !keep.contains(&name) {
+            } else if is_left || is_segment(&name) && !keep.contains(&name) {
                 fs::remove_file(&path)
             } else {
                 continue;

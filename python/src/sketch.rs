@@ -225,7 +225,7 @@ fn rows(
     for (row, Parts { fingerprint, parts }) in made.into_iter().enumerate() {
         let key = keys.key(row, params.key)?;
         key_column.push(key);
-        shard_column.append_value(shards.of(key) as i32);
+        shard_column.append_value(shards.of(key));
         fingerprints.append_option(fingerprint);
         for (at, column) in columns.iter_mut().enumerate() {
             column.append_option(parts.as_ref().map(|parts| &parts[at]));
