@@ -393,7 +393,7 @@ impl Index {
                 for hit in hits {
                     queries.push(keys.key(row, self.params.key)?);
                     near.push(hit.key.as_key());
-                    distances.append_option(hit.distance.map(|distance| distance.cast_signed()));
+                    distances.append_option(hit.distance.map(u32::cast_signed));
                     resemblances.append_option(hit.resemblance.map(|resemblance| resemblance.value()));
                 }
             }
