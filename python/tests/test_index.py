@@ -148,6 +148,16 @@ def test_segments_built_apart_become_one_index(tmp_path):
     assert os.listdir(folder) == [made[0][0]]
 
 
+def test_shards_are_those_of_the_command():
+    pa = pytest.importorskip("pyarrow")
+    # As tools/src/shard.rs has them, numbered from 1 there.
+    shards = twindex._twindex.shards_of
+    assert pa.array(shards(["a", "b", "https://example.org/"], 64)).to_pylist() == [57, 21, 35]
+    assert pa.array(shards([0, 1, 1 << 40], 64, "u64")).to_pylist() == [49, 11, 45]
+    with pytest.raises(twindex.InvalidError, match="shards: expected 1 to"):
+        shards(["a"], 0)
+
+
 def test_what_a_killed_builder_left_is_removed(tmp_path):
     program = (
         "import os, signal, sys, twindex\n"
