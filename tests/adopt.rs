@@ -1,6 +1,8 @@
 //! Segments that were built apart: an index of them answers as one that was built at once, and what does not belong
 //! together is refused.
 
+#![allow(clippy::disallowed_methods, reason = "tests look at files behind the index's back")]
+
 use std::path::{Path, PathBuf};
 
 use twindex::{Error, Index, Params};
