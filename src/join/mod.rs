@@ -21,6 +21,7 @@ pub mod runs;
 pub mod scores;
 pub mod sets;
 pub mod spanning;
+pub mod verified;
 
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
 pub use candidates::{Candidates, candidates, candidates_across};
@@ -34,6 +35,7 @@ pub use runs::{Sorted, Sorter, merge as merge_sorted};
 pub use scores::{band_scores, block_scores};
 pub use sets::ShingleSets;
 pub use spanning::{SpanningForest, Stars};
+pub use verified::{resembling_documents, resembling_sets};
 
 use crate::error::Result;
 use crate::store::Snapshot;

@@ -59,7 +59,7 @@ fn entry_of(number: u64, built: &Built) -> SegmentEntry {
 }
 
 /// Gives a file that never changes a second name; where that cannot be, as on another file system, copies it.
-fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
+pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
     match vfs.hard_link(from, to) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(Error::io("link", from, error)),

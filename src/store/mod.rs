@@ -28,6 +28,7 @@ mod nearest;
 mod part;
 pub mod query;
 pub mod salvage;
+mod shards;
 pub mod snapshot;
 mod state;
 pub mod verify;

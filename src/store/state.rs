@@ -119,6 +119,20 @@ impl View {
         }
     }
 
+    /// One of its segments alone, at the same commit.
+    pub(super) fn of_segment(&self, place: usize, manifest: &Manifest) -> Self {
+        Self {
+            segments: vec![Arc::clone(&self.segments[place])],
+            deleted: vec![Arc::clone(&self.deleted[place])],
+            table: Arc::new(Memtable::new(&manifest.params)),
+            rows: 0,
+            live: 0,
+            commit: self.commit,
+            payload: self.payload.clone(),
+            time: self.time,
+        }
+    }
+
     /// The highest stamp that was committed.
     pub(super) fn now(&self) -> Option<u64> {
         self.time.now

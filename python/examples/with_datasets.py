@@ -1,0 +1,60 @@
+"""Near-duplicates of a Hugging Face dataset: it is handed over by columns, and those to keep are selected.
+
+    python with_datasets.py
+
+The dataset is made here, in memory; `datasets.load_dataset(...)` gives one of the same kind.
+"""
+
+import os
+import tempfile
+
+import datasets
+
+import twindex
+
+
+def made():
+    """Every third document is nearly the one before it, every fifth the very same."""
+    texts = []
+    for number in range(1000):
+        if number % 5 == 4:
+            texts.append(texts[-1])
+        elif number % 3 == 2:
+            texts.append(texts[-1] + " and a little more")
+        else:
+            texts.append(" ".join(f"w{number * 7919 % 10007}x{word}" for word in range(80)))
+    return datasets.Dataset.from_dict({"id": [f"page-{number}" for number in range(len(texts))], "text": texts})
+
+
+def column(dataset, name):
+    """A column as Arrow has it; nothing is copied to Python."""
+    return dataset.with_format("arrow")[:][name]
+
+
+def main():
+    dataset = made()
+
+    # In memory: all pairs, counted.
+    found = twindex.dedup(column(dataset, "text"), 0.8)
+    kept = dataset.select(found.kept)
+    print(f"{len(dataset)} documents, {len(found.pairs)} pairs, {len(kept)} kept")
+    again = twindex.dedup(column(kept, "text"), 0.8)
+    assert len(again.kept) == len(kept) < len(dataset)
+
+    # With an index that lives on: what comes later is compared with all that came before.
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "pages.twx")
+        with twindex.Index.create(path, words=5, simhash=3) as index:
+            index.put_many(column(kept, "id"), column(kept, "text"))
+        index = twindex.Index.open(path)
+
+        def is_new(batch):
+            return [not hits for hits in index.near_many(batch["text"], limit=1)]
+
+        new = dataset.filter(is_new, batched=True, batch_size=256, new_fingerprint="new")
+        print(f"{len(index)} in the index; {len(new)} of the dataset are not near one of them")
+        assert len(new) == 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+//! `dedup`: texts in memory, as `twindex dedup` does with files: identical texts first, then pairs by prefixes, counted.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use twindex::join::{Effort, Forest, ShingleSets, resembling_sets};
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, Shingler};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::columns::Column;
+use crate::error::{Failure, Result};
+use crate::sketch::CHUNK;
+
+/// Texts that are shingled before their sets are put away.
+const TOGETHER: usize = 64 * CHUNK;
+
+#[pyclass(frozen, get_all, module = "twindex")]
+pub(crate) struct Dedup {
+    /// Of each text the place of the one that is kept for it.
+    clusters: Vec<u32>,
+    /// Of each text its resemblance to that.
+    scores: Vec<f64>,
+    kept: Vec<u32>,
+    /// Every pair of texts: the smaller place first.
+    pairs: Vec<(u32, u32, f64)>,
+}
+
+#[pymethods]
+impl Dedup {
+    fn __repr__(&self) -> String {
+        format!("<twindex.Dedup {} texts, {} kept>", self.clusters.len(), self.kept.len())
+    }
+}
+
+/// Which text of a cluster stays.
+#[derive(Clone, Copy, PartialEq)]
+enum Keep {
+    First,
+    Longest,
+}
+
+#[pyfunction]
+#[pyo3(signature = (texts, threshold=0.8, *, keep="first", words=5, seed=0, max_bucket=10_000, memory=1 << 30))]
+#[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
+pub(crate) fn dedup(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    threshold: f64,
+    keep: &str,
+    words: u8,
+    seed: u64,
+    max_bucket: u32,
+    memory: usize,
+) -> Result<Dedup> {
+    if !(0.05..=1.0).contains(&threshold) {
+        return Err(Failure::invalid(format!("threshold: expected 0.05 to 1, found {threshold}")));
+    }
+    if !(1..=twindex::params::SHINGLE_WIDTH_MAX).contains(&words) {
+        let most = twindex::params::SHINGLE_WIDTH_MAX;
+        return Err(Failure::invalid(format!("words: expected 1 to {most}, found {words}")));
+    }
+    let keep = match keep {
+        "first" => Keep::First,
+        "longest" => Keep::Longest,
+        other => return Err(Failure::invalid(format!("keep: expected first or longest, found {other}"))),
+    };
+    let texts = Column::of("texts", texts)?;
+    if u32::try_from(texts.len()).is_err() {
+        return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {}", texts.len())));
+    }
+    py.detach(|| work(&texts, threshold, keep, &Shingling::words(words, seed), max_bucket as usize, memory))
+}
+
+/// Texts that are the same: the places of its members, ascending, and how many shingles it has.
+struct Group {
+    members: Vec<u32>,
+}
+
+fn work(
+    texts: &Column,
+    threshold: f64,
+    keep: Keep,
+    shingling: &Shingling,
+    max_bucket: usize,
+    memory: usize,
+) -> Result<Dedup> {
+    let scratch = tempfile::tempdir()
+        .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))?;
+    let (groups, group_of) = groups(texts)?;
+    let mut sets = ShingleSets::new(scratch.path(), memory / 2);
+    let shingler = Shingler::new(shingling)?;
+    for some in groups.chunks(TOGETHER) {
+        let shingled: Vec<Vec<u64>> = some
+            .par_chunks(CHUNK)
+            .flat_map_iter(|groups| {
+                let mut buffers = Buffers::default();
+                let sets: Vec<Result<Vec<u64>>> = groups
+                    .iter()
+                    .map(|group| {
+                        let text = String::from_utf8_lossy(texts.text(group.members[0] as usize)?);
+                        let mut set = Vec::new();
+                        shingler.distinct(&text, &mut buffers, &mut set);
+                        Ok(set)
+                    })
+                    .collect();
+                sets
+            })
+            .collect::<Result<_>>()?;
+        for set in shingled {
+            sets.push(&set)?;
+        }
+    }
+
+    let threads = rayon::current_num_threads();
+    let effort = Effort { dir: scratch.path(), memory: memory / 4, threads };
+    let mut forest = Forest::new(groups.len() as u32);
+    let mut near: Vec<(u32, u32, f64)> = Vec::new();
+    resembling_sets(&sets, threshold, max_bucket, effort, |a, b, resemblance| -> Result<()> {
+        forest.join(a, b);
+        near.push((a.min(b), a.max(b), resemblance.value()));
+        Ok(())
+    })?;
+    near.sort_unstable_by_key(|&(a, b, _)| (a, b));
+    near.dedup();
+
+    let kept = kept(texts, &groups, &mut forest, keep)?;
+    let scores = scores(&sets, &near, &kept, &group_of)?;
+    let clusters: Vec<u32> = group_of.iter().map(|&group| kept[group as usize]).collect();
+    let mut all_kept: Vec<u32> =
+        (0..).zip(&clusters).filter(|&(at, &kept)| at == kept).map(|(at, _)| at).collect();
+    all_kept.sort_unstable();
+    Ok(Dedup {
+        scores: group_of.iter().map(|&group| scores[group as usize]).collect(),
+        pairs: pairs(&groups, &near, max_bucket),
+        clusters,
+        kept: all_kept,
+    })
+}
+
+/// Groups of equal texts in the order of their first members, and the group of each text.
+fn groups(texts: &Column) -> Result<(Vec<Group>, Vec<u32>)> {
+    let rows: Vec<usize> = (0..texts.len()).collect();
+    let hashes: Vec<u128> =
+        rows.par_iter().map(|&row| Ok(xxh3_128(texts.text(row)?))).collect::<Result<_>>()?;
+    let mut by_hash: HashMap<u128, Vec<u32>> = HashMap::new();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut group_of = Vec::with_capacity(rows.len());
+    for (row, hash) in rows.into_iter().zip(hashes) {
+        let candidates = match by_hash.entry(hash) {
+            Entry::Vacant(vacant) => vacant.insert(Vec::new()),
+            Entry::Occupied(occupied) => occupied.into_mut(),
+        };
+        // Equal hashes are almost certainly equal texts; make it certain.
+        let mut found = None;
+        for &group in candidates.iter() {
+            if texts.text(groups[group as usize].members[0] as usize)? == texts.text(row)? {
+                found = Some(group);
+            }
+        }
+        let group = found.unwrap_or_else(|| {
+            candidates.push(groups.len() as u32);
+            groups.push(Group { members: Vec::new() });
+            groups.len() as u32 - 1
+        });
+        groups[group as usize].members.push(row as u32);
+        group_of.push(group);
+    }
+    Ok((groups, group_of))
+}
+
+/// The text that is kept for each group.
+fn kept(texts: &Column, groups: &[Group], forest: &mut Forest, keep: Keep) -> Result<Vec<u32>> {
+    let roots: Vec<u32> = (0..groups.len() as u32).map(|group| forest.root(group)).collect();
+    let mut best: Vec<Option<u32>> = vec![None; groups.len()];
+    // Groups come in the order of their first members, and these are best of each.
+    for (group, &root) in groups.iter().zip(&roots) {
+        let first = group.members[0];
+        let is_better = match (best[root as usize], keep) {
+            (None, _) => true,
+            (Some(_), Keep::First) => false,
+            (Some(other), Keep::Longest) => {
+                texts.text(first as usize)?.len() > texts.text(other as usize)?.len()
+            }
+        };
+        if is_better {
+            best[root as usize] = Some(first);
+        }
+    }
+    Ok(roots
+        .iter()
+        .zip(groups)
+        .map(|(&root, group)| best[root as usize].unwrap_or(group.members[0]))
+        .collect())
+}
+
+/// Of each group its resemblance to the one that is kept for it.
+fn scores(sets: &ShingleSets, near: &[(u32, u32, f64)], kept: &[u32], group_of: &[u32]) -> Result<Vec<f64>> {
+    let kept_group = |group: u32| group_of[kept[group as usize] as usize];
+    let mut known: Vec<Option<f64>> = vec![None; kept.len()];
+    for &(a, b, resemblance) in near {
+        for (group, other) in [(a, b), (b, a)] {
+            if kept_group(group) == other {
+                known[group as usize] = Some(resemblance);
+            }
+        }
+    }
+    (0..kept.len() as u32)
+        .into_par_iter()
+        .map(|group| match (kept_group(group), known[group as usize]) {
+            (other, _) if other == group => Ok(1.0),
+            (_, Some(score)) => Ok(score),
+            (other, None) => Ok(sets.resemblance(group, other)?.value()),
+        })
+        .collect()
+}
+
+/// Pairs of texts: of groups that are near, and inside each group; a large group is a star around its first member.
+fn pairs(groups: &[Group], near: &[(u32, u32, f64)], max_bucket: usize) -> Vec<(u32, u32, f64)> {
+    let representatives = |group: u32| {
+        let members = &groups[group as usize].members;
+        if members.len() > max_bucket { &members[..1] } else { &members[..] }
+    };
+    let mut pairs = Vec::new();
+    for (number, group) in (0..).zip(groups) {
+        for (at, &a) in representatives(number).iter().enumerate() {
+            pairs.extend(group.members[at + 1..].iter().map(|&b| (a, b, 1.0)));
+        }
+    }
+    for &(a, b, resemblance) in near {
+        for &a in representatives(a) {
+            pairs.extend(representatives(b).iter().map(|&b| (a.min(b), a.max(b), resemblance)));
+        }
+    }
+    pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));
+    pairs
+}

@@ -1,0 +1,131 @@
+//! Errors of the library as exceptions of `twindex/_errors.py`, with what a program may ask them for.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use twindex::Error;
+
+/// What ends a call.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library refused.
+    Library(Error),
+    /// It refused the record at this place of a batch, from 0.
+    Record(usize, Error),
+    /// The interpreter did.
+    Python(PyErr),
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// Something that the caller gave is wrong.
+    pub(crate) fn invalid(why: impl Into<String>) -> Self {
+        Self::Library(Error::Invalid(why.into()))
+    }
+
+    /// The system refused.
+    pub(crate) fn io(op: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::Library(Error::Io { op, path: path.to_owned(), source })
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        let (error, record) = match failure {
+            Failure::Python(error) => return error,
+            Failure::Library(error) => (error, None),
+            Failure::Record(record, error) => (error, Some(record)),
+        };
+        Python::attach(|py| exception(py, &error, record).unwrap_or_else(|error| error))
+    }
+}
+
+/// The class of an error, and what to do about it.
+fn class(error: &Error) -> (&'static str, &'static str) {
+    match error {
+        Error::NotAnIndex { .. } => {
+            ("NotAnIndexError", "name the directory of an index; Index.create makes one")
+        }
+        Error::AlreadyExists { .. } => ("AlreadyExistsError", "open what is there, or choose another path"),
+        Error::Locked { .. } => ("LockedError", "close the other writer, or try again when it is done"),
+        Error::Unsupported { .. } => ("UnsupportedError", "use a newer twindex, or build the index again"),
+        Error::ParamsMismatch { .. } => {
+            ("ParamsMismatchError", "sketch with the index's parameters: index.params")
+        }
+        Error::Corrupt { .. } => (
+            "CorruptError",
+            "restore a copy; `twindex verify` tells the extent, `twindex salvage` saves the rest",
+        ),
+        Error::Io { .. } => {
+            ("IoError", "look at the path, its permissions and the space that is free; then try again")
+        }
+        Error::Limit { .. } => ("LimitError", "give less at once"),
+        Error::NoSpace { .. } => ("NoSpaceError", "make room, or remove what nothing needs with Index.gc()"),
+        Error::Poisoned { .. } => {
+            ("PoisonedError", "close the index and open it again; what was committed stands")
+        }
+        Error::AfterCommit { .. } => {
+            ("AfterCommitError", "close the index and open it again; the commit stands")
+        }
+        _ => ("InvalidError", "change the argument"),
+    }
+}
+
+fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<PyErr> {
+    let (name, remedy) = class(error);
+    let details = PyDict::new(py);
+    details.set_item("remedy", remedy)?;
+    details.set_item("record", record)?;
+    let path = |path: &Path| details.set_item("path", path.as_os_str());
+    match error {
+        Error::Corrupt { path: of, section, offset, expected, found } => {
+            path(of)?;
+            details.set_item("section", section)?;
+            details.set_item("offset", offset)?;
+            details.set_item("expected", expected)?;
+            details.set_item("found", found)?;
+        }
+        Error::ParamsMismatch { field, index, given } => {
+            details.set_item("field", field)?;
+            details.set_item("expected", index)?;
+            details.set_item("found", given)?;
+        }
+        Error::Unsupported { path: of, field, found, supported } => {
+            path(of)?;
+            details.set_item("field", field)?;
+            details.set_item("expected", supported)?;
+            details.set_item("found", found)?;
+        }
+        Error::Limit { limit, found, .. } => {
+            details.set_item("expected", format!("at most {limit}"))?;
+            details.set_item("found", found.to_string())?;
+        }
+        Error::NotAnIndex { path: of, .. }
+        | Error::AlreadyExists { path: of }
+        | Error::Locked { path: of, .. }
+        | Error::Io { path: of, .. }
+        | Error::NoSpace { path: of, .. }
+        | Error::Poisoned { path: of } => path(of)?,
+        _ => {}
+    }
+    let message = match record {
+        Some(record) => format!("record {record}: {error}"),
+        None => error.to_string(),
+    };
+    let class = py.import("twindex._errors")?.getattr(name)?;
+    Ok(PyErr::from_value(class.call((message,), Some(&details))?))
+}

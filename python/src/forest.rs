@@ -1,0 +1,111 @@
+//! Spanning forests of pairs of keys: what combines and reduces clusters.
+
+use std::sync::Mutex;
+
+use arrow_array::{Array, ArrayRef};
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+use twindex::Key;
+use twindex::join::SpanningForest;
+use twindex::params::KeyKind;
+
+use crate::columns::{Column, Keys, batch};
+use crate::error::{Failure, Result};
+
+/// Rows of a batch that is handed out.
+pub(crate) const ROWS: usize = 1 << 16;
+
+struct Growing {
+    forest: SpanningForest,
+    /// Scratch files, as long as it grows.
+    _scratch: tempfile::TempDir,
+}
+
+#[pyclass(frozen, module = "twindex")]
+pub(crate) struct Forest {
+    kind: KeyKind,
+    growing: Mutex<Option<Growing>>,
+}
+
+fn scratch() -> Result<tempfile::TempDir> {
+    tempfile::tempdir()
+        .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))
+}
+
+#[pymethods]
+impl Forest {
+    #[new]
+    #[pyo3(signature = (keys="bytes", memory=1 << 28))]
+    fn new(keys: &str, memory: usize) -> Result<Self> {
+        let kind = match keys {
+            "bytes" => KeyKind::Bytes,
+            "u64" => KeyKind::U64,
+            other => return Err(Failure::invalid(format!("keys: expected bytes or u64, found {other}"))),
+        };
+        let scratch = scratch()?;
+        let forest = SpanningForest::new(scratch.path(), memory);
+        Ok(Self { kind, growing: Mutex::new(Some(Growing { forest, _scratch: scratch })) })
+    }
+
+    fn add(&self, py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Result<()> {
+        let (a, b) = (Column::of("a", a)?, Column::of("b", b)?);
+        a.check_len(&b)?;
+        py.detach(|| {
+            let mut growing = self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let Some(growing) = growing.as_mut() else { return Err(ended()) };
+            for row in 0..a.len() {
+                let (a, b) = (a.key(row, self.kind)?, b.key(row, self.kind)?);
+                let joined = match (a, b) {
+                    (Key::Bytes(a), Key::Bytes(b)) => growing.forest.join(a, b),
+                    // So that they sort as numbers do.
+                    (Key::U64(a), Key::U64(b)) => growing.forest.join(&a.to_be_bytes(), &b.to_be_bytes()),
+                    _ => Ok(()),
+                };
+                joined?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The edges, root and key, as batches.
+    fn finish(&self, py: Python<'_>) -> Result<Vec<PyRecordBatch>> {
+        py.detach(|| {
+            let taken = self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+            let Some(Growing { forest, _scratch }) = taken else { return Err(ended()) };
+            let stars = forest.finish()?;
+            let mut batches = Vec::new();
+            let (mut roots, mut keys) = (Keys::new(self.kind), Keys::new(self.kind));
+            let mut rows = 0;
+            let mut flush = |roots: ArrayRef, keys: ArrayRef| -> Result<()> {
+                if !roots.is_empty() {
+                    batches.push(batch(vec![("root", roots), ("key", keys)])?);
+                }
+                Ok(())
+            };
+            stars.for_each(|root, key| -> Result<()> {
+                roots.push(self.key(root));
+                keys.push(self.key(key));
+                rows += 1;
+                if rows % ROWS == 0 {
+                    flush(roots.finish(), keys.finish())?;
+                }
+                Ok(())
+            })?;
+            flush(roots.finish(), keys.finish())?;
+            Ok(batches)
+        })
+    }
+}
+
+impl Forest {
+    fn key<'k>(&self, key: &'k [u8]) -> Key<'k> {
+        match (self.kind, key.first_chunk()) {
+            (KeyKind::U64, Some(number)) => Key::U64(u64::from_be_bytes(*number)),
+            _ => Key::Bytes(key),
+        }
+    }
+}
+
+fn ended() -> Failure {
+    Failure::invalid("the forest was finished; make another")
+}

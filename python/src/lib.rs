@@ -1,0 +1,53 @@
+//! The Python module `twindex._twindex`, which `twindex/__init__.py` shows to users. Types and documentation for them
+//! stand in `twindex/__init__.pyi`.
+//!
+//! Whatever takes long gives up the interpreter's lock meanwhile and works on all cores. No `unsafe` is here: that of
+//! the interpreter is `PyO3`'s, that of Arrow's C data interface `pyo3-arrow`'s.
+
+#![allow(missing_docs, reason = "Python's users read twindex/__init__.pyi")]
+#![allow(clippy::needless_pass_by_value, reason = "arguments come from Python as values of their own")]
+
+mod columns;
+mod dedup;
+mod error;
+mod forest;
+mod index;
+mod pairs;
+mod params;
+mod shard;
+mod sketch;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// How many threads batches take; before the first batch.
+#[pyfunction]
+fn set_threads(threads: usize) -> PyResult<()> {
+    let made = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    if made.is_err() && threads > 0 && rayon::current_num_threads() != threads {
+        return Err(PyValueError::new_err(format!(
+            "{} threads are at work already; call set_threads before the first batch",
+            rayon::current_num_threads()
+        )));
+    }
+    Ok(())
+}
+
+#[pymodule]
+fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<params::Params>()?;
+    module.add_class::<sketch::Sketch>()?;
+    module.add_class::<sketch::Sketcher>()?;
+    module.add_class::<index::Index>()?;
+    module.add_class::<index::Hit>()?;
+    module.add_class::<shard::ShardBuilder>()?;
+    module.add_class::<forest::Forest>()?;
+    module.add_class::<dedup::Dedup>()?;
+    module.add_function(wrap_pyfunction!(set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
+    module.add_function(wrap_pyfunction!(shard::shards_of, module)?)?;
+    module.add_function(wrap_pyfunction!(shard::clean, module)?)?;
+    module.add_function(wrap_pyfunction!(shard::hash_of, module)?)?;
+    Ok(())
+}

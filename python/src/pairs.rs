@@ -1,0 +1,143 @@
+//! Pairs of documents of an index, or of two of its segments.
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{Float64Builder, Int32Builder};
+use pyo3_arrow::PyRecordBatch;
+use twindex::join::{Effort, pairs_within, resembling_documents};
+use twindex::store::snapshot::Place;
+use twindex::{KeyBuf, Snapshot};
+
+use crate::columns::{Keys, batch};
+use crate::error::{Failure, Result};
+use crate::forest::ROWS;
+
+/// Buckets of more members are not paired all with all, as in the command.
+const MAX_BUCKET: usize = 10_000;
+
+/// What makes documents near.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Near {
+    Within(u32),
+    Resembling(f64),
+}
+
+impl Near {
+    /// Of what a caller named; the index's radius or threshold of 0.8 without.
+    pub(crate) fn of(params: &twindex::Params, within: Option<u32>, resembling: Option<f64>) -> Result<Self> {
+        match (within, resembling, params.simhash) {
+            (Some(_), Some(_), _) => Err(Failure::invalid("name within or resembling, not both")),
+            (Some(within), None, _) => Ok(Self::Within(within)),
+            (None, Some(threshold), _) if !(0.0..=1.0).contains(&threshold) => {
+                Err(Failure::invalid(format!("resembling: expected 0 to 1, found {threshold}")))
+            }
+            (None, Some(threshold), _) => Ok(Self::Resembling(threshold)),
+            (None, None, Some(simhash)) => Ok(Self::Within(simhash.within.into())),
+            (None, None, None) => Ok(Self::Resembling(0.8)),
+        }
+    }
+}
+
+/// Pairs that are collected in columns.
+struct Found {
+    keys: [Keys; 2],
+    distances: Int32Builder,
+    resemblances: Float64Builder,
+    near: Near,
+    rows: usize,
+    batches: Vec<PyRecordBatch>,
+}
+
+impl Found {
+    fn push(&mut self, a: &KeyBuf, b: &KeyBuf, score: (u32, f64)) -> Result<()> {
+        self.keys[0].push(a.as_key());
+        self.keys[1].push(b.as_key());
+        match self.near {
+            Near::Within(_) => self.distances.append_value(score.0.cast_signed()),
+            Near::Resembling(_) => self.resemblances.append_value(score.1),
+        }
+        self.rows += 1;
+        if self.rows == ROWS { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        self.rows = 0;
+        let score: (&str, ArrayRef) = match self.near {
+            Near::Within(_) => ("distance", Arc::new(self.distances.finish())),
+            Near::Resembling(_) => ("resemblance", Arc::new(self.resemblances.finish())),
+        };
+        let [a, b] = &mut self.keys;
+        self.batches.push(batch(vec![("a", a.finish()), ("b", b.finish()), score])?);
+        Ok(())
+    }
+}
+
+/// Hands all pairs of `left`, or of a document of `left` and one of `right`, to `take`: the smaller key first, and the
+/// distance or the resemblance.
+fn for_each(
+    left: &Snapshot,
+    right: Option<&Snapshot>,
+    near: Near,
+    memory: usize,
+    mut take: impl FnMut(&KeyBuf, &KeyBuf, (u32, f64)) -> Result<()>,
+) -> Result<()> {
+    let scratch = tempfile::tempdir()
+        .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))?;
+    let effort = Effort { dir: scratch.path(), memory, threads: rayon::current_num_threads() };
+    let mut take = |a: Place<'_>, b: Place<'_>, score: (u32, f64)| -> Result<()> {
+        let (a, b) = (a.key()?, b.key()?);
+        if a <= b { take(&a, &b, score) } else { take(&b, &a, score) }
+    };
+    match near {
+        Near::Within(within) => {
+            pairs_within(left, right, within, effort, |a, b, distance| take(a, b, (distance, 0.0)))?;
+        }
+        Near::Resembling(threshold) => {
+            let effort = Effort { memory: memory / 4, ..effort };
+            resembling_documents(left, right, threshold, MAX_BUCKET, effort, |a, b, resemblance| {
+                take(a, b, (0, resemblance.value()))
+            })?;
+        }
+    }
+    // Keys are read after the join.
+    left.check_maps()?;
+    Ok(right.map_or(Ok(()), Snapshot::check_maps)?)
+}
+
+/// All pairs, in columns.
+pub(crate) fn find(
+    left: &Snapshot,
+    right: Option<&Snapshot>,
+    near: Near,
+    memory: usize,
+) -> Result<Vec<PyRecordBatch>> {
+    let kind = left.params().key;
+    let mut found = Found {
+        keys: [Keys::new(kind), Keys::new(kind)],
+        distances: Int32Builder::new(),
+        resemblances: Float64Builder::new(),
+        near,
+        rows: 0,
+        batches: Vec::new(),
+    };
+    for_each(left, right, near, memory, |a, b, score| found.push(a, b, score))?;
+    found.flush()?;
+    Ok(found.batches)
+}
+
+/// Two keys, and the distance or the resemblance.
+pub(crate) type Pair = (KeyBuf, KeyBuf, (u32, f64));
+
+/// All pairs of an index, one by one.
+pub(crate) fn list(snapshot: &Snapshot, near: Near) -> Result<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    for_each(snapshot, None, near, 1 << 30, |a, b, score| {
+        pairs.push((a.clone(), b.clone(), score));
+        Ok(())
+    })?;
+    Ok(pairs)
+}

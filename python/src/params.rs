@@ -1,0 +1,122 @@
+//! Parameters.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use twindex::params::SimhashWeights;
+
+use crate::error::{Failure, Result};
+
+#[pyclass(frozen, eq, hash, module = "twindex", from_py_object)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Params {
+    pub(crate) inner: twindex::Params,
+}
+
+#[pymethods]
+impl Params {
+    #[new]
+    #[pyo3(signature = (*, words=5, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
+        weights="occurrences", signature_bits=8, bottom=0, modulus=0, **fields))]
+    #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
+    fn new(
+        words: u8,
+        simhash: Option<u8>,
+        minhash: Option<(u16, u16)>,
+        seed: u64,
+        keys: &str,
+        weights: &str,
+        signature_bits: u8,
+        bottom: u16,
+        modulus: u32,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut builder = twindex::Params::builder().words(words).seed(seed).bottom(bottom).modulus(modulus);
+        builder = match keys {
+            "bytes" => builder,
+            "u64" => builder.u64_keys(),
+            other => {
+                return Err(Failure::invalid(format!("keys: expected bytes or u64, found {other}")).into());
+            }
+        };
+        let weights = match weights {
+            "occurrences" => SimhashWeights::Occurrences,
+            "distinct" => SimhashWeights::Distinct,
+            other => {
+                let why = format!("weights: expected occurrences or distinct, found {other}");
+                return Err(Failure::invalid(why).into());
+            }
+        };
+        if let Some(within) = simhash {
+            builder = builder.simhash_weighted(within, weights);
+        }
+        if let Some((bands, rows)) = minhash {
+            builder = builder.minhash(bands, rows).signature_bits(signature_bits);
+        }
+        let inner = builder.build().map_err(Failure::from)?;
+        let Some(fields) = fields else { return Ok(Self { inner }) };
+        // All else is named as in files.
+        let mut lines = inner.fields();
+        for (name, value) in fields {
+            let name = name.extract::<String>()?.replace('_', "-");
+            let Some(line) = lines.iter_mut().find(|(known, _)| *known == name) else {
+                let known: Vec<_> =
+                    inner.fields().into_iter().map(|(name, _)| name.replace('-', "_")).collect();
+                let why = format!("no parameter {name}; there are words, simhash, {}", known.join(", "));
+                return Err(PyTypeError::new_err(why));
+            };
+            line.1 = value.str()?.extract()?;
+        }
+        let text = lines.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n");
+        Ok(Self { inner: twindex::Params::decode(&text).map_err(Failure::from)? })
+    }
+
+    #[classmethod]
+    fn parse(_class: &Bound<'_, PyType>, text: &str) -> Result<Self> {
+        Ok(Self { inner: twindex::Params::decode(text)? })
+    }
+
+    #[getter]
+    fn text(&self) -> String {
+        self.inner.encode()
+    }
+
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for (name, value) in self.inner.fields() {
+            all.set_item(name, value)?;
+        }
+        Ok(all)
+    }
+
+    /// The kind of keys.
+    #[getter]
+    fn keys(&self) -> String {
+        self.inner.key.to_string()
+    }
+
+    /// Refuses others, by name.
+    fn check(&self, given: &Self) -> Result<()> {
+        for ((name, mine), (_, theirs)) in self.inner.fields().into_iter().zip(given.inner.fields()) {
+            if mine != theirs {
+                let field = name.to_string();
+                return Err(twindex::Error::ParamsMismatch { field, index: mine, given: theirs }.into());
+            }
+        }
+        if self != given {
+            return Err(Failure::invalid("the parameters keep different things"));
+        }
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        let fields: Vec<_> =
+            self.inner.fields().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        format!("<twindex.Params {}>", fields.join(" "))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        Ok((py.get_type::<Self>().getattr("parse")?, PyTuple::new(py, [self.text()])?))
+    }
+}

@@ -1,0 +1,312 @@
+//! What a worker of a cluster makes: the segment of one shard, under a name that its content gives it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use arrow_array::Int32Array;
+use pyo3::prelude::*;
+use pyo3_arrow::PyArray;
+use twindex::format::sketches::Row;
+use twindex::params::KeyKind;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Index, Key};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::columns::Column;
+use crate::error::{Failure, Result};
+use crate::params::Params;
+
+/// Begins the names of folders in which segments are made; a crash leaves them.
+const PREFIX: &str = ".twindex-shard-";
+/// The lock that a living builder holds, in the index in its folder.
+const LOCK: &str = "index/LOCK";
+
+/// The parts of the documents: as `--shard I/N` of the command cuts them, numbered from 0.
+pub(crate) struct Shards(u32);
+
+impl Shards {
+    pub(crate) fn new(count: u32) -> Result<Self> {
+        if count == 0 || i32::try_from(count).is_err() {
+            return Err(Failure::invalid(format!("shards: expected 1 to {}, found {count}", i32::MAX)));
+        }
+        Ok(Self(count))
+    }
+
+    /// Below the count, which an `i32` holds.
+    pub(crate) fn of(&self, key: Key<'_>) -> i32 {
+        let hash = match key {
+            Key::Bytes(key) => xxh3_64(key),
+            Key::U64(key) => xxh3_64(&key.to_le_bytes()),
+        };
+        (((u128::from(hash) * u128::from(self.0)) >> 64) as u32).cast_signed()
+    }
+}
+
+/// The hash behind shards and golden tables.
+#[pyfunction(name = "xxh3_64")]
+pub(crate) fn hash_of(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// The shard of each key, from 0.
+#[pyfunction]
+#[pyo3(signature = (keys, shards, kind="bytes"))]
+pub(crate) fn shards_of(keys: &Bound<'_, PyAny>, shards: u32, kind: &str) -> Result<PyArray> {
+    let keys = Column::of("keys", keys)?;
+    let shards = Shards::new(shards)?;
+    let kind = if kind == "u64" { KeyKind::U64 } else { KeyKind::Bytes };
+    let all: Vec<i32> =
+        (0..keys.len()).map(|row| Ok(shards.of(keys.key(row, kind)?))).collect::<Result<_>>()?;
+    Ok(PyArray::from_array_ref(std::sync::Arc::new(Int32Array::from(all))))
+}
+
+struct Building {
+    /// The builder's folder, and what is in it.
+    folder: tempfile::TempDir,
+    index: Index,
+    writer: twindex::Writer,
+    rows: u64,
+    /// Hashes of the keys, and the first key that came twice.
+    seen: HashSet<u128>,
+    again: Option<String>,
+}
+
+#[pyclass(frozen, module = "twindex")]
+pub(crate) struct ShardBuilder {
+    into: PathBuf,
+    params: twindex::Params,
+    building: Mutex<Option<Building>>,
+}
+
+#[pymethods]
+impl ShardBuilder {
+    #[new]
+    #[pyo3(signature = (into, params, memory=1 << 28, scratch=None))]
+    fn new(
+        py: Python<'_>,
+        into: PathBuf,
+        params: &Params,
+        memory: usize,
+        scratch: Option<PathBuf>,
+    ) -> Result<Self> {
+        let params = params.inner.clone();
+        py.detach(|| {
+            fs::create_dir_all(&into).map_err(|error| Failure::io("create", &into, error))?;
+            let place = scratch.unwrap_or_else(|| into.clone());
+            let folder = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .tempdir_in(&place)
+                .map_err(|error| Failure::io("create a folder in", &place, error))?;
+            let index = Index::create(folder.path().join("index"), params.clone())?;
+            let mut writer = index.writer()?;
+            writer.set_memory(memory);
+            writer.set_logged(false);
+            writer.set_one_segment(true);
+            let (rows, seen, again) = (0, HashSet::new(), None);
+            let building = Mutex::new(Some(Building { folder, index, writer, rows, seen, again }));
+            Ok(Self { into, params, building })
+        })
+    }
+
+    /// Adds rows that `Sketcher.rows` made.
+    #[allow(clippy::too_many_arguments, reason = "the columns, by name")]
+    fn add(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        fingerprints: &Bound<'_, PyAny>,
+        features: &Bound<'_, PyAny>,
+        signatures: &Bound<'_, PyAny>,
+        bottoms: &Bound<'_, PyAny>,
+        modulars: &Bound<'_, PyAny>,
+    ) -> Result<()> {
+        let keys = Column::of("key", keys)?;
+        let columns = [
+            Column::of("fingerprint", fingerprints)?,
+            Column::of("features", features)?,
+            Column::of("signature", signatures)?,
+            Column::of("bottom", bottoms)?,
+            Column::of("modular", modulars)?,
+        ];
+        columns.iter().try_for_each(|column| keys.check_len(column))?;
+        py.detach(|| self.add_rows(&keys, &columns))
+    }
+
+    /// Makes the segment, and gives it its name. Returns the name, its documents and bytes.
+    fn finish(&self, py: Python<'_>) -> Result<(String, u64, u64)> {
+        py.detach(|| {
+            let Some(building) = self.take() else { return Err(ended()) };
+            publish(&self.into, building)
+        })
+    }
+
+    /// Gives up.
+    fn abandon(&self, py: Python<'_>) {
+        py.detach(|| drop(self.take()));
+    }
+}
+
+fn ended() -> Failure {
+    Failure::invalid("the builder has ended; make another")
+}
+
+impl ShardBuilder {
+    fn take(&self) -> Option<Building> {
+        self.building.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    }
+
+    fn add_rows(&self, keys: &Column, columns: &[Column; 5]) -> Result<()> {
+        let mut guard = self.building.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let Some(building) = guard.as_mut() else { return Err(ended()) };
+        let [fingerprints, features, signatures, bottoms, modulars] = columns;
+        let (mut numbers, mut bottom, mut modular) = (Vec::new(), Vec::new(), Vec::new());
+        for row in 0..keys.len() {
+            let key = keys.key(row, self.params.key)?;
+            let made = match features.bytes(row)? {
+                None => None,
+                Some(bytes) => {
+                    little_endian(row, "features", bytes, &mut numbers)?;
+                    little_endian(row, "bottom", bottoms.bytes(row)?.unwrap_or_default(), &mut bottom)?;
+                    little_endian(row, "modular", modulars.bytes(row)?.unwrap_or_default(), &mut modular)?;
+                    let row = Row {
+                        fingerprint: fingerprints.number(row)?.unwrap_or(0),
+                        features: &numbers,
+                        signature: signatures.bytes(row)?.unwrap_or_default(),
+                        bottom: &bottom,
+                        modular: &modular,
+                    };
+                    Some(self.checked(row, building.rows)?)
+                }
+            };
+            building.writer.put_row(key, &self.params, made).map_err(|error| Failure::Record(row, error))?;
+            building.rows += 1;
+            let hash = match key {
+                Key::Bytes(key) => xxh3_128(key),
+                Key::U64(key) => xxh3_128(&key.to_le_bytes()),
+            };
+            if !building.seen.insert(hash) && building.again.is_none() {
+                building.again = Some(key.to_buf().to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a row of another shape than the parameters say: the writer trusts it.
+    fn checked<'r>(&self, row: Row<'r>, number: u64) -> Result<Row<'r>> {
+        let minhash = self.params.minhash;
+        let bands = minhash.map_or(0, |minhash| usize::from(minhash.bands));
+        let bytes = minhash.map_or(0, |minhash| minhash.signature_bytes());
+        for (what, expected, found) in
+            [("features", bands, row.features.len()), ("bytes of a signature", bytes, row.signature.len())]
+        {
+            if expected != found {
+                let why = format!(
+                    "row {number}: expected {expected} {what}, found {found}; make rows by a Sketcher of the same \
+                     parameters"
+                );
+                return Err(Failure::invalid(why));
+            }
+        }
+        Ok(row)
+    }
+}
+
+fn little_endian(row: usize, name: &str, bytes: &[u8], numbers: &mut Vec<u64>) -> Result<()> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() {
+        let why = format!("{name}: expected a multiple of 8 bytes, found {}", bytes.len());
+        return Err(Failure::Record(row, twindex::Error::Invalid(why)));
+    }
+    numbers.clear();
+    numbers.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+    Ok(())
+}
+
+/// Commits, and moves the segment to its name: whoever made it before made the same bytes.
+fn publish(into: &Path, building: Building) -> Result<(String, u64, u64)> {
+    let Building { folder, index, mut writer, rows, again, .. } = building;
+    writer.commit()?;
+    let snapshot = index.snapshot();
+    let mut segments = snapshot.segments();
+    let Some((segment, _)) = segments.next() else { return Ok((String::new(), 0, 0)) };
+    if segments.next().is_some() {
+        return Err(Failure::invalid("a shard became several segments; give the builder more memory"));
+    }
+    if segment.documents() != rows {
+        return Err(Failure::invalid(format!(
+            "{rows} records have {} keys: `{}` is the key of two of them; give each document a key of its own, as the \
+             order in which records come to a worker is not fixed",
+            segment.documents(),
+            again.unwrap_or_default().escape_debug()
+        )));
+    }
+    let name = format!("{:032x}.seg", segment.digest());
+    let path = into.join(&name);
+    let (documents, length) = (segment.documents(), segment.length());
+    // Its bytes were synced by the commit. A rename replaces the same file, if another attempt was first.
+    match fs::rename(segment.path(), &path) {
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => copy(segment.path(), into, &path),
+        renamed => renamed,
+    }
+    .map_err(|error| Failure::io("rename a segment to", &path, error))?;
+    RealVfs.sync_dir(into).map_err(|error| Failure::io("make names durable in", into, error))?;
+    drop(writer);
+    drop(folder);
+    Ok((name, documents, length))
+}
+
+/// Copies a file to another file system, where it has its name when it is whole and durable.
+fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(into)?;
+    // Held while it is written, so that nobody takes it for left behind.
+    file.as_file().lock()?;
+    io::copy(&mut fs::File::open(from)?, &mut file)?;
+    file.as_file().sync_all()?;
+    file.persist(to).map(drop).map_err(|failed| failed.error)
+}
+
+/// Removes what dead builders left in a folder of segments, and segments that are not among `keep`. Returns the names.
+#[pyfunction]
+pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> Result<Vec<String>> {
+    py.detach(|| {
+        let mut removed = Vec::new();
+        let entries = fs::read_dir(&folder).map_err(|error| Failure::io("list", &folder, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| Failure::io("list", &folder, error))?;
+            let (path, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
+            let is_left = name.starts_with(PREFIX) && path.is_file() && is_free(&path);
+            let done = if name.starts_with(PREFIX) && path.is_dir() && !is_locked(&path.join(LOCK)) {
+                fs::remove_dir_all(&path)
+            } else if is_left || is_segment(&name) && !keep.contains(&name) {
+                fs::remove_file(&path)
+            } else {
+                continue;
+            };
+            done.map_err(|error| Failure::io("remove", &path, error))?;
+            removed.push(name);
+        }
+        removed.sort();
+        Ok(removed)
+    })
+}
+
+/// A name by content, as builders give it.
+fn is_segment(name: &str) -> bool {
+    name.strip_suffix(".seg").is_some_and(|digest| {
+        digest.len() == 32
+            && digest.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    })
+}
+
+/// Whether nobody writes to a file.
+fn is_free(path: &Path) -> bool {
+    fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// Whether a living writer holds the lock.
+fn is_locked(lock: &Path) -> bool {
+    matches!(RealVfs.lock(lock), Err(twindex::sys::lock::LockFailure::Held(_)))
+}

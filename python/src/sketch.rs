@@ -1,0 +1,244 @@
+//! Texts to numbers.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, UInt64Builder};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3_arrow::PyRecordBatch;
+use rayon::prelude::*;
+use twindex::Resemblance;
+use twindex::sketch::{Scratch, pack};
+
+use crate::columns::{Column, Keys, batch};
+use crate::error::{Failure, Result};
+use crate::params::Params;
+use crate::shard::Shards;
+
+/// Texts that a thread sketches before it asks for more.
+pub(crate) const CHUNK: usize = 256;
+
+#[pyclass(frozen, module = "twindex", from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Sketch {
+    pub(crate) inner: twindex::Sketch,
+}
+
+#[pymethods]
+impl Sketch {
+    #[getter]
+    fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    #[getter]
+    fn fingerprint(&self) -> Option<u64> {
+        self.inner.fingerprint().map(|fingerprint| fingerprint.0)
+    }
+
+    #[getter]
+    fn signature<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.inner.signature())
+    }
+
+    #[getter]
+    fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.inner.features())
+    }
+
+    /// How much two documents resemble each other, by their minima.
+    fn resemblance(&self, other: &Self) -> Result<f64> {
+        self.check(other)?;
+        let (mine, theirs) = (self.inner.signature(), other.inner.signature());
+        if mine.is_empty() || theirs.is_empty() {
+            return Err(Failure::invalid(
+                "a sketch without minima has no resemblance; see Params(minhash=...)",
+            ));
+        }
+        Ok(Resemblance::of_signatures(mine, theirs).value())
+    }
+
+    /// Bits in which the fingerprints differ.
+    fn distance(&self, other: &Self) -> Result<u32> {
+        self.check(other)?;
+        match (self.inner.fingerprint(), other.inner.fingerprint()) {
+            (Some(mine), Some(theirs)) => Ok(mine.distance(theirs)),
+            _ => {
+                Err(Failure::invalid("a sketch without fingerprint has no distance; see Params(simhash=...)"))
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let fingerprint =
+            self.inner.fingerprint().map_or_else(|| "none".into(), |print| format!("{:016x}", print.0));
+        format!("<twindex.Sketch fingerprint={fingerprint} minima={}>", self.inner.signature().len())
+    }
+}
+
+impl Sketch {
+    fn check(&self, other: &Self) -> Result<()> {
+        if self.inner.params_digest() != other.inner.params_digest() {
+            return Err(Failure::invalid("the two sketches were made with other parameters"));
+        }
+        Ok(())
+    }
+}
+
+#[pyclass(frozen, module = "twindex")]
+pub(crate) struct Sketcher {
+    params: twindex::Params,
+    inner: twindex::Sketcher,
+}
+
+/// Sketches the texts of rows on all cores, and hands each to `each` there; what it returns comes in order.
+pub(crate) fn sketched<T: Send>(
+    sketcher: &twindex::Sketcher,
+    texts: &Column,
+    rows: std::ops::Range<usize>,
+    each: impl Fn(usize, &twindex::Sketch) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let rows: Vec<usize> = rows.collect();
+    let chunks: Vec<Vec<T>> = rows
+        .par_chunks(CHUNK)
+        .map(|rows| {
+            let (mut scratch, mut sketch) = (Scratch::default(), twindex::Sketch::default());
+            rows.iter()
+                .map(|&row| {
+                    sketch_bytes(sketcher, texts.text(row)?, &mut scratch, &mut sketch)
+                        .map_err(|error| Failure::Record(row, error))?;
+                    each(row, &sketch)
+                })
+                .collect()
+        })
+        .collect::<Result<_>>()?;
+    Ok(chunks.into_iter().flatten().collect())
+}
+
+fn sketch_bytes(
+    sketcher: &twindex::Sketcher,
+    text: &[u8],
+    scratch: &mut Scratch,
+    sketch: &mut twindex::Sketch,
+) -> twindex::Result<()> {
+    if let Ok(text) = str::from_utf8(text) {
+        sketcher.sketch_into(text, scratch, sketch)
+    } else {
+        *sketch = sketcher.sketch_bytes(text)?;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Sketcher {
+    #[new]
+    fn new(params: &Params) -> Result<Self> {
+        Ok(Self { params: params.inner.clone(), inner: twindex::Sketcher::new(&params.inner)? })
+    }
+
+    #[getter]
+    fn params(&self) -> Params {
+        Params { inner: self.params.clone() }
+    }
+
+    fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
+        Ok(Sketch { inner: one_sketch(py, &self.inner, text)? })
+    }
+
+    fn sketch_many(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> Result<Vec<Sketch>> {
+        let texts = Column::of("texts", texts)?;
+        let each = |_, sketch: &twindex::Sketch| Ok(Sketch { inner: sketch.clone() });
+        py.detach(|| sketched(&self.inner, &texts, 0..texts.len(), each))
+    }
+
+    /// Columns instead of objects: the rows that a `ShardBuilder` takes.
+    #[pyo3(signature = (keys, texts, shards=1))]
+    fn rows(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        texts: &Bound<'_, PyAny>,
+        shards: u32,
+    ) -> Result<PyRecordBatch> {
+        let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
+        keys.check_len(&texts)?;
+        py.detach(|| rows(&self.params, &self.inner, &keys, &texts, shards))
+    }
+}
+
+/// One text of Python's.
+pub(crate) fn one_sketch(
+    py: Python<'_>,
+    sketcher: &twindex::Sketcher,
+    text: &Bound<'_, PyAny>,
+) -> Result<twindex::Sketch> {
+    let list = pyo3::types::PyList::new(py, [text])?;
+    let column = Column::of("text", &list)?;
+    let bytes = match column.text(0) {
+        Err(Failure::Record(_, error)) => return Err(error.into()),
+        bytes => bytes?,
+    };
+    py.detach(|| {
+        let mut sketch = twindex::Sketch::default();
+        sketch_bytes(sketcher, bytes, &mut Scratch::default(), &mut sketch)?;
+        Ok(sketch)
+    })
+}
+
+/// The parts of a sketch that stand in a row.
+struct Parts {
+    fingerprint: Option<u64>,
+    /// Features, packed signature, and samples; none for an empty sketch.
+    parts: Option<[Vec<u8>; 4]>,
+}
+
+fn little_endian(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn rows(
+    params: &twindex::Params,
+    sketcher: &twindex::Sketcher,
+    keys: &Column,
+    texts: &Column,
+    shards: u32,
+) -> Result<PyRecordBatch> {
+    let bits = params.minhash.map_or(0, |minhash| minhash.signature_bits);
+    let made = sketched(sketcher, texts, 0..texts.len(), |_, sketch| {
+        let mut packed = Vec::new();
+        pack(sketch.signature(), bits, &mut packed);
+        let parts = (!sketch.is_empty()).then(|| {
+            [
+                little_endian(sketch.features()),
+                packed,
+                little_endian(sketch.bottom()),
+                little_endian(sketch.modular()),
+            ]
+        });
+        Ok(Parts { fingerprint: sketch.fingerprint().map(|fingerprint| fingerprint.0), parts })
+    })?;
+    let shards = Shards::new(shards)?;
+    let mut key_column = Keys::new(params.key);
+    let mut shard_column = arrow_array::builder::Int32Builder::new();
+    let mut fingerprints = UInt64Builder::new();
+    let mut columns: [BinaryBuilder; 4] = Default::default();
+    for (row, Parts { fingerprint, parts }) in made.into_iter().enumerate() {
+        let key = keys.key(row, params.key)?;
+        key_column.push(key);
+        shard_column.append_value(shards.of(key));
+        fingerprints.append_option(fingerprint);
+        for (at, column) in columns.iter_mut().enumerate() {
+            column.append_option(parts.as_ref().map(|parts| &parts[at]));
+        }
+    }
+    let [mut features, mut signature, mut bottom, mut modular] = columns;
+    batch(vec![
+        ("key", key_column.finish()),
+        ("shard", Arc::new(shard_column.finish())),
+        ("fingerprint", Arc::new(fingerprints.finish())),
+        ("features", Arc::new(features.finish())),
+        ("signature", Arc::new(signature.finish())),
+        ("bottom", Arc::new(bottom.finish())),
+        ("modular", Arc::new(modular.finish())),
+    ])
+}

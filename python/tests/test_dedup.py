@@ -1,0 +1,84 @@
+"""`dedup` finds what counting all pairs finds, and what the command finds."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+
+import twindex
+
+
+def texts():
+    chance = random.Random(1)
+    words = [f"w{n}" for n in range(400)]
+    all_texts = []
+    for number in range(300):
+        if number % 4 and all_texts:
+            text = chance.choice(all_texts).split()
+            for _ in range(chance.choice([0, 1, 2, 8])):
+                text[chance.randrange(len(text))] = chance.choice(words)
+        else:
+            text = [chance.choice(words) for _ in range(chance.randrange(30, 120))]
+        all_texts.append(" ".join(text))
+    return all_texts + ["", "", "short"]
+
+
+def shingles(text, width=3):
+    words = text.split()
+    if not words:
+        return frozenset()
+    return frozenset(tuple(words[at : at + width]) for at in range(max(1, len(words) - width + 1)))
+
+
+def test_pairs_are_those_that_counting_finds():
+    given = texts()
+    sets = [shingles(text) for text in given]
+    expected = []
+    for a in range(len(given)):
+        for b in range(a + 1, len(given)):
+            union = len(sets[a] | sets[b])
+            resemblance = len(sets[a] & sets[b]) / union if union else float(given[a] == given[b])
+            if resemblance >= 0.7:
+                expected.append((a, b, resemblance))
+    found = twindex.dedup(given, 0.7, words=3)
+    assert len(expected) > 100
+    assert [(a, b) for a, b, _ in found.pairs] == [(a, b) for a, b, _ in expected]
+    assert [score for *_, score in found.pairs] == pytest.approx([score for *_, score in expected])
+    assert found.kept == sorted(set(found.clusters)) and all(found.clusters[one] == one for one in found.kept)
+    for a, b, _ in expected:
+        assert found.clusters[a] == found.clusters[b]
+
+
+def test_the_longest_is_kept_where_asked_for():
+    given = ["one two three four five six seven eight", "one two three four five six seven eight nine"]
+    assert twindex.dedup(given, 0.5, words=2).kept == [0]
+    assert twindex.dedup(given, 0.5, words=2, keep="longest").kept == [1]
+    with pytest.raises(twindex.InvalidError, match="keep: expected first or longest, found best"):
+        twindex.dedup(given, keep="best")
+    with pytest.raises(twindex.InvalidError, match="threshold: expected 0.05 to 1, found 2"):
+        twindex.dedup(given, 2)
+
+
+def test_clusters_and_pairs_are_the_commands(tmp_path):
+    command = os.environ.get("TWINDEX") or shutil.which("twindex")
+    if not command:
+        pytest.skip("no command to compare with: name it in TWINDEX")
+    given = [text for text in texts() if text]
+    with open(tmp_path / "in.jsonl", "w") as out:
+        for number, text in enumerate(given):
+            out.write(json.dumps({"id": f"{number:04}", "text": text}) + "\n")
+    for keep in ("first", "longest"):
+        out = tmp_path / keep
+        line = [command, "dedup", tmp_path / "in.jsonl", "-o", out, "--threshold", "0.7", "--keep", keep, "--words", "3", "-q"]
+        subprocess.run(line, check=True)
+        found = twindex.dedup(given, 0.7, words=3, keep=keep)
+        clusters = [line.split("\t") for line in (out / "clusters.tsv").read_text().splitlines()[1:]]
+        assert [int(kept) for _, _, kept, _ in clusters] == found.clusters
+        assert [score for *_, score in clusters] == [f"{score:.6f}" for score in found.scores]
+        pairs = [line.split("\t") for line in (out / "pairs.tsv").read_text().splitlines()[1:]]
+        assert [(int(a), int(b), score) for a, b, score, *_ in pairs] == [
+            (a, b, f"{score:.6f}") for a, b, score in found.pairs
+        ]

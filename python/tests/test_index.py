@@ -1,0 +1,230 @@
+"""An index: what is put is found, after a crash of the program too; what is wrong is an exception that says what to do."""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import twindex
+
+ROSE = "a rose is a rose is a rose"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "pages.twx"
+
+
+def create(path, **options):
+    return twindex.Index.create(path, **{"words": 2, **options})
+
+
+def test_what_was_put_and_committed_is_found_and_what_was_not_is_gone(path):
+    with create(path) as index:
+        index.put("a", ROSE)
+        assert index.put_many(["b", "c"], ["something else altogether", ROSE + " too"]) == 2
+    index = twindex.Index.open(path)
+    assert len(index) == 3 and "a" in index and "z" not in index
+    assert index.keys() == ["a", "b", "c"]
+    assert index.near("A rose is a rose is a rose!")[0] == index.near(ROSE)[0]
+    assert index.near(ROSE)[0].key == "a" and index.near(ROSE)[0].distance == 0
+    index.put("lost", ROSE)
+    index.close()
+    index.delete("b")
+    index.commit(b"so far")
+    assert twindex.Index.open(path).keys() == ["a", "c"]
+    assert twindex.Index.open(path).payload == b"so far"
+    assert index.verify() == []
+
+
+def test_a_block_that_raises_commits_nothing(path):
+    create(path).close()
+    with pytest.raises(RuntimeError):
+        with twindex.Index.open(path) as index:
+            index.put("a", ROSE)
+            raise RuntimeError("no")
+    assert len(twindex.Index.open(path)) == 0
+
+
+def test_admit_says_new_known_or_the_duplicate(path):
+    with create(path) as index:
+        assert index.admit("a", ROSE) == "new"
+        assert index.admit("a", ROSE) == "known"
+        assert index.admit("b", "A rose is a rose is a rose!").key == "a"
+        assert index.admit("c", ROSE, drop_duplicates=True).distance == 0
+    assert twindex.Index.open(path).keys() == ["a", "b"]
+
+
+def test_get_tells_what_is_kept_and_near_asks_as_it_is_told(path):
+    with create(path) as index:
+        index.put("a", ROSE)
+        index.put("b", ROSE + " is a flower and a flower is a rose")
+    sketch = index.sketch(ROSE)
+    record = index.get("a")
+    assert record["fingerprint"] == sketch.fingerprint and len(record["signature"]) == 120
+    assert index.get("z") is None
+    assert [hit.key for hit in index.near(sketch, within=0)] == ["a"]
+    assert [hit.key for hit in index.near(sketch, resembling=1.0)] == ["a"]
+    assert {hit.key for hit in index.near(sketch, within=10)} <= {"a", "b"}
+    assert index.same_features(ROSE)[0] == ("a", 20)
+    assert [[hit.key for hit in hits] for hits in index.near_many([ROSE, "nothing like it"], within=0)] == [["a"], []]
+    with pytest.raises(twindex.InvalidError, match="not both"):
+        index.near(sketch, within=1, resembling=0.5)
+
+
+def test_pairs_are_those_of_all_with_all(path):
+    texts = [" ".join(f"w{(n // 3 * 31 + word * word) % 1009}" for word in range(40)) + " x" * (n % 3) for n in range(60)]
+    with create(path) as index:
+        index.put_many([f"{n:03}" for n in range(60)], texts)
+    pa = pytest.importorskip("pyarrow")
+    sketches = index_sketches(index, texts)
+    for within in (0, 3, 6):
+        expected = sorted(
+            (f"{a:03}", f"{b:03}", sketches[a].distance(sketches[b]))
+            for a in range(60)
+            for b in range(a + 1, 60)
+            if sketches[a].distance(sketches[b]) <= within
+        )
+        found = []
+        for batch in index.pairs_batches(within=within):
+            table = pa.record_batch(batch)
+            found += zip(*(table.column(at).to_pylist() for at in range(3)))
+        assert [(a.decode(), b.decode(), distance) for a, b, distance in found] == expected
+        assert len(expected) > 20 or within == 0
+        assert index.pairs(within=within) == expected
+
+
+def index_sketches(index, texts):
+    return twindex.Sketcher(index.params).sketch_many(texts)
+
+
+def test_keys_may_be_numbers(path):
+    with create(path, keys="u64") as index:
+        index.put_many([5, 2**64 - 1], [ROSE, "other words here"])
+    assert index.keys() == [5, 2**64 - 1]
+    assert index.near(ROSE)[0].key == 5
+    with pytest.raises(twindex.InvalidError, match="record 0: keys: expected an int"):
+        index.put_many(["a"], [ROSE])
+
+
+def test_segments_built_apart_become_one_index(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pc = pytest.importorskip("pyarrow.compute")
+    params = twindex.Params(words=2)
+    keys = [f"page-{n}" for n in range(50)]
+    texts = [f"{n} one two three four five {n * n} six seven" for n in range(50)]
+    rows = pa.record_batch(twindex.Sketcher(params).rows(keys, texts, 3))
+    folder = tmp_path / "segments"
+
+    def build(shard, order):
+        builder = twindex.ShardBuilder(folder, params)
+        some = rows.filter(pc.equal(rows.column("shard"), shard))
+        some = some.take(pa.array(order(range(some.num_rows))))
+        builder.add(*[some.column(name) for name in ("key", "fingerprint", "features", "signature", "bottom", "modular")])
+        return builder.finish()
+
+    made = [build(shard, list) for shard in range(3)]
+    again = [build(shard, lambda rows: list(reversed(rows))) for shard in range(3)]
+    assert made == again, "the same name whatever the order"
+    assert sorted(os.listdir(folder)) == sorted(name for name, _, _ in made)
+    index = twindex.Index.adopt(tmp_path / "all", params, [folder / name for name, _, _ in made])
+    assert sorted(index.segments) == sorted(documents for _, documents, _ in made)
+    assert len(index) == 50 and index.verify() == []
+    with pytest.raises(twindex.ParamsMismatchError) as refused:
+        twindex.Index.adopt(tmp_path / "other", twindex.Params(words=3), [folder / made[0][0]])
+    assert refused.value.field.startswith("width") and (refused.value.expected, refused.value.found) == ("3", "2")
+
+    twice = twindex.ShardBuilder(folder, params)
+    some = rows.take(pa.array([0, 1, 0]))
+    twice.add(*[some.column(name) for name in ("key", "fingerprint", "features", "signature", "bottom", "modular")])
+    with pytest.raises(twindex.InvalidError, match="`page-0` is the key of two"):
+        twice.finish()
+    left = twindex.ShardBuilder(folder, params)
+    assert twindex._twindex.clean(folder, {made[0][0]}) == sorted(name for name, _, _ in made[1:]), "not what is written"
+    left.abandon()
+    assert os.listdir(folder) == [made[0][0]]
+
+
+def test_shards_are_those_of_the_command():
+    pa = pytest.importorskip("pyarrow")
+    # As tools/src/shard.rs has them, numbered from 1 there.
+    shards = twindex._twindex.shards_of
+    assert pa.array(shards(["a", "b", "https://example.org/"], 64)).to_pylist() == [57, 21, 35]
+    assert pa.array(shards([0, 1, 1 << 40], 64, "u64")).to_pylist() == [49, 11, 45]
+    with pytest.raises(twindex.InvalidError, match="shards: expected 1 to"):
+        shards(["a"], 0)
+
+
+def test_what_a_killed_builder_left_is_removed(tmp_path):
+    program = (
+        "import os, signal, sys, twindex\n"
+        "builder = twindex.ShardBuilder(sys.argv[1], twindex.Params())\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert ended.returncode == -9
+    (left,) = os.listdir(tmp_path)
+    assert twindex._twindex.clean(tmp_path, set()) == [left]
+    assert os.listdir(tmp_path) == []
+
+
+def test_errors_carry_file_place_and_remedy_and_go_through_pickle(path):
+    with create(path) as index:
+        index.put("a", ROSE)
+    with pytest.raises(twindex.AlreadyExistsError) as taken:
+        create(path)
+    assert str(path) in str(taken.value) and taken.value.path == str(path)
+    assert taken.value.remedy in str(taken.value)
+    with pytest.raises(twindex.NotAnIndexError):
+        twindex.Index.open(path.parent)
+    twindex.Index.open(path).compact()
+    segment = next(file for file in path.iterdir() if file.suffix == ".seg")
+    os.chmod(segment, 0o644)
+    damaged = bytearray(segment.read_bytes())
+    damaged[10] ^= 1
+    segment.write_bytes(damaged)
+    with pytest.raises(twindex.CorruptError) as damage:
+        twindex.Index.open(path)
+    error = damage.value
+    assert error.path == str(segment) and error.offset is not None and error.expected and error.found and error.remedy
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.__dict__, str(again)) == (type(error), error.__dict__, str(error))
+
+
+def test_one_writer_at_a_time(path):
+    first = create(path)
+    first.put("a", ROSE)
+    with pytest.raises(twindex.LockedError, match="locked by another writer"):
+        twindex.Index.open(path).put("b", ROSE)
+    first.close()
+
+
+def test_params_are_named_compared_and_pickled():
+    params = twindex.Params(words=3, seed=7, tokens="characters/14.0.0")
+    assert params == twindex.Params.parse(params.text) == pickle.loads(pickle.dumps(params))
+    assert params.fields["width"] == "3" and params != twindex.Params(words=3)
+    with pytest.raises(TypeError, match="no parameter colour"):
+        twindex.Params(colour="red")
+    with pytest.raises(twindex.ParamsMismatchError) as differ:
+        twindex.Params(words=3).check(twindex.Params(words=4))
+    assert (differ.value.field, differ.value.expected, differ.value.found) == ("width", "3", "4")
+
+
+def test_other_threads_run_while_texts_are_sketched():
+    sketcher = twindex.Sketcher(twindex.Params())
+    texts = [" ".join(f"w{(n * word) % 5003}" for word in range(2000)) for n in range(400)]
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.wait(0.001):
+            ticks.append(1)
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    sketcher.sketch_many(texts)
+    done.set()
+    ticking.join()
+    assert len(ticks) >= 2

@@ -1,0 +1,318 @@
+"""Types of twindex. What has a sequence of texts or keys takes lists, and Arrow arrays of any library, uncopied."""
+
+from collections.abc import Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any, Literal, Protocol
+
+from ._errors import (
+    AfterCommitError,
+    AlreadyExistsError,
+    CorruptError,
+    Error,
+    InvalidError,
+    IoError,
+    LimitError,
+    LockedError,
+    NoSpaceError,
+    NotAnIndexError,
+    ParamsMismatchError,
+    PoisonedError,
+    UnsupportedError,
+)
+from ._sketchers import MinHash, Simhash
+
+__version__: str
+
+class ArrowArray(Protocol):
+    """An array of any library of Arrow's."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class ArrowStream(Protocol):
+    """A stream of arrays, as a chunked array is."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class RecordBatch(ArrowArray, Protocol):
+    """Columns that any library of Arrow's takes, for example as `pyarrow.record_batch(batch)`."""
+
+_Path = str | PathLike[str]
+_Text = str | bytes
+_Key = str | bytes | int
+_Texts = Sequence[_Text] | ArrowArray | ArrowStream
+_Keys = Sequence[_Key] | ArrowArray | ArrowStream
+
+class Params:
+    """What an index keeps, and how text becomes numbers. Fixed when the index is made."""
+
+    def __init__(
+        self,
+        *,
+        words: int = 5,
+        simhash: int | None = 3,
+        minhash: tuple[int, int] | None = (20, 6),
+        seed: int = 0,
+        keys: Literal["bytes", "u64"] = "bytes",
+        weights: Literal["occurrences", "distinct"] = "occurrences",
+        signature_bits: int = 8,
+        bottom: int = 0,
+        modulus: int = 0,
+        **fields: object,
+    ) -> None:
+        """words: tokens in a shingle. simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
+        bands and rows, None for no minima. Any other line of `fields` can be named, with _ for -."""
+
+    @classmethod
+    def parse(cls, text: str) -> Params:
+        """Reads what `text` says."""
+
+    @property
+    def text(self) -> str:
+        """The lines that stand in files; equal for equal parameters only."""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The lines by name."""
+
+    @property
+    def keys(self) -> Literal["bytes", "u64"]:
+        """What keys are."""
+
+    def check(self, given: Params) -> None:
+        """Raises ParamsMismatchError, naming the field, unless both are the same."""
+
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object) -> bool: ...
+
+class Sketch:
+    """The numbers of one text."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True for a text without words."""
+
+    @property
+    def fingerprint(self) -> int | None:
+        """The simhash; None where none is kept, or for an empty text."""
+
+    @property
+    def signature(self) -> tuple[int, ...]:
+        """The minima."""
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """A number for each band."""
+
+    def resemblance(self, other: Sketch) -> float:
+        """How much the two documents resemble each other (Jaccard), estimated from the minima."""
+
+    def distance(self, other: Sketch) -> int:
+        """Bits in which the fingerprints differ."""
+
+class Sketcher:
+    """Texts to numbers. May be shared by threads."""
+
+    def __init__(self, params: Params) -> None: ...
+    @property
+    def params(self) -> Params: ...
+    def sketch(self, text: _Text) -> Sketch: ...
+    def sketch_many(self, texts: _Texts) -> list[Sketch]:
+        """On all cores."""
+
+    def rows(self, keys: _Keys, texts: _Texts, shards: int = 1) -> RecordBatch:
+        """Columns key, shard (from 0, by a hash of the key), fingerprint, features, signature, bottom, modular: what a
+        ShardBuilder takes."""
+
+class Hit:
+    """A near document."""
+
+    @property
+    def key(self) -> str | bytes | int: ...
+    @property
+    def distance(self) -> int | None: ...
+    @property
+    def resemblance(self) -> float | None: ...
+
+class Index:
+    """A directory that maps keys of documents to fingerprints and features. One process writes at a time, any number
+    reads. In a `with` block, what was put is committed at its end, and is gone if the block raises."""
+
+    @staticmethod
+    def open(path: _Path) -> Index:
+        """Never creates."""
+
+    @staticmethod
+    def create(path: _Path, params: Params | None = None, **options: Any) -> Index:
+        """Never overwrites. Options are those of Params."""
+
+    @staticmethod
+    def adopt(path: _Path, params: Params, segments: Sequence[_Path]) -> Index:
+        """Makes an index of segments that ShardBuilders made; no key may be in two of them."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def params(self) -> Params: ...
+    @property
+    def generation(self) -> int:
+        """The number of the last commit."""
+
+    @property
+    def segments(self) -> list[int]:
+        """The documents of each segment."""
+
+    @property
+    def payload(self) -> bytes | None:
+        """What the last commit that had a payload was given."""
+
+    def sketch(self, text: _Text) -> Sketch: ...
+    def put(self, key: _Key, document: _Text | Sketch) -> None:
+        """Adds a document, or replaces the one with this key."""
+
+    def put_many(self, keys: _Keys, texts: _Texts) -> int:
+        """Adds many, sketched on all cores; returns how many."""
+
+    def delete(self, key: _Key) -> None: ...
+    def admit(
+        self, key: _Key, document: _Text | Sketch, drop_duplicates: bool = False
+    ) -> Literal["new", "known"] | Hit:
+        """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), or what it is a duplicate
+        of. A duplicate is added too, unless it is to be dropped."""
+
+    def commit(self, payload: bytes | None = None) -> int:
+        """Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it."""
+
+    def close(self) -> None:
+        """Lets others write; what was not committed is gone."""
+
+    def refresh(self) -> bool:
+        """Takes in what other processes committed; True if there was anything."""
+
+    def get(self, key: _Key) -> dict[str, Any] | None:
+        """What is kept of a document: fingerprint, signature, value, stamp."""
+
+    def keys(self) -> list[str | bytes | int]:
+        """All keys, in order."""
+
+    def near(
+        self,
+        document: _Text | Sketch,
+        limit: int | None = None,
+        within: int | None = None,
+        resembling: float | None = None,
+    ) -> list[Hit]:
+        """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much, estimated,
+        among those that share a band; without both, the union of what the index was made for."""
+
+    def near_many(
+        self, texts: _Texts, limit: int | None = None, within: int | None = None, resembling: float | None = None
+    ) -> list[list[Hit]]:
+        """The same for many, on all cores."""
+
+    def query(
+        self,
+        keys: _Keys,
+        texts: _Texts,
+        within: int | None = None,
+        resembling: float | None = None,
+        limit: int | None = None,
+        segment: int | None = None,
+    ) -> RecordBatch:
+        """The same in columns: query, key, distance, resemblance; of one segment if it is named."""
+
+    def same_features(self, document: _Text | Sketch) -> list[tuple[str | bytes | int, int]]:
+        """Documents that share a feature (band) with this one, and how many, most first; unverified."""
+
+    def pairs(
+        self, within: int | None = None, resembling: float | None = None
+    ) -> list[tuple[str | bytes | int, str | bytes | int, int | float]]:
+        """All pairs that are near, a < b, sorted, and their distance or resemblance."""
+
+    def pairs_batches(
+        self,
+        within: int | None = None,
+        resembling: float | None = None,
+        left: int | None = None,
+        right: int | None = None,
+        memory: int = 1 << 30,
+    ) -> list[RecordBatch]:
+        """The same in columns, a, b, and distance or resemblance; of one segment, or across two, if they are named."""
+
+    def gc(self) -> int:
+        """Removes files that nothing needs; returns their bytes."""
+
+    def compact(self) -> int:
+        """Merges all segments to one."""
+
+    def verify(self) -> list[str]:
+        """What is wrong, to the last byte; empty for a sound index."""
+
+    def __len__(self) -> int: ...
+    def __contains__(self, key: _Key) -> bool: ...
+    def __enter__(self) -> Index: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool: ...
+
+class ShardBuilder:
+    """Makes the segment of one shard, in a folder, under a name that its bytes give it."""
+
+    def __init__(self, into: _Path, params: Params, memory: int = 1 << 28, scratch: _Path | None = None) -> None: ...
+    def add(
+        self,
+        keys: _Keys,
+        fingerprints: Any,
+        features: Any,
+        signatures: Any,
+        bottoms: Any,
+        modulars: Any,
+    ) -> None:
+        """Adds rows of Sketcher.rows."""
+
+    def finish(self) -> tuple[str, int, int]:
+        """Name, documents, and bytes of the segment."""
+
+    def abandon(self) -> None: ...
+
+class Forest:
+    """A spanning forest of pairs of keys, in bounded memory."""
+
+    def __init__(self, keys: Literal["bytes", "u64"] = "bytes", memory: int = 1 << 28) -> None: ...
+    def add(self, a: _Keys, b: _Keys) -> None: ...
+    def finish(self) -> list[RecordBatch]:
+        """Columns root and key: each component is a star around its smallest key."""
+
+class Dedup:
+    """What `dedup` found; texts are named by their places."""
+
+    @property
+    def kept(self) -> list[int]:
+        """The texts that stay."""
+
+    @property
+    def clusters(self) -> list[int]:
+        """Of each text, the one that is kept for it."""
+
+    @property
+    def scores(self) -> list[float]:
+        """Of each text, its resemblance to that one."""
+
+    @property
+    def pairs(self) -> list[tuple[int, int, float]]:
+        """Every pair at the threshold or above."""
+
+def dedup(
+    texts: _Texts,
+    threshold: float = 0.8,
+    *,
+    keep: Literal["first", "longest"] = "first",
+    words: int = 5,
+    seed: int = 0,
+    max_bucket: int = 10_000,
+    memory: int = 1 << 30,
+) -> Dedup:
+    """Finds identical texts, and all pairs whose resemblance is `threshold` or more, counted exactly; clusters them."""
+
+def set_threads(threads: int) -> None:
+    """How many threads batches take; before the first batch."""

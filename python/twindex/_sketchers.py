@@ -1,0 +1,53 @@
+"""Sketchers of one kind alone."""
+
+from ._twindex import Params, Sketcher
+
+
+class MinHash:
+    """The minima of a text's shingles, `bands` times `rows` of them, and the features that groups of them make.
+
+    >>> minhash = MinHash(words=2)
+    >>> minhash.resemblance("a rose is a rose", "a rose is a rose") == 1.0
+    True
+    """
+
+    def __init__(self, bands=20, rows=6, *, words=5, seed=0, **options):
+        self.params = Params(words=words, seed=seed, simhash=None, minhash=(bands, rows), **options)
+        self._sketcher = Sketcher(self.params)
+
+    def sketch(self, text):
+        """The sketch of one text."""
+        return self._sketcher.sketch(text)
+
+    def sketch_many(self, texts):
+        """The sketches of many texts, of a list or an Arrow array, on all cores."""
+        return self._sketcher.sketch_many(texts)
+
+    def resemblance(self, a, b):
+        """The estimated resemblance (Jaccard) of two texts."""
+        return self.sketch(a).resemblance(self.sketch(b))
+
+
+class Simhash:
+    """The 64-bit simhash fingerprint of a text.
+
+    >>> simhash = Simhash(words=2)
+    >>> simhash.distance("a rose is a rose", "A rose is a rose!")
+    0
+    """
+
+    def __init__(self, *, words=5, seed=0, **options):
+        self.params = Params(words=words, seed=seed, minhash=None, **options)
+        self._sketcher = Sketcher(self.params)
+
+    def fingerprint(self, text):
+        """The fingerprint of one text; None for a text without words."""
+        return self._sketcher.sketch(text).fingerprint
+
+    def fingerprints(self, texts):
+        """The fingerprints of many texts, of a list or an Arrow array, on all cores."""
+        return [sketch.fingerprint for sketch in self._sketcher.sketch_many(texts)]
+
+    def distance(self, a, b):
+        """The bits in which the fingerprints of two texts differ."""
+        return self._sketcher.sketch(a).distance(self._sketcher.sketch(b))

@@ -1,0 +1,450 @@
+"""twindex on Apache Spark: near-duplicates of a DataFrame, with more than one machine.
+
+    from twindex import Params, spark as tw
+
+    index = tw.build(documents, "/shared/pages.twx", Params(words=5), key="url", text="text", shards=64)
+    pairs = tw.pairs(session, "/shared/pages.twx", within=3)
+    clusters = tw.clusters(pairs)
+    kept = tw.kept(documents, clusters, key="url")
+
+Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder that
+all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a task that
+is retried, or run twice at once, makes the same file again. Nothing of a job that failed is in any index; `gc` removes it.
+
+Needs pyspark, and with it pandas and pyarrow, which `twindex` itself does not. See docs/cluster.md.
+"""
+
+import os
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.functions as F
+
+from . import _twindex
+from ._errors import Error, InvalidError
+from ._twindex import Forest, Index, Params, ShardBuilder, Sketcher
+
+__all__ = ["build", "clusters", "counters", "forest", "gc", "kept", "pairs", "query", "sketch", "write_clusters", "write_pairs"]
+
+# Partitions that one merge of forests takes in.
+FAN_IN = 8
+# Bytes a task takes for records, pairs or keys, unless said otherwise; more goes to scratch files.
+MEMORY = 256 << 20
+
+_PARTS = ["features", "signature", "bottom", "modular"]
+
+
+# --- the driver ---
+
+
+def sketch(documents, params, *, key="id", text="text", shards=1):
+    """The sketches of documents: key, shard, fingerprint, features, signature, bottom, modular.
+
+    Columns of what the parameters do not keep are empty. A document without words has no features.
+    """
+    _check_columns(documents, key, text)
+    run = _Sketch(params.text, shards, _version())
+    return documents.select(_key_column(key, params), text).mapInArrow(run, _sketch_schema(params))
+
+
+def build(documents, path, params, *, key="id", text="text", shards=None, memory=MEMORY, scratch=None):
+    """Makes an index of documents, and opens it. Its directory gets its name when it is complete, or not at all.
+
+    path: a directory that is not there yet, on a file system that the driver and all workers see.
+    shards: how many parts the documents are cut into, by a hash of their keys; each becomes a segment, by one task.
+        Unless said otherwise, twice as many as Spark has cores.
+    scratch: a folder on each worker's own disk where segments are made before they are copied to the shared folder; for
+        object stores that are mounted as files. Without it they are made in the shared folder.
+
+    Each key must stand once: Spark has no order in which one of two documents would be the last.
+    """
+    session = documents.sparkSession
+    path = os.path.abspath(path)
+    if os.path.lexists(path):
+        raise _twindex_error("AlreadyExistsError", f"{path}: already exists; open it, or choose another place", path=path)
+    context = session.sparkContext
+    shards = shards or 2 * context.defaultParallelism
+    folder = _segments_folder(path)
+    os.makedirs(folder, exist_ok=True)
+    slots = _slots(session, shards)
+    counted = counters(context)
+    rows = sketch(documents, params, key=key, text=text, shards=shards)
+    # By the number of its shard's slot, so that each shard is a partition of its own.
+    slot = F.element_at(F.array(*[F.lit(slot).cast("bigint") for slot in slots]), F.col("shard") + 1)
+    run = _Build(params.text, folder, memory, scratch, counted, _version())
+    made = rows.withColumn("slot", slot).repartition(shards, "slot").mapInArrow(
+        run, "shard int, name string, documents bigint, bytes bigint"
+    )
+    with _job(context, f"twindex: sketch, and build {shards} shards of {path}"):
+        segments = sorted(made.collect(), key=lambda row: row.shard)
+    paths = [os.path.join(folder, row.name) for row in segments]
+    index = Index.adopt(path, params, paths)
+    gc(path)
+    return index
+
+
+def gc(path):
+    """Removes what builds of an index at this path that failed, or are done, have left beside it; returns the names.
+
+    What a living task is writing stays. Call it when no build of this path is under way.
+    """
+    folder = _segments_folder(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        return []
+    # An index has its own names of the segments, so theirs here are not needed any more.
+    removed = _twindex.clean(folder, set())
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # somebody writes to it
+    return removed
+
+
+def query(questions, path, *, key="id", text="text", within=None, resembling=None, limit=None, by_segment=False):
+    """The documents of an index near each question: query, key, distance, resemblance.
+
+    Each partition of the questions asks the whole index, which every worker maps. With `by_segment`, each question goes
+    to a task for each segment instead, so that a worker reads only its own: for an index larger than the memory of a
+    machine (Manku, Jain, Das Sarma 2007, section 4). Then `limit` holds for each segment.
+    """
+    session = questions.sparkSession
+    _check_columns(questions, key, text)
+    opened = _Opened(path)
+    params = Params.parse(opened.params)
+    asked = questions.select(_key_column(key, params), F.col(text).alias("text"))
+    name = _key_type(params)
+    schema = f"query {name}, key {name}, distance int, resemblance double"
+    if by_segment:
+        segments = len(Index.open(path).segments)
+        slots = _slots(session, max(segments, 1))
+        table = session.createDataFrame([(at, slots[at]) for at in range(segments)], "segment int, slot bigint")
+        asked = asked.crossJoin(F.broadcast(table)).repartition(max(segments, 1), "slot")
+        asked = asked.select("key", "text", "segment")
+    context = session.sparkContext
+    run = _Query(opened, within, resembling, limit, counters(context), _version())
+    context.setJobDescription(f"twindex: query {path}")
+    return asked.mapInArrow(run, schema)
+
+
+def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
+    """All pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
+
+    within: their fingerprints differ in at most so many bits; exact. Without both, the index's own radius.
+    resembling: they share a band, and their resemblance, estimated from the signatures, is at least this.
+
+    A task for each two segments, and for each with itself.
+    """
+    opened = _Opened(path)
+    params = Params.parse(opened.params)
+    count = len(Index.open(path).segments)
+    parts = [(i, j) for i in range(count) for j in range(i, count)]
+    by_distance = within is not None or (resembling is None and params.fields["simhash"] != "none")
+    name = _key_type(params)
+    schema = f"a {name}, b {name}, " + ("distance int" if by_distance else "resemblance double")
+    context = session.sparkContext
+    run = _Pairs(opened, parts, within, resembling, memory, counters(context), _version())
+    context.setJobDescription(f"twindex: pairs of {path}, {len(parts)} parts")
+    # A partition for each part.
+    return session.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(run, schema)
+
+
+def forest(edges, *, a="a", b="b", memory=MEMORY, fan_in=FAN_IN):
+    """A spanning forest of pairs: root, key. Each component is a star around its smallest key.
+
+    Every partition is reduced to fewer edges than it has keys, then several of those are merged to one, over and over.
+    What comes out does not depend on how the pairs lay.
+    """
+    if fan_in < 2:
+        raise InvalidError(f"fan_in: expected 2 or more, found {fan_in}")
+    key_type = dict(edges.dtypes)[a]
+    run = _Forest("u64" if key_type == "bigint" else "bytes", key_type, memory)
+    schema = f"root {key_type}, key {key_type}"
+    partitions = edges.rdd.getNumPartitions()
+    edges.sparkSession.sparkContext.setJobDescription("twindex: forest")
+    found = edges.select(F.col(a).alias("root"), F.col(b).alias("key")).mapInArrow(run, schema)
+    while partitions > 1:
+        partitions = -(-partitions // fan_in)
+        found = found.repartition(partitions, "root").mapInArrow(run, schema)
+    return found
+
+
+def clusters(pairs, *, memory=MEMORY, fan_in=FAN_IN):
+    """The clusters that pairs make, a row for each document of a cluster of two or more: key, kept, score.
+
+    kept: the smallest key of the cluster. score: the distance or resemblance of the pair of both; null for the kept one
+    itself, and for documents that are near it only by way of others.
+    """
+    score = [name for name in pairs.columns if name not in ("a", "b")][0]
+    stars = forest(pairs, memory=memory, fan_in=fan_in).select("key", F.col("root").alias("kept"))
+    scores = pairs.select(F.col("a").alias("kept"), F.col("b").alias("key"), F.col(score).alias("score"))
+    members = stars.join(scores, ["kept", "key"], "left").select("key", "kept", "score")
+    kind = dict(members.dtypes)["score"]
+    roots = stars.select("kept").distinct().select(F.col("kept").alias("key"), "kept", F.lit(None).cast(kind).alias("score"))
+    return members.unionByName(roots)
+
+
+def kept(documents, clusters, *, key="id"):
+    """The documents that stay: those of no cluster, and of each cluster the one that is kept."""
+    gone = clusters.where("key <> kept").select(F.col("key").alias("_twindex_gone"))
+    return documents.join(gone, F.col(key) == F.col("_twindex_gone"), "left_anti")
+
+
+def write_pairs(pairs, path):
+    """Writes pairs as `twindex pairs` prints them, sorted; through the driver, for those that fit one file."""
+    score = [name for name in pairs.columns if name not in ("a", "b")][0]
+    with open(path, "wb") as out:
+        for row in pairs.orderBy("a", "b").toLocalIterator(prefetchPartitions=True):
+            out.write(b"%s\t%s\t%s\n" % (_field(row.a), _field(row.b), _score(row[score])))
+
+
+def write_clusters(clusters, path):
+    """Writes clusters as `twindex clusters` does, sorted; through the driver, for those that fit one file."""
+    number, last = 0, None
+    with open(path, "wb") as out:
+        out.write(b"key\tcluster\tkept\tscore\n")
+        for row in clusters.orderBy("kept", "key").toLocalIterator(prefetchPartitions=True):
+            if row.kept != last:
+                number, last = number + 1, row.kept
+            score = b"=" if row.key == row.kept else b"-" if row.score is None else _score(row.score)
+            out.write(b"%s\t%d\t%s\t%s\n" % (_field(row.key), number, _field(row.kept), score))
+
+
+def counters(context):
+    """Accumulators of the work of this session, by name; a task that is run again counts again."""
+    known = _COUNTERS.get(context.applicationId)
+    if known is None:
+        known = {name: context.accumulator(0) for name in ("documents", "segments", "bytes", "questions", "hits", "pairs")}
+        _COUNTERS[context.applicationId] = known
+    return known
+
+
+_COUNTERS = {}
+
+
+class _job:
+    """Names the jobs of a block in Spark's UI."""
+
+    def __init__(self, context, description):
+        self.context, self.description = context, description
+
+    def __enter__(self):
+        self.context.setJobDescription(self.description)
+
+    def __exit__(self, *_):
+        self.context.setJobDescription(None)
+
+
+def _segments_folder(path):
+    return path.rstrip("/") + ".segments"
+
+
+def _check_columns(frame, *names):
+    for name in names:
+        if name not in frame.columns:
+            raise InvalidError(f"no column {name}; there are {', '.join(frame.columns)}")
+
+
+def _key_type(params):
+    return "bigint" if params.keys == "u64" else "string"
+
+
+def _key_column(key, params):
+    return F.col(key).cast(_key_type(params)).alias("key")
+
+
+def _sketch_schema(params):
+    parts = ", ".join(f"{part} binary" for part in _PARTS)
+    return f"key {_key_type(params)}, shard int, fingerprint bigint, {parts}"
+
+
+def _slots(session, count):
+    """A number for each of `count` partitions that Spark's own hash puts there."""
+    found = {}
+    start = 0
+    while len(found) < count:
+        table = session.range(start, start + 16 * count).select("id", F.pmod(F.hash("id"), F.lit(count)).alias("at"))
+        for row in table.groupBy("at").agg(F.min("id").alias("id")).collect():
+            found.setdefault(row["at"], row["id"])
+        start += 16 * count
+    return [found[at] for at in range(count)]
+
+
+def _twindex_error(name, message, **details):
+    from . import _errors
+
+    return getattr(_errors, name)(message, **details)
+
+
+def _version():
+    return _twindex.__version__
+
+
+def _field(key):
+    """A key as tables of the command have it."""
+    if isinstance(key, int):
+        return b"%d" % key
+    text = key.encode() if isinstance(key, str) else key
+    return text.replace(b"\\", b"\\\\").replace(b"\t", b"\\t").replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+
+
+def _score(value):
+    return b"%d" % value if isinstance(value, int) else b"%.6f" % value
+
+
+# --- the workers ---
+
+
+class _Opened:
+    """An index as the driver saw it, which every worker must see too."""
+
+    def __init__(self, path):
+        index = Index.open(path)
+        self.path, self.params, self.generation = os.path.abspath(path), index.params.text, index.generation
+
+    def open(self):
+        index = Index.open(self.path)
+        Params.parse(self.params).check(index.params)
+        if index.generation != self.generation:
+            raise Error(
+                f"{self.path}: generation: expected {self.generation}, found {index.generation}",
+                path=self.path,
+                field="generation",
+                expected=str(self.generation),
+                found=str(index.generation),
+                remedy="run again when nobody writes to the index, or on a snapshot of it",
+            )
+        return index
+
+
+def _begin(version):
+    """What every task does first."""
+    if version != _version():
+        raise Error(
+            f"twindex: expected version {version} as on the driver, found {_version()}",
+            field="version",
+            expected=version,
+            found=_version(),
+            remedy="ship the driver's wheel with spark.archives",
+        )
+    try:
+        _twindex.set_threads(int(os.environ.get("TWINDEX_THREADS", "1")))  # tasks are what is parallel
+    except ValueError:
+        pass  # an earlier task of this process has set it
+
+
+def _out(batch, names=None):
+    """A batch of twindex as Spark wants it: keys as strings, numbers signed."""
+    batch = pa.record_batch(batch)
+    columns, fields = [], []
+    for name, column in zip(batch.schema.names, batch.columns):
+        if names is None or name in names:
+            if pa.types.is_uint64(column.type):
+                column = column.view(pa.int64())
+            elif pa.types.is_binary(column.type) and name not in _PARTS:
+                column = column.cast(pa.string())
+            columns.append(column)
+            fields.append(name)
+    return pa.RecordBatch.from_arrays(columns, names=fields)
+
+
+class _Sketch:
+    def __init__(self, params, shards, version):
+        self.params, self.shards, self.version = params, shards, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        sketcher = Sketcher(Params.parse(self.params))
+        for batch in batches:
+            yield _out(sketcher.rows(batch.column(0), batch.column(1), self.shards))
+
+
+class _Build:
+    def __init__(self, params, folder, memory, scratch, counted, version):
+        self.params, self.folder, self.memory, self.scratch = params, folder, memory, scratch
+        self.counted, self.version = counted, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        params = Params.parse(self.params)
+        builder, shard = None, None
+        try:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                here = batch.column("shard")[0].as_py()
+                if builder is None:
+                    builder, shard = ShardBuilder(self.folder, params, self.memory, self.scratch), here
+                others = pc.not_equal(batch.column("shard"), shard)
+                if pc.any(others).as_py():
+                    raise Error(f"a partition has documents of shard {shard} and of others; do not coalesce partitions")
+                fingerprint = batch.column("fingerprint").view(pa.uint64())
+                builder.add(batch.column("key"), fingerprint, *[batch.column(part) for part in _PARTS])
+            if builder is not None:
+                name, documents, size = builder.finish()
+                for counter, value in (("documents", documents), ("segments", 1), ("bytes", size)):
+                    self.counted[counter].add(value)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([shard], pa.int32()), pa.array([name]), pa.array([documents]), pa.array([size])],
+                    names=["shard", "name", "documents", "bytes"],
+                )
+        finally:
+            if builder is not None:
+                builder.abandon()
+
+
+class _Query:
+    def __init__(self, opened, within, resembling, limit, counted, version):
+        self.opened, self.within, self.resembling, self.limit = opened, within, resembling, limit
+        self.counted, self.version = counted, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        index = self.opened.open()
+        for batch in batches:
+            segments = [None]
+            if "segment" in batch.schema.names:
+                segments = pc.unique(batch.column("segment")).to_pylist()
+            for segment in segments:
+                some = batch if segment is None else batch.filter(pc.equal(batch.column("segment"), segment))
+                found = index.query(
+                    some.column(0),
+                    some.column(1),
+                    within=self.within,
+                    resembling=self.resembling,
+                    limit=self.limit,
+                    segment=segment,
+                )
+                found = _out(found)
+                self.counted["questions"].add(some.num_rows)
+                self.counted["hits"].add(found.num_rows)
+                yield found
+
+
+class _Pairs:
+    def __init__(self, opened, parts, within, resembling, memory, counted, version):
+        self.opened, self.parts, self.within, self.resembling = opened, parts, within, resembling
+        self.memory, self.counted, self.version = memory, counted, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        index = self.opened.open()
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                left, right = self.parts[part]
+                for found in index.pairs_batches(self.within, self.resembling, left, right, self.memory):
+                    found = _out(found)
+                    self.counted["pairs"].add(found.num_rows)
+                    yield found
+
+
+class _Forest:
+    def __init__(self, keys, key_type, memory):
+        self.keys, self.key_type, self.memory = keys, key_type, memory
+
+    def __call__(self, batches):
+        forest = Forest(self.keys, self.memory)
+        for batch in batches:
+            forest.add(batch.column(0), batch.column(1))
+        for found in forest.finish():
+            found = _out(found) if self.key_type != "binary" else pa.record_batch(found)
+            yield found

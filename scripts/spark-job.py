@@ -1,0 +1,371 @@
+"""One job of scripts/spark-test: see there.
+
+Steps: make or take documents and let the command say what is right; then, for each master, the same by Spark; at last
+compare. Results of a run are files in a folder named after it, so that runs can be compared by their bytes.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import twindex
+
+PARAMS = dict(words=5, simhash=3, minhash=(20, 6))
+SHARDS = 3
+QUESTIONS = 500
+NEAR = {"within": 3, "resembling": 0.8}
+# Of an answer: query, key, distance, and the resemblance where that was asked for.
+FIELDS = {"within": 3, "resembling": 4}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def digest(path):
+    return hashlib.blake2b(pathlib.Path(path).read_bytes(), digest_size=8).hexdigest()
+
+
+# --- what is right ---
+
+
+def make(count):
+    """Documents, half of them near others or the same."""
+    chance = random.Random(20)
+    texts = []
+    for _ in range(count):
+        if texts and chance.random() < 0.5:
+            words = chance.choice(texts).split()
+            for _ in range(chance.choice([0, 0, 1, 2, 5])):
+                words[chance.randrange(len(words))] = f"w{chance.randrange(5000)}"
+        else:
+            words = [f"w{int(chance.paretovariate(0.6)) % 5000}" for _ in range(chance.randrange(20, 300))]
+        texts.append(" ".join(words))
+    return ((f"page\t{number:05}" if number % 100 == 0 else f"page-{number:05}", text) for number, text in enumerate(texts))
+
+
+def take(paths):
+    import pyarrow as pa
+
+    for path in paths:
+        corpus = pathlib.Path(path).name.split(".")[0]
+        with pa.CompressedInputStream(pa.OSFile(path), "zstd") as stream:
+            for line in stream.read().splitlines():
+                document = json.loads(line)
+                yield f"{corpus}/{document['id']}", document["text"]
+
+
+def expected(documents, work):
+    documents = list(documents)
+    with open(work / "documents.jsonl", "w", encoding="utf-8") as out:
+        for key, text in documents:
+            out.write(json.dumps({"id": key, "text": text}) + "\n")
+    with open(work / "questions.jsonl", "w", encoding="utf-8") as out:
+        for key, text in documents[:: max(1, len(documents) // QUESTIONS)]:
+            out.write(json.dumps({"id": key, "text": text + " and a little more"}) + "\n")
+    command, index, right = os.environ["TWINDEX"], work / "one.twx", work / "right"
+    right.mkdir()
+    began = time.monotonic()
+    subprocess.run([command, "build", index, work / "documents.jsonl", "-q"], check=True)
+    for name, value in NEAR.items():
+        near = [f"--{name}", str(value), "-q"]
+        lines = subprocess.run([command, "pairs", index, *near], check=True, capture_output=True).stdout.splitlines(True)
+        (right / f"{name}.pairs.tsv").write_bytes(b"".join(first_fields(line, 3) for line in lines))
+        subprocess.run([command, "clusters", index, *near, "-o", right / f"{name}.clusters.tsv"], check=True)
+        asked = [command, "query", index, work / "questions.jsonl", *near]
+        lines = subprocess.run(asked, check=True, capture_output=True).stdout.splitlines(True)
+        (right / f"{name}.answers.tsv").write_bytes(b"".join(sorted(first_fields(line, FIELDS[name]) for line in lines)))
+    say(f"{len(documents)} documents, {(work / 'documents.jsonl').stat().st_size / 1e6:.1f} MB; "
+        f"the command alone: {time.monotonic() - began:.1f} s")
+    for path in sorted(right.iterdir()):
+        say(f"  {path.name:26} {digest(path)}  {len(path.read_bytes().splitlines())} lines")
+
+
+def first_fields(line, count):
+    return b"\t".join(line.rstrip(b"\n").split(b"\t")[:count]) + b"\n"
+
+
+# --- the same by Spark ---
+
+
+class Killer(threading.Thread):
+    """Kills what works on the job, by kill -9, in the middle of a task: builders that hold the lock of a shard, Python
+    workers that run a task, and one executor."""
+
+    def __init__(self, work, folder):
+        super().__init__(daemon=True)
+        self.work, self.folder = work, folder
+        self.killed = {"builders": 0, "workers": 0, "executors": 0}
+        self.limits = {"builders": 1, "workers": 0, "executors": 0}
+        self.done = threading.Event()
+
+    def run(self):
+        while not self.done.is_set():
+            for kind, limit in self.limits.items():
+                if self.killed[kind] < limit:
+                    for process in getattr(self, kind)():
+                        try:
+                            os.kill(process, signal.SIGKILL)
+                        except ProcessLookupError:
+                            continue
+                        self.killed[kind] += 1
+                        break
+            time.sleep(0.001)
+
+    def builders(self):
+        # The process stands in the lock that its index has.
+        for lock in self.folder.glob(".twindex-shard-*/index/LOCK"):
+            holder = lock_holder(lock)
+            if holder and is_ours(holder, "pyspark"):
+                yield holder
+
+    def workers(self):
+        # Forked by the daemon, which is the one whose parent is an executor; at work, as it takes processor time.
+        for process in processes("pyspark"):
+            if parent(process) in set(processes("pyspark")) and is_running(process):
+                yield process
+
+    def executors(self):
+        yield from processes("CoarseGrainedExecutorBackend")
+
+
+def lock_holder(lock):
+    """The process that holds a file's lock, as the system tells."""
+    try:
+        inode = lock.stat().st_ino
+        for line in pathlib.Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[5].rsplit(":", 1)[1] == str(inode):
+                return int(fields[4])
+    except (OSError, IndexError):
+        pass
+    return None
+
+
+def processes(name):
+    """Processes of this user's Spark whose command line has this name, below this one's session of Spark."""
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and is_ours(int(entry.name), name):
+            yield int(entry.name)
+
+
+def is_ours(process, name):
+    try:
+        line = pathlib.Path(f"/proc/{process}/cmdline").read_bytes()
+        environment = pathlib.Path(f"/proc/{process}/environ").read_bytes()
+    except OSError:
+        return False
+    mark = f"SPARK_LOCAL_DIRS={os.environ['SPARK_LOCAL_DIRS']}".encode()
+    return process != os.getpid() and name.encode() in line and mark in environment and b"spark-job" not in line
+
+
+def parent(process):
+    try:
+        return int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return None
+
+
+def is_running(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "R"
+    except OSError:
+        return False
+
+
+def run(arguments, work):
+    from pyspark.sql import SparkSession
+
+    from twindex import spark as tw
+
+    mine = work / arguments.name
+    mine.mkdir()
+    index = mine / "pages.twx"
+    folder = mine / "pages.twx.segments"
+    session = (
+        SparkSession.builder.master(arguments.master)
+        .appName(f"twindex {arguments.name}")
+        .config("spark.archives", f"{arguments.archive}#twindex_wheel")
+        .config("spark.executorEnv.PYTHONPATH", "twindex_wheel")
+        .config("spark.ui.enabled", "false")
+        .config("spark.task.maxFailures", "8")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.executor.memory", "512m")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(mine / "warehouse"))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("WARN")
+    places = session.range(0, 2, 1, 2).mapInArrow(where, "place string").distinct().collect()
+    assert all("twindex_wheel" in row.place for row in places), f"not from the archive: {places}"
+
+    read = session.read.schema("id string, text string")
+    documents = read.json(str(work / "documents.jsonl"))
+    questions = read.json(str(work / "questions.jsonl"))
+    killer = Killer(work, folder) if arguments.kill else None
+    if killer:
+        killer.start()
+    times = {}
+
+    def timed(name, work_of_it):
+        began = time.monotonic()
+        result = work_of_it()
+        times[name] = time.monotonic() - began
+        return result
+
+    params = twindex.Params(**PARAMS)
+    assert params == twindex.Index.open(work / "one.twx").params, "the command's own parameters"
+    made = timed("build", lambda: build(tw, documents, index, params))
+    attempts = 1
+    while killer and not killer.killed["builders"] and attempts < 5:
+        # All shards were built before the killer saw one that was being built.
+        shutil.rmtree(index)
+        made = build(tw, documents, index, params)
+        attempts += 1
+    assert made.verify() == []
+    segments = sorted(digest(path) for path in index.glob("*.seg"))
+    (mine / "segments").write_text("\n".join(segments) + "\n")
+    assert not folder.exists(), "nothing is left beside the index"
+
+    if killer:
+        killer.limits.update(workers=2, executors=1)
+    for name, value in NEAR.items():
+        def both():
+            pairs = tw.pairs(session, index, **{name: value}).cache()
+            tw.write_pairs(pairs, mine / f"{name}.pairs.tsv")
+            tw.write_clusters(tw.clusters(pairs, fan_in=3), mine / f"{name}.clusters.tsv")
+            pairs.unpersist()
+
+        timed(f"pairs and clusters, {name}", both)
+        by_segment = name == "within"
+        answers = tw.query(questions, index, **{name: value}, by_segment=by_segment)
+
+        def ask():
+            lines = []
+            for row in answers.collect():
+                fields = [tw._field(row["query"]), tw._field(row["key"])]
+                fields += [tw._score(row["distance"]), b"%.4f" % (row["resemblance"] or 0.0)]
+                lines.append(b"\t".join(fields[: FIELDS[name]]) + b"\n")
+            (mine / f"{name}.answers.tsv").write_bytes(b"".join(sorted(lines)))
+
+        timed(f"query, {name}", ask)
+
+    kept = timed("kept", lambda: tw.kept(documents, tw.clusters(tw.pairs(session, index, within=3))).count())
+    refuse_others(session, tw, documents, index, mine)
+    counted = {name: counter.value for name, counter in tw.counters(session.sparkContext).items()}
+    assert counted["documents"] >= len(made) and counted["segments"] >= SHARDS, counted
+    if killer:
+        killer.done.set()
+        killer.join()
+        assert all(killer.killed.values()), f"nothing of a kind was killed: {killer.killed}"
+        say(f"{arguments.name}: killed by kill -9: {killer.killed}")
+    shown = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in times.items())
+    say(f"{arguments.name} ({arguments.master.split('://')[0]}): {shown}; {kept} kept; counted {counted}")
+    session.stop()
+
+
+def build(tw, documents, index, params):
+    # What a job before this one left is no hindrance, and goes.
+    index.with_name("pages.twx.segments").mkdir()
+    (index.with_name("pages.twx.segments") / ("0" * 32 + ".seg")).write_bytes(b"of a job that failed")
+    return tw.build(documents.repartition(8), index, params, shards=SHARDS)
+
+
+def refuse_others(session, tw, documents, index, mine):
+    """A worker that sees another index, and a key that comes twice, end the job, by name."""
+    opened = tw._Opened(str(index))
+    opened.params = twindex.Params(**{**PARAMS, "words": 4}).text
+    asked = tw._Query(opened, 3, None, None, {}, twindex.__version__)
+    try:
+        documents.limit(1).mapInArrow(asked, "query string, key string, distance int, resemblance double").collect()
+    except Exception as error:
+        assert "parameters differ: width is 4" in str(error), error
+    else:
+        raise AssertionError("other parameters were taken")
+    # In a fixed order: which rows a plain limit takes is not said.
+    first = documents.orderBy("id").limit(25)
+    twice = first.unionByName(first.orderBy("id").limit(1))
+    try:
+        tw.build(twice, mine / "twice.twx", twindex.Params(**PARAMS), shards=2)
+    except Exception as error:
+        assert "is the key of two of them" in str(error), error
+    else:
+        raise AssertionError("a key that comes twice was taken")
+    assert not (mine / "twice.twx").exists()
+    tw.gc(mine / "twice.twx")
+    assert not (mine / "twice.twx.segments").exists(), "gc removes what a failed job left"
+
+
+def where(batches):
+    import pyarrow as pa
+
+    import twindex
+
+    for _ in batches:
+        yield pa.RecordBatch.from_arrays([pa.array([twindex.__file__])], names=["place"])
+
+
+# --- at last ---
+
+
+def compare(work):
+    right = work / "right"
+    runs = sorted(path.parent for path in work.glob("*/segments"))
+    wrong = 0
+    segments = {run.name: digest(run / "segments") for run in runs}
+    if len(set(segments.values())) != 1:
+        say(f"WRONG: segments differ: {segments}")
+        wrong += 1
+    for run in runs:
+        for path in sorted(right.iterdir()):
+            same = digest(path) == digest(run / path.name)
+            wrong += not same
+            say(f"{'same ' if same else 'WRONG'} {run.name:14} {path.name:26} {digest(run / path.name)}")
+    # One process that has everything makes the same segment as all shards joined.
+    joined = twindex.Index.open(runs[0] / "pages.twx")
+    joined.compact()
+    joined.close()
+    (one,), (all_of_them,) = ([digest(path) for path in folder.glob("*.seg")] for folder in (work / "one.twx", joined_path(runs)))
+    wrong += one != all_of_them
+    say(f"segments of {len(runs)} runs {set(segments.values())}; compacted, the command's own: {one == all_of_them}")
+    total = len(runs) * len(list(right.iterdir())) + 2
+    say(f"{total - wrong} passed, {wrong} failed")
+    return wrong == 0
+
+
+def joined_path(runs):
+    return runs[0] / "pages.twx"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--archive", type=pathlib.Path)
+    parser.add_argument("--make", type=int)
+    parser.add_argument("--take", nargs="+")
+    parser.add_argument("--master")
+    parser.add_argument("--name")
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--compare", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.make or arguments.take:
+        expected(make(arguments.make) if arguments.make else take(arguments.take), arguments.work)
+    elif arguments.compare:
+        sys.exit(not compare(arguments.work))
+    else:
+        run(arguments, arguments.work)
+
+
+if __name__ == "__main__":
+    main()

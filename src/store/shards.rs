@@ -1,0 +1,187 @@
+//! Segments that were built elsewhere: joined to an index without a copy, and asked one by one.
+//!
+//! A segment depends on its records and parameters alone, so it does not matter which machine built it, or how often.
+//! What is left for one process is to look at what came and to write the manifest that names it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::Path;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+
+use super::copies::link_or_copy;
+use super::index::Index;
+use super::snapshot::Snapshot;
+use super::state::State;
+use super::{directory, idf, names};
+use crate::error::{Error, Result};
+use crate::format::manifest::{Manifest, SegmentEntry};
+use crate::key::KeyBuf;
+use crate::params::Params;
+use crate::segment::Segment;
+use crate::sys::{RealVfs, Vfs};
+
+impl Index {
+    /// Makes a new index of finished segments, in the order in which they are named. They are not copied where the
+    /// file system can give a file two names, and stay where they are. All or nothing: the directory gets its name when
+    /// it is complete and durable. Returns the number of documents.
+    ///
+    /// No key may be in two of them, which is looked at: time O(documents), memory O(segments). Segments are those of
+    /// an index that one batch made, as workers do that take one shard of the documents each.
+    ///
+    /// ```
+    /// use std::path::PathBuf;
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().words(2).simhash(3).build()?;
+    /// let shard = |name: &str| -> twindex::Result<PathBuf> {
+    ///     let index = Index::create(dir.path().join(name), params.clone())?;
+    ///     let mut writer = index.writer()?;
+    ///     writer.set_logged(false); // what is committed is a segment
+    ///     writer.put(name, &index.sketcher()?.sketch("a rose is a rose is a rose")?)?;
+    ///     writer.commit()?;
+    ///     let snapshot = index.snapshot();
+    ///     Ok(snapshot.segments().next().map(|(segment, _)| segment.path().to_owned()).unwrap_or_default())
+    /// };
+    /// let segments = [shard("a")?, shard("b")?];
+    /// assert_eq!(Index::adopt(dir.path().join("all"), params.clone(), &segments)?, 2);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] where anything stands at the path; [`Error::ParamsMismatch`] for a segment with other
+    /// parameters, and [`Error::Invalid`] for a key in two segments, both naming the file, and for parameters that
+    /// need an IDF table; [`Error::Io`], [`Error::Corrupt`].
+    pub fn adopt<P: AsRef<Path>>(path: impl AsRef<Path>, params: Params, segments: &[P]) -> Result<u64> {
+        Self::adopt_with(&RealVfs, path.as_ref(), params, segments)
+    }
+
+    /// As [`adopt`](Self::adopt), on another file system.
+    ///
+    /// # Errors
+    /// As [`adopt`](Self::adopt).
+    pub fn adopt_with<P: AsRef<Path>>(
+        vfs: &dyn Vfs,
+        path: &Path,
+        params: Params,
+        segments: &[P],
+    ) -> Result<u64> {
+        params.check()?;
+        if let Some(digest) = idf::named_by(&params) {
+            return Err(Error::Invalid(format!(
+                "these parameters (simhash=idf) need the idf table {digest:032x}: make an index of each segment, and \
+                 merge these"
+            )));
+        }
+        directory::check_free(vfs, path)?;
+        let opened: Vec<Segment> =
+            segments.iter().map(|path| Segment::open(vfs, path.as_ref())).collect::<Result<_>>()?;
+        for segment in &opened {
+            check_params(&params, segment)?;
+        }
+        check_disjoint(&opened)?;
+        let documents = opened.iter().map(Segment::documents).sum();
+        let uuid = directory::new_uuid(path)?;
+        directory::make(vfs, path, |dir| {
+            let mut entries = Vec::new();
+            for (number, segment) in (1..).zip(opened.iter().filter(|segment| segment.documents() > 0)) {
+                link_or_copy(vfs, segment.path(), &names::segment(dir, number))?;
+                entries.push(SegmentEntry {
+                    number,
+                    length: segment.length(),
+                    digest: segment.digest(),
+                    salt: segment.salt(),
+                    documents: segment.documents(),
+                    deleted: RoaringBitmap::new(),
+                });
+            }
+            Ok(Manifest {
+                uuid,
+                read_only_compatible: 0,
+                generation: 1,
+                next_segment: entries.len() as u64 + 1,
+                params,
+                segments: entries,
+                logged: None,
+                now: None,
+            })
+        })?;
+        Ok(documents)
+    }
+}
+
+/// Refuses a segment with other parameters, and says which.
+fn check_params(params: &Params, segment: &Segment) -> Result<()> {
+    let found = segment.params();
+    for ((name, mine), (_, theirs)) in params.fields().into_iter().zip(found.fields()) {
+        if mine != theirs {
+            let field = format!("{name} (of {})", segment.path().display());
+            return Err(Error::ParamsMismatch { field, index: mine, given: theirs });
+        }
+    }
+    if found != params {
+        return Err(Error::Invalid(format!("{}: keeps different things", segment.path().display())));
+    }
+    if params.expire_after.is_some() {
+        return Err(Error::Invalid(format!(
+            "{}: its documents expire, and the time of an index of several such segments is not known: make an index \
+             of each, and merge these",
+            segment.path().display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a key that is in two segments.
+fn check_disjoint(segments: &[Segment]) -> Result<()> {
+    let mut next = vec![0_u32; segments.len()];
+    let mut heap: BinaryHeap<Reverse<(KeyBuf, usize)>> = BinaryHeap::new();
+    let mut advance = |of: usize, heap: &mut BinaryHeap<_>| -> Result<()> {
+        if u64::from(next[of]) < segments[of].documents() {
+            heap.push(Reverse((segments[of].key(next[of])?, of)));
+            next[of] += 1;
+        }
+        Ok(())
+    };
+    for of in 0..segments.len() {
+        advance(of, &mut heap)?;
+    }
+    let mut last: Option<(KeyBuf, usize)> = None;
+    while let Some(Reverse((key, of))) = heap.pop() {
+        advance(of, &mut heap)?;
+        if let Some((known, other)) = &last
+            && *known == key
+        {
+            return Err(Error::Invalid(format!(
+                "the key `{}` is in {} and in {}; give each document to one segment",
+                key.to_string().escape_debug(),
+                segments[*other].path().display(),
+                segments[of].path().display()
+            )));
+        }
+        last = Some((key, of));
+    }
+    segments.iter().try_for_each(Segment::check_map)
+}
+
+impl Snapshot {
+    /// The documents of one of its [segments](Self::segments) alone, by its place there: a part of a join or of a
+    /// query that others do the rest of. What is in no segment on disk yet is left out of all of them.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a place where no segment is.
+    pub fn of_segment(&self, place: usize) -> Result<Self> {
+        let state = self.state();
+        let entries = &state.manifest.segments;
+        let Some(entry) = entries.get(place) else {
+            let count = entries.len();
+            return Err(Error::Invalid(format!("segment {place}: this index has {count}, counted from 0")));
+        };
+        let mut manifest = Manifest::clone(&state.manifest);
+        manifest.segments = vec![entry.clone()];
+        let view = state.view.of_segment(place, &manifest);
+        Ok(Self::new(Arc::new(State::new(Arc::new(manifest), view, None, state.params_digest))))
+    }
+}
