@@ -282,7 +282,7 @@ fn conflicts(
             kept = Some((key, place, ordinal));
         } else {
             return Err(Error::Invalid(format!(
-                "the key `{}` is in {} and in {} with different records; say which of them counts",
+                "the key `{}` is in {} and in {} with different records; say which of them counts (--on-conflict first or last)",
                 key.to_string().escape_debug(),
                 shards[a].path().display(),
                 shards[b].path().display()

@@ -148,7 +148,7 @@ impl View {
         {
             return Err(Error::Invalid(format!(
                 "stamp {stamp} is {} ahead of {newest}, the highest so far, and at most {max_jump} are taken: by a wrong \
-                 one, all documents would expire; if it is right, allow a longer jump",
+                 one, all documents would expire; if it is right, allow a longer jump (`set_max_jump`, --max-jump)",
                 stamp - newest
             )));
         }

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 
 /// Says what went wrong; returns the code for that.
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("twindex: {}", told(error));
+    eprintln!("twindex: {}{}", told(error), remedy(error).unwrap_or_default());
     if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -99,6 +99,31 @@ fn told(error: &anyhow::Error) -> String {
         }
     }
     told
+}
+
+/// What to do about it, where whoever met the error could not know.
+fn remedy(error: &anyhow::Error) -> Option<String> {
+    use std::io::ErrorKind;
+    error.chain().find_map(|cause| {
+        if let Some(error) = cause.downcast_ref::<std::io::Error>() {
+            let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+            return full.then(|| {
+                "; what was there before is as it was: free some space, or name a place on another disk"
+                    .to_owned()
+            });
+        }
+        match cause.downcast_ref::<twindex::Error>()? {
+            twindex::Error::NotAnIndex { path, .. } if path.join("index/CURRENT").is_file() => {
+                Some(format!("; the index that `dedup` made is {}", path.join("index").display()))
+            }
+            twindex::Error::Io { path, source, .. }
+                if source.kind() == ErrorKind::NotFound && !path.exists() =>
+            {
+                Some("; make that folder first, or see whether its name is right".to_owned())
+            }
+            _ => None,
+        }
+    })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

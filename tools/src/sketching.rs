@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use rayon::prelude::*;
-use twindex::Key;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
+use twindex::{Error, Key};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::attached_args::{AttachedFields, OwnAttached};
-use crate::input::{Batch, Buffers, Chunk, Content, Documents, Form, Parser, Place, Record, Seen};
+use crate::input::{
+    Batch, Buffers, Chunk, Content, Documents, Form, OwnAttached, Parser, Place, Record, Seen, bad_at,
+};
 use crate::progress::Progress;
 use crate::shard::Shard;
 
@@ -44,6 +45,20 @@ pub(crate) fn for_each_chunk<S: Send, T: Send>(
     >,
     mut take: impl FnMut(T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    for_each_chunk_counted(documents, progress, job, |made, _| take(made))
+}
+
+/// As [`for_each_chunk`]; whoever takes may still refuse documents.
+fn for_each_chunk_counted<S: Send, T: Send>(
+    documents: &mut Documents,
+    progress: &Progress,
+    job: &Job<
+        impl Fn() -> S + Sync,
+        impl Fn() -> T + Sync,
+        impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
+    >,
+    mut take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let idle = Mutex::new(Vec::new());
     let lend = |chunk: Chunk<'_>| -> anyhow::Result<(Seen, T)> {
@@ -68,7 +83,7 @@ pub(crate) fn for_each_chunk<S: Send, T: Send>(
         for made in made {
             let (seen, made) = made?;
             documents.account(seen)?;
-            take(made)?;
+            take(made, documents)?;
         }
         if let Some(failure) = batch.take_failure() {
             return Err(failure);
@@ -203,8 +218,6 @@ pub(crate) struct Wanted {
     pub(crate) shingles: bool,
     /// All of the document.
     pub(crate) whole: bool,
-    /// What stands beside its text, if these fields name any.
-    pub(crate) attached: AttachedFields,
     /// Documents of other parts are passed over, before they cost more than their reading.
     pub(crate) shard: Option<Shard>,
 }
@@ -216,16 +229,25 @@ pub(crate) struct Sketched {
     pub(crate) sketch: Sketch,
     /// If it was wanted.
     pub(crate) whole: Whole,
-    /// As far as it was wanted.
+    /// As far as the options of the documents name fields of it.
     pub(crate) attached: OwnAttached,
+    /// The length of the text, or of the names of the features.
+    pub(crate) text_bytes: u64,
+}
+
+/// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
+/// document is to blame makes it a bad record.
+pub(crate) fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
+    match error {
+        Error::Invalid(_) | Error::Limit { .. } => bad_at(place, &format!("{what}: {error}")),
+        error => anyhow::Error::new(error).context(format!("{place}: {what}")),
+    }
 }
 
 /// All of a document.
 pub(crate) struct Whole {
     /// xxh3-128 of its [`identity`](Content::identity).
     pub(crate) hash: u128,
-    /// The length of the text, or of the names of the features.
-    pub(crate) text_bytes: u64,
     /// What `line` is.
     pub(crate) form: Form,
     /// What stands for it in a file of that form, without a newline.
@@ -234,7 +256,7 @@ pub(crate) struct Whole {
 
 impl Default for Whole {
     fn default() -> Self {
-        Self { hash: 0, text_bytes: 0, form: Form::Json, line: WholeLine::default() }
+        Self { hash: 0, form: Form::Json, line: WholeLine::default() }
     }
 }
 
@@ -279,7 +301,8 @@ impl<L> Default for Chunked<L> {
 /// Shingles for which the memory of a chunk is kept for another one.
 const KEPT_SHINGLES: usize = 1 << 20;
 
-/// Reads all documents and hands each, sketched, to `each`, in the order of the input.
+/// Reads all documents and hands each, sketched, to `each`, in the order of the input. What `each` [refuses](refused)
+/// is a bad record.
 ///
 /// # Errors
 ///
@@ -344,10 +367,13 @@ pub(crate) fn for_each_looked_up<L: Send>(
             Ok(())
         },
     };
-    for_each_chunk(documents, progress, &job, |mut chunked| {
+    for_each_chunk_counted(documents, progress, &job, |mut chunked, documents| {
         let mut start = 0;
         for ((one, found), &end) in chunked.all.drain(..).zip(&chunked.ends) {
-            each(one, found, &chunked.shingles[start..end])?;
+            let text_bytes = one.text_bytes;
+            if let Err(error) = each(one, found, &chunked.shingles[start..end]) {
+                documents.refuse(error, text_bytes)?;
+            }
             start = end;
         }
         chunked.ends.clear();
@@ -367,18 +393,8 @@ fn sketched(
     record: &Record<'_>,
     wanted: &Wanted,
 ) -> anyhow::Result<Sketched> {
-    let attached = if wanted.attached.any() {
-        ensure!(
-            matches!(record.form(), Form::Json),
-            "{}: values and stamps are read from fields of JSONL, which this is not",
-            record.place()
-        );
-        let found = wanted.attached.of_line(&record.line(parser)?);
-        // Before the work: a record without what it should have is one that may be passed over.
-        found.map_err(|error| record.bad(&format!("{error:#}")))?
-    } else {
-        OwnAttached::default()
-    };
+    // Before the work: a record without what it should have is one that may be passed over.
+    let attached = record.attached(parser)?;
     let mut sketch = Sketch::default();
     let made = sketching.sketch(record.content, &mut sketch);
     made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
@@ -392,9 +408,10 @@ fn sketched(
             None => WholeLine::Held(line.into_owned()),
         };
         let hash = xxh3_128(&record.content.identity());
-        whole = Whole { hash, text_bytes: record.content.bytes() as u64, form: record.form(), line };
+        whole = Whole { hash, form: record.form(), line };
     }
-    Ok(Sketched { key: record.key.to_vec(), place: record.place(), sketch, whole, attached })
+    let (place, text_bytes) = (record.place(), record.content.bytes() as u64);
+    Ok(Sketched { key: record.key.to_vec(), place, sketch, whole, attached, text_bytes })
 }
 
 /// Who takes documents as they come.
@@ -442,7 +459,12 @@ pub(crate) fn for_each_sketched_as_it_comes(
         for made in made {
             let (seen, all) = made?;
             documents.account(seen)?;
-            all.into_iter().try_for_each(|one| taking.take(one))?;
+            for one in all {
+                let text_bytes = one.text_bytes;
+                if let Err(error) = taking.take(one) {
+                    documents.refuse(error, text_bytes)?;
+                }
+            }
         }
         if let Some(failure) = batch.take_failure() {
             return Err(failure);

@@ -3,10 +3,13 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{
+    ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt32Array, UInt64Array,
+};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriter;
 use support::{Bench, Document, corpus, gzip, jsonl, refused, says, succeeded};
@@ -195,4 +198,128 @@ fn the_first_mistakes_are_told_with_what_to_do() {
     let piped = refused("stdin", bench.command("dedup - --format parquet -o out").write_stdin("PAR1"));
     says(&piped, &["<stdin>: Parquet is read from its end; name a regular file"]);
     assert!(!bench.path("out").exists());
+}
+
+/// The value of each document and the stamp, as `get` tells them.
+fn attached(bench: &Bench, index: &str, keys: &str) -> Vec<(String, u64)> {
+    let got = bench.json(&format!("get {index} {keys}"));
+    let records = got.as_array().unwrap().iter();
+    let pair = |record: &serde_json::Value| {
+        (record["value"].as_str().unwrap_or_default().to_owned(), record["stamp"].as_u64().unwrap())
+    };
+    records.map(pair).collect()
+}
+
+#[test]
+fn values_and_times_come_from_every_form_in_which_fields_have_names() {
+    let bench = Bench::new();
+    let texts =
+        ["one two three four five six", "seven eight nine ten eleven twelve", "a rose is a rose is a rose"];
+    // 2026-11-22T18:30:00Z and later.
+    let (first, day) = (1_795_372_200_u64, 86_400);
+    let stamps = [first, first + 1, first + day - 1];
+    let wanted: Vec<(String, u64)> =
+        ["first, value", "", "3"].into_iter().map(str::to_owned).zip(stamps).collect();
+    let said = ["2026-11-22T18:30:00Z", "2026-11-22T19:30:01+01:00", &stamps[2].to_string()];
+
+    let mut rows = "when,id,note,text\n".to_owned();
+    let mut archive = String::new();
+    for (at, text) in texts.iter().enumerate() {
+        let (time, value) = (said[at], &wanted[at].0);
+        writeln!(rows, "{time},k{at},\"{value}\",{text}").unwrap();
+        let head = format!(
+            "WARC-Target-URI: k{at}\r\nwarc-date: {time}\r\nX-Note: {value}\r\nContent-Type: text/plain\r\n"
+        );
+        let length = text.len();
+        write!(
+            archive,
+            "WARC/1.0\r\nWARC-Type: conversion\r\n{head}Content-Length: {length}\r\n\r\n{text}\r\n\r\n"
+        )
+        .unwrap();
+    }
+    bench.write("in.csv", &rows);
+    bench.write("in.wet", &archive);
+    let millis = stamps.iter().map(|&stamp| i64::try_from(stamp * 1000 + 999).unwrap());
+    let times: ArrayRef = Arc::new(TimestampMillisecondArray::from(millis.collect::<Vec<i64>>()));
+    let numbers: ArrayRef = Arc::new(stamps.iter().copied().collect::<UInt64Array>());
+    let notes: ArrayRef = Arc::new(StringArray::from(vec![Some("first, value"), None, Some("3")]));
+    let ids: ArrayRef = Arc::new(StringArray::from(vec!["k0", "k1", "k2"]));
+    let texts: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+    for (name, when) in [("times.parquet", times), ("numbers.parquet", numbers)] {
+        let columns = [
+            ("note", Arc::clone(&notes), true),
+            ("text", Arc::clone(&texts), false),
+            ("id", Arc::clone(&ids), false),
+            ("when", when, false),
+        ];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let file = File::create(bench.path(name)).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    }
+    for (input, fields) in [
+        ("in.csv", "--stamp-field when --value-field note"),
+        ("in.wet", "--stamp-field WARC-Date --value-field X-Note"),
+        ("times.parquet", "--stamp-field when --value-field note"),
+        ("numbers.parquet", "--stamp-field when --value-field note"),
+    ] {
+        for verb in ["build", "stream"] {
+            bench.ok(&format!("{verb} {verb}-{input}.twx {input} {fields} --expire-after 1d -q"));
+            assert_eq!(
+                attached(&bench, &format!("{verb}-{input}.twx"), "k0 k1 k2"),
+                wanted,
+                "{verb} {input}"
+            );
+        }
+    }
+
+    // Names that are not there are refused by all of a table, before an index is made.
+    for input in ["in.csv", "times.parquet"] {
+        let line = format!("build new.twx {input} --expire-after 1d --stamp-field");
+        says(&bench.refused(&format!("{line} date")), &[input, "\"date\"", "\"when\"", "--stamp-field"]);
+        let line = format!("{line} when --value-field remark");
+        says(&bench.refused(&line), &[input, "\"remark\"", "\"note\"", "--value-field"]);
+    }
+    says(
+        &bench.refused("build new.twx in.wet --expire-after 1d --stamp-field when"),
+        &["in.wet, record 1", "\"when\"", "--stamp-field"],
+    );
+    // Texts have no fields.
+    bench.write("folder/a.txt", "a rose is a rose");
+    for input in ["folder", "folder/a.txt"] {
+        says(
+            &bench.refused(&format!("build new.twx {input} --value-field v")),
+            &["folder", "--value-field", "JSONL"],
+        );
+    }
+    assert!(!bench.path("new.twx").exists());
+}
+
+#[test]
+fn a_column_of_another_type_is_refused_as_a_stamp_or_value() {
+    let bench = Bench::new();
+    write_parquet(&bench, "in.parquet", &corpus(1, 20));
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
+    let one: ArrayRef = Arc::new(StringArray::from(vec!["a rose is a rose"]));
+    let columns = [("f", floats), ("text", Arc::clone(&one)), ("id", one)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(bench.path("f.parquet")).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    for (option, expected) in
+        [("--value-field f", "strings or whole numbers"), ("--stamp-field f --expire-after 9", "times")]
+    {
+        says(&bench.refused(&format!("build i.twx f.parquet {option}")), &["\"f\" holds Float64", expected]);
+    }
+    bench.write("f.parquet.gz", gzip(b"PAR1"));
+    says(&bench.refused("build i.twx f.parquet.gz"), &["f.parquet.gz", "unpack it"]);
+    bench.write("no.parquet", "PAR1 and no more of it");
+    says(&bench.refused("build i.twx no.parquet"), &["no.parquet", "is it a Parquet file?"]);
+    // A number of a row as its time: one that is null would be a bad record, none is.
+    bench.ok("build i.twx in.parquet --stamp-field n --expire-after 100 --value-field text -q");
+    assert_eq!(bench.ok("keys i.twx --count"), "20\n");
+    let told = bench.ok("build few.twx in.parquet --stamp-field n --expire-after 5");
+    says(&told, &["5 documents, 15 replaced or expired"]);
 }

@@ -203,6 +203,40 @@ fn a_document_without_a_sound_stamp_or_value_is_a_bad_record_that_may_be_passed_
     }
 }
 
+#[test]
+fn a_stamp_too_far_ahead_is_a_bad_record_that_is_passed_over_and_told() {
+    let bench = Bench::new();
+    let line = |id: &str, stamp: u64| {
+        format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\",\"t\":{stamp}}}\n")
+    };
+    bench.write(
+        "in.jsonl",
+        line("a", 100) + &line("far", 100_000) + &line("b", 150) + &line("farther", 200_000),
+    );
+    for verb in ["build", "stream"] {
+        let made = format!("{verb} {verb}.twx in.jsonl --stamp-field t --expire-after 60 --max-jump 60");
+        says(
+            &bench.refused(&format!("{made} --json")),
+            &["in.jsonl:2", "100000", "--max-jump", "--skip-bad"],
+        );
+        let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));
+        says(&bench.refused(&format!("{made} --json --skip-bad 1")), &["in.jsonl:4", "--skip-bad 1"]);
+        let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));
+        let told = bench.json(&format!("{made} --skip-bad 2"));
+        assert_eq!((told["documents"].as_u64(), told["skipped_bad"].as_u64()), (Some(2), Some(2)), "{told}");
+        says(told["first_bad"][0].as_str().unwrap(), &["in.jsonl:2", "100000"]);
+        let read = if verb == "build" { "added" } else { "admitted" };
+        assert_eq!(told[read].as_u64(), Some(2), "{told}");
+        assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
+        assert_eq!(bench.json(&format!("stats {verb}.twx"))["now"].as_u64(), Some(150));
+    }
+    // By a pipe, where documents are taken as they come.
+    let mut piped =
+        bench.command("stream piped.twx - --stamp-field t --expire-after 60 --max-jump 60 --skip-bad 2 -q");
+    support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
+    assert_eq!(bench.ok("keys piped.twx"), "a\nb\n");
+}
+
 /// The pipe stays open all the time: what has come is answered without waiting for more.
 #[test]
 fn a_stream_answers_what_has_come_by_a_pipe_while_more_may_come() {

@@ -349,3 +349,44 @@ fn names_that_are_not_utf8_or_long_work() {
         fs::rename(path, bench.path("i.twx")).unwrap();
     }
 }
+
+/// The mistakes of a first hour, and that each answer says what to do.
+#[test]
+fn first_mistakes_are_answered_with_what_to_do() {
+    let bench = Bench::new();
+    let documents = support::corpus(1, 20);
+    let lines = jsonl(&documents);
+    bench.write("corpus/a.jsonl", &lines);
+    bench.write("corpus/b.jsonl.gz", support::gzip(lines.as_bytes()));
+    let record =
+        "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: u\r\nContent-Length: 5\r\n\r\nwords\r\n\r\n";
+    bench.write("in.wet", record);
+    bench.write("mixed/a.jsonl", &lines);
+    bench.write("mixed/b.txt", "a rose is a rose");
+
+    // A folder of records, taken for one of texts.
+    let said = bench.refused("dedup corpus -o out");
+    says(&said, &["corpus", "all of its files", "--format jsonl", "--format text"]);
+    bench.write("corpus/c.csv", "id,text\n");
+    says(&bench.refused("build i.twx corpus"), &["the first of its files", "--format jsonl"]);
+    bench.ok("build mixed.twx mixed -q");
+    assert_eq!(bench.ok("keys mixed.twx"), "a.jsonl\nb.txt\n");
+    bench.ok("dedup corpus -o texts --format text -q");
+
+    // The folder that `dedup` made, in the place of the index in it.
+    bench.ok("dedup mixed -o out -q");
+    for line in ["stats out", "query out in.wet", "keys out"] {
+        says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
+    }
+    // Options that mean nothing to archives.
+    says(&bench.refused("dedup in.wet -o o --text-field body"), &["in.wet", "--text-field", "leave it out"]);
+    says(
+        &bench.refused("dedup in.wet -o o --id-field url"),
+        &["in.wet, record 1", "--id-field", "WARC-Target-URI"],
+    );
+    // A place that is not there.
+    says(&bench.refused("build no/such/i.twx in.wet"), &["no/such", "make that folder first"]);
+    // Nothing in it.
+    std::fs::create_dir(bench.path("nothing")).unwrap();
+    says(&bench.ok("dedup nothing -o none"), &["0 documents", "no document was found"]);
+}

@@ -45,7 +45,9 @@ fn the_page_stands_alone_and_shows_what_the_figures_say() {
         "<!doctype html>",
         "name=\"viewport\"",
         "prefers-color-scheme",
+        "<html lang=\"en\">",
         "role=\"img\"",
+        "aria-label=\"Bytes by section\"",
         ">303<",
         "&lt;script&gt;",
     ] {

@@ -117,3 +117,32 @@ fn an_end_by_ctrl_c_leaves_nothing_half_done() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(names(&bench), ["out"]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_new_index_goes_with_a_build_that_is_told_to_end_and_one_that_was_there_stays() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(1, 50)));
+    bench.ok("build old.twx in.jsonl -q");
+    let before = bench.ok("keys old.twx");
+    for (index, stays) in [("new.twx", false), ("old.twx", true)] {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", TWINDEX, "build", index, "-", "-q"]).current_dir(bench.root());
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let (id, start) = (child.id().to_string(), Instant::now());
+        // The lock says who writes.
+        let locked =
+            || std::fs::read_to_string(bench.path(index).join("LOCK")).is_ok_and(|said| said.contains(&id));
+        while !locked() {
+            assert!(start.elapsed() < Duration::from_secs(30), "{index}: nobody writes");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{index}");
+        drop(stdin);
+        assert_eq!(bench.path(index).exists(), stays, "{index}");
+    }
+    assert_eq!(bench.ok("keys old.twx"), before);
+}

@@ -15,7 +15,8 @@ use twindex::{Error, Fingerprint, Index, Key, Writer};
 use super::stats::Space;
 use crate::attached_args::AttachedArgs;
 use crate::contents;
-use crate::input::{Counts, Documents};
+use crate::input::{Counts, Documents, InputOptions};
+use crate::interrupt::HalfDone;
 use crate::options::{InputArgs, Output, Usage, Work, parse_size};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
@@ -23,7 +24,7 @@ use crate::report::{self, Stopwatch, count, counted};
 use crate::resume::{Done, InputId};
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
-use crate::sketching::{Wanted, for_each_sketched};
+use crate::sketching::{Wanted, for_each_sketched, refused};
 use crate::text_args::Made;
 
 /// Options of `build`.
@@ -77,7 +78,8 @@ struct Report {
     counts: Counts,
     /// Documents or fingerprints read; of those with the same key the last one is in the index.
     added: u64,
-    /// Those that took the place of another with their key, in the index or among those read.
+    /// Those that took the place of another with their key, in the index or among those read; where documents expire,
+    /// also those that were too old, or became so.
     replaced: u64,
     /// Those of the documents read that have no words, or features.
     empty: u64,
@@ -112,7 +114,7 @@ impl Build {
         let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
             None if self.resume => None,
-            None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.input.options())?),
+            None if sketches.is_none() => Some(Documents::open(&self.input.inputs, &self.options())?),
             _ => None,
         };
         let raw = self.fingerprints.as_deref().map(RawColumn::open).transpose()?;
@@ -139,6 +141,8 @@ impl Build {
                 return Err(error.into());
             }
         };
+        // Until it is whole, a new index goes with the process that is told to end.
+        let half_done = (created && !self.resume).then(|| HalfDone::new(&self.index));
         // Half for what is read, and half for writing it.
         writer.set_memory(self.work.memory / 2);
         // What is committed bit by bit is merged as what lives is, and to one segment at the end.
@@ -166,6 +170,7 @@ impl Build {
             }
             return Err(error);
         }
+        drop(half_done);
         drop(writer);
 
         let snapshot = index.snapshot();
@@ -190,17 +195,17 @@ impl Build {
             seconds: watch.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),
         };
-        self.tell(&report, &remarks)?;
+        self.tell(&report, &remarks, snapshot.params().expire_after.is_some())?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn tell(&self, report: &Report, remarks: &[String]) -> anyhow::Result<()> {
+    fn tell(&self, report: &Report, remarks: &[String], expire: bool) -> anyhow::Result<()> {
         if self.output.json {
             report::print_json(report)?;
         } else if !self.output.quiet {
             let replaced = match report.replaced {
                 0 => String::new(),
-                replaced => format!("{} replaced, ", count(replaced)),
+                gone => format!("{} replaced{}, ", count(gone), if expire { " or expired" } else { "" }),
             };
             let mut lines = vec![format!(
                 "{}: {}, {replaced}{} on disk, {:.1} s",
@@ -280,10 +285,15 @@ struct Added {
 }
 
 impl Build {
+    /// How documents are read.
+    fn options(&self) -> InputOptions {
+        InputOptions { attached: self.attached.fields(), ..self.input.options() }
+    }
+
     /// By what each input is known again.
     fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
         let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
-        let options = format!("{shard} {:?} {:?}", self.input.options(), self.attached.fields());
+        let options = format!("{shard} {:?}", self.options());
         let id = if are_sketches { InputId::of_sketches } else { InputId::of };
         self.input.inputs.iter().map(|path| id(path, &options)).collect()
     }
@@ -310,7 +320,7 @@ impl Build {
             let bytes = if are_sketches {
                 self.add_sketches(writer, path, added)?
             } else {
-                let mut options = self.input.options();
+                let mut options = self.options();
                 options.skip_bad = options.skip_bad.saturating_sub(added.counts.skipped_bad);
                 let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
                 self.add_documents(writer, index, &mut documents, added)?;
@@ -338,14 +348,13 @@ impl Build {
         added: &mut Added,
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
-        let (attached, shard) = (self.attached.fields(), self.shard.shard);
-        let wanted = Wanted { attached, shard, ..Wanted::default() };
+        let wanted = Wanted { shard: self.shard.shard, ..Wanted::default() };
         for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
+            let put = writer.put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached());
+            put.map_err(|error| refused(&one.place, "cannot add the document", error))?;
             added.documents += 1;
             added.empty += u64::from(one.sketch.is_empty());
-            writer
-                .put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached())
-                .with_context(|| format!("{}: cannot add the document", one.place))
+            Ok(())
         })?;
         added.counts.add(documents.counts());
         Ok(())

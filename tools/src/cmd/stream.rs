@@ -1,6 +1,6 @@
 //! `twindex stream`: look up each document and add it, in order.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketching::{Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes};
+use crate::sketching::{Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes, refused};
 use crate::text_args::Made;
 use crate::tsv;
 
@@ -157,7 +157,7 @@ impl<W: Write> Taking for Admitting<'_, W> {
         let start = Instant::now();
         let attached = one.attached.as_attached();
         let admitted = self.writer.admit_with(one.key.as_slice(), &one.sketch, attached);
-        let admitted = admitted.with_context(|| format!("{}: cannot admit the document", one.place))?;
+        let admitted = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
         match &admitted {
             Admitted::Duplicate(_) => self.duplicates += 1,
             Admitted::Known => self.known += 1,
@@ -191,7 +191,8 @@ impl Stream {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
         self.params.check_features(self.input.reads_features())?;
-        let options = InputOptions { as_it_comes: true, ..self.input.options() };
+        let attached = self.attached.fields();
+        let options = InputOptions { as_it_comes: true, attached, ..self.input.options() };
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
@@ -202,7 +203,9 @@ impl Stream {
         writer.set_durability(Durability::Sync);
         writer.set_drop_duplicates(self.drop_duplicates);
         self.attached.configure(&mut writer);
-        let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet);
+        // A bar would be drawn between the lines.
+        let lines = !self.output.json && io::stdout().is_terminal();
+        let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);
         let mut admitting = Admitting {
             writer: &mut writer,
             every: Duration::from_millis(self.commit_every),
@@ -218,7 +221,7 @@ impl Stream {
             commits: 0,
             longest: Duration::ZERO,
         };
-        let wanted = Wanted { attached: self.attached.fields(), ..Wanted::default() };
+        let wanted = Wanted::default();
         let streamed = if piped {
             for_each_sketched_as_it_comes(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
         } else {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::features::Features;
 use super::form::{self, Form, Headers, Understood};
 use super::jsonl::{Fields, Found};
-use super::{InputOptions, InvalidUtf8, Place, Problem, folder, html};
+use super::{InputOptions, InvalidUtf8, OwnAttached, Place, Problem, folder, html};
 
 /// A batch is full from here on: enough for many threads, and little enough that it is still in the caches of
 /// one when it is looked into.
@@ -246,7 +246,22 @@ impl Record<'_> {
     /// Something of it that is not as it should be, for [`Chunk::read`]: it is a bad record then, as one that cannot be
     /// parsed is.
     pub(crate) fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
-        Problem { place: self.place(), reason: reason.to_string() }.into()
+        super::bad_at(&self.place(), reason)
+    }
+
+    /// What it has beside its text, as far as the options name fields of it.
+    ///
+    /// # Errors
+    ///
+    /// It lacks a stamp, or has something else in its place: it is a [bad](Self::bad) record then.
+    pub(crate) fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
+        match &self.from {
+            From::Line { form, line, .. } => {
+                form::attached(*form, line, parser).map_err(|error| self.bad(&format!("{error:#}")))
+            }
+            // Fields of text files are refused before anything is read.
+            From::Whole(_) => Ok(OwnAttached::default()),
+        }
     }
 
     /// Where its [`line`](Self::line) can be read again: the file, and the offset in it.
@@ -287,6 +302,7 @@ impl Parser {
             id: options.id_field.clone(),
             text: options.text_field.clone(),
             features: options.features,
+            attached: options.attached.clone(),
         };
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
         Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max }

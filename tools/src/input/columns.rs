@@ -1,4 +1,4 @@
-//! Parquet files: two columns out of one, row by row, and the rows that are kept written to another.
+//! Parquet files: a few columns out of one, row by row, and the rows that are kept written to another.
 //!
 //! The arrow-rs readers do the decoding. What they make of a damaged file is an error of theirs; should they panic on
 //! one, that becomes an error too.
@@ -14,10 +14,12 @@ use std::time::SystemTime;
 use anyhow::{Context, anyhow, ensure};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
@@ -28,13 +30,15 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
 use super::form::{Header, Headers};
-use super::{Place, Problem, jsonl, open};
+use super::{AttachedFields, OwnAttached, Place, Problem, jsonl, open};
 
 /// The most rows, and bytes by their mean, that are decoded at once.
 const ROWS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: i64 = 16 << 20;
 /// Bytes of a row's number and its key's length in a line.
 const HEAD_BYTES: usize = 12;
+/// Bytes of a stamp and a value's length in a line.
+const ATTACHED_BYTES: usize = 12;
 
 /// The end of the names of such files.
 pub(super) const SUFFIX: &str = "parquet";
@@ -74,8 +78,8 @@ pub(super) struct Rows {
     /// The number of the file.
     file: u32,
     reader: ParquetRecordBatchReader,
-    /// Which of its two columns holds the keys.
-    key_at: usize,
+    places: Places,
+    fields: jsonl::Fields,
     /// The rows decoded last, and how many of them are taken.
     batch: Option<(RecordBatch, usize)>,
     /// Rows taken in all.
@@ -88,11 +92,20 @@ pub(super) struct Rows {
     row_bytes_max: usize,
 }
 
+/// Which of the columns that are decoded holds what.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    key: usize,
+    text: usize,
+    value: Option<usize>,
+    stamp: Option<usize>,
+}
+
 /// A row, as a line, or what is wrong with it.
 pub(super) type Numbered = (u64, Result<Vec<u8>, String>);
 
 impl Rows {
-    /// Opens a file and finds both columns.
+    /// Opens a file and finds its columns.
     ///
     /// # Errors
     ///
@@ -109,7 +122,7 @@ impl Rows {
         let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
         let stamp = Stamp::of(&file).map_err(|error| open::cannot(path, "read the size", &error))?;
         let bytes = stamp.bytes;
-        let Begun { reader, schema, compression, rows, key_at } = guarded(|| begin(file, fields))
+        let Begun { reader, schema, compression, rows, places } = guarded(|| begin(file, fields))
             .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
         let file = headers.push(Header::Columns(Arc::new(File {
             path: Arc::clone(&name),
@@ -122,7 +135,8 @@ impl Rows {
             path: name,
             file,
             reader,
-            key_at,
+            places,
+            fields: fields.clone(),
             batch: None,
             taken: 0,
             in_all: rows,
@@ -153,7 +167,7 @@ impl Rows {
             if let Some((batch, at)) = &mut self.batch
                 && *at < batch.num_rows()
             {
-                let line = line(batch, self.key_at, *at, self.taken, self.row_bytes_max);
+                let line = line(batch, self.places, *at, self.taken, self.row_bytes_max, &self.fields);
                 *at += 1;
                 self.taken += 1;
                 return Ok(Some((self.taken, line)));
@@ -190,36 +204,42 @@ struct Begun {
     schema: SchemaRef,
     compression: Compression,
     rows: u64,
-    /// Which of the two columns holds the keys.
-    key_at: usize,
+    places: Places,
 }
 
 fn begin(file: fs::File, fields: &jsonl::Fields) -> Result<Begun, String> {
     let told = |error: parquet::errors::ParquetError| error.to_string();
     let schema =
         ParquetRecordBatchReaderBuilder::try_new(file.try_clone().map_err(|error| error.to_string())?)
-            .map_err(told)?
+            .map_err(|error| format!("{error} (is it a Parquet file?)"))?
             .schema()
             .clone();
     // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(told)?;
-    let find = |wanted: &str, is_key: bool| {
+    let find = |wanted: &str, options: &str, expected: &str, fits: fn(&DataType) -> bool| {
         let names = builder.schema().fields();
         let Some((at, field)) = names.iter().enumerate().find(|(_, field)| field.name() == wanted) else {
             return Err(format!(
-                "no column {wanted:?} among {}; see --id-field and --text-field",
+                "no column {wanted:?} among {}; see {options}",
                 super::listed(names.iter().map(|field| field.name().as_str()))
             ));
         };
         let of_type = field.data_type();
-        if is_text(of_type) || is_key && of_type.is_integer() {
+        if fits(of_type) {
             return Ok(at);
         }
-        let expected = if is_key { "strings or whole numbers" } else { "strings" };
         Err(format!("the column {wanted:?} holds {of_type}, where {expected} are expected"))
     };
-    let both = [find(&fields.id, true)?, find(&fields.text, false)?];
+    let (both, numbers) = ("--id-field and --text-field", "strings or whole numbers");
+    let key = find(&fields.id, both, numbers, is_text_or_number)?;
+    let text = find(&fields.text, both, "strings", is_text)?;
+    let named = |name: &Option<String>, option, expected, fits| {
+        name.as_deref().map(|name| find(name, option, expected, fits)).transpose()
+    };
+    let AttachedFields { value, stamp } = &fields.attached;
+    let value = named(value, "--value-field", numbers, is_text_or_number)?;
+    let stamp = named(stamp, "--stamp-field", "whole numbers, times or strings", is_stamp)?;
     let metadata = builder.metadata();
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
     let compression = metadata
@@ -227,12 +247,19 @@ fn begin(file: fs::File, fields: &jsonl::Fields) -> Result<Begun, String> {
         .first()
         .and_then(|group| group.columns().first())
         .map_or(Compression::UNCOMPRESSED, parquet::file::metadata::ColumnChunkMetaData::compression);
-    let mask = ProjectionMask::roots(builder.parquet_schema(), both);
+    // They come in the order of the file, and one that is named twice comes once.
+    let mut roots = vec![key, text];
+    roots.extend(value);
+    roots.extend(stamp);
+    roots.sort_unstable();
+    roots.dedup();
+    let place = |root| roots.partition_point(|&other| other < root);
+    let places =
+        Places { key: place(key), text: place(text), value: value.map(place), stamp: stamp.map(place) };
+    let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
     let at_once = rows_at_once(builder.metadata());
     let reader = builder.with_projection(mask).with_batch_size(at_once).build().map_err(told)?;
-    // The two come in the order of the file.
-    let key_at = usize::from(both[0] > both[1]);
-    Ok(Begun { reader, schema, compression, rows, key_at })
+    Ok(Begun { reader, schema, compression, rows, places })
 }
 
 fn is_text(of_type: &DataType) -> bool {
@@ -245,6 +272,14 @@ fn is_text(of_type: &DataType) -> bool {
             | DataType::LargeBinary
             | DataType::BinaryView
     )
+}
+
+fn is_text_or_number(of_type: &DataType) -> bool {
+    is_text(of_type) || of_type.is_integer()
+}
+
+fn is_stamp(of_type: &DataType) -> bool {
+    is_text_or_number(of_type) || matches!(of_type, DataType::Timestamp(..) | DataType::Date32)
 }
 
 /// The bytes of a string; none if there is none.
@@ -281,12 +316,45 @@ fn digits(column: &dyn Array, at: usize) -> Option<String> {
     })
 }
 
-/// A row as a line: its number, the length of its key, the key, the text.
-fn to_line(row: u64, key: &[u8], text: &[u8]) -> Vec<u8> {
-    let mut line = Vec::with_capacity(HEAD_BYTES + key.len() + text.len());
+/// The stamp of a row as a text: times in seconds since 1970.
+fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
+    if column.is_null(at) {
+        return None;
+    }
+    let seconds = match column.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => column.as_primitive::<TimestampSecondType>().value(at),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            column.as_primitive::<TimestampMillisecondType>().value(at).div_euclid(1000)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            column.as_primitive::<TimestampMicrosecondType>().value(at).div_euclid(1_000_000)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            column.as_primitive::<TimestampNanosecondType>().value(at).div_euclid(1_000_000_000)
+        }
+        DataType::Date32 => i64::from(column.as_primitive::<Date32Type>().value(at)) * (24 * 3600),
+        _ => return number_or_bytes(column, at),
+    };
+    Some(seconds.to_string().into_bytes())
+}
+
+fn number_or_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
+    digits(column, at).map(String::into_bytes).or_else(|| bytes(column, at).map(<[u8]>::to_vec))
+}
+
+/// A row as a line: its number; the length of its key, the key; where they were asked for the stamp, the length of the
+/// value, the value; the text.
+fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
+    let value_bytes = attached.map_or(0, |attached| ATTACHED_BYTES + attached.value.len());
+    let mut line = Vec::with_capacity(HEAD_BYTES + key.len() + value_bytes + text.len());
     line.extend_from_slice(&row.to_le_bytes());
     line.extend_from_slice(&(key.len() as u32).to_le_bytes());
     line.extend_from_slice(key);
+    if let Some(OwnAttached { value, stamp }) = attached {
+        line.extend_from_slice(&stamp.unwrap_or(0).to_le_bytes());
+        line.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        line.extend_from_slice(value);
+    }
     line.extend_from_slice(text);
     line
 }
@@ -296,29 +364,55 @@ fn row(line: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*line.first_chunk()?))
 }
 
-/// The key and the text of a line.
-pub(super) fn parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
+/// What a line says.
+pub(super) struct Parts<'l> {
+    pub(super) key: &'l [u8],
+    pub(super) text: &'l [u8],
+    value: &'l [u8],
+    stamp: Option<u64>,
+}
+
+impl Parts<'_> {
+    pub(super) fn attached(&self) -> OwnAttached {
+        OwnAttached { value: self.value.to_vec(), stamp: self.stamp }
+    }
+}
+
+/// Takes a line apart that was made with the same fields.
+pub(super) fn parts<'l>(line: &'l [u8], fields: &jsonl::Fields) -> Option<Parts<'l>> {
     let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
-    line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)
+    let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
+    if !fields.attached.any() {
+        return Some(Parts { key, text: rest, value: &[], stamp: None });
+    }
+    let stamp = u64::from_le_bytes(*rest.first_chunk()?);
+    let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
+    let (value, text) = rest.get(ATTACHED_BYTES..)?.split_at_checked(value_bytes as usize)?;
+    Some(Parts { key, text, value, stamp: fields.attached.stamp.is_some().then_some(stamp) })
 }
 
 /// A row of what was decoded as a line.
 fn line(
     batch: &RecordBatch,
-    key_at: usize,
+    places: Places,
     at: usize,
     row: u64,
     bytes_max: usize,
+    fields: &jsonl::Fields,
 ) -> Result<Vec<u8>, String> {
-    let (keys, texts) = (batch.column(key_at), batch.column(1 - key_at));
-    let text = bytes(texts, at).ok_or("its text is null")?;
+    let text = bytes(batch.column(places.text), at).ok_or("its text is null")?;
     if text.len() > bytes_max {
         return Err(format!("a text of more than {bytes_max} bytes"));
     }
-    let number = digits(keys, at);
-    let key = number.as_deref().map(str::as_bytes).or_else(|| bytes(keys, at)).ok_or("its key is null")?;
-    super::check_key(key)?;
-    Ok(to_line(row, key, text))
+    let key = number_or_bytes(batch.column(places.key), at).ok_or("its key is null")?;
+    super::check_key(&key)?;
+    if !fields.attached.any() {
+        return Ok(to_line(row, &key, None, text));
+    }
+    let value = places.value.and_then(|place| number_or_bytes(batch.column(place), at));
+    let stamp = places.stamp.and_then(|place| stamp(batch.column(place), at));
+    let attached = fields.attached.take(value, stamp.as_deref()).map_err(|error| error.to_string())?;
+    Ok(to_line(row, &key, Some(&attached), text))
 }
 
 /// Files of rows that are kept, one for each set of columns.
@@ -459,7 +553,7 @@ mod tests {
     }
 
     fn fields() -> jsonl::Fields {
-        jsonl::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false }
+        jsonl::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
     fn open(path: &Path, headers: &Headers) -> Result<Rows, Problem> {
@@ -487,7 +581,7 @@ mod tests {
         while let Some((row, line)) = rows.next().unwrap() {
             let line = line.unwrap();
             assert_eq!(i64::try_from(row).unwrap(), number + 1);
-            let (key, text) = parts(&line).unwrap();
+            let Parts { key, text, .. } = parts(&line, &fields()).unwrap();
             assert_eq!(std::str::from_utf8(key).unwrap(), (number - 5).to_string());
             assert_eq!(std::str::from_utf8(text).unwrap(), format!("text {number}"));
             if [0, 1, 299, 300, 777, 999].contains(&number) {
@@ -528,7 +622,7 @@ mod tests {
         let mut rows = open(&path, &Headers::default()).unwrap();
         let mut said = Vec::new();
         while let Some((_, line)) = rows.next().unwrap() {
-            said.push(line.map(|line| parts(&line).unwrap().0.to_vec()));
+            said.push(line.map(|line| parts(&line, &fields()).unwrap().key.to_vec()));
         }
         let wanted = [
             Err("its text is null"),

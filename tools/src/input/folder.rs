@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn the_line_of_a_file_is_an_object_of_both_fields() {
-        let fields = Fields { id: "key".to_owned(), text: "body".to_owned(), features: false };
+        let fields =
+            Fields { id: "key".to_owned(), text: "body".to_owned(), features: false, ..Default::default() };
         let made = line(b"a/\"b\"", "one\ntwo", &fields).unwrap();
         assert_eq!(made, br#"{"key":"a/\"b\"","body":"one\ntwo"}"#);
         let lossy = line(b"a\xff", "", &fields).unwrap();

@@ -7,9 +7,11 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anyhow::Context;
+
 use super::batch::Parser;
 use super::place::Unit;
-use super::{Content, InvalidUtf8, columns, html, jsonl, rows, warc};
+use super::{Content, InvalidUtf8, OwnAttached, columns, html, jsonl, rows, warc};
 
 /// What the line of a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +152,10 @@ pub(super) fn understand<'l>(
             }
             warc::Says::NoDocument => return Ok(Understood::NoDocument),
         },
-        Form::Columns(_) => columns::parts(line).ok_or("it cannot be read again")?,
+        Form::Columns(_) => {
+            let parts = columns::parts(line, &parser.fields).ok_or("it cannot be read again")?;
+            (parts.key, parts.text)
+        }
     };
     super::check_key(key)?;
     let (text, replaced) = match std::str::from_utf8(text) {
@@ -168,6 +173,27 @@ pub(super) fn understand<'l>(
         }
     };
     Ok(Understood::Document { key, content: Content::Text(text), line, replaced })
+}
+
+/// What a document has beside its text, by its line.
+///
+/// # Errors
+///
+/// It lacks a stamp, or has something else in its place.
+pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<OwnAttached> {
+    let fields = &parser.fields;
+    match form {
+        Form::Json | Form::Html => fields.attached.of_json(line),
+        Form::Row(number) => {
+            let header = parser.headers.row(number).context("its header is gone")?;
+            header.attached(line, fields)
+        }
+        Form::Archive { .. } => warc::attached(line, fields),
+        Form::Columns(_) => {
+            let parts = columns::parts(line, fields).context("it cannot be read again")?;
+            Ok(parts.attached())
+        }
+    }
 }
 
 /// The [`identity`](Content::identity) of what a line says.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::attached::AttachedFields;
 use super::features::{self, Features};
 use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
@@ -19,14 +20,16 @@ const CHUNK: usize = 256 << 10;
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 
-/// The names of the two fields that make a document.
-#[derive(Clone, Debug)]
+/// The names of the fields that make a document.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     pub(super) id: String,
     /// The field of the text, or of the features.
     pub(super) text: String,
     /// Whether the second field holds features instead of a text.
     pub(super) features: bool,
+    /// Those of what it has beside its text.
+    pub(super) attached: AttachedFields,
 }
 
 /// A line's number, and the line itself or what is wrong with it.
@@ -601,7 +604,7 @@ mod tests {
     }
 
     fn fields() -> Fields {
-        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false }
+        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
     /// Key and text, owned, read with buffers that hold something else.
@@ -783,7 +786,8 @@ mod tests {
 
     #[test]
     fn features_are_taken_out_of_their_field_and_refused_by_its_name() {
-        let fields = Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true };
+        let fields =
+            Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true, ..Default::default() };
         let mut buffers = Buffers::default();
         let mut of =
             |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, &mut buffers) {

@@ -25,6 +25,7 @@
 //! line is found out by whoever works on a part of a batch, on any thread, and [`Documents::account`] is told in
 //! the order of the input.
 
+mod attached;
 mod batch;
 mod columns;
 mod features;
@@ -52,6 +53,7 @@ use anyhow::{anyhow, bail};
 use serde::Serialize;
 
 use crate::report::{count, counted};
+pub(crate) use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
 pub(crate) use batch::{Batch, Buffers, Chunk, Content, Parser, Record, Seen};
 use folder::Contents;
@@ -67,6 +69,8 @@ use window::Window;
 const KEY_BYTES_MAX: usize = 65_535;
 /// The field of keys, unless another is named.
 const ID_FIELD: &str = "id";
+/// The field of texts, unless another is named.
+const TEXT_FIELD: &str = "text";
 /// Of a table without a wanted column, how many names of others are shown, and how much of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
@@ -140,6 +144,8 @@ pub(crate) struct InputOptions {
     pub(crate) features: bool,
     /// The field that holds the key, `id` by default.
     pub(crate) id_field: String,
+    /// The fields that hold what a document has beside its text.
+    pub(crate) attached: AttachedFields,
     /// How inputs are told apart.
     pub(crate) format: InputFormat,
     /// How many bad records are skipped and counted; one more is an error.
@@ -156,9 +162,10 @@ pub(crate) struct InputOptions {
 impl Default for InputOptions {
     fn default() -> Self {
         Self {
-            text_field: "text".to_owned(),
+            text_field: TEXT_FIELD.to_owned(),
             features: false,
             id_field: ID_FIELD.to_owned(),
+            attached: AttachedFields::default(),
             format: InputFormat::Auto,
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Error,
@@ -210,6 +217,9 @@ impl Counts {
     /// What a person should know who reads nothing but the summary.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
+        if self.documents == 0 && self.skipped_bad == 0 {
+            remarks.push("no document was found in the input".to_owned());
+        }
         let passed_over = self.skipped_binary + self.skipped_not_utf8;
         if passed_over > 0 {
             remarks.push(format!(
@@ -250,6 +260,11 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+/// A bad record at this place, as an error.
+pub(crate) fn bad_at(place: &Place, reason: &impl fmt::Display) -> anyhow::Error {
+    Problem { place: place.clone(), reason: reason.to_string() }.into()
+}
 
 /// What is still to be read, in the order given.
 enum Source {
@@ -469,6 +484,28 @@ impl Documents {
                 options.text_field
             );
         }
+        if options.text_field != TEXT_FIELD
+            && !documents.sources.is_empty()
+            && documents
+                .sources
+                .iter()
+                .all(|source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc)))
+        {
+            bail!(
+                "{}: records of web archives have one text, which no --text-field names; leave it out",
+                documents.sources[0].name().display()
+            );
+        }
+        if options.attached.any()
+            && let Some(source) =
+                documents.sources.iter().find(|source| !matches!(source, Source::Records(..)))
+        {
+            bail!(
+                "{}: text files have no fields, which --value-field and --stamp-field ask for; JSONL, CSV, TSV and \
+                 Parquet files have, and the records of web archives",
+                source.name().display()
+            );
+        }
         documents.sources.reverse();
         Ok(documents)
     }
@@ -489,6 +526,13 @@ impl Documents {
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Text => None,
         };
+        let plain = open::without_compression(path);
+        if kind.is_none() && format == InputFormat::Auto && Kind::of_name(&plain) == Some(Kind::Parquet) {
+            bail!(
+                "{}: Parquet is read from its end, so not out of a packed file; unpack it (its columns are packed inside)",
+                path.display()
+            );
+        }
         self.check_file(path, kind)?;
         self.add_total(Some(metadata.len()));
         let origin = Origin::File(path.to_owned());
@@ -530,6 +574,9 @@ impl Documents {
             InputFormat::Auto | InputFormat::Text => None,
         };
         let listing = folder::list(root, |path| kind.is_none() || Kind::of_name(path) == kind);
+        if format == InputFormat::Auto {
+            refuse_records_as_texts(root, &listing)?;
+        }
         self.add_listing(root, listing, kind)
     }
 
@@ -610,6 +657,18 @@ impl Documents {
         self.counts.text_bytes += text_bytes;
         self.counts.replaced_utf8 += replaced;
         bad.iter().try_for_each(|bad| self.skip(bad))
+    }
+
+    /// Counts a document that was handed out, and whose turn it is, as a bad record, if `error` says that it is one.
+    ///
+    /// # Errors
+    ///
+    /// A bad record beyond [`InputOptions::skip_bad`], with its place; `error`, if it says anything else.
+    pub(crate) fn refuse(&mut self, error: anyhow::Error, text_bytes: u64) -> anyhow::Result<()> {
+        let bad = error.downcast::<Problem>()?;
+        self.counts.documents -= 1;
+        self.counts.text_bytes -= text_bytes;
+        self.skip(&bad)
     }
 
     /// What has been read and passed over so far.
@@ -733,6 +792,27 @@ impl Documents {
         }
         Ok(())
     }
+}
+
+/// Refuses a folder in which every file is named as one of records is: taken as texts, each would be one document, or
+/// none.
+fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
+    let kinds = listing.files.iter().map(|file| Kind::of_name(file));
+    let Some(Some(first)) = kinds.clone().next() else { return Ok(()) };
+    if kinds.clone().any(|kind| kind.is_none()) {
+        return Ok(());
+    }
+    let root = root.display();
+    let name = first.suffixes()[0];
+    let whose = if kinds.clone().all(|kind| kind == Some(first)) {
+        "all of its files"
+    } else {
+        "the first of its files"
+    };
+    bail!(
+        "{root}: a folder of texts is expected, and {whose} are named as those of records: --format {name} reads the \
+         records of files named so, --format text takes each file as one document"
+    )
 }
 
 /// A text with its key, if the key will do.

@@ -13,7 +13,7 @@ use super::form::Headers;
 use super::jsonl::{self, Found};
 
 use super::window::Window;
-use super::{Place, Problem};
+use super::{OwnAttached, Place, Problem};
 
 /// The longest header, in bytes.
 const HEADER_BYTES_MAX: usize = 1 << 20;
@@ -29,6 +29,8 @@ pub(crate) struct Header {
     columns: usize,
     id: usize,
     text: usize,
+    value: Option<usize>,
+    stamp: Option<usize>,
 }
 
 impl Header {
@@ -42,19 +44,23 @@ impl Header {
         names.parse(line, delimiter);
         let all: Vec<String> =
             (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect();
-        let find = |wanted: &str| {
+        let find = |wanted: &str, options: &str| {
             let mut found = all.iter().enumerate().filter(|(_, name)| *name == wanted);
             match (found.next(), found.next()) {
                 (Some((at, _)), None) => Ok(at),
                 (Some(_), Some(_)) => Err(format!("two columns have the name {wanted:?}")),
                 (None, _) => Err(format!(
-                    "no column {wanted:?} in its first row, which names {}; see --id-field and --text-field",
+                    "no column {wanted:?} in its first row, which names {}; see {options}",
                     super::listed(all.iter().map(String::as_str))
                 )),
             }
         };
-        let (id, text) = (find(&fields.id)?, find(&fields.text)?);
-        Ok(Self { line: line.to_vec(), delimiter, columns: all.len(), id, text })
+        let both = "--id-field and --text-field";
+        let (id, text) = (find(&fields.id, both)?, find(&fields.text, both)?);
+        let of = |name: &Option<String>, option| name.as_deref().map(|name| find(name, option)).transpose();
+        let value = of(&fields.attached.value, "--value-field")?;
+        let stamp = of(&fields.attached.stamp, "--stamp-field")?;
+        Ok(Self { line: line.to_vec(), delimiter, columns: all.len(), id, text, value, stamp })
     }
 
     /// The key and the text of a row.
@@ -69,6 +75,21 @@ impl Header {
         } else {
             Err(format!("{} fields, where the first row names {}", fields.ends.len(), self.columns))
         }
+    }
+}
+
+impl Header {
+    /// What a row has beside its text.
+    ///
+    /// # Errors
+    ///
+    /// It lacks a stamp, or has something else in its place.
+    pub(super) fn attached(&self, line: &[u8], fields: &jsonl::Fields) -> anyhow::Result<OwnAttached> {
+        let mut row = Fields::default();
+        row.parse(line, self.delimiter);
+        anyhow::ensure!(row.ends.len() == self.columns, "another number of fields than the first row");
+        let value = self.value.map(|at| row.field(at).to_vec());
+        fields.attached.take(value, self.stamp.map(|at| row.field(at)))
     }
 }
 
@@ -270,7 +291,12 @@ mod tests {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
         let window = Window::new(Stream::open_verbatim(origin, &Arc::default()).unwrap());
-        let fields = jsonl::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false };
+        let fields = jsonl::Fields {
+            id: "id".to_owned(),
+            text: "text".to_owned(),
+            features: false,
+            ..Default::default()
+        };
         let headers = Headers::default();
         let mut rows =
             Rows::open(window, delimiter, &fields, max, &headers).map_err(|problem| problem.to_string())?;

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     fn fields() -> Fields {
-        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false }
+        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
     /// What the fast way finds; the parser must find the same.

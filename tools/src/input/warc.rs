@@ -13,7 +13,7 @@ use memchr::memmem::Finder;
 
 use super::jsonl::{self, Found};
 use super::window::Window;
-use super::{Problem, http};
+use super::{AttachedFields, OwnAttached, Problem, http};
 
 /// The longest head of a record, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -243,13 +243,25 @@ pub(super) fn understand<'r>(
         _ => return Ok(Says::NoDocument),
     };
     let key_field = if fields.id == super::ID_FIELD { "WARC-Target-URI" } else { fields.id.as_str() };
-    let key = field(head, key_field).ok_or_else(|| format!("no {key_field} in its head"))?;
+    let key = field(head, key_field).ok_or_else(|| {
+        let usual = fields.id == super::ID_FIELD;
+        let remedy = if usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
+        format!("no {key_field} in its head{remedy}")
+    })?;
     let key = key.strip_prefix(b"<").and_then(|key| key.strip_suffix(b">")).unwrap_or(key);
     // The texts that are made of archives are UTF-8, whatever they were before.
     if kind == b"conversion" && http::is_plain_text(of_type) {
         return Ok(Says::Text { key, text: content });
     }
     Ok(page.text().map_or(Says::NoDocument, |text| Says::Made { key, text }))
+}
+
+/// What a record has beside its text, by the fields of its head.
+pub(super) fn attached(record: &[u8], fields: &jsonl::Fields) -> anyhow::Result<OwnAttached> {
+    let head = &record[..head_end(record).unwrap_or(record.len())];
+    let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
+    let AttachedFields { value, stamp } = &fields.attached;
+    fields.attached.take(named(value).map(<[u8]>::to_vec), named(stamp))
 }
 
 #[cfg(test)]
@@ -270,7 +282,7 @@ mod tests {
     }
 
     fn fields() -> jsonl::Fields {
-        jsonl::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false }
+        jsonl::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
     /// Each record as `key=text`, or what is wrong with it.

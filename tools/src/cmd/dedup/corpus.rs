@@ -153,7 +153,7 @@ impl Corpus {
         debug_assert_eq!(set, new);
         self.groups.push(Group {
             members: Vec::new(),
-            text_bytes: whole.text_bytes,
+            text_bytes: one.text_bytes,
             shingles: shingles.len() as u64,
             fingerprint: one.sketch.fingerprint(),
             same_hash: None,

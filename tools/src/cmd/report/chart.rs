@@ -126,9 +126,12 @@ impl Chart {
         }
         for tick in self.x.ticks() {
             let (x, _) = self.at((tick, 0.0));
+            // In the large letters of a narrow screen the last would stand out of the picture.
+            let anchor = if x > right - 8.0 { "end" } else { "middle" };
             let _ = writeln!(
                 svg,
-                "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                if anchor == "end" { WIDTH - 2.0 } else { x },
                 bottom + 18.0,
                 short(tick)
             );

@@ -14,8 +14,8 @@ body{margin:0 auto;max-width:60rem;padding:1rem;background:var(--paper);color:va
 h1{font-size:1.6rem;margin:.5rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line)}
 p{margin:.5rem 0}.soft,figcaption{color:var(--soft);font-size:.9rem}
 dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;margin:1rem 0}
-dt{color:var(--soft);font-size:.85rem}dd{margin:0;font-size:1.25rem;font-variant-numeric:tabular-nums}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
+dt{color:var(--soft);font-size:.85rem}dd{margin:0;white-space:nowrap;font-size:1.25rem;font-variant-numeric:tabular-nums}
+.wide{overflow-x:auto}.wide:focus-visible{outline:2px solid var(--a)}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);padding:.25rem 0}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right}
 th:first-child,td:first-child,.left{text-align:left}td.left{overflow-wrap:anywhere}
@@ -66,7 +66,8 @@ fn summary(page: &mut String, figures: &Figures) {
     if let Some(found) = &figures.clusters {
         entries.push(("Clusters", count(found.clusters)));
         let share = found.redundant as f64 / figures.documents.max(1) as f64;
-        entries.push(("Could go", format!("{} ({:.1} %)", count(found.redundant), 100.0 * share)));
+        entries.push(("Could go", count(found.redundant)));
+        entries.push(("of all", format!("{:.1} %", 100.0 * share)));
     }
     if figures.distinct_fingerprints > 0 {
         entries.push(("Distinct fingerprints", count(figures.distinct_fingerprints)));
@@ -106,7 +107,7 @@ fn clusters(page: &mut String, found: &Clustered) {
             "How many clusters there are of each size, both in powers of ten; a cluster of one is a document alone.",
         ));
         page.push_str(
-            "<div class=\"wide\"><table><caption>The largest clusters</caption>\n<tr><th scope=\"col\">documents</th>\
+            "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"The largest clusters\"><table><caption>The largest clusters</caption>\n<tr><th scope=\"col\">documents</th>\
              <th scope=\"col\" class=\"left\">some of their keys</th></tr>\n",
         );
         for (size, keys) in &found.largest {
@@ -215,7 +216,12 @@ fn band_table(
     let columns = meetings.pairs.first().map_or(0, Vec::len);
     let columns: Vec<usize> =
         (0..columns).filter(|&column| meetings.pairs.iter().any(|counts| counts[column] > 0)).collect();
-    add(page, format_args!("<div class=\"wide\"><table><caption>{caption}</caption>"));
+    add(
+        page,
+        format_args!(
+            "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table><caption>{caption}</caption>"
+        ),
+    );
     add(page, format_args!("<tr><th scope=\"col\">{unit}</th>"));
     for &column in &columns {
         add(page, format_args!("<th scope=\"col\">{}</th>", name(column)));
@@ -254,7 +260,9 @@ fn buckets(page: &mut String, all: &[(&'static str, &Meetings)]) {
     let mut chart = Chart::new(Scale::log_to(reach), Scale::log_to(most as f64));
     for ((name, meetings), class) in all.iter().zip(["a", "b"]) {
         let points = meetings.buckets.iter().enumerate().filter(|(_, buckets)| **buckets > 0);
-        chart.line(class, points.map(|(place, &buckets)| (2_f64.powf(place as f64), buckets as f64)));
+        let points = points.map(|(place, &buckets)| (2_f64.powf(place as f64), buckets as f64));
+        chart.line(class, points.clone());
+        chart.dots(class, points);
         chart.legend(class, name);
     }
     page.push_str(&chart.figure(
@@ -270,7 +278,7 @@ fn buckets(page: &mut String, all: &[(&'static str, &Meetings)]) {
 
 fn space(page: &mut String, figures: &Figures) {
     page.push_str(
-        "<h2 id=\"space\">Where the bytes go</h2>\n<div class=\"wide\"><table><caption>Bytes by section</caption>\n\
+        "<h2 id=\"space\">Where the bytes go</h2>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Bytes by section\"><table><caption>Bytes by section</caption>\n\
          <tr><th scope=\"col\">section</th><th scope=\"col\">bytes</th><th scope=\"col\">share</th>\
          <th scope=\"col\">a document</th></tr>\n",
     );
@@ -288,11 +296,11 @@ fn space(page: &mut String, figures: &Figures) {
         );
     }
     page.push_str(
-        "</table></div>\n<h2 id=\"params\">Parameters</h2>\n<div class=\"wide\"><table><caption>What was chosen when the \
+        "</table></div>\n<h2 id=\"params\">Parameters</h2>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Parameters\"><table><caption>What was chosen when the \
          index was made</caption>\n<tr><th scope=\"col\">name</th><th scope=\"col\" class=\"left\">value</th></tr>\n",
     );
     for (name, value) in &figures.params {
-        let value = escaped(value);
+        let value = if value.is_empty() { "none".to_owned() } else { escaped(value) };
         add(page, format_args!("<tr><th scope=\"row\">{name}</th><td class=\"left\">{value}</td></tr>"));
     }
     page.push_str("</table></div>\n");
