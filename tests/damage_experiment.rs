@@ -404,6 +404,7 @@ fn damaged_indexes_answer_as_before_or_say_what_is_wrong() {
             (fields.next().unwrap().parse().unwrap(), fields.next().unwrap().parse().unwrap());
         let place = PathBuf::from(fields.next().unwrap());
         let experiment = Experiment::new();
+        println!(); // with one thread, the name of the test stands in this line already
         std::panic::set_hook(Box::new(|_| ()));
         let mut counts = BTreeMap::<(usize, Outcome), u64>::new();
         let mut identities = std::fs::File::create(&place).unwrap();
