@@ -198,7 +198,9 @@ pub fn codecs(data: &[u8]) {
         }
         Codec::Partial(width) => {
             let used = Filter::of(all.len() as u64, lead, width).directory.bits + 8 * u32::from(width);
-            all.iter_mut().for_each(|value| *value &= u64::MAX.checked_shl(64 - used.min(64)).unwrap_or(0));
+            for value in &mut all {
+                *value &= u64::MAX.checked_shl(64 - used.min(64)).unwrap_or(0);
+            }
             all.len() as u64
         }
     };
@@ -246,6 +248,7 @@ pub fn codecs(data: &[u8]) {
 }
 
 /// The smaller sections by themselves: heads, keys, postings, ranks, samples, values, stamps, bands, directories.
+#[allow(clippy::too_many_lines, reason = "one section after the other")]
 pub fn sections(data: &[u8]) {
     let mut choices = Choices(data);
     let (which, rows) = (choices.byte(), u64::from(choices.short()));
@@ -414,8 +417,8 @@ pub(super) fn codecs_seeds() -> Vec<Vec<u8>> {
     let mut random = super::super::Random(5);
     let mut seeds = Vec::new();
     for codec in 0..CODECS.len() as u8 {
-        for (lead, patches, size) in [(0, 0, 0), (3, 0, 30), (11, 2, 300), (19, 6, 2400)] {
-            let mut seed = vec![codec, lead, patches, size as u8, 0, 1, 2, 3, 4];
+        for (lead, patches, size) in [(0, 0, 0_usize), (3, 0, 30), (11, 2, 300), (19, 6, 2400)] {
+            let mut seed = vec![codec, lead, patches, (size % 256) as u8, 0, 1, 2, 3, 4];
             seed.extend((0..size).map(|_| random.next() as u8));
             seeds.push(seed);
         }

@@ -78,7 +78,8 @@ fn made(salt: u64) -> Sound {
     writer.gc().unwrap();
     drop(writer);
     let files = files_of(&vfs);
-    let seals = files.iter().filter(|(name, _)| name.ends_with(".seg"));
+    let is_segment = |name: &str| Path::new(name).extension().is_some_and(|end| end == "seg");
+    let seals = files.iter().filter(|(name, _)| is_segment(name));
     let seals = seals.map(|(name, bytes)| (name.clone(), Seals::of(bytes))).collect();
     let uuid = newest(&files).expect("there is a manifest").1.uuid;
     Sound { files, uuid, seals, answers }
@@ -137,8 +138,8 @@ fn ask(index: &Index) -> Answers {
 
 /// The newest manifest that can be read, and its name.
 fn newest(files: &Files) -> Option<(String, Manifest)> {
-    let manifests = files.iter().rev().filter(|(name, _)| name.starts_with("MANIFEST"));
-    manifests.filter_map(|(name, bytes)| Some((name.clone(), Manifest::decode(bytes).ok()?))).next()
+    let mut manifests = files.iter().rev().filter(|(name, _)| name.starts_with("MANIFEST"));
+    manifests.find_map(|(name, bytes)| Some((name.clone(), Manifest::decode(bytes).ok()?)))
 }
 
 /// Makes the checksums of one file fit what it has.
@@ -191,6 +192,7 @@ fn tie(files: &mut Files) {
 
 /// Damages a directory as the bytes say, and uses what comes of it for everything. What is damaged without fitting
 /// checksums answers as before, as before one of the last commits, or with errors.
+#[allow(clippy::too_many_lines, reason = "one way to damage after the other")]
 pub fn directory(data: &[u8]) {
     let mut choices = Choices(data);
     let which = usize::from(choices.byte() % 2);

@@ -72,7 +72,7 @@ pub fn bands(data: &[u8]) {
             found
         };
         for (&key, ordinals) in buckets.iter().take(200) {
-            assert_eq!(ask(u64::from(key) << 32 | 77), *ordinals, "band {band}, key {key:x}");
+            assert_eq!(ask(u64::from(key) << 32 | 0x4D), *ordinals, "band {band}, key {key:x}");
             for other in [key ^ 1, key.wrapping_add(1 << 16)] {
                 let expected = buckets.get(&other).cloned().unwrap_or_default();
                 assert_eq!(ask(u64::from(other) << 32), expected, "band {band}, key {other:x}");
@@ -110,9 +110,8 @@ fn text(number: u8) -> String {
     if number % 16 == 15 {
         return String::new();
     }
-    (0..9)
-        .map(|i| format!("w{} ", if i < 7 { u32::from(number / 8) * 9 + i } else { u32::from(number) }))
-        .collect()
+    let word = |i| format!("w{}", if i < 7 { u32::from(number / 8) * 9 + i } else { u32::from(number) });
+    (0..9).map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn name(numbers: bool, key: u8) -> KeyBuf {
@@ -318,7 +317,11 @@ pub(super) fn living_seeds() -> Vec<Vec<u8>> {
             let mut seed = vec![kind, how, fails_at, 0];
             // Puts and deletes with commits and all else between them.
             for i in 0..60_u8 {
-                seed.extend([random.next() as u8 & 0xF0 | i % 7, random.next() as u8, random.next() as u8]);
+                seed.extend([
+                    (random.next() as u8 & 0xF0) | (i % 7),
+                    random.next() as u8,
+                    random.next() as u8,
+                ]);
                 if i % 4 == 3 {
                     seed.extend([9, [12, 13, 14, 15, 11, 139][usize::from(i / 4 % 6)]]);
                 }
