@@ -16,7 +16,9 @@ mod support {
     pub mod random;
 }
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +36,8 @@ use twindex::sketch::{Buffers, IdfBuilder};
 use twindex::sys::{Access, Vfs};
 use twindex::{Attached, Index, Params, Result, Sketch, Sketcher, Writer};
 
-/// Set for the processes that this test starts: the first number, the one behind the last, where to say which is next.
+/// Set for the processes that this test starts: the first number, the one behind the last, and a file for the identity of
+/// each case, written before it is looked at.
 const CHILD: &str = "TWINDEX_DAMAGED_CHILD";
 const PAGE: usize = 4096;
 const LONGEST: Duration = Duration::from_secs(10);
@@ -70,9 +73,9 @@ const KINDS: [&str; 11] = [
     "range copied within",
     "bytes appended",
     "file deleted",
-    "page of another file",
-    "page of another index",
-    "pages swapped",
+    "piece of another file",
+    "piece of another index",
+    "pieces swapped",
     "file of another index",
     "random bytes",
 ];
@@ -188,7 +191,7 @@ impl Experiment {
     fn damaged(&self, number: u64) -> (usize, BTreeMap<PathBuf, Vec<u8>>, usize) {
         let mut random = Random(number * 0x9E37_79B9 + 1);
         let which = number as usize % 2;
-        let kind = number as usize / 2 % KINDS.len();
+        let kind = kind_of(number);
         let mut files = self.sound[which].files.clone();
         let names: Vec<PathBuf> = files.keys().cloned().collect();
         let name = &names[random.below(names.len())];
@@ -234,17 +237,21 @@ impl Experiment {
             }
             6 | 7 => {
                 let from = if kind == 6 { another } else { foreign };
-                let page = random.below(length.div_ceil(PAGE)) * PAGE;
-                let end = (page + PAGE).min(length).min(from.len());
-                if page < end {
-                    bytes[page..end].copy_from_slice(&from[page..end]);
+                // Whole pages at the same place, or smaller pieces from any place to any place.
+                let size = PAGE >> random.below(7);
+                let to = random.below(length.div_ceil(size)) * size;
+                let start = if size == PAGE { to } else { random.below(from.len().div_ceil(size)) * size };
+                let size = size.min(length - to).min(from.len().saturating_sub(start));
+                if size > 0 {
+                    bytes[to..to + size].copy_from_slice(&from[start..start + size]);
                 }
             }
             8 => {
-                let pages = length / PAGE;
-                if pages > 1 {
-                    let (one, two) = (random.below(pages) * PAGE, random.below(pages) * PAGE);
-                    for i in 0..PAGE {
+                let size = PAGE >> random.below(7);
+                let pieces = length / size;
+                if pieces > 1 {
+                    let (one, two) = (random.below(pieces) * size, random.below(pieces) * size);
+                    for i in 0..size {
                         bytes.swap(one + i, two + i);
                     }
                 } else {
@@ -263,8 +270,9 @@ impl Experiment {
         (which, files, kind)
     }
 
-    fn outcome(&self, number: u64) -> (usize, Outcome) {
+    fn outcome(&self, number: u64, note: impl FnOnce(u64)) -> (usize, Outcome) {
         let (which, files, kind) = self.damaged(number);
+        note(identity(which, &files));
         let sound = &self.sound[which];
         let total: usize = files.values().map(Vec::len).sum();
         let access = if number.is_multiple_of(3) { Access::Read } else { Access::Map };
@@ -333,7 +341,23 @@ impl Experiment {
     }
 }
 
-type Counts = BTreeMap<(usize, Outcome), u64>;
+#[derive(Default)]
+struct Counts {
+    outcomes: BTreeMap<(usize, Outcome), u64>,
+    /// What was made, by kind: two cases can do the same, as there are only so many files to delete.
+    distinct: BTreeSet<(usize, u64)>,
+}
+
+fn kind_of(case: u64) -> usize {
+    case as usize / 2 % KINDS.len()
+}
+
+/// What tells one damaged index from another.
+fn identity(which: usize, files: &BTreeMap<PathBuf, Vec<u8>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (which, files).hash(&mut hasher);
+    hasher.finish()
+}
 
 /// Runs these cases in a child process, and those behind one that dies in the next.
 fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
@@ -350,18 +374,23 @@ fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
             if let Some(fields) = line.strip_prefix("count ") {
                 let fields: Vec<u64> = fields.split(' ').map(|field| field.parse().unwrap()).collect();
                 let outcome = OUTCOMES[fields[1] as usize].0;
-                *counts.entry((fields[0] as usize, outcome)).or_default() += fields[2];
+                *counts.outcomes.entry((fields[0] as usize, outcome)).or_default() += fields[2];
             } else if line.starts_with("case ") {
                 println!("{line}");
             }
         }
+        let identities = std::fs::read(place.path()).unwrap();
+        let identities =
+            identities.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+        let begun = identities.len() as u64;
+        counts.distinct.extend((next..).zip(identities).map(|(case, identity)| (kind_of(case), identity)));
         if output.status.success() {
             return;
         }
-        // The counts of a child that died are lost with it, but for the last thousand cases it wrote down.
-        let at: u64 = std::fs::read_to_string(place.path()).unwrap().trim().parse().unwrap();
+        // What it had counted since it last said so is lost with it; the sum shows that.
+        let at = next + begun.checked_sub(1).expect("a child begins with a case");
         println!("case {at} ended the process: signal {:?}", output.status.signal());
-        *counts.entry((at as usize / 2 % KINDS.len(), Outcome::Signal)).or_default() += 1;
+        *counts.outcomes.entry((kind_of(at), Outcome::Signal)).or_default() += 1;
         next = at + 1;
     }
 }
@@ -375,11 +404,13 @@ fn damaged_indexes_answer_as_before_or_say_what_is_wrong() {
             (fields.next().unwrap().parse().unwrap(), fields.next().unwrap().parse().unwrap());
         let place = PathBuf::from(fields.next().unwrap());
         let experiment = Experiment::new();
+        println!(); // with one thread, the name of the test stands in this line already
         std::panic::set_hook(Box::new(|_| ()));
-        let mut counts = Counts::new();
+        let mut counts = BTreeMap::<(usize, Outcome), u64>::new();
+        let mut identities = std::fs::File::create(&place).unwrap();
         for case in start..end {
-            std::fs::write(&place, format!("{case}\n")).unwrap();
-            let (kind, outcome) = experiment.outcome(case);
+            let note = |identity: u64| identities.write_all(&identity.to_le_bytes()).unwrap();
+            let (kind, outcome) = experiment.outcome(case, note);
             *counts.entry((kind, outcome)).or_default() += 1;
             if matches!(outcome, Outcome::Panic | Outcome::Overallocation | Outcome::Slow) {
                 println!("case {case}, {}: {outcome:?}", KINDS[kind]);
@@ -395,12 +426,12 @@ fn damaged_indexes_answer_as_before_or_say_what_is_wrong() {
     }
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     if let Some(one) = number("TWINDEX_DAMAGED_ONE") {
-        println!("{:?}", Experiment::new().outcome(one));
+        println!("{:?}", Experiment::new().outcome(one, |_| ()));
         return;
     }
     let files = number("TWINDEX_DAMAGED").unwrap_or(6000);
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let counts = Mutex::new(Counts::new());
+    let counts = Mutex::new(Counts::default());
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for worker in 0..workers {
@@ -410,20 +441,27 @@ fn damaged_indexes_answer_as_before_or_say_what_is_wrong() {
         }
     });
     let counts = counts.into_inner().unwrap();
-    println!("| {files} damaged copies |{}", OUTCOMES.map(|(_, name)| format!(" {name} |")).concat());
-    println!("|---|{}", "---|".repeat(OUTCOMES.len()));
-    let row = |name: &str, of: &dyn Fn(Outcome) -> u64| {
-        println!("| {name} |{}", OUTCOMES.map(|(outcome, _)| format!(" {} |", of(outcome))).concat());
+    println!(
+        "| {files} damaged copies | distinct |{}",
+        OUTCOMES.map(|(_, name)| format!(" {name} |")).concat()
+    );
+    println!("|---|---|{}", "---|".repeat(OUTCOMES.len()));
+    let row = |name: &str, distinct: usize, of: &dyn Fn(Outcome) -> u64| {
+        println!(
+            "| {name} | {distinct} |{}",
+            OUTCOMES.map(|(outcome, _)| format!(" {} |", of(outcome))).concat()
+        );
     };
     let all = |outcome: Outcome| -> u64 {
-        counts.iter().filter(|((_, found), _)| *found == outcome).map(|(_, count)| count).sum()
+        counts.outcomes.iter().filter(|((_, found), _)| *found == outcome).map(|(_, count)| count).sum()
     };
     for (kind, name) in KINDS.iter().enumerate() {
-        row(name, &|outcome| counts.get(&(kind, outcome)).copied().unwrap_or(0));
+        let distinct = counts.distinct.range((kind, 0)..=(kind, u64::MAX)).count();
+        row(name, distinct, &|outcome| counts.outcomes.get(&(kind, outcome)).copied().unwrap_or(0));
     }
-    row("all", &all);
+    row("all", counts.distinct.len(), &all);
     println!("{:.0} s", begin.elapsed().as_secs_f64());
-    let sum: u64 = counts.values().sum();
+    let sum: u64 = counts.outcomes.values().sum();
     assert_eq!(sum, files, "each copy is in one column");
     for bad in [Outcome::Different, Outcome::Panic, Outcome::Signal, Outcome::Overallocation, Outcome::Slow] {
         assert_eq!(all(bad), 0, "{bad:?}");

@@ -24,6 +24,25 @@ fn what_fuzzing_found_stays_mended() {
     }
 }
 
+/// `scripts/fuzz-coverage` measures which lines this runs. `TWINDEX_FUZZ_CORPUS` names the directory of all corpora.
+#[test]
+fn what_fuzzing_kept_runs_again_where_it_is_named() {
+    let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
+        println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
+        return;
+    };
+    let mut replayed = 0;
+    for (name, target) in TARGETS {
+        let begin = replayed;
+        for file in std::fs::read_dir(Path::new(&root).join(name)).into_iter().flatten() {
+            target(&std::fs::read(file.unwrap().path()).unwrap());
+            replayed += 1;
+        }
+        println!("{name}: {} inputs", replayed - begin);
+    }
+    assert!(replayed > 0, "nothing in {}", Path::new(&root).display());
+}
+
 #[test]
 fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
     for (name, target) in TARGETS {

@@ -91,7 +91,9 @@ impl Directory {
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;
-        let entry = self.range(if bits <= own { prefix << (own - bits) } else { prefix >> (bits - own) });
+        // All 64 bits are more than a directory without any can shift away.
+        let narrowed = || prefix.checked_shr(bits - own).unwrap_or(0);
+        let entry = self.range(if bits <= own { prefix << (own - bits) } else { narrowed() });
         source.hint(entry.start);
         source.announce(entry);
     }

@@ -33,6 +33,8 @@ pub struct Faults {
     pub asked_for_space: AtomicUsize,
     /// How long each read takes, beside its own time.
     pub read_takes: Duration,
+    /// The disk below; the real one if there is none.
+    pub over: Option<Arc<dyn Vfs>>,
     /// Everything that would change something fails.
     pub read_only: AtomicBool,
     /// The operation that failed first.
@@ -42,6 +44,10 @@ pub struct Faults {
 }
 
 impl Faults {
+    fn disk(&self) -> &dyn Vfs {
+        self.over.as_deref().unwrap_or(&RealVfs)
+    }
+
     /// Does `operation`, unless it is its turn to fail.
     fn attempt<T>(
         &self,
@@ -71,25 +77,25 @@ pub struct FaultyVfs(pub Arc<Faults>);
 
 impl Vfs for FaultyVfs {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.0.attempt("create_dir", true, || RealVfs.create_dir(path))
+        self.0.attempt("create_dir", true, || self.0.disk().create_dir(path))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.0.attempt("exists", false, || RealVfs.exists(path))
+        self.0.attempt("exists", false, || self.0.disk().exists(path))
     }
 
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
-        let file = self.0.attempt("create_temporary", true, || RealVfs.create_temporary(dir))?;
+        let file = self.0.attempt("create_temporary", true, || self.0.disk().create_temporary(dir))?;
         Ok(Box::new(FaultyTemporary { file, faults: Arc::clone(&self.0) }))
     }
 
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let file = self.0.attempt("create_append", true, || RealVfs.create_append(path))?;
+        let file = self.0.attempt("create_append", true, || self.0.disk().create_append(path))?;
         Ok(Box::new(FaultyLog { file, faults: Arc::clone(&self.0) }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        let file = self.0.attempt("open", false, || RealVfs.open(path))?;
+        let file = self.0.attempt("open", false, || self.0.disk().open(path))?;
         Ok(Box::new(FaultyFile { file, faults: Arc::clone(&self.0) }))
     }
 
@@ -98,23 +104,23 @@ impl Vfs for FaultyVfs {
     }
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.attempt("rename_dir", true, || RealVfs.rename_dir(from, to))
+        self.0.attempt("rename_dir", true, || self.0.disk().rename_dir(from, to))
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.0.attempt("remove_dir", true, || RealVfs.remove_dir(path))
+        self.0.attempt("remove_dir", true, || self.0.disk().remove_dir(path))
     }
 
     fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.0.attempt("unlink", true, || RealVfs.unlink(path))
+        self.0.attempt("unlink", true, || self.0.disk().unlink(path))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.attempt("hard_link", true, || RealVfs.hard_link(from, to))
+        self.0.attempt("hard_link", true, || self.0.disk().hard_link(from, to))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.0.attempt("list", false, || RealVfs.list(dir))
+        self.0.attempt("list", false, || self.0.disk().list(dir))
     }
 
     fn free_space(&self, _: &Path) -> io::Result<Option<u64>> {
@@ -124,7 +130,7 @@ impl Vfs for FaultyVfs {
 
     fn lock(&self, path: &Path) -> std::result::Result<Box<dyn HeldLock>, LockFailure> {
         self.0.attempt("lock", true, || Ok(())).map_err(LockFailure::Io)?;
-        RealVfs.lock(path)
+        self.0.disk().lock(path)
     }
 }
 

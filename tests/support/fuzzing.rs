@@ -1,7 +1,10 @@
 //! The bodies of the fuzz targets. They stand here so that `tests/fuzz_regressions.rs` can replay on a stable
 //! compiler what a fuzzer found on a nightly one.
 
+mod codecs;
+mod directory;
 mod files;
+mod living;
 mod sketching;
 
 use std::ops::ControlFlow;
@@ -22,7 +25,10 @@ use twindex::{Fingerprint, Index, Key, Params};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
+pub use codecs::{codecs, sections};
+pub use directory::directory;
 pub use files::{idf, sketches};
+pub use living::{bands, living};
 pub use sketching::sketch;
 
 use super::memory::MemoryVfs;
@@ -33,7 +39,7 @@ use super::{Compared, Questions, Sample, Seals, compare, place, samples as segme
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("segment", segment),
     ("segment_resealed", segment_resealed),
     ("manifest", manifest),
@@ -42,6 +48,11 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("sketch", sketch),
     ("idf", idf),
     ("sketches", sketches),
+    ("codecs", codecs),
+    ("sections", sections),
+    ("bands", bands),
+    ("directory", directory),
+    ("living", living),
 ];
 
 type Answered = Vec<twindex::Result<Vec<u64>>>;
@@ -367,6 +378,11 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         }
         "idf" => files::idf_seeds(),
         "sketches" => files::sketches_seeds(),
+        "codecs" => codecs::codecs_seeds(),
+        "sections" => codecs::sections_seeds(),
+        "bands" => living::bands_seeds(),
+        "directory" => directory::seeds(),
+        "living" => living::living_seeds(),
         _ => sketching::seeds(),
     }
 }

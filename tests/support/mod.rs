@@ -3,8 +3,10 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+pub mod faults;
 pub mod fuzzing;
 pub mod memory;
+pub mod model;
 pub mod near;
 pub mod random;
 

@@ -1,0 +1,445 @@
+//! The bodies of the targets `codecs` and `sections`: tables, and the smaller sections of a segment, by themselves, with no
+//! checksum before them. What is encoded comes back; whatever the bytes are, they are decoded or refused.
+
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+
+use twindex::format::attached::{Stamps, Values};
+use twindex::format::bands::{Band, BandEntry};
+use twindex::format::directory::Directory;
+use twindex::format::hot::Hot;
+use twindex::format::keys::{self, Frame, GROUP, encode_front};
+use twindex::format::samples::{self, Choice, Samples};
+use twindex::format::table::{Codec, Columns, Filter, Layout, Probe, Source};
+use twindex::format::wire::{self, Fault};
+use twindex::format::{contents, design, footer, header, idf, place, postings, ranks};
+use twindex::kernel::{Kernel, Level, Simd};
+use twindex::tables::Complete;
+use twindex::{Error, Result};
+
+use super::{Choices, patch};
+
+/// A section in memory.
+#[derive(Clone, Copy)]
+struct Section<'a>(&'a [u8]);
+
+impl<'a> Source<'a> for Section<'a> {
+    fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
+        let bytes = self.0.get(range.start as usize..range.end as usize);
+        bytes.ok_or_else(|| {
+            self.corrupt(Fault::new(range.start, "a place in the section", format!("{range:?}")))
+        })
+    }
+
+    fn corrupt(self, fault: Fault) -> Error {
+        Error::Corrupt {
+            path: PathBuf::new(),
+            section: "fuzzed",
+            offset: fault.offset,
+            expected: fault.expected,
+            found: fault.found,
+        }
+    }
+
+    fn hint(self, _: u64) {}
+}
+
+#[derive(Default)]
+struct Parts(Vec<Vec<u8>>);
+
+impl Columns for Parts {
+    fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
+        if self.0.len() <= part {
+            self.0.resize(part + 1, Vec::new());
+        }
+        self.0[part].extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Parts {
+    fn section(self) -> Vec<u8> {
+        let mut section = Vec::new();
+        for part in self.0 {
+            section.resize(place(section.len() as u64, part.len() as u64) as usize, 0);
+            section.extend(part);
+        }
+        section
+    }
+}
+
+const CODECS: [Codec; 7] = [
+    Codec::Complete(Complete::Planes),
+    Codec::Complete(Complete::Compact),
+    Codec::Complete(Complete::Manku),
+    Codec::Complete(Complete::Plain),
+    Codec::Partial(2),
+    Codec::Partial(3),
+    Codec::Partial(4),
+];
+
+const PROBES: [Probe; 3] = [Probe::Directory, Probe::Interpolation, Probe::Binary];
+
+/// A scan as a kernel.
+struct Scan<'a> {
+    layout: &'a Layout,
+    section: Section<'a>,
+    rows: Range<u64>,
+    query: u64,
+    radius: u32,
+}
+
+impl Kernel for Scan<'_> {
+    type Output = Result<Vec<(u64, u64)>>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
+        let mut found = Vec::new();
+        if let Layout::Filter(filter) = self.layout {
+            let query = (self.query >> 48) as u16;
+            let each = |row, pointer: u16| found.push((row, u64::from(pointer)));
+            filter.candidates(simd, self.section, &self.rows, query, self.radius, each)?;
+            return Ok(found);
+        }
+        let each = |row, value| {
+            found.push((row, value));
+            ControlFlow::Continue(())
+        };
+        let _ = self.layout.scan(simd, self.section, self.rows, self.query, self.radius, each)?;
+        Ok(found)
+    }
+}
+
+/// All that can be asked of a table, of bytes that may lie: answers or errors.
+fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
+    let mut last = None;
+    let _ = layout.for_each(section, |row, value| {
+        assert!(row < rows, "row {row} of {rows}");
+        assert!(last.is_none_or(|last| last <= value), "{value:x} does not ascend");
+        last = Some(value);
+        Ok(())
+    });
+    for &query in queries {
+        let row = query % (rows + 2);
+        let _ = layout.value(section, row);
+        if let Ok(Some(found)) = layout.find(section, query) {
+            assert!(found < rows, "{query:x} in row {found} of {rows}");
+        }
+        // Nothing asks for the rows of a whole key where a directory is all that leads to them.
+        let most = if matches!(layout, Layout::Filter(_) | Layout::Planes(_)) { 48 } else { 64 };
+        for bits in [0, 1, 9, 17, 33, most] {
+            let prefix = query.checked_shr(64 - bits).unwrap_or(0);
+            layout.hint_directory(section, prefix, bits);
+            for probe in PROBES {
+                if layout.check_probe(probe).is_err() {
+                    continue;
+                }
+                let Ok(found) = layout.rows(section, prefix, bits, probe) else { continue };
+                assert!(found.is_empty() || found.end <= rows, "{found:?} of {rows}");
+                layout.hint_rows(section, &found);
+                if found.end - found.start.min(found.end) < 5000 {
+                    for level in Level::ALL {
+                        let scan = Scan { layout, section, rows: found.clone(), query, radius: 9 };
+                        let _ = level.dispatch(scan);
+                    }
+                }
+                if !found.is_empty() {
+                    layout.hint_row(section, found.start);
+                    if let Layout::Filter(filter) = layout {
+                        let _ = filter.distance(section, found.start, query);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Values that lie in heaps, ascend evenly, or neither.
+fn values(choices: &mut Choices<'_>) -> Vec<u64> {
+    let mut values = Vec::new();
+    let mut last = 0_u64;
+    while !choices.0.is_empty() && values.len() < 3000 {
+        let (how, what) = (choices.byte(), u64::from(choices.short()));
+        let far = what.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        match how % 5 {
+            0 => last = far,
+            1 => last ^= 1 << (what % 64),
+            2 => last = last.wrapping_add(what),
+            3 => last = what << (how / 5),
+            _ => {
+                // A run, which makes many rows of few bytes.
+                values.extend((0..what % 300).map(|i| last.wrapping_add(i << (how / 5 % 48))));
+            }
+        }
+        values.push(last);
+    }
+    values
+}
+
+/// A table by each codec: of values, which come back; of those with patches; and of raw bytes.
+pub fn codecs(data: &[u8]) {
+    let mut choices = Choices(data);
+    let (codec, lead) = (*choices.of(&CODECS), 1 + u32::from(choices.byte()) % 40);
+    let (patches, rows) = (usize::from(choices.byte()) % 32 * 4, u64::from(choices.short()));
+    let queries = [u64::from(choices.word()) << 32, 0, u64::MAX, 0x0123_4567_89AB_CDEF];
+
+    let raw = Section(choices.0);
+    if let Ok(layout) = Layout::open(codec, raw, rows, lead, choices.0.len() as u64) {
+        ask(&layout, raw, rows, &queries);
+    }
+
+    let (patches, rest) = choices.0.split_at(patches.min(choices.0.len()));
+    let mut all = values(&mut Choices(rest));
+    all.sort_unstable();
+    let rows = match codec {
+        Codec::Complete(_) => {
+            all.dedup();
+            all.len() as u64
+        }
+        Codec::Partial(width) => {
+            let used = Filter::of(all.len() as u64, lead, width).directory.bits + 8 * u32::from(width);
+            for value in &mut all {
+                *value &= u64::MAX.checked_shl(64 - used.min(64)).unwrap_or(0);
+            }
+            all.len() as u64
+        }
+    };
+    let mut parts = Parts::default();
+    codec.encode(rows, lead, || all.iter().map(|&value| Ok(value)), &mut parts).unwrap();
+    let mut bytes = parts.section();
+    let length = bytes.len() as u64;
+    {
+        let section = Section(&bytes);
+        let layout = Layout::open(codec, section, rows, lead, length).unwrap();
+        let mut found = Vec::new();
+        layout
+            .for_each(section, |row, value| {
+                assert_eq!(row, found.len() as u64);
+                found.push(value);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(found, all, "{codec:?}");
+        if let Codec::Complete(_) = codec {
+            for (row, &value) in all.iter().enumerate().step_by(all.len() / 40 + 1) {
+                assert_eq!(layout.value(section, row as u64).unwrap(), value);
+                assert_eq!(layout.find(section, value).unwrap(), Some(row as u64));
+            }
+            for query in queries {
+                let expected = all.binary_search(&query).ok().map(|row| row as u64);
+                assert_eq!(layout.find(section, query).unwrap(), expected);
+                let expected: Vec<(u64, u64)> =
+                    (0..).zip(all.iter().copied()).filter(|(_, v)| (v ^ query).count_ones() <= 9).collect();
+                for level in Level::ALL {
+                    let scan = Scan { layout: &layout, section, rows: 0..rows, query, radius: 9 };
+                    assert_eq!(level.dispatch(scan).unwrap(), expected, "{codec:?} {level:?}");
+                }
+            }
+        }
+        ask(&layout, section, rows, &queries);
+    }
+    if !bytes.is_empty() && !patches.is_empty() {
+        patch(&mut bytes, patches);
+        let section = Section(&bytes);
+        if let Ok(layout) = Layout::open(codec, section, rows, lead, length) {
+            ask(&layout, section, rows, &queries);
+        }
+    }
+}
+
+/// The smaller sections by themselves: heads, keys, postings, ranks, samples, values, stamps, bands, directories.
+#[allow(clippy::too_many_lines, reason = "one section after the other")]
+pub fn sections(data: &[u8]) {
+    let mut choices = Choices(data);
+    let (which, rows) = (choices.byte(), u64::from(choices.short()));
+    let bytes = choices.0;
+    let length = bytes.len() as u64;
+    match which % 12 {
+        0 => {
+            for role in [header::Role::Segment, header::Role::Manifest, header::Role::Idf] {
+                let _ = header::Header::read(bytes, role);
+            }
+            let _ = footer::Footer::read(bytes, u128::from(rows), length);
+        }
+        1 => {
+            if let Ok(frame) = Frame::read(&bytes[..bytes.len().min(16)], length, rows) {
+                for ordinal in 0..rows {
+                    let range = frame.range(ordinal);
+                    let Some(bytes) = bytes.get(range.start as usize..range.end as usize) else { continue };
+                    let _ = frame.decode(ordinal, bytes);
+                }
+            }
+        }
+        2 => front_coded(bytes, rows),
+        3 => {
+            for rank in 0..rows.min(300) {
+                let range = postings::range(rank);
+                let Some(bytes) = bytes.get(range.start as usize..range.end as usize) else { break };
+                let _ = postings::decode(bytes, rank, rows);
+                let _ = ranks::decode(bytes, rank, rows);
+                let _ = postings::list_range(bytes, rows, rank as u32, rows);
+            }
+            let mut last = None;
+            let _ = postings::ordinals(bytes, 0, rows, |ordinal| {
+                assert!(u64::from(ordinal) < rows && last.is_none_or(|last| last < ordinal));
+                last = Some(ordinal);
+            });
+        }
+        4 | 5 => sampled(which, rows, bytes),
+        6 => {
+            let Some(values) = Values::of(rows, rows / 3) else { return };
+            for ordinal in 0..(rows / 3).min(300) {
+                let at = values.offsets(ordinal);
+                let Some(offsets) = bytes.get(at.start as usize..at.end as usize) else { break };
+                if let Ok(range) = values.range(offsets, ordinal) {
+                    assert!(range.start <= range.end && range.end <= values.length);
+                }
+            }
+        }
+        7 => {
+            let Ok(stamps) = Stamps::read(&bytes[..bytes.len().min(16)], length, rows) else { return };
+            for ordinal in 0..rows {
+                let range = stamps.range(ordinal);
+                let Some(bytes) = bytes.get(range.start as usize..range.end as usize) else { continue };
+                if let Ok(stamp) = stamps.decode(bytes, ordinal) {
+                    let mut again = Vec::new();
+                    stamps.encode(stamp, &mut again);
+                    assert_eq!(again, bytes);
+                }
+            }
+        }
+        8 => {
+            let band = Band::of(rows, rows.max(1) * 2);
+            let Some(entries) = bytes.get(band.entries(&(0..0)).start as usize..) else { return };
+            let entries = &entries[..entries.len() / band.entry_bytes as usize * band.entry_bytes as usize];
+            let overfull = band.overfull(entries);
+            for (place, entry) in band.decode(entries).enumerate() {
+                let same = band.encode(BandEntry { tag: entry.tag, ordinal: entry.ordinal });
+                let start = place * band.entry_bytes as usize;
+                if overfull.is_none() {
+                    assert_eq!(
+                        same[..band.entry_bytes as usize],
+                        entries[start..start + band.entry_bytes as usize]
+                    );
+                }
+            }
+        }
+        9 => {
+            let directory = Directory::of(rows, 16);
+            let source = Section(bytes);
+            for prefix in 0..(1_u64 << directory.bits).min(300) {
+                if let Ok(found) = directory.bucket(source, prefix) {
+                    assert!(found.start <= found.end && found.end <= rows);
+                }
+                let _ = directory.next_bucket(source, prefix, prefix);
+                directory.hint(source, prefix, 16);
+            }
+            for row in 0..rows.min(300) {
+                let _ = directory.prefix_of(source, row);
+            }
+        }
+        10 => {
+            let source = Section(bytes);
+            let bits = 8 + (rows % 16) as u32;
+            let Ok(hot) = Hot::open(source, rows, length, 1 << 30, bits) else { return };
+            for bucket in &hot.buckets {
+                for j in 0..4 {
+                    for prefix in [0, 1, u64::MAX >> 40] {
+                        let Ok(rows) = bucket.nested_rows(source, j, prefix) else { continue };
+                        let _ = bucket.filters(source, j, &rows);
+                        let _ = bucket.rank(source, j, rows.start, 1000);
+                    }
+                }
+            }
+        }
+        _ => {
+            let _ = contents::read(bytes, rows);
+            let _ = design::decode(bytes);
+            let _ = idf::decode(bytes);
+            let mut at = 0;
+            while let Ok(value) = wire::take_varint(bytes, &mut at, "number") {
+                let mut again = Vec::new();
+                wire::put_varint(&mut again, value as u32);
+                assert_eq!(bytes[at - again.len()..at], again);
+            }
+        }
+    }
+}
+
+/// Keys in groups: of raw bytes, and of keys that come back.
+fn front_coded(bytes: &[u8], rows: u64) {
+    let _ = keys::decode_group(bytes, 0, rows, |_, _| true);
+    let mut all: Vec<&[u8]> = bytes.split(|&byte| byte == 0).filter(|key| !key.is_empty()).collect();
+    all.sort_unstable();
+    all.dedup();
+    let section = encode_front(all.iter().copied());
+    let rows = all.len() as u64;
+    let mut found = Vec::new();
+    for group in 0..keys::groups(rows) {
+        let at = keys::group_offsets(group);
+        let offsets = &section[at.start as usize..at.end as usize];
+        let range = keys::group_range(offsets, group, section.len() as u64, rows).unwrap();
+        let bytes = &section[range.start as usize..range.end as usize];
+        let first = group * GROUP;
+        keys::decode_group(bytes, first, rows, |_, key| {
+            found.push(key.to_vec());
+            true
+        })
+        .unwrap();
+    }
+    assert!(found.iter().map(Vec::as_slice).eq(all));
+}
+
+fn sampled(which: u8, rows: u64, bytes: &[u8]) {
+    let choice = if which.is_multiple_of(2) {
+        Choice::Bottom(1 + (rows % 4000) as u16)
+    } else {
+        Choice::Modular(1 + (rows % 100) as u32)
+    };
+    let documents = rows / 2;
+    let Some(samples) = Samples::of(choice, rows, documents) else { return };
+    for ordinal in 0..documents.min(300) {
+        let at = samples.offsets(ordinal);
+        let Some(offsets) = bytes.get(at.start as usize..at.end as usize) else { break };
+        let Ok(range) = samples.range(offsets, ordinal) else { continue };
+        assert!(range.start <= range.end && range.end <= samples.length);
+    }
+    let mut out = Vec::new();
+    if samples.decode(bytes, 0, &mut out).is_ok() {
+        assert!(choice.check_values(&out).is_ok());
+        let mut again = Vec::new();
+        samples::encode(&out, &mut again);
+        assert_eq!(again, bytes[..again.len()]);
+    }
+}
+
+pub(super) fn codecs_seeds() -> Vec<Vec<u8>> {
+    let mut random = super::super::Random(5);
+    let mut seeds = Vec::new();
+    for codec in 0..CODECS.len() as u8 {
+        for (lead, patches, size) in [(0, 0, 0_usize), (3, 0, 30), (11, 2, 300), (19, 6, 2400)] {
+            let mut seed = vec![codec, lead, patches, (size % 256) as u8, 0, 1, 2, 3, 4];
+            seed.extend((0..size).map(|_| random.next() as u8));
+            seeds.push(seed);
+        }
+    }
+    seeds
+}
+
+pub(super) fn sections_seeds() -> Vec<Vec<u8>> {
+    let mut random = super::super::Random(6);
+    let mut seeds: Vec<Vec<u8>> = (0..12)
+        .map(|which| {
+            [&[which, 20, 0][..], &(0..300).map(|_| random.next() as u8 & 3).collect::<Vec<_>>()].concat()
+        })
+        .collect();
+    seeds.push([&[2, 4, 0][..], b"key one\0key two\0key twofold\0other"].concat());
+    for width in 0..9 {
+        let mut head = vec![1, 9, 0, 7, 0, 0, 0, 0, 0, 0, 0, width, 0, 0, 0, 0, 0, 0, 0];
+        head.extend((0..u64::from(width) * 9).map(|_| random.next() as u8 & 1));
+        seeds.push(head.clone());
+        head[0] = 7;
+        seeds.push(head);
+    }
+    seeds
+}
