@@ -43,9 +43,9 @@ const BUCKET_BITS: u32 = 3;
 const FEW: usize = 1 << 12;
 /// Bytes of a fingerprint in a table.
 const ROW_BYTES: usize = size_of::<u64>() + size_of::<u32>();
-/// Ranges for each thread: with more of them, none waits long for the last.
+/// Ranges for each thread of a table that is in order as it stands: with more of them, none waits long for the last.
 const RANGES_A_THREAD: usize = 4;
-/// Pairs that are handed out together.
+/// Pairs that are handed out together, and fingerprints that are looked at together.
 const TOGETHER: usize = 1 << 12;
 
 /// What a join may use.
@@ -306,15 +306,25 @@ impl Join<'_> {
         Ok(sum)
     }
 
-    /// Ranges of parts that fit memory together, as many as there are threads, and are enough for these.
+    /// Ranges of parts that fit memory together.
+    ///
+    /// Each range reads all fingerprints, so that threads take whole tables as long as there is one for each, and share
+    /// those that are left. The first table is in order already where fingerprints ascend; it is read once however it is
+    /// divided, and comes last, in small ranges, to keep all threads at work.
     fn jobs(&self, effort: Effort<'_>) -> Vec<Job> {
         let all: usize = self.sides.iter().map(Values::len).sum();
         let threads = effort.threads.max(1);
         let by_memory = effort.memory / ROW_BYTES / threads;
-        let ranges = if threads == 1 { 1 } else { (threads * RANGES_A_THREAD).div_ceil(self.tables.len()) };
-        let most = (all.div_ceil(ranges)).min(by_memory).max(1) as u64;
+        let in_order = usize::from(self.sides.iter().all(Values::ascends));
+        let whole = (self.tables.len() - in_order) / threads * threads;
         let mut jobs = Vec::new();
-        for table in 0..self.tables.len() {
+        for table in (in_order..self.tables.len()).chain(0..in_order) {
+            let ranges = match table.checked_sub(in_order) {
+                None if threads > 1 => threads * RANGES_A_THREAD,
+                Some(table) if table >= whole => threads,
+                _ => 1,
+            };
+            let most = (all.div_ceil(ranges)).min(by_memory).max(1) as u64;
             let rows =
                 |part: usize| self.counts.iter().map(|counts| u64::from(counts[table][part])).sum::<u64>();
             let (mut start, mut sum) = (0, 0);
@@ -406,17 +416,25 @@ impl Join<'_> {
         let (to, numbers) = (&mut to[..sum as usize], &mut numbers[..sum as usize]);
         let (first, all) = (job.parts.start, job.parts.len() == counts.len());
         side.for_each_slice(|from, values| {
-            let rows = (from..).zip(values);
             // Borrowed anew, so that the loops need not ask where they are after each write.
             let (ends, to, numbers) = (&mut ends[..], &mut *to, &mut *numbers);
             if all {
-                for (number, &value) in rows {
+                for (number, &value) in (from..).zip(values) {
                     put(&mut ends[table.part(value)], to, numbers, value, number)?;
                 }
             } else {
-                for (number, &value) in rows {
-                    let Some(end) = ends.get_mut(table.part(value).wrapping_sub(first)) else { continue };
-                    put(end, to, numbers, value, number)?;
+                // Those of the range are picked first: a branch for each would be guessed wrongly too often.
+                let mut picked = [0_u16; TOGETHER];
+                for (some, from) in values.chunks(TOGETHER).zip((from..).step_by(TOGETHER)) {
+                    let mut count = 0;
+                    for (at, &value) in (0..).zip(some) {
+                        picked[count % TOGETHER] = at;
+                        count += usize::from(table.part(value).wrapping_sub(first) < ends.len());
+                    }
+                    for &at in &picked[..count] {
+                        let value = some[usize::from(at)];
+                        put(&mut ends[table.part(value) - first], to, numbers, value, from + u32::from(at))?;
+                    }
                 }
             }
             Ok(())
@@ -510,15 +528,43 @@ impl Distinct {
         })?;
         let mut parts: Vec<(usize, Self)> = states.into_iter().flatten().collect();
         parts.sort_unstable_by_key(|(number, _)| *number);
-        let mut parts = parts.into_iter().map(|(_, part)| part);
-        let mut all = parts.next().unwrap_or_default();
-        for part in parts {
-            let behind = all.numbers.len() as u32;
-            all.values.extend(part.values);
-            all.starts.extend(part.starts.into_iter().map(|start| start + behind));
-            all.numbers.extend(part.numbers);
-        }
+        let mut parts: Vec<Self> = parts.into_iter().map(|(_, part)| part).collect();
+        let mut all = if parts.len() == 1 { parts.remove(0) } else { Self::joined(parts, effort.threads)? };
         all.starts.push(all.numbers.len() as u32);
+        Ok(all)
+    }
+
+    /// Parts one behind the other, copied by threads.
+    fn joined(parts: Vec<Self>, threads: usize) -> Result<Self> {
+        let (distinct, count) = parts.iter().fold((0, 0), |(distinct, count), part| {
+            (distinct + part.values.len(), count + part.numbers.len())
+        });
+        let mut all = Self { values: vec![0; distinct], starts: Vec::new(), numbers: vec![0; count] };
+        // One more is pushed in the end.
+        all.starts.reserve_exact(distinct + 1);
+        all.starts.resize(distinct, 0);
+        let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
+        let mut work: Vec<Vec<_>> = Vec::new();
+        work.resize_with(threads.clamp(1, parts.len().max(1)), Vec::new);
+        let (threads, mut behind) = (work.len(), 0);
+        for (at, part) in parts.into_iter().enumerate() {
+            let (values, starts, numbers) = rest;
+            let (values, more_values) = values.split_at_mut(part.values.len());
+            let (starts, more_starts) = starts.split_at_mut(part.starts.len());
+            let (numbers, more_numbers) = numbers.split_at_mut(part.numbers.len());
+            rest = (more_values, more_starts, more_numbers);
+            let first = behind;
+            behind += numbers.len() as u32;
+            work[at % threads].push((part, first, values, starts, numbers));
+        }
+        on_threads(&mut work, |work| {
+            for (part, first, values, starts, numbers) in work.drain(..) {
+                values.copy_from_slice(&part.values);
+                starts.iter_mut().zip(&part.starts).for_each(|(to, start)| *to = start + first);
+                numbers.copy_from_slice(&part.numbers);
+            }
+            Ok(())
+        })?;
         Ok(all)
     }
 
