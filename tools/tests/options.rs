@@ -73,6 +73,21 @@ fn each_family_of_minima_makes_an_index_that_finds_and_is_not_taken_for_another(
 }
 
 #[test]
+fn a_shingle_that_votes_once_makes_texts_of_the_same_words_equal() {
+    let bench = Bench::new();
+    let (once, often) =
+        ("a rose is what it was".to_owned(), "a rose is what it was".to_owned() + &" rose".repeat(9));
+    bench.write("in.jsonl", jsonl(&documents([("once", &once), ("often", &often)])));
+    let build = "in.jsonl -q --method simhash --words 1 --weights";
+    bench.ok(&format!("build distinct.twx {build} distinct"));
+    bench.ok(&format!("build counted.twx {build} occurrences"));
+    assert_eq!(bench.ok("pairs distinct.twx --within 0").lines().count(), 1);
+    assert_eq!(bench.ok("pairs counted.twx --within 0"), "");
+    let said = bench.refused(&format!("build distinct.twx {build} occurrences"));
+    says(&said, &["distinct.twx", "--weights occurrences", "distinct"]);
+}
+
+#[test]
 fn shards_with_different_documents_of_a_key_are_merged_only_if_it_is_said_which_counts() {
     let bench = Bench::new();
     let of = |text| documents([("k", text), ("same", "a rose is a rose is a rose")]);
