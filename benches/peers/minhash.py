@@ -1,9 +1,9 @@
-"""Pairs of a JSONL file by a MinHash library of Python, as its documentation uses it:
+"""Candidate pairs of a JSONL file by a MinHash library of Python, as its documentation uses it:
 
     minhash.py datasketch|rensa IN.jsonl OUT.tsv
 
 Words split at white space, shingles of 5, 128 minima, an index for resemblance 0.8, each document added and then asked
-for; pairs are not counted on the texts.
+for. What comes out are the documents that share a band: no pair is estimated from the minima or counted on the texts.
 """
 import json
 import sys

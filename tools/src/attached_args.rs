@@ -18,8 +18,8 @@ pub(crate) struct AttachedArgs {
     #[arg(long, value_name = "NAME")]
     value_field: Option<String>,
     /// Field, column, or field of a record's head (WARC-Date), that holds the document's stamp: an integer from 0 on, as
-    /// a rule seconds since 1970, or a time as 2026-01-31T12:00:00Z, which becomes such; for an index in which
-    /// documents expire
+    /// a rule seconds since 1970, or a time as 2026-01-31T12:00:00Z, which becomes such and is all that a WARC-Date
+    /// may be; for an index in which documents expire
     #[arg(long, value_name = "NAME")]
     stamp_field: Option<String>,
     /// Documents of a new index expire when they are this much older than the newest, by their stamps: a number, or one

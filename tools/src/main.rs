@@ -116,10 +116,13 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
             twindex::Error::NotAnIndex { path, .. } if path.join("index/CURRENT").is_file() => {
                 Some(format!("; the index that `dedup` made is {}", path.join("index").display()))
             }
-            twindex::Error::Io { path, source, .. }
+            twindex::Error::Io { op, path, source }
                 if source.kind() == ErrorKind::NotFound && !path.exists() =>
             {
-                Some("; make that folder first, or see whether its name is right".to_owned())
+                // "create a directory in", "sync the directory": there the path is that of a folder.
+                let is_folder = op.ends_with(" in") || op.ends_with(" directory");
+                let first = if is_folder { "make that folder first, or " } else { "" };
+                Some(format!("; {first}see whether its name is right"))
             }
             _ => None,
         }

@@ -236,10 +236,13 @@ pub(crate) struct Sketched {
 }
 
 /// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
-/// document is to blame makes it a bad record.
+/// document is to blame makes it a bad record. Of limits these are the ones on what a document brings itself, its key and
+/// its value: that an index is full is nobody's fault, and is so for the next document too.
 pub(crate) fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
     match error {
-        Error::Invalid(_) | Error::Limit { .. } => bad_at(place, &format!("{what}: {error}")),
+        Error::Invalid(_) | Error::Limit { what: "bytes of a key" | "bytes of a value", .. } => {
+            bad_at(place, &format!("{what}: {error}"))
+        }
         error => anyhow::Error::new(error).context(format!("{place}: {what}")),
     }
 }
@@ -302,7 +305,8 @@ impl<L> Default for Chunked<L> {
 const KEPT_SHINGLES: usize = 1 << 20;
 
 /// Reads all documents and hands each, sketched, to `each`, in the order of the input. What `each` [refuses](refused)
-/// is a bad record.
+/// is a bad record; of those, the ones of a chunk are counted behind the ones that its reading met, so that "the first
+/// bad record" is the first in the order of the input only up to a chunk.
 ///
 /// # Errors
 ///
@@ -371,6 +375,7 @@ pub(crate) fn for_each_looked_up<L: Send>(
         let mut start = 0;
         for ((one, found), &end) in chunked.all.drain(..).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
+            documents.look_at(&one.attached);
             if let Err(error) = each(one, found, &chunked.shingles[start..end]) {
                 documents.refuse(error, text_bytes)?;
             }
@@ -461,6 +466,7 @@ pub(crate) fn for_each_sketched_as_it_comes(
             documents.account(seen)?;
             for one in all {
                 let text_bytes = one.text_bytes;
+                documents.look_at(&one.attached);
                 if let Err(error) = taking.take(one) {
                     documents.refuse(error, text_bytes)?;
                 }

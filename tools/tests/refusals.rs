@@ -368,7 +368,13 @@ fn first_mistakes_are_answered_with_what_to_do() {
     let said = bench.refused("dedup corpus -o out");
     says(&said, &["corpus", "all of its files", "--format jsonl", "--format text"]);
     bench.write("corpus/c.csv", "id,text\n");
-    says(&bench.refused("build i.twx corpus"), &["the first of its files", "--format jsonl"]);
+    let said = bench.refused("build i.twx corpus");
+    says(
+        &said,
+        &["all of its files", "2 files of jsonl, 1 file of csv", "one by one", "leaves out the others"],
+    );
+    let told = bench.ok("build csv.twx corpus --format csv");
+    says(&told, &["0 documents", "2 entries of folders left out"]);
     bench.ok("build mixed.twx mixed -q");
     assert_eq!(bench.ok("keys mixed.twx"), "a.jsonl\nb.txt\n");
     bench.ok("dedup corpus -o texts --format text -q");
@@ -379,14 +385,80 @@ fn first_mistakes_are_answered_with_what_to_do() {
         says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
     }
     // Options that mean nothing to archives.
-    says(&bench.refused("dedup in.wet -o o --text-field body"), &["in.wet", "--text-field", "leave it out"]);
+    says(
+        &bench.ok("dedup in.wet -o archive --text-field body"),
+        &["note: web archives", "--text-field body means nothing"],
+    );
     says(
         &bench.refused("dedup in.wet -o o --id-field url"),
         &["in.wet, record 1", "--id-field", "WARC-Target-URI"],
     );
     // A place that is not there.
     says(&bench.refused("build no/such/i.twx in.wet"), &["no/such", "make that folder first"]);
+    let said = bench.refused("build i.twx in.wet --idf no.idf");
+    says(&said, &["no.idf", "see whether its name is right"]);
+    assert!(!said.contains("folder"), "{said}");
     // Nothing in it.
     std::fs::create_dir(bench.path("nothing")).unwrap();
     says(&bench.ok("dedup nothing -o none"), &["0 documents", "no document was found"]);
+}
+
+#[test]
+fn an_option_that_only_some_inputs_of_a_command_need_is_in_nobodys_way() {
+    let bench = Bench::new();
+    bench.write("a.jsonl", "{\"id\":\"a\",\"body\":\"one two three four five six\"}\n");
+    let record = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: u\r\nContent-Type: text/plain\r\nContent-Length: 27\r\n\r\n\
+                  one two three four five six\r\n\r\n";
+    bench.write("b.wet", record);
+    std::fs::create_dir(bench.path("sketches")).unwrap();
+    let said_of_archives = "--text-field body means nothing";
+    for line in ["build i.twx a.jsonl b.wet", "build r.twx a.jsonl b.wet --resume"] {
+        let told = bench.ok(&format!("{line} --method minhash --text-field body"));
+        assert!(told.contains("2 documents") && !told.contains(said_of_archives), "{told}");
+    }
+    bench.ok("sketch --into sketches a.jsonl b.wet --text-field body");
+    let found = bench.ok(
+        "query i.twx b.wet -q --resembling 0.5 --verify exact --texts a.jsonl --texts b.wet --text-field body",
+    );
+    assert_eq!(found.lines().count(), 2, "{found}");
+    // Where no input has fields, it is said.
+    says(&bench.ok("build wet.twx b.wet --resume --text-field body"), &["note: ", said_of_archives]);
+}
+
+#[test]
+fn notes_are_made_where_they_are_true_and_nowhere_else() {
+    let bench = Bench::new();
+    let none = "no document was found";
+    bench.write("in.jsonl", jsonl(&support::corpus(1, 20)));
+    bench.write("in.u64", support::raw(&[1, 2, 3]));
+    bench.write("empty.jsonl", "");
+    std::fs::create_dir(bench.path("sketches")).unwrap();
+    let said = |line: &str| {
+        let output = bench.command(line).output().unwrap();
+        assert!(output.status.success(), "{line}");
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    let told = said("build raw.twx --fingerprints in.u64");
+    assert!(told.contains("3 documents") && !told.contains("note:"), "{told}");
+    for line in ["build r.twx in.jsonl --resume", "sketch --into sketches in.jsonl"] {
+        for _ in 0..2 {
+            let told = said(line);
+            assert!(!told.contains(none), "{told}");
+        }
+    }
+    let wanted = [
+        "build e.twx empty.jsonl",
+        "build er.twx empty.jsonl --resume",
+        "sketch --into sketches empty.jsonl",
+    ];
+    for line in wanted {
+        says(&said(line), &[none]);
+    }
+    // A field of values that no document has.
+    bench.write("v.jsonl", "{\"id\":\"a\",\"text\":\"one two\",\"colour\":\"red\"}\n");
+    says(
+        &said("build v.twx v.jsonl --value-field color"),
+        &["the document has no value in a field \"color\""],
+    );
+    assert!(!said("build w.twx v.jsonl --value-field colour").contains("note:"));
 }

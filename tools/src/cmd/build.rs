@@ -176,7 +176,8 @@ impl Build {
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, index.path());
         let Added { documents: added, counts, empty, resumed } = added;
-        let mut remarks = counts.remarks();
+        let all_were_documents = self.fingerprints.is_none() && sketches.is_none() && resumed == 0;
+        let mut remarks = if all_were_documents { counts.remarks() } else { counts.remarks_of_part() };
         remarks.extend(report::empty_remark(empty));
         if resumed > 0 {
             remarks

@@ -199,7 +199,7 @@ impl Sketch {
             counts.add(documents.counts());
             files.push(file);
         }
-        let remarks = counts.remarks();
+        let remarks = if resumed == 0 { counts.remarks() } else { counts.remarks_of_part() };
         let report = Report { files, resumed, ..Report::new(counts, empty, bytes_on_disk, watch) };
         if self.output.json {
             report::print_json(&report)?;

@@ -10,6 +10,8 @@ use twindex::format::attached::VALUE_BYTES_MAX;
 
 /// Of a stamp that is none, how much is shown.
 const CHARACTERS_SHOWN: usize = 40;
+/// What a stamp may be, for a message: an example follows.
+const STAMP: &str = "a stamp, an integer from 0 to 18446744073709551615, or a time since 1970 as";
 
 /// A value and a stamp, as far as they were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,18 +73,39 @@ impl AttachedFields {
     ///
     /// There is no stamp, or what there is, is none; a value that is too long.
     pub(super) fn take(&self, value: Option<Vec<u8>>, stamp: Option<&[u8]>) -> anyhow::Result<OwnAttached> {
+        self.take_with(value, stamp, of_text, STAMP)
+    }
+
+    /// As [`take`](Self::take), of the head of an archive's record. `WARC-Date` may be cut short, down to the year: only a
+    /// whole time is a stamp there, as a year alone would be taken for a number of seconds.
+    pub(super) fn take_of_head(
+        &self,
+        value: Option<Vec<u8>>,
+        stamp: Option<&[u8]>,
+    ) -> anyhow::Result<OwnAttached> {
+        let is_date = self.stamp.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("WARC-Date"));
+        if is_date {
+            self.take_with(value, stamp, |text| of_time(text.trim()), "a time to the second as")
+        } else {
+            self.take_with(value, stamp, of_text, STAMP)
+        }
+    }
+
+    fn take_with(
+        &self,
+        value: Option<Vec<u8>>,
+        stamp: Option<&[u8]>,
+        read: impl Fn(&str) -> Option<u64>,
+        wanted: &str,
+    ) -> anyhow::Result<OwnAttached> {
         let value = value.unwrap_or_default();
         let bytes = value.len();
         ensure!(bytes <= VALUE_BYTES_MAX, "a value of {bytes} bytes; at most {VALUE_BYTES_MAX} are kept");
         let Some(name) = &self.stamp else { return Ok(OwnAttached { value, stamp: None }) };
         let found = stamp.ok_or_else(|| anyhow!("no field {name:?} (use --stamp-field NAME)"))?;
-        let stamp = std::str::from_utf8(found).ok().and_then(of_text).ok_or_else(|| {
+        let stamp = std::str::from_utf8(found).ok().and_then(read).ok_or_else(|| {
             let shown: String = String::from_utf8_lossy(found).chars().take(CHARACTERS_SHOWN).collect();
-            anyhow!(
-                "field {name:?}: expected a stamp, an integer from 0 to {}, or a time since 1970 as \
-                 2026-01-31T12:00:00Z, found {shown:?}",
-                u64::MAX
-            )
+            anyhow!("field {name:?}: expected {wanted} 2026-01-31T12:00:00Z, found {shown:?}")
         })?;
         Ok(OwnAttached { value, stamp: Some(stamp) })
     }
@@ -168,6 +191,22 @@ mod tests {
         ] {
             assert!(of(line).unwrap_err().to_string().contains(said), "{line}");
         }
+    }
+
+    #[test]
+    fn a_date_in_the_head_of_a_record_is_a_stamp_only_if_it_is_a_whole_time() {
+        let of = |name: &str, stamp: &str| {
+            let fields = AttachedFields { value: None, stamp: Some(name.into()) };
+            fields.take_of_head(None, Some(stamp.as_bytes())).map(|found| found.stamp.unwrap())
+        };
+        for name in ["WARC-Date", "warc-date"] {
+            assert_eq!(of(name, "2016-12-09T14:22:31Z").unwrap(), 1_481_293_351);
+            for short in ["2016", "2016-05", "2016-05-01", "2016-05-01T12:00Z"] {
+                let said = of(name, short).unwrap_err().to_string();
+                assert!(said.contains("a time to the second") && said.contains(short), "{said}");
+            }
+        }
+        assert_eq!(of("X-Stamp", "2016").unwrap(), 2016);
     }
 
     /// The numbers are those of `date -u -d TIME +%s`.

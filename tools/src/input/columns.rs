@@ -410,7 +410,10 @@ fn line(
         return Ok(to_line(row, &key, None, text));
     }
     let value = places.value.and_then(|place| number_or_bytes(batch.column(place), at));
-    let stamp = places.stamp.and_then(|place| stamp(batch.column(place), at));
+    let stamp = match places.stamp {
+        Some(place) => Some(stamp(batch.column(place), at).ok_or("its stamp is null")?),
+        None => None,
+    };
     let attached = fields.attached.take(value, stamp.as_deref()).map_err(|error| error.to_string())?;
     Ok(to_line(row, &key, Some(&attached), text))
 }

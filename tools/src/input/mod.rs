@@ -197,6 +197,57 @@ pub(crate) struct Counts {
     pub(crate) no_documents: u64,
     /// The first few bad records, each as `place: reason`.
     pub(crate) first_bad: Vec<String>,
+    /// What was asked for by name.
+    #[serde(skip)]
+    pub(crate) named: Named,
+}
+
+/// Fields that were named, for remarks on those that no input has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The field of texts, where it is not the usual one.
+    text: Option<String>,
+    /// Where that is named: inputs (a folder of texts is one), and those among them that are web archives.
+    inputs: u64,
+    archives: u64,
+    /// The field of values.
+    value: Option<String>,
+    /// Where that is named: documents looked at, and those among them that have a value.
+    looked_at: u64,
+    valued: u64,
+}
+
+impl Named {
+    fn add(&mut self, more: &Self) {
+        self.text = self.text.take().or_else(|| more.text.clone());
+        self.value = self.value.take().or_else(|| more.value.clone());
+        self.inputs += more.inputs;
+        self.archives += more.archives;
+        self.looked_at += more.looked_at;
+        self.valued += more.valued;
+    }
+
+    fn remarks(&self, remarks: &mut Vec<String>) {
+        if let Some(field) = &self.text
+            && self.archives > 0
+            && self.archives == self.inputs
+        {
+            remarks.push(format!(
+                "web archives: their records have one text, which no field names; --text-field {field} means nothing to them"
+            ));
+        }
+        if let Some(field) = &self.value
+            && self.looked_at > 0
+            && self.valued == 0
+        {
+            let none = match self.looked_at {
+                1 => "the document".to_owned(),
+                more => format!("none of the {} documents", count(more)),
+            };
+            let not = if self.looked_at == 1 { "has no value" } else { "has a value" };
+            remarks.push(format!("{none} {not} in a field {field:?} (--value-field)"));
+        }
+    }
 }
 
 impl Counts {
@@ -212,14 +263,23 @@ impl Counts {
         self.no_documents += more.no_documents;
         let room = BAD_KEPT.saturating_sub(self.first_bad.len());
         self.first_bad.extend(more.first_bad.iter().take(room).cloned());
+        self.named.add(&more.named);
     }
 
-    /// What a person should know who reads nothing but the summary.
+    /// What a person should know who reads nothing but the summary, of inputs that were all read as documents.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.documents == 0 && self.skipped_bad == 0 {
             remarks.push("no document was found in the input".to_owned());
         }
+        remarks.extend(self.remarks_of_part());
+        remarks
+    }
+
+    /// As [`Counts::remarks`], where inputs may have been passed over, or were none of documents: none having been found
+    /// says nothing then.
+    pub(crate) fn remarks_of_part(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
         let passed_over = self.skipped_binary + self.skipped_not_utf8;
         if passed_over > 0 {
             remarks.push(format!(
@@ -239,9 +299,20 @@ impl Counts {
                 counted(self.no_documents, "archive record")
             ));
         }
+        if self.ignored > 0 {
+            remarks.push(format!(
+                "{} of folders left out: links, devices, or files named otherwise than those asked for",
+                if self.ignored == 1 {
+                    "1 entry".to_owned()
+                } else {
+                    format!("{} entries", count(self.ignored))
+                }
+            ));
+        }
         if let Some(first) = self.first_bad.first() {
             remarks.push(format!("{} skipped, the first: {first}", counted(self.skipped_bad, "bad record")));
         }
+        self.named.remarks(&mut remarks);
         remarks
     }
 }
@@ -484,17 +555,14 @@ impl Documents {
                 options.text_field
             );
         }
-        if options.text_field != TEXT_FIELD
-            && !documents.sources.is_empty()
-            && documents
-                .sources
-                .iter()
-                .all(|source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc)))
-        {
-            bail!(
-                "{}: records of web archives have one text, which no --text-field names; leave it out",
-                documents.sources[0].name().display()
-            );
+        // Told at the end and not refused: other inputs of the same command may have the field.
+        let named = &mut documents.counts.named;
+        named.value.clone_from(&options.attached.value);
+        if options.text_field != TEXT_FIELD {
+            let is_archive = |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc));
+            named.text = Some(options.text_field.clone());
+            named.inputs = documents.sources.len() as u64;
+            named.archives = documents.sources.iter().filter(is_archive).count() as u64;
         }
         if options.attached.any()
             && let Some(source) =
@@ -671,6 +739,15 @@ impl Documents {
         self.skip(&bad)
     }
 
+    /// Counts a document as one in which a value was looked for.
+    pub(crate) fn look_at(&mut self, attached: &OwnAttached) {
+        let named = &mut self.counts.named;
+        if named.value.is_some() {
+            named.looked_at += 1;
+            named.valued += u64::from(!attached.value.is_empty());
+        }
+    }
+
     /// What has been read and passed over so far.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
@@ -797,22 +874,37 @@ impl Documents {
 /// Refuses a folder in which every file is named as one of records is: taken as texts, each would be one document, or
 /// none.
 fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
-    let kinds = listing.files.iter().map(|file| Kind::of_name(file));
-    let Some(Some(first)) = kinds.clone().next() else { return Ok(()) };
-    if kinds.clone().any(|kind| kind.is_none()) {
-        return Ok(());
+    let mut found = [0_u64; Kind::ALL.len()];
+    for file in &listing.files {
+        let Some(kind) = Kind::of_name(file) else { return Ok(()) };
+        found[kind as usize] += 1;
     }
+    let found: Vec<(&str, u64)> = Kind::ALL
+        .into_iter()
+        .zip(found)
+        .filter(|(_, files)| *files > 0)
+        .map(|(kind, files)| (kind.suffixes()[0], files))
+        .collect();
     let root = root.display();
-    let name = first.suffixes()[0];
-    let whose = if kinds.clone().all(|kind| kind == Some(first)) {
-        "all of its files"
-    } else {
-        "the first of its files"
-    };
-    bail!(
-        "{root}: a folder of texts is expected, and {whose} are named as those of records: --format {name} reads the \
-         records of files named so, --format text takes each file as one document"
-    )
+    match found[..] {
+        [] => Ok(()),
+        [(name, _)] => bail!(
+            "{root}: a folder of texts is expected, and all of its files are named as those of records: --format {name} \
+             reads their records, --format text takes each file as one document"
+        ),
+        _ => {
+            let kinds: Vec<String> =
+                found.iter().map(|(name, files)| format!("{} of {name}", counted(*files, "file"))).collect();
+            let formats: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+            bail!(
+                "{root}: a folder of texts is expected, and all of its files are named as those of records, {}: name \
+                 the files one by one to read all records; --format {} reads those of one kind and leaves out the \
+                 others, --format text takes each file as one document",
+                kinds.join(", "),
+                formats.join(" or ")
+            )
+        }
+    }
 }
 
 /// A text with its key, if the key will do.

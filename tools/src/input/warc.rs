@@ -261,7 +261,7 @@ pub(super) fn attached(record: &[u8], fields: &jsonl::Fields) -> anyhow::Result<
     let head = &record[..head_end(record).unwrap_or(record.len())];
     let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
     let AttachedFields { value, stamp } = &fields.attached;
-    fields.attached.take(named(value).map(<[u8]>::to_vec), named(stamp))
+    fields.attached.take_of_head(named(value).map(<[u8]>::to_vec), named(stamp))
 }
 
 #[cfg(test)]
