@@ -300,6 +300,22 @@ def refuse_others(session, tw, documents, index, mine):
         assert "parameters differ: width is 4" in str(error), error
     else:
         raise AssertionError("other parameters were taken")
+    opened = tw._Opened(str(index))
+    opened.uuid = "0" * 32
+    asked = tw._Query(opened, 3, None, None, {}, twindex.__version__)
+    refused("uuid: expected", lambda: documents.limit(1).mapInArrow(
+        asked, "query string, key string, distance int, resemblance double").collect())
+    # Numbers as keys: Spark would cast what is none, and take the largest for negative ones.
+    numbers = twindex.Params(**PARAMS, keys="u64")
+    for kind in ("double", "decimal(20,0)", "string"):
+        some = session.createDataFrame([(1, "a text")], "id int, text string").selectExpr(f"cast(id as {kind}) id", "text")
+        refused("column id: expected tinyint, smallint, int or bigint", lambda: tw.build(some, mine / "kind.twx", numbers))
+    with twindex.Index.create(mine / "large.twx", numbers) as large:
+        large.put_many([1, 2**63], ["a rose is a rose is a rose"] * 2)
+    refused("2 documents are in the index's log", lambda: tw.pairs(session, mine / "large.twx"))
+    large.compact()
+    large.close()
+    refused(f"b: expected keys up to 2^63 - 1, found {2**63}", lambda: tw.pairs(session, mine / "large.twx").collect())
     # In a fixed order: which rows a plain limit takes is not said.
     first = documents.orderBy("id").limit(25)
     twice = first.unionByName(first.orderBy("id").limit(1))
@@ -312,6 +328,15 @@ def refuse_others(session, tw, documents, index, mine):
     assert not (mine / "twice.twx").exists()
     tw.gc(mine / "twice.twx")
     assert not (mine / "twice.twx.segments").exists(), "gc removes what a failed job left"
+
+
+def refused(why, work_of_it):
+    try:
+        work_of_it()
+    except Exception as error:
+        assert why in str(error), f"expected {why!r}, found: {error}"
+    else:
+        raise AssertionError(f"taken, where a refusal was expected: {why}")
 
 
 def where(batches):
