@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, UInt64Builder};
+use arrow_array::builder::{LargeBinaryBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyString};
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::input::AnyArray;
 use twindex::params::KeyKind;
@@ -44,8 +45,7 @@ impl Column {
         if values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")? {
             return Self::of_arrow(name, values);
         }
-        if values.is_instance_of::<pyo3::types::PyString>() || values.is_instance_of::<pyo3::types::PyBytes>()
-        {
+        if values.is_instance_of::<PyString>() || values.is_instance_of::<PyBytes>() {
             let why =
                 format!("{name}: expected a list or an Arrow array, found a single value; put it in a list");
             return Err(PyTypeError::new_err(why).into());
@@ -61,6 +61,10 @@ impl Column {
                 Value::None
             } else if let Ok(number) = value.extract::<u64>() {
                 Value::Number(number)
+            } else if value.is_instance_of::<PyString>() {
+                let why = "expected text that UTF-8 can write, found a lone surrogate; encode it as bytes yourself, for \
+                           example by .encode(errors=\"replace\")";
+                return Err(Failure::Record(at, twindex::Error::Invalid(format!("{name}: {why}"))));
             } else {
                 let kind = value.get_type().name()?;
                 let why = format!(
@@ -134,6 +138,7 @@ impl Column {
                     return Ok(None);
                 }
                 match array.data_type() {
+                    DataType::Null => Ok(None),
                     DataType::Utf8 => Ok(Some(array.as_string::<i32>().value(row_there).as_bytes())),
                     DataType::LargeUtf8 => Ok(Some(array.as_string::<i64>().value(row_there).as_bytes())),
                     DataType::Utf8View => Ok(Some(array.as_string_view().value(row_there).as_bytes())),
@@ -173,6 +178,7 @@ impl Column {
                     return Ok(None);
                 }
                 match array.data_type() {
+                    DataType::Null => Ok(None),
                     DataType::UInt64 => Ok(Some(array.as_primitive::<UInt64Type>().value(row_there))),
                     DataType::UInt32 => Ok(Some(array.as_primitive::<UInt32Type>().value(row_there).into())),
                     DataType::Int64 => negative(array.as_primitive::<Int64Type>().value(row_there)),
@@ -214,7 +220,10 @@ impl Column {
 /// A key that one call names.
 pub(crate) fn one_key(key: &Bound<'_, PyAny>, kind: KeyKind) -> Result<KeyBuf> {
     let list = pyo3::types::PyList::new(key.py(), [key])?;
-    let column = Column::of("key", &list)?;
+    let column = match Column::of("key", &list) {
+        Err(Failure::Record(_, error)) => return Err(error.into()),
+        column => column?,
+    };
     match column.key(0, kind) {
         Ok(key) => Ok(key.to_buf()),
         Err(Failure::Record(_, error)) => Err(error.into()),
@@ -227,21 +236,30 @@ pub(crate) fn key_object<'py>(py: Python<'py>, key: &KeyBuf) -> PyResult<Bound<'
     Ok(match (key, key.as_str()) {
         (KeyBuf::U64(key), _) => key.into_pyobject(py)?.into_any(),
         (_, Some(text)) => text.into_pyobject(py)?.into_any(),
-        (KeyBuf::Bytes(bytes), None) => pyo3::types::PyBytes::new(py, bytes).into_any(),
+        (KeyBuf::Bytes(bytes), None) => PyBytes::new(py, bytes).into_any(),
     })
 }
 
 /// A column of keys that is being made.
 pub(crate) enum Keys {
-    Bytes(BinaryBuilder),
+    /// With 64-bit offsets: a column of more than 2 GiB would be a panic otherwise.
+    Bytes(LargeBinaryBuilder),
     Numbers(UInt64Builder),
 }
 
 impl Keys {
     pub(crate) fn new(kind: KeyKind) -> Self {
         match kind {
-            KeyKind::Bytes => Self::Bytes(BinaryBuilder::new()),
+            KeyKind::Bytes => Self::Bytes(LargeBinaryBuilder::new()),
             KeyKind::U64 => Self::Numbers(UInt64Builder::new()),
+        }
+    }
+
+    /// Bytes of those that were pushed.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Bytes(keys) => keys.values_slice().len(),
+            Self::Numbers(keys) => size_of_val(keys.values_slice()),
         }
     }
 

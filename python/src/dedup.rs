@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ffi::CString;
 
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use twindex::join::{Effort, Forest, ShingleSets, resembling_sets};
@@ -12,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::columns::Column;
 use crate::error::{Failure, Result};
+use crate::process::check_process;
 use crate::sketch::CHUNK;
 
 /// Texts that are shingled before their sets are put away.
@@ -24,8 +27,11 @@ pub(crate) struct Dedup {
     /// Of each text its resemblance to that.
     scores: Vec<f64>,
     kept: Vec<u32>,
-    /// Every pair of texts: the smaller place first.
+    /// Pairs of texts: the smaller place first.
     pairs: Vec<(u32, u32, f64)>,
+    /// Shingles that too many texts have, beyond which pairs may be missing; and how many are too many.
+    capped_shingles: u64,
+    cap: u64,
 }
 
 #[pymethods]
@@ -71,7 +77,18 @@ pub(crate) fn dedup(
     if u32::try_from(texts.len()).is_err() {
         return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {}", texts.len())));
     }
-    py.detach(|| work(&texts, threshold, keep, &Shingling::words(words, seed), max_bucket as usize, memory))
+    let found = py.detach(|| {
+        work(&texts, threshold, keep, &Shingling::words(words, seed), max_bucket as usize, memory)
+    })?;
+    if found.capped_shingles > 0 {
+        let Dedup { capped_shingles, cap, .. } = found;
+        let why = format!(
+            "{capped_shingles} shingles are in the prefixes of more than {cap} texts, which are not paired all with all: \
+             pairs may be missing, though clusters hold together; a larger max_bucket finds more"
+        );
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)?;
+    }
+    Ok(found)
 }
 
 /// Texts that are the same: the places of its members, ascending, and how many shingles it has.
@@ -87,6 +104,7 @@ fn work(
     max_bucket: usize,
     memory: usize,
 ) -> Result<Dedup> {
+    check_process()?;
     let scratch = tempfile::tempdir()
         .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))?;
     let (groups, group_of) = groups(texts)?;
@@ -118,11 +136,12 @@ fn work(
     let effort = Effort { dir: scratch.path(), memory: memory / 4, threads };
     let mut forest = Forest::new(groups.len() as u32);
     let mut near: Vec<(u32, u32, f64)> = Vec::new();
-    resembling_sets(&sets, threshold, max_bucket, effort, |a, b, resemblance| -> Result<()> {
-        forest.join(a, b);
-        near.push((a.min(b), a.max(b), resemblance.value()));
-        Ok(())
-    })?;
+    let prefixes =
+        resembling_sets(&sets, threshold, max_bucket, effort, |a, b, resemblance| -> Result<()> {
+            forest.join(a, b);
+            near.push((a.min(b), a.max(b), resemblance.value()));
+            Ok(())
+        })?;
     near.sort_unstable_by_key(|&(a, b, _)| (a, b));
     near.dedup();
 
@@ -135,6 +154,8 @@ fn work(
     Ok(Dedup {
         scores: group_of.iter().map(|&group| scores[group as usize]).collect(),
         pairs: pairs(&groups, &near, max_bucket),
+        capped_shingles: prefixes.capped,
+        cap: prefixes.cap,
         clusters,
         kept: all_kept,
     })

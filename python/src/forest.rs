@@ -14,6 +14,8 @@ use crate::error::{Failure, Result};
 
 /// Rows of a batch that is handed out.
 pub(crate) const ROWS: usize = 1 << 16;
+/// Bytes of a column of keys at which a batch is handed out sooner.
+pub(crate) const BYTES: usize = 1 << 26;
 
 struct Growing {
     forest: SpanningForest,
@@ -86,7 +88,8 @@ impl Forest {
                 roots.push(self.key(root));
                 keys.push(self.key(key));
                 rows += 1;
-                if rows % ROWS == 0 {
+                if rows == ROWS || roots.bytes().max(keys.bytes()) >= BYTES {
+                    rows = 0;
                     flush(roots.finish(), keys.finish())?;
                 }
                 Ok(())

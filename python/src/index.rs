@@ -13,8 +13,9 @@ use twindex::{Admitted, Fingerprint, Snapshot, Writer};
 
 use crate::columns::{Column, Keys, batch, key_object, one_key};
 use crate::error::{Failure, Result};
-use crate::pairs::{self, Near};
+use crate::pairs::{self, Capped, Near};
 use crate::params::Params;
+use crate::process::check_process;
 use crate::sketch::{CHUNK, Sketch, one_sketch, sketched};
 
 /// Texts that are sketched before they go to the writer.
@@ -124,6 +125,29 @@ impl Index {
             Some(place) => Ok(snapshot.of_segment(place)?),
         }
     }
+
+    fn find_pairs(
+        &self,
+        py: Python<'_>,
+        within: Option<u32>,
+        resembling: Option<f64>,
+        left: Option<usize>,
+        right: Option<usize>,
+        memory: usize,
+    ) -> Result<(Vec<PyRecordBatch>, Capped)> {
+        if let (None, Some(right)) = (left, right) {
+            return Err(Failure::invalid(format!(
+                "right: expected none without left, found {right}; name both"
+            )));
+        }
+        let near = Near::of(&self.params, within, resembling)?;
+        py.detach(|| {
+            let one = self.snapshot(left)?;
+            let other =
+                right.filter(|_| right != left).map(|place| self.snapshot(Some(place))).transpose()?;
+            pairs::find(&one, other.as_ref(), near, memory)
+        })
+    }
 }
 
 /// Two keys and a score, as Python sees them.
@@ -183,23 +207,34 @@ impl Index {
         self.inner.snapshot().generation()
     }
 
-    /// Documents of each segment.
+    /// Chosen at random when it was made.
     #[getter]
-    fn segments(&self) -> Vec<u64> {
-        self.inner
-            .snapshot()
-            .segments()
-            .map(|(segment, deleted)| segment.documents() - deleted.len())
-            .collect()
+    fn uuid(&self) -> String {
+        format!("{:032x}", self.inner.snapshot().uuid())
+    }
+
+    /// Documents of each segment; those of the log come last, where there are some.
+    #[getter]
+    fn segments(&self, py: Python<'_>) -> Vec<u64> {
+        py.detach(|| {
+            let snapshot = self.inner.snapshot();
+            snapshot.segments().map(|(segment, deleted)| segment.documents() - deleted.len()).collect()
+        })
+    }
+
+    /// Documents that are in the log alone.
+    #[getter]
+    fn logged(&self) -> u64 {
+        self.inner.snapshot().logged_documents()
     }
 
     fn __len__(&self) -> usize {
         self.inner.snapshot().documents() as usize
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key = one_key(key, self.params.key)?;
-        Ok(self.inner.snapshot().contains(key.as_key())?)
+        py.detach(|| Ok(self.inner.snapshot().contains(key.as_key())?))
     }
 
     fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
@@ -309,7 +344,8 @@ impl Index {
 
     fn get<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let key = one_key(key, self.params.key)?;
-        let Some(record) = self.inner.snapshot().get(key.as_key()).map_err(Failure::from)? else {
+        let record = py.detach(|| self.inner.snapshot().get(key.as_key())).map_err(Failure::from)?;
+        let Some(record) = record else {
             return Ok(None);
         };
         let found = PyDict::new(py);
@@ -414,6 +450,7 @@ impl Index {
     ) -> PyResult<Vec<(Bound<'py, PyAny>, usize)>> {
         let sketch = self.sketch_of(py, document)?;
         let shared = py.detach(|| -> Result<_> {
+            check_process()?;
             sketch.check_comparable(&self.params, self.params.digest())?;
             let snapshot = self.inner.snapshot();
             let found: Vec<Vec<twindex::KeyBuf>> = sketch
@@ -443,14 +480,22 @@ impl Index {
         left: Option<usize>,
         right: Option<usize>,
         memory: usize,
-    ) -> Result<Vec<PyRecordBatch>> {
-        let near = Near::of(&self.params, within, resembling)?;
-        py.detach(|| {
-            let one = self.snapshot(left)?;
-            let other =
-                right.filter(|_| right != left).map(|place| self.snapshot(Some(place))).transpose()?;
-            pairs::find(&one, other.as_ref(), near, memory)
-        })
+    ) -> PyResult<Vec<PyRecordBatch>> {
+        let (batches, capped) = self.find_pairs(py, within, resembling, left, right, memory)?;
+        capped.warn(py)?;
+        Ok(batches)
+    }
+
+    /// The same, and how many buckets were too crowded: for workers, whose warnings nobody reads.
+    fn _pairs_counted(
+        &self,
+        py: Python<'_>,
+        near: (Option<u32>, Option<f64>),
+        parts: (usize, usize),
+        memory: usize,
+    ) -> Result<(Vec<PyRecordBatch>, u64)> {
+        let (batches, capped) = self.find_pairs(py, near.0, near.1, Some(parts.0), Some(parts.1), memory)?;
+        Ok((batches, capped.buckets))
     }
 
     /// Pairs one by one: a, b, distance or resemblance.
@@ -462,7 +507,8 @@ impl Index {
         resembling: Option<f64>,
     ) -> PyResult<Vec<PairObjects<'py>>> {
         let near = Near::of(&self.params, within, resembling)?;
-        let mut pairs = py.detach(|| pairs::list(&self.inner.snapshot(), near))?;
+        let (mut pairs, capped) = py.detach(|| pairs::list(&self.inner.snapshot(), near))?;
+        capped.warn(py)?;
         pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
         pairs
             .iter()

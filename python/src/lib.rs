@@ -14,6 +14,7 @@ mod forest;
 mod index;
 mod pairs;
 mod params;
+mod process;
 mod shard;
 mod sketch;
 
@@ -23,6 +24,7 @@ use pyo3::prelude::*;
 /// How many threads batches take; before the first batch.
 #[pyfunction]
 fn set_threads(threads: usize) -> PyResult<()> {
+    process::check_process()?;
     let made = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     if made.is_err() && threads > 0 && rayon::current_num_threads() != threads {
         return Err(PyValueError::new_err(format!(

@@ -1,9 +1,12 @@
 //! Pairs of documents of an index, or of two of its segments.
 
+use std::ffi::CString;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, Int32Builder};
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use twindex::join::{Effort, pairs_within, resembling_documents};
 use twindex::store::snapshot::Place;
@@ -11,7 +14,8 @@ use twindex::{KeyBuf, Snapshot};
 
 use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};
-use crate::forest::ROWS;
+use crate::forest::{BYTES, ROWS};
+use crate::process::check_process;
 
 /// Buckets of more members are not paired all with all, as in the command.
 const MAX_BUCKET: usize = 10_000;
@@ -58,7 +62,8 @@ impl Found {
             Near::Resembling(_) => self.resemblances.append_value(score.1),
         }
         self.rows += 1;
-        if self.rows == ROWS { self.flush() } else { Ok(()) }
+        let bytes = self.keys.iter().map(Keys::bytes).max().unwrap_or_default();
+        if self.rows == ROWS || bytes >= BYTES { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -76,6 +81,28 @@ impl Found {
     }
 }
 
+/// Buckets that were too crowded to pair all of their documents.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Capped {
+    pub(crate) buckets: u64,
+    cap: u64,
+}
+
+impl Capped {
+    /// Says that pairs may be missing.
+    pub(crate) fn warn(self, py: Python<'_>) -> PyResult<()> {
+        if self.buckets == 0 {
+            return Ok(());
+        }
+        let Self { buckets, cap } = self;
+        let why = format!(
+            "{buckets} buckets of bands have more than {cap} documents, which are not paired all with all: pairs may be \
+             missing, though clusters hold together"
+        );
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)
+    }
+}
+
 /// Hands all pairs of `left`, or of a document of `left` and one of `right`, to `take`: the smaller key first, and the
 /// distance or the resemblance.
 fn for_each(
@@ -84,7 +111,8 @@ fn for_each(
     near: Near,
     memory: usize,
     mut take: impl FnMut(&KeyBuf, &KeyBuf, (u32, f64)) -> Result<()>,
-) -> Result<()> {
+) -> Result<Capped> {
+    check_process()?;
     let scratch = tempfile::tempdir()
         .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))?;
     let effort = Effort { dir: scratch.path(), memory, threads: rayon::current_num_threads() };
@@ -92,20 +120,24 @@ fn for_each(
         let (a, b) = (a.key()?, b.key()?);
         if a <= b { take(&a, &b, score) } else { take(&b, &a, score) }
     };
-    match near {
+    let capped = match near {
         Near::Within(within) => {
             pairs_within(left, right, within, effort, |a, b, distance| take(a, b, (distance, 0.0)))?;
+            Capped::default()
         }
         Near::Resembling(threshold) => {
             let effort = Effort { memory: memory / 4, ..effort };
-            resembling_documents(left, right, threshold, MAX_BUCKET, effort, |a, b, resemblance| {
-                take(a, b, (0, resemblance.value()))
-            })?;
+            let found =
+                resembling_documents(left, right, threshold, MAX_BUCKET, effort, |a, b, resemblance| {
+                    take(a, b, (0, resemblance.value()))
+                })?;
+            Capped { buckets: found.capped_buckets, cap: found.cap }
         }
-    }
+    };
     // Keys are read after the join.
     left.check_maps()?;
-    Ok(right.map_or(Ok(()), Snapshot::check_maps)?)
+    right.map_or(Ok(()), Snapshot::check_maps)?;
+    Ok(capped)
 }
 
 /// All pairs, in columns.
@@ -114,7 +146,7 @@ pub(crate) fn find(
     right: Option<&Snapshot>,
     near: Near,
     memory: usize,
-) -> Result<Vec<PyRecordBatch>> {
+) -> Result<(Vec<PyRecordBatch>, Capped)> {
     let kind = left.params().key;
     let mut found = Found {
         keys: [Keys::new(kind), Keys::new(kind)],
@@ -124,20 +156,20 @@ pub(crate) fn find(
         rows: 0,
         batches: Vec::new(),
     };
-    for_each(left, right, near, memory, |a, b, score| found.push(a, b, score))?;
+    let capped = for_each(left, right, near, memory, |a, b, score| found.push(a, b, score))?;
     found.flush()?;
-    Ok(found.batches)
+    Ok((found.batches, capped))
 }
 
 /// Two keys, and the distance or the resemblance.
 pub(crate) type Pair = (KeyBuf, KeyBuf, (u32, f64));
 
 /// All pairs of an index, one by one.
-pub(crate) fn list(snapshot: &Snapshot, near: Near) -> Result<Vec<Pair>> {
+pub(crate) fn list(snapshot: &Snapshot, near: Near) -> Result<(Vec<Pair>, Capped)> {
     let mut pairs = Vec::new();
-    for_each(snapshot, None, near, 1 << 30, |a, b, score| {
+    let capped = for_each(snapshot, None, near, 1 << 30, |a, b, score| {
         pairs.push((a.clone(), b.clone(), score));
         Ok(())
     })?;
-    Ok(pairs)
+    Ok((pairs, capped))
 }

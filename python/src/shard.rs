@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 use twindex::format::sketches::Row;
 use twindex::params::KeyKind;
+use twindex::sys::lock::LockFailure;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Index, Key};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -54,12 +55,12 @@ pub(crate) fn hash_of(bytes: &[u8]) -> u64 {
 /// The shard of each key, from 0.
 #[pyfunction]
 #[pyo3(signature = (keys, shards, kind="bytes"))]
-pub(crate) fn shards_of(keys: &Bound<'_, PyAny>, shards: u32, kind: &str) -> Result<PyArray> {
+pub(crate) fn shards_of(py: Python<'_>, keys: &Bound<'_, PyAny>, shards: u32, kind: &str) -> Result<PyArray> {
     let keys = Column::of("keys", keys)?;
     let shards = Shards::new(shards)?;
     let kind = if kind == "u64" { KeyKind::U64 } else { KeyKind::Bytes };
     let all: Vec<i32> =
-        (0..keys.len()).map(|row| Ok(shards.of(keys.key(row, kind)?))).collect::<Result<_>>()?;
+        py.detach(|| (0..keys.len()).map(|row| Ok(shards.of(keys.key(row, kind)?))).collect::<Result<_>>())?;
     Ok(PyArray::from_array_ref(std::sync::Arc::new(Int32Array::from(all))))
 }
 
@@ -264,6 +265,9 @@ fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     // Held while it is written, so that nobody takes it for left behind.
     file.as_file().lock()?;
     io::copy(&mut fs::File::open(from)?, &mut file)?;
+    // Scratch files are their owner's alone; segments are for all to read and for nobody to write.
+    #[cfg(unix)]
+    file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
     file.as_file().sync_all()?;
     file.persist(to).map(drop).map_err(|failed| failed.error)
 }
@@ -273,7 +277,10 @@ fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
 pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> Result<Vec<String>> {
     py.detach(|| {
         let mut removed = Vec::new();
-        let entries = fs::read_dir(&folder).map_err(|error| Failure::io("list", &folder, error))?;
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(removed),
+            entries => entries.map_err(|error| Failure::io("list", &folder, error))?,
+        };
         for entry in entries {
             let entry = entry.map_err(|error| Failure::io("list", &folder, error))?;
             let (path, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
@@ -285,8 +292,12 @@ pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> R
             } else {
                 continue;
             };
-            done.map_err(|error| Failure::io("remove", &path, error))?;
-            removed.push(name);
+            match done {
+                Ok(()) => removed.push(name),
+                // Another has removed it, or somebody writes there again.
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {}
+                Err(error) => return Err(Failure::io("remove", &path, error)),
+            }
         }
         removed.sort();
         Ok(removed)
@@ -306,7 +317,11 @@ fn is_free(path: &Path) -> bool {
     fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// Whether a living writer holds the lock.
+/// Whether a living writer may hold the lock: what cannot be found out, by permissions or a file system, counts as so.
 fn is_locked(lock: &Path) -> bool {
-    matches!(RealVfs.lock(lock), Err(twindex::sys::lock::LockFailure::Held(_)))
+    match RealVfs.lock(lock) {
+        Ok(_) => false,
+        Err(LockFailure::Io(error)) => error.kind() != ErrorKind::NotFound,
+        Err(LockFailure::Held(_)) => true,
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, UInt64Builder};
+use arrow_array::builder::{LargeBinaryBuilder, UInt64Builder};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3_arrow::PyRecordBatch;
@@ -13,6 +13,7 @@ use twindex::sketch::{Scratch, pack};
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
 use crate::params::Params;
+use crate::process::check_process;
 use crate::shard::Shards;
 
 /// Texts that a thread sketches before it asks for more.
@@ -49,6 +50,7 @@ impl Sketch {
     /// How much two documents resemble each other, by their minima.
     fn resemblance(&self, other: &Self) -> Result<f64> {
         self.check(other)?;
+        self.check_text(other, "resemblance")?;
         let (mine, theirs) = (self.inner.signature(), other.inner.signature());
         if mine.is_empty() || theirs.is_empty() {
             return Err(Failure::invalid(
@@ -61,6 +63,7 @@ impl Sketch {
     /// Bits in which the fingerprints differ.
     fn distance(&self, other: &Self) -> Result<u32> {
         self.check(other)?;
+        self.check_text(other, "distance")?;
         match (self.inner.fingerprint(), other.inner.fingerprint()) {
             (Some(mine), Some(theirs)) => Ok(mine.distance(theirs)),
             _ => {
@@ -83,6 +86,18 @@ impl Sketch {
         }
         Ok(())
     }
+
+    /// Refuses texts without words.
+    fn check_text(&self, other: &Self, what: &str) -> Result<()> {
+        for (sketch, which) in [(self, "first"), (other, "second")] {
+            if sketch.inner.is_empty() {
+                let why =
+                    format!("the {which} of both texts has no words, and so no {what}; ask is_empty before");
+                return Err(Failure::invalid(why));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[pyclass(frozen, module = "twindex")]
@@ -98,6 +113,7 @@ pub(crate) fn sketched<T: Send>(
     rows: std::ops::Range<usize>,
     each: impl Fn(usize, &twindex::Sketch) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
+    check_process()?;
     let rows: Vec<usize> = rows.collect();
     let chunks: Vec<Vec<T>> = rows
         .par_chunks(CHUNK)
@@ -173,7 +189,10 @@ pub(crate) fn one_sketch(
     text: &Bound<'_, PyAny>,
 ) -> Result<twindex::Sketch> {
     let list = pyo3::types::PyList::new(py, [text])?;
-    let column = Column::of("text", &list)?;
+    let column = match Column::of("text", &list) {
+        Err(Failure::Record(_, error)) => return Err(error.into()),
+        column => column?,
+    };
     let bytes = match column.text(0) {
         Err(Failure::Record(_, error)) => return Err(error.into()),
         bytes => bytes?,
@@ -221,7 +240,7 @@ fn rows(
     let mut key_column = Keys::new(params.key);
     let mut shard_column = arrow_array::builder::Int32Builder::new();
     let mut fingerprints = UInt64Builder::new();
-    let mut columns: [BinaryBuilder; 4] = Default::default();
+    let mut columns: [LargeBinaryBuilder; 4] = Default::default();
     for (row, Parts { fingerprint, parts }) in made.into_iter().enumerate() {
         let key = keys.key(row, params.key)?;
         key_column.push(key);

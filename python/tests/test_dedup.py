@@ -52,6 +52,16 @@ def test_pairs_are_those_that_counting_finds():
         assert found.clusters[a] == found.clusters[b]
 
 
+def test_crowded_shingles_are_said():
+    same = "one two three four five six seven eight nine ten"
+    given = [f"{same} w{number}" for number in range(60)]
+    with pytest.warns(UserWarning, match="prefixes of more than 10 texts"):
+        found = twindex.dedup(given, 0.5, words=2, max_bucket=10)
+    assert found.capped_shingles > 0 and found.cap == 10 and found.kept == [0]
+    everything = twindex.dedup(given, 0.5, words=2)
+    assert everything.capped_shingles == 0 and len(everything.pairs) == 60 * 59 // 2 > len(found.pairs)
+
+
 def test_the_longest_is_kept_where_asked_for():
     given = ["one two three four five six seven eight", "one two three four five six seven eight nine"]
     assert twindex.dedup(given, 0.5, words=2).kept == [0]

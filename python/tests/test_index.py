@@ -213,6 +213,55 @@ def test_params_are_named_compared_and_pickled():
     assert (differ.value.field, differ.value.expected, differ.value.found) == ("width", "3", "4")
 
 
+def test_a_segment_on_the_right_needs_one_on_the_left(path):
+    with create(path) as index:
+        index.put_many(["a", "b"], [ROSE, ROSE])
+    assert index.logged == 2 and len(index.uuid) == 32
+    index.compact()
+    assert index.logged == 0 and index.segments == [2]
+    assert sum(len(batch.__arrow_c_array__()) for batch in index.pairs_batches(left=0, right=0)) > 0
+    with pytest.raises(twindex.InvalidError, match="right: expected none without left, found 0"):
+        index.pairs_batches(right=0)
+
+
+def test_crowded_buckets_are_said(path):
+    with create(path, simhash=None, minhash=(1, 1)) as index:
+        index.put_many([f"{number:05}" for number in range(10_001)], [ROSE] * 10_001)
+    with pytest.warns(UserWarning, match="1 buckets of bands have more than 10000 documents"):
+        found = index.pairs(resembling=0.9)
+    assert 10_000 <= len(found) < 30_000
+
+
+def test_a_fork_is_told_that_it_has_no_threads():
+    program = (
+        "import os, twindex\n"
+        "sketcher = twindex.Sketcher(twindex.Params())\n"
+        "sketcher.sketch_many(['a'] * 1000)\n"
+        "if os.fork() == 0:\n"
+        "    try:\n"
+        "        sketcher.sketch_many(['a'] * 1000)\n"
+        "    except twindex.InvalidError as error:\n"
+        "        os._exit(7 if 'was forked from' in str(error) else 8)\n"
+        "    os._exit(9)\n"
+        "print(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout == "7\n"
+
+
+def test_segments_made_elsewhere_are_for_all_to_read(tmp_path):
+    scratch = "/dev/shm"
+    if not os.path.isdir(scratch) or os.stat(scratch).st_dev == os.stat(tmp_path).st_dev:
+        pytest.skip("no second file system to make a segment on")
+    pa = pytest.importorskip("pyarrow")
+    params = twindex.Params(words=2)
+    rows = pa.record_batch(twindex.Sketcher(params).rows(["a"], [ROSE], 1))
+    builder = twindex.ShardBuilder(tmp_path, params, scratch=scratch)
+    builder.add(*[rows.column(name) for name in ("key", "fingerprint", "features", "signature", "bottom", "modular")])
+    name, _, _ = builder.finish()
+    assert os.stat(tmp_path / name).st_mode & 0o777 == 0o444
+
+
 def test_other_threads_run_while_texts_are_sketched():
     sketcher = twindex.Sketcher(twindex.Params())
     texts = [" ".join(f"w{(n * word) % 5003}" for word in range(2000)) for n in range(400)]

@@ -80,6 +80,8 @@ def test_arrow_arrays_of_every_kind_of_string_give_what_lists_give():
         array = pa.array([text.encode() if "binary" in str(kind) else text for text in texts], kind)
         for given in (array, pa.chunked_array([array[:1], array[1:]]), pa.concat_arrays([array, array])[4:]):
             assert [sketch.fingerprint for sketch in sketcher.sketch_many(given)] == expected, kind
+    with pytest.raises(twindex.InvalidError, match="record 0: texts: expected a text, found none"):
+        sketcher.sketch_many(pa.nulls(2))
     rows = pa.record_batch(sketcher.rows(["a", "b", "c", "d"], pa.array(texts), 4))
     assert rows.schema.names == ["key", "shard", "fingerprint", "features", "signature", "bottom", "modular"]
     assert rows.column("fingerprint").to_pylist() == expected
@@ -103,5 +105,9 @@ def test_what_is_no_text_is_refused_with_its_place():
     with pytest.raises(twindex.InvalidError, match="record 1: texts: expected a text, found none") as refused:
         sketcher.sketch_many(["a", None])
     assert refused.value.record == 1
+    with pytest.raises(twindex.InvalidError, match="record 1: texts: .*found a lone surrogate"):
+        sketcher.sketch_many(["a", "\ud800"])
+    with pytest.raises(twindex.InvalidError, match="the first of both texts has no words, and so no resemblance"):
+        twindex.MinHash(words=2).resemblance("", "a rose is a rose")
     with pytest.raises(TypeError, match="put it in a list"):
         sketcher.sketch_many("a text")

@@ -159,8 +159,16 @@ class Index:
         """The number of the last commit."""
 
     @property
+    def uuid(self) -> str:
+        """Chosen at random when it was made."""
+
+    @property
     def segments(self) -> list[int]:
-        """The documents of each segment."""
+        """The documents of each segment; those of the log come last, where there are some."""
+
+    @property
+    def logged(self) -> int:
+        """Documents that were committed and are in no segment yet."""
 
     @property
     def payload(self) -> bytes | None:
@@ -219,7 +227,8 @@ class Index:
         limit: int | None = None,
         segment: int | None = None,
     ) -> RecordBatch:
-        """The same in columns: query, key, distance, resemblance; of one segment if it is named."""
+        """The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
+        in memory: give it as many texts at once as have room, or a limit."""
 
     def same_features(self, document: _Text | Sketch) -> list[tuple[str | bytes | int, int]]:
         """Documents that share a feature (band) with this one, and how many, most first; unverified."""
@@ -227,7 +236,9 @@ class Index:
     def pairs(
         self, within: int | None = None, resembling: float | None = None
     ) -> list[tuple[str | bytes | int, str | bytes | int, int | float]]:
-        """All pairs that are near, a < b, sorted, and their distance or resemblance."""
+        """Pairs that are near, a < b, sorted, and their distance or resemblance; a list in memory. Within a radius all
+        of them. By resemblance those that share a band; of its buckets of more than 10,000 documents only enough pairs
+        to hold them together, which a warning says."""
 
     def pairs_batches(
         self,
@@ -237,7 +248,8 @@ class Index:
         right: int | None = None,
         memory: int = 1 << 30,
     ) -> list[RecordBatch]:
-        """The same in columns, a, b, and distance or resemblance; of one segment, or across two, if they are named."""
+        """The same in columns, a, b, and distance or resemblance, unsorted; of one segment, `left`, or across two, if
+        they are named. The join takes about `memory` bytes; the pairs are held beside that, all of them."""
 
     def gc(self) -> int:
         """Removes files that nothing needs; returns their bytes."""
@@ -276,7 +288,8 @@ class ShardBuilder:
     def abandon(self) -> None: ...
 
 class Forest:
-    """A spanning forest of pairs of keys, in bounded memory."""
+    """A spanning forest of pairs of keys. Adding takes about `memory` bytes, and scratch files beyond; what `finish`
+    returns is in memory, an edge less than there are keys at most."""
 
     def __init__(self, keys: Literal["bytes", "u64"] = "bytes", memory: int = 1 << 28) -> None: ...
     def add(self, a: _Keys, b: _Keys) -> None: ...
@@ -300,7 +313,17 @@ class Dedup:
 
     @property
     def pairs(self) -> list[tuple[int, int, float]]:
-        """Every pair at the threshold or above."""
+        """Every pair at the threshold or above, if no shingle is crowded; of more than `max_bucket` identical texts, only
+        the pairs with the first."""
+
+    @property
+    def capped_shingles(self) -> int:
+        """Shingles in the prefixes of more than `cap` texts. These are not paired all with all, so pairs may be
+        missing; a warning says so."""
+
+    @property
+    def cap(self) -> int:
+        """`max_bucket`, or less to bound the work."""
 
 def dedup(
     texts: _Texts,
@@ -312,7 +335,10 @@ def dedup(
     max_bucket: int = 10_000,
     memory: int = 1 << 30,
 ) -> Dedup:
-    """Finds identical texts, and all pairs whose resemblance is `threshold` or more, counted exactly; clusters them."""
+    """Finds identical texts, and the pairs whose resemblance is `threshold` or more, counted exactly; clusters them.
+    All of these pairs, unless a shingle is in more than `max_bucket` texts: see `Dedup.capped_shingles`. Texts and
+    pairs are held in memory; `memory` is what the join takes beside them."""
 
 def set_threads(threads: int) -> None:
-    """How many threads batches take; before the first batch."""
+    """How many threads batches take; before the first batch. A process that is forked after it has none of them, and
+    batches are refused there."""

@@ -3,7 +3,7 @@
     from twindex import Params, spark as tw
 
     index = tw.build(documents, "/shared/pages.twx", Params(words=5), key="url", text="text", shards=64)
-    pairs = tw.pairs(session, "/shared/pages.twx", within=3)
+    pairs = tw.pairs(session, "/shared/pages.twx", within=3).cache()
     clusters = tw.clusters(pairs)
     kept = tw.kept(documents, clusters, key="url")
 
@@ -15,6 +15,7 @@ Needs pyspark, and with it pandas and pyarrow, which `twindex` itself does not. 
 """
 
 import os
+import warnings
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,8 @@ FAN_IN = 8
 # Bytes a task takes for records, pairs or keys, unless said otherwise; more goes to scratch files.
 MEMORY = 256 << 20
 
+# Types of columns that are numbers of documents: what else Spark would cast, 2.7 to 2, is refused.
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _PARTS = ["features", "signature", "bottom", "modular"]
 
 
@@ -44,7 +47,7 @@ def sketch(documents, params, *, key="id", text="text", shards=1):
     """
     _check_columns(documents, key, text)
     run = _Sketch(params.text, shards, _version())
-    return documents.select(_key_column(key, params), text).mapInArrow(run, _sketch_schema(params))
+    return documents.select(_key_column(documents, key, params), text).mapInArrow(run, _sketch_schema(params))
 
 
 def build(documents, path, params, *, key="id", text="text", shards=None, memory=MEMORY, scratch=None):
@@ -79,7 +82,10 @@ def build(documents, path, params, *, key="id", text="text", shards=None, memory
         segments = sorted(made.collect(), key=lambda row: row.shard)
     paths = [os.path.join(folder, row.name) for row in segments]
     index = Index.adopt(path, params, paths)
-    gc(path)
+    try:
+        gc(path)
+    except Error as error:
+        warnings.warn(f"{path} is made, but not all beside it could be removed: {error}", stacklevel=2)
     return index
 
 
@@ -111,39 +117,41 @@ def query(questions, path, *, key="id", text="text", within=None, resembling=Non
     _check_columns(questions, key, text)
     opened = _Opened(path)
     params = Params.parse(opened.params)
-    asked = questions.select(_key_column(key, params), F.col(text).alias("text"))
+    asked = questions.select(_key_column(questions, key, params), F.col(text).alias("text"))
     name = _key_type(params)
     schema = f"query {name}, key {name}, distance int, resemblance double"
     if by_segment:
-        segments = len(Index.open(path).segments)
+        segments = _segments_alone(path)
         slots = _slots(session, max(segments, 1))
         table = session.createDataFrame([(at, slots[at]) for at in range(segments)], "segment int, slot bigint")
         asked = asked.crossJoin(F.broadcast(table)).repartition(max(segments, 1), "slot")
         asked = asked.select("key", "text", "segment")
     context = session.sparkContext
     run = _Query(opened, within, resembling, limit, counters(context), _version())
-    context.setJobDescription(f"twindex: query {path}")
+    _describe(context, f"twindex: query {path}")
     return asked.mapInArrow(run, schema)
 
 
 def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
-    """All pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
+    """Pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
 
-    within: their fingerprints differ in at most so many bits; exact. Without both, the index's own radius.
-    resembling: they share a band, and their resemblance, estimated from the signatures, is at least this.
+    within: their fingerprints differ in at most so many bits; all of them. Without both, the index's own radius.
+    resembling: they share a band, and their resemblance, estimated from the signatures, is at least this. Of a band's
+        bucket of more than 10,000 documents in two segments, only enough pairs to hold it together; the counter
+        `capped_buckets` says of how many.
 
-    A task for each two segments, and for each with itself.
+    A task for each two segments, and for each with itself. Cache what comes: each use of it would join again.
     """
     opened = _Opened(path)
     params = Params.parse(opened.params)
-    count = len(Index.open(path).segments)
+    count = _segments_alone(path)
     parts = [(i, j) for i in range(count) for j in range(i, count)]
     by_distance = within is not None or (resembling is None and params.fields["simhash"] != "none")
     name = _key_type(params)
     schema = f"a {name}, b {name}, " + ("distance int" if by_distance else "resemblance double")
     context = session.sparkContext
     run = _Pairs(opened, parts, within, resembling, memory, counters(context), _version())
-    context.setJobDescription(f"twindex: pairs of {path}, {len(parts)} parts")
+    _describe(context, f"twindex: pairs of {path}, {len(parts)} parts")
     # A partition for each part.
     return session.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(run, schema)
 
@@ -159,13 +167,14 @@ def forest(edges, *, a="a", b="b", memory=MEMORY, fan_in=FAN_IN):
     key_type = dict(edges.dtypes)[a]
     run = _Forest("u64" if key_type == "bigint" else "bytes", key_type, memory)
     schema = f"root {key_type}, key {key_type}"
+    # A guess: Spark may plan otherwise when it runs. So the last merge is of all that is left, whatever that is.
     partitions = edges.rdd.getNumPartitions()
-    edges.sparkSession.sparkContext.setJobDescription("twindex: forest")
+    _describe(edges.sparkSession.sparkContext, "twindex: forest")
     found = edges.select(F.col(a).alias("root"), F.col(b).alias("key")).mapInArrow(run, schema)
-    while partitions > 1:
+    while partitions > fan_in:
         partitions = -(-partitions // fan_in)
         found = found.repartition(partitions, "root").mapInArrow(run, schema)
-    return found
+    return found.repartition(1).mapInArrow(run, schema)
 
 
 def clusters(pairs, *, memory=MEMORY, fan_in=FAN_IN):
@@ -213,12 +222,14 @@ def counters(context):
     """Accumulators of the work of this session, by name; a task that is run again counts again."""
     known = _COUNTERS.get(context.applicationId)
     if known is None:
-        known = {name: context.accumulator(0) for name in ("documents", "segments", "bytes", "questions", "hits", "pairs")}
+        names = ("documents", "segments", "bytes", "questions", "hits", "pairs", "capped_buckets")
+        known = {name: context.accumulator(0) for name in names}
         _COUNTERS[context.applicationId] = known
     return known
 
 
 _COUNTERS = {}
+_DESCRIPTION = "spark.job.description"
 
 
 class _job:
@@ -228,10 +239,17 @@ class _job:
         self.context, self.description = context, description
 
     def __enter__(self):
+        self.former = self.context.getLocalProperty(_DESCRIPTION)
         self.context.setJobDescription(self.description)
 
     def __exit__(self, *_):
-        self.context.setJobDescription(None)
+        self.context.setJobDescription(self.former)
+
+
+def _describe(context, description):
+    """Names jobs that run later, when rows are asked for, unless the caller has named them."""
+    if (context.getLocalProperty(_DESCRIPTION) or "twindex:").startswith("twindex:"):
+        context.setJobDescription(description)
 
 
 def _segments_folder(path):
@@ -248,8 +266,30 @@ def _key_type(params):
     return "bigint" if params.keys == "u64" else "string"
 
 
-def _key_column(key, params):
+def _key_column(frame, key, params):
+    found = dict(frame.dtypes)[key]
+    if params.keys == "u64" and found not in _INTEGERS:
+        expected = f"{', '.join(_INTEGERS[:-1])} or {_INTEGERS[-1]}"
+        raise InvalidError(
+            f"column {key}: expected {expected}, as the index's keys are numbers; found {found}",
+            field=key,
+            expected=expected,
+            found=found,
+            remedy="cast the column, where no two keys become one",
+        )
     return F.col(key).cast(_key_type(params)).alias("key")
+
+
+def _segments_alone(path):
+    """How many segments an index has, all of whose documents are in one: a worker opens these by their places."""
+    index = Index.open(path)
+    if index.logged:
+        raise InvalidError(
+            f"{path}: {index.logged} documents are in the index's log and in none of its segments",
+            path=os.path.abspath(path),
+            remedy="compact it first: Index.open(path).compact()",
+        )
+    return len(index.segments)
 
 
 def _sketch_schema(params):
@@ -299,20 +339,24 @@ class _Opened:
 
     def __init__(self, path):
         index = Index.open(path)
-        self.path, self.params, self.generation = os.path.abspath(path), index.params.text, index.generation
+        self.path, self.params = os.path.abspath(path), index.params.text
+        self.uuid, self.generation = index.uuid, index.generation
 
     def open(self):
         index = Index.open(self.path)
         Params.parse(self.params).check(index.params)
-        if index.generation != self.generation:
-            raise Error(
-                f"{self.path}: generation: expected {self.generation}, found {index.generation}",
-                path=self.path,
-                field="generation",
-                expected=str(self.generation),
-                found=str(index.generation),
-                remedy="run again when nobody writes to the index, or on a snapshot of it",
-            )
+        for field, expected, found, remedy in (
+            ("uuid", self.uuid, index.uuid, "see that all workers and the driver have the same folder at this path"),
+            (
+                "generation",
+                str(self.generation),
+                str(index.generation),
+                "run again when nobody writes to the index, or on a snapshot of it",
+            ),
+        ):
+            if expected != found:
+                why = f"{self.path}: {field}: expected {expected} as on the driver, found {found}"
+                raise Error(why, path=self.path, field=field, expected=expected, found=found, remedy=remedy)
         return index
 
 
@@ -326,25 +370,39 @@ def _begin(version):
             found=_version(),
             remedy="ship the driver's wheel with spark.archives",
         )
+    threads = os.environ.get("TWINDEX_THREADS", "1")  # tasks are what is parallel
+    if not threads.isdecimal() or int(threads) < 1:
+        raise InvalidError(
+            f"TWINDEX_THREADS: expected 1 or more, found {threads!r}", remedy="set spark.executorEnv.TWINDEX_THREADS"
+        )
     try:
-        _twindex.set_threads(int(os.environ.get("TWINDEX_THREADS", "1")))  # tasks are what is parallel
+        _twindex.set_threads(int(threads))
     except ValueError:
         pass  # an earlier task of this process has set it
 
 
-def _out(batch, names=None):
-    """A batch of twindex as Spark wants it: keys as strings, numbers signed."""
+def _out(batch, key_type="string"):
+    """A batch of twindex as Spark wants it: keys as strings or binary, numbers signed."""
     batch = pa.record_batch(batch)
-    columns, fields = [], []
+    columns = []
     for name, column in zip(batch.schema.names, batch.columns):
-        if names is None or name in names:
-            if pa.types.is_uint64(column.type):
-                column = column.view(pa.int64())
-            elif pa.types.is_binary(column.type) and name not in _PARTS:
-                column = column.cast(pa.string())
-            columns.append(column)
-            fields.append(name)
-    return pa.RecordBatch.from_arrays(columns, names=fields)
+        if pa.types.is_uint64(column.type):
+            signed = column.view(pa.int64())
+            # Of a fingerprint the bits count; of a key the number.
+            if name != "fingerprint" and len(signed) and (pc.min(signed).as_py() or 0) < 0:
+                found = pc.max(column).as_py()
+                raise InvalidError(
+                    f"{name}: expected keys up to 2^63 - 1, found {found}: Spark's bigint holds no more",
+                    field=name,
+                    expected="at most 9223372036854775807",
+                    found=str(found),
+                    remedy="ask the index by twindex.Index or the command, or give its documents smaller keys",
+                )
+            column = signed
+        elif pa.types.is_large_binary(column.type):
+            column = column.cast(pa.binary() if name in _PARTS or key_type == "binary" else pa.string())
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 class _Sketch:
@@ -431,7 +489,9 @@ class _Pairs:
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 left, right = self.parts[part]
-                for found in index.pairs_batches(self.within, self.resembling, left, right, self.memory):
+                batches_found, capped = index._pairs_counted((self.within, self.resembling), (left, right), self.memory)
+                self.counted["capped_buckets"].add(capped)
+                for found in batches_found:
                     found = _out(found)
                     self.counted["pairs"].add(found.num_rows)
                     yield found
@@ -446,5 +506,4 @@ class _Forest:
         for batch in batches:
             forest.add(batch.column(0), batch.column(1))
         for found in forest.finish():
-            found = _out(found) if self.key_type != "binary" else pa.record_batch(found)
-            yield found
+            yield _out(found, self.key_type)
