@@ -7,8 +7,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
 
-#[path = "support/faults.rs"]
-mod faults;
 mod support;
 
 use std::collections::BTreeMap;
@@ -17,7 +15,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use faults::{Faults, FaultyVfs, ways};
+use support::faults::{Faults, FaultyVfs, ways};
 use tempfile::TempDir;
 use twindex::params::{Shingling, Tokens, UnicodeVersion, Widths};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
