@@ -12,34 +12,16 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result, ensure};
-use rustix::time::{ClockId, clock_gettime};
+use measure::{Random, cpu_seconds, median};
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
 use twindex::sys::RealVfs;
 use twindex::{Key, Params};
 
+#[path = "../measure.rs"]
+mod measure;
+
 const WITHIN: u32 = 3;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
-
-fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
 
 /// The textbook: a table for each block of 16 bits, sorted with it in front, its rows found through a directory.
 struct Textbook {
@@ -105,12 +87,13 @@ fn main() -> Result<()> {
                 return random.next();
             }
             let stored = fingerprints[random.below(count)];
-            (0..random.below(4)).fold(stored, |value, _| value ^ 1 << random.below(64))
+            random.flip(stored, WITHIN as usize)
         })
         .collect();
 
     let dir = tempfile::tempdir()?;
     let segment = segment(&dir, &fingerprints)?;
+    #[allow(clippy::disallowed_methods, reason = "asks for a size behind the library's back")]
     let bytes = fs::metadata(dir.path().join("000001.seg"))?.len();
     let mih = mih_rs::Index::new(fingerprints.clone()).map_err(|error| anyhow::anyhow!("mih-rs: {error}"))?;
     let mut mih = mih.range_searcher();
@@ -154,10 +137,6 @@ fn main() -> Result<()> {
         }
     }
 
-    let median = |mut values: Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        (values[values.len() / 2], values[0], values[values.len() - 1])
-    };
     println!(
         "{count} fingerprints, {} queries within {WITHIN}, {} answers, medians of {rounds} rounds; twindex's file: {:.1} bytes \
          a fingerprint, keys included",

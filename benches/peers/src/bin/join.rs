@@ -1,0 +1,137 @@
+//! All pairs of fingerprints within 3 bits: this crate, from the bare fingerprints and from an index, and
+//! all-pairs-hamming with two chunks of 32 bits, which is its fastest way.
+//!
+//! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin join -- FINGERPRINTS [ROUNDS]`
+//!
+//! Three fingerprints in ten are an earlier one with up to six bits flipped. The contestants find all pairs once a
+//! round, in turn, and must agree on how many there are and on their sum. The index is a segment in a mapped file with
+//! checksums; its pairs are looked up as documents. Seconds are those of the processor on this thread; ratios are medians of
+//! those within a round, as a shared machine changes between rounds.
+
+use std::hint::black_box;
+
+use anyhow::{Context, Result, ensure};
+use measure::{Random, cpu_seconds, median};
+use twindex::join::{Effort, Meeting, Positions, RawValues, meetings_within, raw_meetings_within};
+use twindex::{Fingerprint, Index, Params};
+
+#[path = "../measure.rs"]
+mod measure;
+
+const WITHIN: u32 = 3;
+
+/// How many pairs, and a sum of them that does not depend on their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Found {
+    pairs: u64,
+    sum: u64,
+}
+
+impl Found {
+    fn add(&mut self, a: u64, b: u64) {
+        self.pairs += 1;
+        self.sum = self.sum.wrapping_add(Random(a.min(b) << 32 | a.max(b)).next());
+    }
+}
+
+/// The only state of the only thread.
+fn one(states: Vec<Found>) -> Found {
+    states.into_iter().next().unwrap_or_default()
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let count: usize = arguments.next().context("expected a number of fingerprints")?.parse()?;
+    let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
+    ensure!(count > 0 && rounds > 0, "expected at least one fingerprint and one round");
+    let mut random = Random(1);
+    let mut fingerprints: Vec<u64> = Vec::with_capacity(count);
+    while fingerprints.len() < count {
+        let copied = !fingerprints.is_empty() && random.below(10) < 3;
+        let next = if copied {
+            let earlier = fingerprints[random.below(fingerprints.len())];
+            random.flip(earlier, 6)
+        } else {
+            random.next()
+        };
+        fingerprints.push(next);
+    }
+
+    let dir = tempfile::tempdir()?;
+    let index = Index::create(dir.path().join("join.twx"), Params::builder().u64_keys().simhash(3).build()?)?;
+    let mut writer = index.writer()?;
+    for (key, &fingerprint) in (0_u64..).zip(&fingerprints) {
+        writer.put_fingerprint(key, Fingerprint(fingerprint))?;
+    }
+    writer.commit()?;
+    drop(writer);
+    index.compact()?;
+    let snapshot = index.snapshot();
+    let effort = Effort { dir: dir.path(), memory: 8 << 30, threads: 1 };
+
+    let names = ["twindex, fingerprints", "twindex, index", "all-pairs-hamming"];
+    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
+    let mut found = None;
+    for _ in 0..rounds {
+        for (contestant, seconds) in seconds.iter_mut().enumerate() {
+            let start = cpu_seconds();
+            let now = match contestant {
+                0 => one(raw_meetings_within(
+                    RawValues::Held(black_box(&fingerprints)),
+                    None,
+                    WITHIN,
+                    effort,
+                    Found::default,
+                    |found: &mut Found, positions: &Positions<'_>| {
+                        positions.for_each(|a, b| {
+                            found.add(a.into(), b.into());
+                            Ok(())
+                        })
+                    },
+                )?),
+                // Keys are numbers from 0 in the order of ordinals.
+                1 => one(meetings_within(
+                    &snapshot,
+                    None,
+                    WITHIN,
+                    effort,
+                    Found::default,
+                    |found: &mut Found, meeting: &Meeting<'_>| {
+                        meeting.for_each(|a, b| {
+                            found.add(a.ordinal.into(), b.ordinal.into());
+                            Ok(())
+                        })
+                    },
+                )?),
+                _ => {
+                    let mut joiner = all_pairs_hamming::ChunkedJoiner::<u32>::new(2);
+                    for &value in black_box(&fingerprints) {
+                        let chunks = [value as u32, (value >> 32) as u32];
+                        joiner.add(chunks).map_err(|error| anyhow::anyhow!("all-pairs-hamming: {error}"))?;
+                    }
+                    let mut found = Found::default();
+                    for (a, b, _) in joiner.similar_pairs(f64::from(WITHIN) / 64.0) {
+                        found.add(a as u64, b as u64);
+                    }
+                    found
+                }
+            };
+            seconds.push(cpu_seconds() - start);
+            let expected = *found.get_or_insert(now);
+            ensure!(now == expected, "{} found {now:?}, another one {expected:?}", names[contestant]);
+        }
+    }
+
+    let pairs = found.unwrap_or_default().pairs;
+    println!("{count} fingerprints, {pairs} pairs within {WITHIN}, one thread, medians of {rounds} rounds");
+    for (contestant, name) in names.iter().enumerate() {
+        print!("{name:<24} {:>8.3} CPU seconds", median(seconds[contestant].clone()).0);
+        if contestant < 2 {
+            let ratios = seconds[2].iter().zip(&seconds[contestant]).map(|(peer, own)| peer / own).collect();
+            let (ratio, least, most) = median(ratios);
+            print!("  {ratio:>5.1} x {} ({least:.1}..{most:.1})", names[2]);
+        }
+        println!();
+    }
+    Ok(())
+}
