@@ -21,6 +21,7 @@ pub mod runs;
 pub mod scores;
 pub mod sets;
 pub mod spanning;
+mod threads;
 pub mod verified;
 
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};

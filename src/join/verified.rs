@@ -9,6 +9,7 @@ use super::families::Families;
 use super::hamming::Effort;
 use super::prefix::{Prefixes, prefix_candidates};
 use super::sets::ShingleSets;
+use super::threads::on_threads;
 use super::{Candidates, candidates, candidates_across};
 use crate::error::{Error, Result};
 use crate::segment::Segment;
@@ -25,21 +26,9 @@ fn on_parts<T: Sync, R: Send>(
     threads: usize,
     work: impl Fn(&[T]) -> Result<Vec<R>> + Sync,
 ) -> Result<Vec<R>> {
-    let part = items.len().div_ceil(threads.max(1)).max(WORTH_A_THREAD);
-    if items.len() <= part {
-        return work(items);
-    }
-    let work = &work;
-    std::thread::scope(|scope| {
-        let parts: Vec<_> = items.chunks(part).map(|items| scope.spawn(move || work(items))).collect();
-        // All are waited for, whatever one returns.
-        let ended: Vec<Result<Vec<R>>> = parts
-            .into_iter()
-            .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect();
-        let ended: Vec<Vec<R>> = ended.into_iter().collect::<Result<_>>()?;
-        Ok(ended.into_iter().flatten().collect())
-    })
+    let parts: Vec<&[T]> = items.chunks(items.len().div_ceil(threads.max(1)).max(WORTH_A_THREAD)).collect();
+    let made = on_threads(&mut vec![(); threads.max(1)], &parts, |(), part| work(part))?;
+    Ok(made.into_iter().flatten().collect())
 }
 
 /// Hands each pair of sets whose resemblance is at least `threshold`, above 0, to `each`, with it: by prefixes, none is
@@ -73,7 +62,7 @@ pub fn resembling_sets<E: From<Error>>(
     mut each: impl FnMut(u32, u32, Resemblance) -> std::result::Result<(), E>,
 ) -> std::result::Result<Prefixes, E> {
     let mut families = Families::new(sets, effort.memory / 2);
-    prefix_candidates(sets, threshold, max_bucket, effort.memory / 2, |batch| {
+    prefix_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
         let wanted = families.plan(batch, threshold);
         let differences = on_parts(&wanted, effort.threads, |wanted| {
             wanted.iter().map(|&(set, leader)| families.difference(set, leader)).collect()

@@ -55,6 +55,7 @@ impl Work {
     pub(crate) fn apply(&self) -> anyhow::Result<()> {
         rayon::ThreadPoolBuilder::new()
             .num_threads(self.threads.unwrap_or(0).into())
+            .use_current_thread() // so that what this one does itself is not one thread more
             .build_global()
             .context("cannot start threads")
     }

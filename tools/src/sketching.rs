@@ -29,7 +29,7 @@ pub(crate) struct Job<N, B, W> {
 }
 
 /// Reads all documents, works on chunks of them on all cores, and hands what each was turned into to `take`, in the
-/// order of the input. The next batch is read meanwhile.
+/// order of the input. Meanwhile what the batch before was turned into is taken, and the next one is read.
 ///
 /// # Errors
 ///
@@ -72,25 +72,35 @@ fn for_each_chunk_counted<S: Send, T: Send>(
         }
         Ok((seen, made))
     };
-    let (mut batch, mut next) = (Batch::default(), Batch::default());
-    documents.next_batch(&mut batch);
-    while !batch.is_over() {
-        let ((), made) = rayon::join(
-            || documents.next_batch(&mut next),
-            || batch.chunks(CHUNK_BYTES).into_par_iter().map(lend).collect::<Vec<_>>(),
-        );
-        progress.set(documents.bytes_read());
-        for made in made {
+    let mut take_all = |all: Vec<anyhow::Result<(Seen, T)>>, documents: &mut Documents| {
+        for made in all {
             let (seen, made) = made?;
             documents.account(seen)?;
             take(made, documents)?;
         }
+        anyhow::Ok(())
+    };
+    let (mut batch, mut next) = (Batch::default(), Batch::default());
+    documents.next_batch(&mut batch);
+    let mut waiting = Vec::new();
+    while !batch.is_over() {
+        let mut made = Vec::new();
+        rayon::in_place_scope(|scope| {
+            scope.spawn(|_| batch.chunks(CHUNK_BYTES).into_par_iter().map(lend).collect_into_vec(&mut made));
+            // Whoever takes stays on this thread.
+            take_all(std::mem::take(&mut waiting), documents)?;
+            documents.next_batch(&mut next);
+            anyhow::Ok(())
+        })?;
+        progress.set(documents.bytes_read());
         if let Some(failure) = batch.take_failure() {
+            take_all(made, documents)?;
             return Err(failure);
         }
+        waiting = made;
         std::mem::swap(&mut batch, &mut next);
     }
-    Ok(())
+    take_all(waiting, documents)
 }
 
 /// Sketches documents one after the other, with working memory of its own.

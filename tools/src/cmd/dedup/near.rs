@@ -156,8 +156,9 @@ impl Near {
         let watch = Stopwatch::start();
         let mut collector = Collector::new(corpus, limits);
         let mut families = Families::new(&corpus.sets, limits.memory / 4);
+        let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
         let found =
-            prefix_candidates(&corpus.sets, threshold, limits.max_bucket, limits.memory / 4, |batch| {
+            prefix_candidates(&corpus.sets, threshold, limits.max_bucket, memory, threads, |batch| {
                 collector.count(&mut families, batch, threshold)
             })?;
         let mut near = collector.finish(Kind::Resemblance, &watch)?;
