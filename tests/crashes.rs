@@ -12,10 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use support::model::{Disk, ModelVfs, Variant, thoroughness};
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, IdfBuilder};
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
 use twindex::sys::Vfs;
-use twindex::{Attached, Durability, Error, Fingerprint, Index, Params, Result, Snapshot, Writer};
+use twindex::{Attached, Durability, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
 
 type Documents = BTreeMap<u64, u64>;
 
@@ -362,7 +364,8 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
 fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<Option<Documents>, String> {
     let vfs = ModelVfs::of(disk);
     let found = match Index::open_with(Arc::new(vfs), place()) {
-        Ok(index) => match documents(&index.snapshot()) {
+        // With its IDF table, if it has one.
+        Ok(index) => match documents(&index.snapshot()).and_then(|found| index.idf().map(|_| found)) {
             Ok(found) => Some(found),
             Err(error) => return Err(format!("damaged: {error}")),
         },
@@ -528,6 +531,31 @@ fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_
         let needed = |number: usize| name != "salvage" || number != count - 3;
         let kept: Vec<usize> = (count - 4..=count).filter(|number| !missed.contains(number)).collect();
         assert!(kept.iter().all(|&number| !needed(number)), "{kept:?} of {count}");
+    }
+}
+
+/// An index with an IDF table is created.
+fn with_idf(vfs: &ModelVfs, history: &mut History) {
+    history.promise(vfs, &[None]);
+    let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
+    let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
+    let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
+    plain.shingler().distinct("one two three", &mut buffers, &mut shingles);
+    builder.add(&shingles).unwrap();
+    let table = builder.finish().unwrap();
+    let params = Params::builder().words(1).simhash_weighted(3, table.weights()).build().unwrap();
+    Index::create_from(Arc::new(vfs.clone()), place(), params, Some(&table)).unwrap();
+    history.committed(vfs, &Documents::new());
+}
+
+#[test]
+fn every_crash_of_a_creation_with_an_idf_table_leaves_all_of_it_or_nothing_and_every_sync_is_missed() {
+    let states = check("with an IDF table", &with_idf, &Disk::default());
+    let count = syncs(&with_idf, &Disk::default());
+    println!("with an IDF table: {states} distinct states, {count} syncs");
+    assert!(states > 30 && count == 5, "{states} {count}");
+    for number in 1..=count {
+        assert!(is_missed(&with_idf, &Disk::default(), number), "sync {number} of {count}");
     }
 }
 

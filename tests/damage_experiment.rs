@@ -1,6 +1,7 @@
 //! The experiment that other engines were put to: a small index, damaged in every way that comes to mind, opened and
 //! read to the end. What is said of each copy goes into a column: the same answers, a clean error, other answers
-//! without a word, a panic, the end of the process, an allocation out of all proportion.
+//! without a word, a panic, the end of the process, an allocation out of all proportion. Some are as they were, as damage
+//! had nothing to change there, such as zeros: these are counted by themselves.
 //!
 //! Copies are made by their number, so that a number names a case for ever: `TWINDEX_DAMAGED_ONE=417`. Child processes
 //! take ranges of numbers; one that dies of a signal is seen, and another goes on behind the case that killed it.
@@ -44,6 +45,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
+    /// Damage left it as it was: zeros in the place of zeros, a piece in the place of its like.
+    Undamaged,
     Same,
     Error,
     /// The answers of a commit before the last, as after a crash: of logs only, whose end nobody else knows.
@@ -55,7 +58,8 @@ enum Outcome {
     Slow,
 }
 
-const OUTCOMES: [(Outcome, &str); 8] = [
+const OUTCOMES: [(Outcome, &str); 9] = [
+    (Outcome::Undamaged, "undamaged"),
     (Outcome::Same, "same answers"),
     (Outcome::Error, "clean error"),
     (Outcome::EarlierCommit, "an earlier commit"),
@@ -274,6 +278,7 @@ impl Experiment {
         let (which, files, kind) = self.damaged(number);
         note(identity(which, &files));
         let sound = &self.sound[which];
+        let undamaged = files == sound.files;
         let total: usize = files.values().map(Vec::len).sum();
         let access = if number.is_multiple_of(3) { Access::Read } else { Access::Map };
         let options = Index::options().access(access);
@@ -309,6 +314,9 @@ impl Experiment {
             Err(_) => Outcome::Panic,
             _ if largest > sound.allocated.max(1 << 20) + 16 * total => Outcome::Overallocation,
             _ if took > LONGEST => Outcome::Slow,
+            // What was not damaged must be taken for that.
+            Ok(Some(answers)) if undamaged && answers == sound.answers[last] => Outcome::Undamaged,
+            _ if undamaged => Outcome::Different,
             Ok(None) => Outcome::Error,
             Ok(Some(answers)) if answers == sound.answers[last] => Outcome::Same,
             Ok(Some(answers)) if agrees(&answers, last) => Outcome::Error,

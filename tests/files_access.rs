@@ -115,6 +115,16 @@ struct Watch {
     unreadable: Mutex<Option<std::ops::Range<u64>>>,
     /// Reads of this byte of segments bring another.
     flipped: Mutex<Option<u64>>,
+    /// What is done before the file of this name is opened, once.
+    before: Mutex<Option<(String, Deed)>>,
+}
+
+struct Deed(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Deed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a deed")
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -134,6 +144,10 @@ impl Vfs for WatchedVfs {
         RealVfs.create_append(path)
     }
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        let deed = self.0.before.lock().unwrap().take_if(|(name, _)| path.ends_with(name));
+        if let Some((_, deed)) = deed {
+            (deed.0)();
+        }
         let file = RealVfs.open(path)?;
         if path.extension().is_none_or(|extension| extension != "seg") {
             return Ok(file);
@@ -219,6 +233,53 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
         assert_eq!(index.snapshot().within(Fingerprint(10), 3).run().unwrap().hits.len(), 2);
         assert_eq!(watch.0.maps.load(Ordering::Relaxed), maps + if maps > 0 { before - 1 } else { 0 });
         other.refresh().unwrap();
+    }
+}
+
+/// Between the reading of `CURRENT` and the opening of what it named, a writer publishes two generations and removes what
+/// they do not need.
+#[test]
+fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_generation() {
+    fn replace_all(path: &Path) {
+        let index = Index::open(path).unwrap();
+        let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
+        for _ in 0..2 {
+            let generation = index.snapshot().generation();
+            writer.put_fingerprint(1, Fingerprint(generation)).unwrap();
+            writer.commit().unwrap();
+        }
+        writer.gc().unwrap();
+    }
+    for of_segment in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        drop(Index::create(&path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap());
+        replace_all(&path);
+        let watch = WatchedVfs::default();
+        let set = || {
+            let snapshot = Index::open(&path).unwrap().snapshot();
+            let name = if of_segment {
+                format!("{:06}.seg", snapshot.entries()[0].number)
+            } else {
+                format!("MANIFEST-{:06}", snapshot.generation())
+            };
+            let (path, gone) = (path.clone(), path.join(&name));
+            let deed = Deed(Box::new(move || {
+                replace_all(&path);
+                assert!(!gone.exists());
+            }));
+            *watch.0.before.lock().unwrap() = Some((name, deed));
+            snapshot.generation()
+        };
+        let before = set();
+        let index = Index::options().open_with(Arc::new(watch.clone()), &path).unwrap();
+        assert_eq!((index.snapshot().generation(), index.snapshot().documents()), (before + 2, 1));
+        assert!(watch.0.before.lock().unwrap().is_none(), "it was done");
+        set();
+        let found = twindex::store::verify::verify(&watch, &path, |_| ());
+        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        assert!(watch.0.before.lock().unwrap().is_none(), "it was done");
     }
 }
 
@@ -437,6 +498,7 @@ fn a_map_is_for_single_pages_unless_plain_and_reading_maps_nothing() {
 
 #[cfg(target_os = "linux")]
 mod guarded {
+    use std::os::unix::fs::FileExt as _;
     use std::path::Path;
     use std::process::Command;
 
@@ -533,6 +595,83 @@ mod guarded {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");
             made(&path);
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "--nocapture", name]).env(CHILD, &path);
+            if guard {
+                child.env("TWINDEX_TEST_GUARD", "1");
+            }
+            let output = child.output().unwrap();
+            let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+            let said = String::from_utf8_lossy(&output.stderr);
+            let expected = if guard { None } else { Some(7) }; // SIGBUS
+            assert_eq!(signal, expected, "guard {guard}: {:?} {said}", output.status);
+            assert_eq!(output.status.success(), guard, "{said}");
+        }
+    }
+
+    /// A small file system in memory; unmounted when dropped.
+    struct Memory(std::path::PathBuf);
+
+    impl Memory {
+        fn mount(path: &Path) -> Option<Self> {
+            std::fs::create_dir(path).unwrap();
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(path);
+            let mounted = mount.output().is_ok_and(|output| output.status.success());
+            mounted.then(|| Self(path.to_owned()))
+        }
+    }
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(&self.0).output();
+        }
+    }
+
+    /// Pages of a file that were never written have no memory until somebody reads them through a map; where none is left
+    /// then, the map cannot be read, although the file is as long as ever. Nothing but a copy that keeps holes makes such
+    /// a segment, and its pages would be zeros: so the first pages are sound, and what follows is a hole.
+    #[test]
+    fn a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for() {
+        let name = "guarded::a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for";
+        if let Some(path) = std::env::var_os(CHILD) {
+            if std::env::var_os("TWINDEX_TEST_GUARD").is_some() {
+                sys::guard::install().unwrap();
+            }
+            let path = Path::new(&path);
+            let index = Index::open(path).unwrap();
+            let snapshot = index.snapshot();
+            assert!(!sys::guard::anything_lost());
+            let (right, refused) = ask(&snapshot, (0..2 * DOCUMENTS).step_by(7));
+            assert!(refused > 100 && right > 100, "{right} {refused}");
+            assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
+            let error = snapshot.for_each_key(|_| Ok(())).unwrap_err();
+            assert!(matches!(error, Error::Io { op: "read", .. }), "{error:?}");
+            // Without maps it is a hole, full of zeros: damage.
+            let read = Index::options().access(sys::Access::Read).open(path).unwrap();
+            let error = read.snapshot().for_each_key(|_| Ok(())).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+            return println!("child: {refused} refused");
+        }
+        for guard in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let Some(disk) = Memory::mount(&dir.path().join("disk")) else {
+                return println!("skipped: mounting a small file system needs root");
+            };
+            let path = disk.0.join("index");
+            made(&path);
+            // The middle of the first segment, whose ends opening reads.
+            let file = segment(&path, 1);
+            let bytes = std::fs::read(&file).unwrap();
+            let hole = bytes.len() / 8 / 4096 * 4096..bytes.len() / 8 * 7 / 4096 * 4096;
+            std::fs::remove_file(&file).unwrap();
+            let out = std::fs::File::create(&file).unwrap();
+            out.write_all_at(&bytes[..hole.start], 0).unwrap();
+            out.write_all_at(&bytes[hole.end..], hole.end as u64).unwrap();
+            // All the memory that is left.
+            let filler = std::fs::File::create(disk.0.join("filler")).unwrap();
+            let filled = (0..).take_while(|i| filler.write_all_at(&[1; 4096], i * 4096).is_ok()).count();
+            assert!(filled < 1024, "{filled} pages of at most 1,024");
             let mut child = Command::new(std::env::current_exe().unwrap());
             child.args(["--exact", "--nocapture", name]).env(CHILD, &path);
             if guard {

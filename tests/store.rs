@@ -756,6 +756,8 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
             let found = contents(&Index::open(&path).unwrap().snapshot());
             if done.is_ok() {
                 assert_eq!(found, after, "{case}"); // only cleaning up failed
+                let promises = ["append", "sync", "sync_dir", "publish"];
+                assert!(!promises.iter().any(|kind| failed.ends_with(kind)), "{case}");
             } else if faults.current_replaced.load(Ordering::Relaxed) {
                 assert_eq!(found, after, "{case}");
                 new += 1;
