@@ -60,7 +60,11 @@ def main():
         with twindex.Index.create(path) as index:
             for batch in pq.ParquetFile(file).iter_batches(1000, use_threads=False):
                 index.put_many(batch.column("id"), batch.column("text"))
-        return len(twindex.Index.open(path))
+        return path
+
+    def opened():
+        # Of fewer documents than become a segment, this reads the log again.
+        return len(twindex.Index.open(build()))
 
     def dedup():
         table = pq.read_table(file, columns=["text"], use_threads=False)
@@ -72,6 +76,7 @@ def main():
     pairs = {
         "sketch": (sketch, lambda: command("sketch", file, "-o", out("sketches"))),
         "build": (build, lambda: command("build", out("index"), file)),
+        "and open": (opened, lambda: command("build", out("index"), file)),
         "dedup": (dedup, lambda: command("dedup", file, "-o", out("dedup"))),
     }
     print(f"{len(texts)} documents, {total / 1e6:.1f} MB of text, {rounds} rounds in turn, medians, MB a CPU second")

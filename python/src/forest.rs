@@ -4,13 +4,14 @@ use std::sync::Mutex;
 
 use arrow_array::{Array, ArrayRef};
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use twindex::Key;
 use twindex::join::SpanningForest;
 use twindex::params::KeyKind;
 
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
+use crate::pairs::Capped;
+use crate::stream::Batches;
 
 /// Rows of a batch that is handed out.
 pub(crate) const ROWS: usize = 1 << 16;
@@ -19,8 +20,8 @@ pub(crate) const BYTES: usize = 1 << 26;
 
 struct Growing {
     forest: SpanningForest,
-    /// Scratch files, as long as it grows.
-    _scratch: tempfile::TempDir,
+    /// Scratch files.
+    scratch: tempfile::TempDir,
 }
 
 #[pyclass(frozen, module = "twindex")]
@@ -46,7 +47,7 @@ impl Forest {
         };
         let scratch = scratch()?;
         let forest = SpanningForest::new(scratch.path(), memory);
-        Ok(Self { kind, growing: Mutex::new(Some(Growing { forest, _scratch: scratch })) })
+        Ok(Self { kind, growing: Mutex::new(Some(Growing { forest, scratch })) })
     }
 
     fn add(&self, py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Result<()> {
@@ -70,23 +71,24 @@ impl Forest {
     }
 
     /// The edges, root and key, as batches.
-    fn finish(&self, py: Python<'_>) -> Result<Vec<PyRecordBatch>> {
-        py.detach(|| {
-            let taken = self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-            let Some(Growing { forest, _scratch }) = taken else { return Err(ended()) };
-            let stars = forest.finish()?;
-            let mut batches = Vec::new();
-            let (mut roots, mut keys) = (Keys::new(self.kind), Keys::new(self.kind));
+    fn finish(&self) -> Result<Batches> {
+        let taken = self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let Some(Growing { forest, scratch }) = taken else { return Err(ended()) };
+        let kind = self.kind;
+        Batches::start(false, move |out| {
+            // Its files are here as long as they are read.
+            let _scratch = scratch;
+            let (mut roots, mut keys) = (Keys::new(kind), Keys::new(kind));
             let mut rows = 0;
-            let mut flush = |roots: ArrayRef, keys: ArrayRef| -> Result<()> {
-                if !roots.is_empty() {
-                    batches.push(batch(vec![("root", roots), ("key", keys)])?);
+            let flush = |roots: ArrayRef, keys: ArrayRef| -> Result<()> {
+                if roots.is_empty() {
+                    return Ok(());
                 }
-                Ok(())
+                out.push(batch(vec![("root", roots), ("key", keys)])?)
             };
-            stars.for_each(|root, key| -> Result<()> {
-                roots.push(self.key(root));
-                keys.push(self.key(key));
+            forest.finish()?.for_each(|root, key| -> Result<()> {
+                roots.push(typed(kind, root));
+                keys.push(typed(kind, key));
                 rows += 1;
                 if rows == ROWS || roots.bytes().max(keys.bytes()) >= BYTES {
                     rows = 0;
@@ -95,17 +97,16 @@ impl Forest {
                 Ok(())
             })?;
             flush(roots.finish(), keys.finish())?;
-            Ok(batches)
+            Ok(Capped::default())
         })
     }
 }
 
-impl Forest {
-    fn key<'k>(&self, key: &'k [u8]) -> Key<'k> {
-        match (self.kind, key.first_chunk()) {
-            (KeyKind::U64, Some(number)) => Key::U64(u64::from_be_bytes(*number)),
-            _ => Key::Bytes(key),
-        }
+/// A key as it was before it was sorted.
+fn typed(kind: KeyKind, key: &[u8]) -> Key<'_> {
+    match (kind, key.first_chunk()) {
+        (KeyKind::U64, Some(number)) => Key::U64(u64::from_be_bytes(*number)),
+        _ => Key::Bytes(key),
     }
 }
 

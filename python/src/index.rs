@@ -8,18 +8,24 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
+use twindex::params::KeyKind;
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Fingerprint, Snapshot, Writer};
 
 use crate::columns::{Column, Keys, batch, key_object, one_key};
 use crate::error::{Failure, Result};
-use crate::pairs::{self, Capped, Near};
+use crate::pairs::{self, Near};
 use crate::params::Params;
 use crate::process::check_process;
-use crate::sketch::{CHUNK, Sketch, one_sketch, sketched};
+use crate::sketch::{CHUNK, Sketch, one_sketch, sketch_rows, sketched};
+use crate::stream::Batches;
 
-/// Texts that are sketched before they go to the writer.
-const TOGETHER: usize = 64 * CHUNK;
+/// Chunks of texts for each thread that are sketched while those before them go to the writer.
+const CHUNKS: usize = 4;
+/// Documents of `put_many` in one batch from which on they become a segment with the commit. The log and its table in
+/// memory cost as much for each, and the segment that the table becomes comes on top; but segments of smaller batches
+/// would have to be merged more often than that costs.
+const MANY: usize = 1 << 16;
 
 #[pyclass(frozen, get_all, eq, module = "twindex")]
 #[derive(PartialEq)]
@@ -78,7 +84,16 @@ pub(crate) struct Index {
     inner: twindex::Index,
     params: twindex::Params,
     sketcher: OnceLock<twindex::Sketcher>,
-    writer: Mutex<Option<Writer>>,
+    writer: Mutex<Option<Writing>>,
+}
+
+/// The writer, and what it was given.
+struct Writing {
+    writer: Writer,
+    /// Documents of `put_many` since the last commit.
+    many: usize,
+    /// Working memory, kept from call to call.
+    sketches: [Vec<twindex::Sketch>; 2],
 }
 
 impl Index {
@@ -97,12 +112,28 @@ impl Index {
 
     /// Works with the writer, which is taken when it is first needed. Not to be called with the interpreter's lock.
     fn write<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.write_many(|writing| work(&mut writing.writer))
+    }
+
+    fn write_many<T>(&self, work: impl FnOnce(&mut Writing) -> Result<T>) -> Result<T> {
         let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let writer = match guard.as_mut() {
-            Some(writer) => writer,
-            None => guard.insert(self.inner.writer()?),
+        let writing = match guard.as_mut() {
+            Some(writing) => writing,
+            None => {
+                guard.insert(Writing { writer: self.inner.writer()?, many: 0, sketches: Default::default() })
+            }
         };
-        work(writer)
+        work(writing)
+    }
+
+    fn committed(&self, payload: Option<&[u8]>) -> Result<u64> {
+        self.write_many(|writing| {
+            writing.many = 0;
+            match payload {
+                None => Ok(writing.writer.commit()?),
+                Some(payload) => Ok(writing.writer.commit_with(payload)?),
+            }
+        })
     }
 
     fn release(&self) {
@@ -129,25 +160,80 @@ impl Index {
     fn find_pairs(
         &self,
         py: Python<'_>,
-        within: Option<u32>,
-        resembling: Option<f64>,
-        left: Option<usize>,
-        right: Option<usize>,
+        (within, resembling): (Option<u32>, Option<f64>),
+        (left, right): (Option<usize>, Option<usize>),
         memory: usize,
-    ) -> Result<(Vec<PyRecordBatch>, Capped)> {
+        warns: bool,
+    ) -> Result<Batches> {
         if let (None, Some(right)) = (left, right) {
             return Err(Failure::invalid(format!(
                 "right: expected none without left, found {right}; name both"
             )));
         }
+        check_process()?;
         let near = Near::of(&self.params, within, resembling)?;
         py.detach(|| {
             let one = self.snapshot(left)?;
             let other =
                 right.filter(|_| right != left).map(|place| self.snapshot(Some(place))).transpose()?;
-            pairs::find(&one, other.as_ref(), near, memory)
+            Batches::start(warns, move |out| pairs::find(&one, other.as_ref(), near, memory, out))
         })
     }
+}
+
+impl Writing {
+    /// Sketches texts and puts them, the next ones while those before them are put.
+    fn put_all(
+        &mut self,
+        sketcher: &twindex::Sketcher,
+        kind: KeyKind,
+        keys: &Column,
+        texts: &Column,
+    ) -> Result<()> {
+        let Self { writer, many, sketches } = self;
+        *many = many.saturating_add(keys.len());
+        writer.set_logged(*many < MANY);
+        let put = put_in_turn(writer, sketcher, kind, keys, texts, sketches);
+        // What was collected becomes a segment all the same, and merges go on as for an index that lives.
+        writer.set_logged(true);
+        put
+    }
+}
+
+fn put_in_turn(
+    writer: &mut Writer,
+    sketcher: &twindex::Sketcher,
+    kind: KeyKind,
+    keys: &Column,
+    texts: &Column,
+    [sketches, next]: &mut [Vec<twindex::Sketch>; 2],
+) -> Result<()> {
+    let together = CHUNKS * CHUNK * rayon::current_num_threads();
+    let sketch = |start: usize, into: &mut Vec<twindex::Sketch>| -> Result<usize> {
+        let count = together.min(keys.len().saturating_sub(start));
+        if into.len() < count {
+            into.resize_with(count, twindex::Sketch::default);
+        }
+        sketch_rows(sketcher, texts, start, &mut into[..count])?;
+        Ok(count)
+    };
+    let mut start = 0;
+    let mut count = sketch(start, sketches)?;
+    while count > 0 {
+        let (put, sketched) = rayon::join(
+            || {
+                (start..).zip(&sketches[..count]).try_for_each(|(row, sketch)| {
+                    writer.put(keys.key(row, kind)?, sketch).map_err(|error| Failure::Record(row, error))
+                })
+            },
+            || sketch(start + count, next),
+        );
+        put?;
+        start += count;
+        count = sketched?;
+        std::mem::swap(sketches, next);
+    }
+    Ok(())
 }
 
 /// Two keys and a score, as Python sees them.
@@ -250,20 +336,9 @@ impl Index {
     fn put_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, texts: &Bound<'_, PyAny>) -> Result<usize> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
-        let sketcher = self.sketcher()?;
-        py.detach(|| {
-            self.write(|writer| {
-                for start in (0..keys.len()).step_by(TOGETHER) {
-                    let rows = start..keys.len().min(start + TOGETHER);
-                    let sketches = sketched(sketcher, &texts, rows, |_, sketch| Ok(sketch.clone()))?;
-                    for (row, sketch) in (start..).zip(sketches) {
-                        let key = keys.key(row, self.params.key)?;
-                        writer.put(key, &sketch).map_err(|error| Failure::Record(row, error))?;
-                    }
-                }
-                Ok(keys.len())
-            })
-        })
+        let (sketcher, kind) = (self.sketcher()?, self.params.key);
+        py.detach(|| self.write_many(|writing| writing.put_all(sketcher, kind, &keys, &texts)))?;
+        Ok(keys.len())
     }
 
     fn delete(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<()> {
@@ -297,12 +372,7 @@ impl Index {
     /// Returns the commit's number.
     #[pyo3(signature = (payload=None))]
     fn commit(&self, py: Python<'_>, payload: Option<&[u8]>) -> Result<u64> {
-        py.detach(|| {
-            self.write(|writer| match payload {
-                None => Ok(writer.commit()?),
-                Some(payload) => Ok(writer.commit_with(payload)?),
-            })
-        })
+        py.detach(|| self.committed(payload))
     }
 
     /// What the last commit that had a payload was given.
@@ -331,7 +401,7 @@ impl Index {
         py.detach(|| {
             let has_writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).is_some();
             if has_writer && !failed {
-                self.write(|writer| Ok(writer.commit()?))?;
+                self.committed(None)?;
             }
             self.release();
             Ok(false)
@@ -480,22 +550,19 @@ impl Index {
         left: Option<usize>,
         right: Option<usize>,
         memory: usize,
-    ) -> PyResult<Vec<PyRecordBatch>> {
-        let (batches, capped) = self.find_pairs(py, within, resembling, left, right, memory)?;
-        capped.warn(py)?;
-        Ok(batches)
+    ) -> Result<Batches> {
+        self.find_pairs(py, (within, resembling), (left, right), memory, true)
     }
 
-    /// The same, and how many buckets were too crowded: for workers, whose warnings nobody reads.
-    fn _pairs_counted(
+    /// The same without a warning: for workers, whose warnings nobody reads.
+    fn _pairs_of_parts(
         &self,
         py: Python<'_>,
         near: (Option<u32>, Option<f64>),
         parts: (usize, usize),
         memory: usize,
-    ) -> Result<(Vec<PyRecordBatch>, u64)> {
-        let (batches, capped) = self.find_pairs(py, near.0, near.1, Some(parts.0), Some(parts.1), memory)?;
-        Ok((batches, capped.buckets))
+    ) -> Result<Batches> {
+        self.find_pairs(py, near, (Some(parts.0), Some(parts.1)), memory, false)
     }
 
     /// Pairs one by one: a, b, distance or resemblance.

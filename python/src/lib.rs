@@ -17,6 +17,7 @@ mod params;
 mod process;
 mod shard;
 mod sketch;
+mod stream;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -46,6 +47,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<shard::ShardBuilder>()?;
     module.add_class::<forest::Forest>()?;
     module.add_class::<dedup::Dedup>()?;
+    module.add_class::<stream::Batches>()?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
     module.add_function(wrap_pyfunction!(shard::shards_of, module)?)?;

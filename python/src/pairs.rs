@@ -7,7 +7,6 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, Int32Builder};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use twindex::join::{Effort, pairs_within, resembling_documents};
 use twindex::store::snapshot::Place;
 use twindex::{KeyBuf, Snapshot};
@@ -16,6 +15,7 @@ use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};
 use crate::forest::{BYTES, ROWS};
 use crate::process::check_process;
+use crate::stream::Out;
 
 /// Buckets of more members are not paired all with all, as in the command.
 const MAX_BUCKET: usize = 10_000;
@@ -43,17 +43,17 @@ impl Near {
     }
 }
 
-/// Pairs that are collected in columns.
-struct Found {
+/// Pairs that are collected in columns, and handed out when there are enough.
+struct Found<'o> {
     keys: [Keys; 2],
     distances: Int32Builder,
     resemblances: Float64Builder,
     near: Near,
     rows: usize,
-    batches: Vec<PyRecordBatch>,
+    out: &'o Out,
 }
 
-impl Found {
+impl Found<'_> {
     fn push(&mut self, a: &KeyBuf, b: &KeyBuf, score: (u32, f64)) -> Result<()> {
         self.keys[0].push(a.as_key());
         self.keys[1].push(b.as_key());
@@ -76,8 +76,7 @@ impl Found {
             Near::Resembling(_) => ("resemblance", Arc::new(self.resemblances.finish())),
         };
         let [a, b] = &mut self.keys;
-        self.batches.push(batch(vec![("a", a.finish()), ("b", b.finish()), score])?);
-        Ok(())
+        self.out.push(batch(vec![("a", a.finish()), ("b", b.finish()), score])?)
     }
 }
 
@@ -146,7 +145,8 @@ pub(crate) fn find(
     right: Option<&Snapshot>,
     near: Near,
     memory: usize,
-) -> Result<(Vec<PyRecordBatch>, Capped)> {
+    out: &Out,
+) -> Result<Capped> {
     let kind = left.params().key;
     let mut found = Found {
         keys: [Keys::new(kind), Keys::new(kind)],
@@ -154,11 +154,11 @@ pub(crate) fn find(
         resemblances: Float64Builder::new(),
         near,
         rows: 0,
-        batches: Vec::new(),
+        out,
     };
     let capped = for_each(left, right, near, memory, |a, b, score| found.push(a, b, score))?;
     found.flush()?;
-    Ok((found.batches, capped))
+    Ok(capped)
 }
 
 /// Two keys, and the distance or the resemblance.

@@ -131,6 +131,23 @@ pub(crate) fn sketched<T: Send>(
     Ok(chunks.into_iter().flatten().collect())
 }
 
+/// Sketches the texts from row `start` on, one into each of `sketches`, on all cores.
+pub(crate) fn sketch_rows(
+    sketcher: &twindex::Sketcher,
+    texts: &Column,
+    start: usize,
+    sketches: &mut [twindex::Sketch],
+) -> Result<()> {
+    check_process()?;
+    sketches.par_chunks_mut(CHUNK).enumerate().try_for_each_init(Scratch::default, |scratch, (at, some)| {
+        for (row, sketch) in (start + at * CHUNK..).zip(some) {
+            sketch_bytes(sketcher, texts.text(row)?, scratch, sketch)
+                .map_err(|error| Failure::Record(row, error))?;
+        }
+        Ok(())
+    })
+}
+
 fn sketch_bytes(
     sketcher: &twindex::Sketcher,
     text: &[u8],
@@ -163,8 +180,11 @@ impl Sketcher {
 
     fn sketch_many(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> Result<Vec<Sketch>> {
         let texts = Column::of("texts", texts)?;
-        let each = |_, sketch: &twindex::Sketch| Ok(Sketch { inner: sketch.clone() });
-        py.detach(|| sketched(&self.inner, &texts, 0..texts.len(), each))
+        py.detach(|| {
+            let mut sketches = vec![twindex::Sketch::default(); texts.len()];
+            sketch_rows(&self.inner, &texts, 0, &mut sketches)?;
+            Ok(sketches.into_iter().map(|inner| Sketch { inner }).collect())
+        })
     }
 
     /// Columns instead of objects: the rows that a `ShardBuilder` takes.

@@ -1,6 +1,6 @@
 """Types of twindex. What has a sequence of texts or keys takes lists, and Arrow arrays of any library, uncopied."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Protocol
@@ -247,9 +247,10 @@ class Index:
         left: int | None = None,
         right: int | None = None,
         memory: int = 1 << 30,
-    ) -> list[RecordBatch]:
+    ) -> Iterator[RecordBatch]:
         """The same in columns, a, b, and distance or resemblance, unsorted; of one segment, `left`, or across two, if
-        they are named. The join takes about `memory` bytes; the pairs are held beside that, all of them."""
+        they are named. The join takes about `memory` bytes. Batches come while it goes on, and few are held: of at
+        most 65,536 pairs each, and some 64 MB of keys a column."""
 
     def gc(self) -> int:
         """Removes files that nothing needs; returns their bytes."""
@@ -288,13 +289,12 @@ class ShardBuilder:
     def abandon(self) -> None: ...
 
 class Forest:
-    """A spanning forest of pairs of keys. Adding takes about `memory` bytes, and scratch files beyond; what `finish`
-    returns is in memory, an edge less than there are keys at most."""
+    """A spanning forest of pairs of keys. It takes about `memory` bytes, and scratch files beyond."""
 
     def __init__(self, keys: Literal["bytes", "u64"] = "bytes", memory: int = 1 << 28) -> None: ...
     def add(self, a: _Keys, b: _Keys) -> None: ...
-    def finish(self) -> list[RecordBatch]:
-        """Columns root and key: each component is a star around its smallest key."""
+    def finish(self) -> Iterator[RecordBatch]:
+        """Columns root and key: each component is a star around its smallest key. Few batches are held at once."""
 
 class Dedup:
     """What `dedup` found; texts are named by their places."""

@@ -31,6 +31,8 @@ __all__ = ["build", "clusters", "counters", "forest", "gc", "kept", "pairs", "qu
 FAN_IN = 8
 # Bytes a task takes for records, pairs or keys, unless said otherwise; more goes to scratch files.
 MEMORY = 256 << 20
+# Questions whose answers are held at once.
+QUESTIONS = 256
 
 # Types of columns that are numbers of documents: what else Spark would cast, 2.7 to 2, is refused.
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -463,19 +465,21 @@ class _Query:
             if "segment" in batch.schema.names:
                 segments = pc.unique(batch.column("segment")).to_pylist()
             for segment in segments:
-                some = batch if segment is None else batch.filter(pc.equal(batch.column("segment"), segment))
-                found = index.query(
-                    some.column(0),
-                    some.column(1),
-                    within=self.within,
-                    resembling=self.resembling,
-                    limit=self.limit,
-                    segment=segment,
-                )
-                found = _out(found)
-                self.counted["questions"].add(some.num_rows)
-                self.counted["hits"].add(found.num_rows)
-                yield found
+                asked = batch if segment is None else batch.filter(pc.equal(batch.column("segment"), segment))
+                for start in range(0, asked.num_rows, QUESTIONS):
+                    some = asked.slice(start, QUESTIONS)
+                    found = index.query(
+                        some.column(0),
+                        some.column(1),
+                        within=self.within,
+                        resembling=self.resembling,
+                        limit=self.limit,
+                        segment=segment,
+                    )
+                    found = _out(found)
+                    self.counted["questions"].add(some.num_rows)
+                    self.counted["hits"].add(found.num_rows)
+                    yield found
 
 
 class _Pairs:
@@ -489,12 +493,13 @@ class _Pairs:
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 left, right = self.parts[part]
-                batches_found, capped = index._pairs_counted((self.within, self.resembling), (left, right), self.memory)
-                self.counted["capped_buckets"].add(capped)
+                near = (self.within, self.resembling)
+                batches_found = index._pairs_of_parts(near, (left, right), self.memory)
                 for found in batches_found:
                     found = _out(found)
                     self.counted["pairs"].add(found.num_rows)
                     yield found
+                self.counted["capped_buckets"].add(batches_found.capped_buckets)
 
 
 class _Forest:

@@ -135,6 +135,7 @@ fn a_folder_of_one_form_is_read_as_such_on_demand() {
 }
 
 #[test]
+#[cfg(feature = "html")]
 fn records_with_wrong_lengths_are_told_and_the_others_are_read() {
     let bench = Bench::new();
     let page = "<html><body><p>one two three four five six</body></html>";
@@ -166,6 +167,7 @@ fn records_with_wrong_lengths_are_told_and_the_others_are_read() {
 }
 
 #[test]
+#[cfg(feature = "html")]
 fn pages_are_what_they_show_and_are_kept_as_they_are() {
     let bench = Bench::new();
     bench.write("in/a.html", "<h1>One two</h1><p>three four five six<script>var x;</script>");
@@ -174,6 +176,44 @@ fn pages_are_what_they_show_and_are_kept_as_they_are() {
     let report = bench.json("dedup in -o out");
     assert_eq!((report["documents"].as_u64(), report["pairs"].as_u64()), (Some(3), Some(1)));
     assert!(bench.read("out/kept.jsonl").contains("<h1>One two</h1>"));
+}
+
+#[test]
+#[cfg(not(feature = "html"))]
+fn pages_are_refused_with_the_name_of_the_feature_that_reads_them() {
+    let bench = Bench::new();
+    bench.write("in/a.html", "<h1>One two</h1><p>three four five six");
+    bench.write("in/c.txt", "one two three four five six");
+    let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>one two";
+    bench.write("in.warc", record("response", "http://a/", "application/http; msgtype=response", answer));
+    says(&bench.refused("dedup in -o out"), &["in/a.html", "cargo feature `html`", "--skip-bad"]);
+    says(&bench.refused("dedup in.warc -o out"), &["in.warc, record 1", "cargo feature `html`"]);
+    let report = bench.json("dedup in -o out --skip-bad 1");
+    assert_eq!((report["documents"].as_u64(), report["skipped_bad"].as_u64()), (Some(1), Some(1)));
+}
+
+#[test]
+fn a_last_row_whose_quote_is_not_closed_is_refused_with_its_line() {
+    let bench = Bench::new();
+    for (name, delimiter) in [("in.csv", ','), ("in.tsv", '\t')] {
+        bench.write(
+            name,
+            format!("id,text\na,one two three\nb,\"four\nfive\nsix,\n").replace(',', &delimiter.to_string()),
+        );
+        let message = bench.refused(&format!("dedup {name} -o out"));
+        says(
+            &message,
+            &[&format!("{name}:3"), "a field that begins with a quote is not ended by one", "--skip-bad"],
+        );
+        assert!(!bench.path("out").exists());
+        let report = bench.json(&format!("dedup {name} -o out --force --skip-bad 1"));
+        assert_eq!(
+            (report["documents"].as_u64(), report["skipped_bad"].as_u64()),
+            (Some(1), Some(1)),
+            "{name}"
+        );
+        std::fs::remove_dir_all(bench.path("out")).unwrap();
+    }
 }
 
 #[test]

@@ -425,7 +425,6 @@ fn clusters_of(documents: &[Document], pairs: &str, keep: &str) -> Vec<String> {
     let place: BTreeMap<&str, (usize, usize)> = documents
         .iter()
         .enumerate()
-        .rev()
         .map(|(place, (key, text))| (key.as_str(), (place, text.len())))
         .collect();
     let (mut seen, mut lines, mut number) = (std::collections::BTreeSet::new(), Vec::new(), 0);
@@ -487,6 +486,29 @@ fn clusters_are_those_of_a_search_of_the_graph_whichever_document_is_kept() {
     bench.write("few.jsonl", jsonl(&documents[..450]));
     let missing = bench.refused("clusters a.twx --within 8 --keep first --texts few.jsonl");
     says(&missing, &["--texts", "expected every document of the clusters"]);
+}
+
+#[test]
+fn of_a_key_that_comes_twice_in_the_texts_the_last_document_is_kept_or_not() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
+    let documents: Vec<Document> = [("a", " and the longest"), ("b", ""), ("c", " fifteen"), ("a", ".")]
+        .map(|(key, more)| (key.to_owned(), format!("{text}{more}")))
+        .into();
+    bench.write("all.jsonl", jsonl(&documents));
+    assert_eq!(bench.json("build a.twx all.jsonl")["replaced"], 1);
+    let found = "a\tb\t0\na\tc\t0\nb\tc\t0\n";
+    for (keep, kept) in [("first", "b"), ("longest", "c"), ("smallest-key", "a")] {
+        let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
+        let line = format!("clusters a.twx --resembling 0.3 --keep {keep}{texts} -o c.tsv --force -q");
+        bench.ok(&line);
+        let rows = bench.rows("c.tsv", "key\tcluster\tkept\tscore");
+        let kept_of: Vec<&str> = rows.iter().map(|row| row.split('\t').nth(2).unwrap()).collect();
+        assert_eq!(kept_of, [kept; 3], "{keep}");
+        let wanted = clusters_of(&documents, found, keep);
+        let kept_there: Vec<&str> = wanted.iter().map(|row| row.split('\t').nth(2).unwrap()).collect();
+        assert_eq!(kept_of, kept_there, "{keep}");
+    }
 }
 
 #[test]

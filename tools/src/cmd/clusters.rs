@@ -57,7 +57,8 @@ pub(crate) struct Clusters {
     /// Which document of a cluster is kept; `first` and `longest` need --texts
     #[arg(long, value_enum, value_name = "WHICH", default_value = "smallest-key")]
     keep: Keep,
-    /// The documents in their order, as they were given to `build` or `sketch`
+    /// The documents in their order, as they were given to `build` or `sketch`; of a key that comes twice the last
+    /// document counts, as there
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
     /// Field of a JSONL object that holds the text [default: text]
@@ -246,16 +247,14 @@ impl Clusters {
                 (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
             });
         }
-        // Of each root what is best first: by length if that counts, by place in the input, and by rank.
-        let mut best: Sorter<u128> = Sorter::new(room.folder, room.memory);
+        // By rank and place in the input: of a key that comes twice the last document counts, as in an index.
+        let mut all: Sorter<u128> = Sorter::new(room.folder, room.memory / 2);
         let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
         let mut number = 0_u32;
         self.for_each_document(|key, length| {
             if let Some(rank) = stars.rank(key)? {
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
-                let longest = if self.keep == Keep::Longest { u32::MAX - length } else { 0 };
-                let sorted = [roots.get(rank)?, longest, number, rank];
-                best.push(sorted.iter().fold(0, |all, &part| all << 32 | u128::from(part)))?;
+                all.push(u128::from(rank) << 96 | u128::from(number) << 64 | u128::from(length))?;
                 missing[rank as usize / 64] &= !(1 << (rank % 64));
             }
             number = number.checked_add(1).context("more than 4,294,967,295 documents")?;
@@ -271,6 +270,22 @@ impl Clusters {
                 String::from_utf8_lossy(&tsv::escape(&key))
             );
         }
+        // Of each root what is best first: by length if that counts, by place in the input, and by rank.
+        let mut best: Sorter<u128> = Sorter::new(room.folder, room.memory / 2);
+        let mut push = |[rank, number, length]: [u32; 3]| -> anyhow::Result<()> {
+            let longest = if self.keep == Keep::Longest { u32::MAX - length } else { 0 };
+            let sorted = [roots.get(rank)?, longest, number, rank];
+            Ok(best.push(sorted.iter().fold(0, |all, &part| all << 32 | u128::from(part)))?)
+        };
+        let mut held: Option<[u32; 3]> = None;
+        all.finish()?.for_each(|one| -> anyhow::Result<()> {
+            let next = [(one >> 96) as u32, (one >> 64) as u32, one as u32];
+            match held.replace(next) {
+                Some(before) if before[0] != next[0] => push(before),
+                _ => Ok(()),
+            }
+        })?;
+        held.map_or(Ok(()), &mut push)?;
         let best = best.finish()?;
         Numbers::of(stars.keys(), room, |sorter| {
             let mut last = None;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::features::Features;
 use super::form::{self, Form, Headers, Understood};
 use super::jsonl::{Fields, Found};
-use super::{InputOptions, InvalidUtf8, OwnAttached, Place, Problem, folder, html};
+use super::{InputOptions, InvalidUtf8, OwnAttached, Place, Problem, folder, page_text};
 
 /// A batch is full from here on: enough for many threads, and little enough that it is still in the caches of
 /// one when it is looked into.
@@ -346,7 +346,13 @@ impl Chunk<'_> {
                 Raw::Whole(whole) => {
                     let mut text = whole.text.as_str();
                     if whole.html {
-                        buffers.text = html::text(text);
+                        match page_text(text) {
+                            Ok(shown) => buffers.text = shown,
+                            Err(reason) => {
+                                seen.bad.push(Problem { place: whole.place.clone(), reason });
+                                continue;
+                            }
+                        }
                         text = &buffers.text;
                     }
                     let content = Content::Text(text);

@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use super::batch::Parser;
 use super::place::Unit;
-use super::{Content, InvalidUtf8, OwnAttached, columns, html, jsonl, rows, warc};
+use super::{Content, InvalidUtf8, OwnAttached, columns, jsonl, page_text, rows, warc};
 
 /// What the line of a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub(super) fn understand<'l>(
             let line = parsed.replaced.map_or(line, str::as_bytes);
             let content = match parsed.content {
                 Content::Text(text) if form == Form::Html => {
-                    buffers.text = html::text(text);
+                    buffers.text = page_text(text)?;
                     Content::Text(&buffers.text)
                 }
                 content => content,

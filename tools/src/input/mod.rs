@@ -31,6 +31,7 @@ mod columns;
 mod features;
 mod folder;
 mod form;
+#[cfg(feature = "html")]
 mod html;
 mod http;
 mod jsonl;
@@ -905,6 +906,23 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
             )
         }
     }
+}
+
+/// The text that a page of HTML shows.
+///
+/// # Errors
+///
+/// This build reads none.
+#[cfg(feature = "html")]
+#[allow(clippy::unnecessary_wraps, reason = "as where the feature is not there")]
+fn page_text(page: &str) -> Result<String, String> {
+    Ok(html::text(page))
+}
+
+#[cfg(not(feature = "html"))]
+fn page_text(_page: &str) -> Result<String, String> {
+    Err("a page of HTML, which this build of twindex does not read; build it with the cargo feature `html`"
+        .to_owned())
 }
 
 /// A text with its key, if the key will do.

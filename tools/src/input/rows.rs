@@ -129,6 +129,7 @@ impl Fields {
 pub(super) struct Rows {
     window: Window,
     reader: Reader,
+    delimiter: u8,
     row_bytes_max: usize,
     /// The number of its header.
     header: u32,
@@ -163,6 +164,7 @@ impl Rows {
         let mut rows = Self {
             window,
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            delimiter,
             row_bytes_max: HEADER_BYTES_MAX,
             header: 0,
             fields: vec![0; 64 << 10],
@@ -254,9 +256,7 @@ impl Rows {
                         Some(format!("a row of more than {} bytes", self.row_bytes_max))
                     } else if columns > COLUMNS_MAX {
                         Some(format!("more than {COLUMNS_MAX} fields"))
-                    } else if at_end
-                        && memchr::memchr_iter(b'"', &self.window.bytes()[..taken]).count() % 2 == 1
-                    {
+                    } else if at_end && ends_in_quotes(&self.window.bytes()[..taken], self.delimiter) {
                         Some("a field that begins with a quote is not ended by one".to_owned())
                     } else {
                         None
@@ -269,6 +269,23 @@ impl Rows {
             }
         }
     }
+}
+
+/// Whether a row, which is the last, ends in a field between quotes that none has ended: as `csv-core` reads it, a quote
+/// opens a field at its beginning alone, and inside of one two of them are a quote.
+fn ends_in_quotes(row: &[u8], delimiter: u8) -> bool {
+    let (mut quoted, mut begins) = (false, true);
+    let mut bytes = trimmed(row).0.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, quoted) {
+            (b'"', true) if bytes.peek() == Some(&b'"') => drop(bytes.next()),
+            (b'"', true) => quoted = false,
+            (b'"', false) if begins => quoted = true,
+            _ => {}
+        }
+        begins = byte == delimiter && !quoted;
+    }
+    quoted
 }
 
 /// A row without the ends of lines around it, and how many bytes of these are before it.
@@ -357,7 +374,19 @@ mod tests {
     #[test]
     fn a_quote_that_is_never_closed_is_told_and_does_not_become_a_document() {
         let found = rows(b"id,text\n1,\"one\n2,two\n", b',', 1000).unwrap();
-        assert_eq!(found, [(2, Err("a field that begins with a quote is not ended by one".to_owned()))]);
+        let bad = |line| (line, Err("a field that begins with a quote is not ended by one".to_owned()));
+        assert_eq!(found, [bad(2)]);
+        let last =
+            |row: &str| rows(format!("id,text\n1,one\n{row}").as_bytes(), b',', 1000).unwrap().remove(1);
+        // Two quotes, of which only the second opens a field; ends of lines behind it are in that field.
+        assert_eq!(last("a\"b,\"two\n\n"), bad(3));
+        assert_eq!(last("2,\"two \"\""), bad(3));
+        assert_eq!(last("2,\""), bad(3));
+        // None of these opens one, so that they are as they stand.
+        assert_eq!(last("2,of 5\" and more"), good(3, "2", "of 5\" and more"));
+        assert_eq!(last("2,\"two\" \"more"), good(3, "2", "two \"more"));
+        assert_eq!(last("2,\"two\"\"\"\n"), good(3, "2", "two\""));
+        assert_eq!(last("2,\"\""), good(3, "2", ""));
     }
 
     #[test]

@@ -253,7 +253,7 @@ pub(super) fn understand<'r>(
     if kind == b"conversion" && http::is_plain_text(of_type) {
         return Ok(Says::Text { key, text: content });
     }
-    Ok(page.text().map_or(Says::NoDocument, |text| Says::Made { key, text }))
+    Ok(page.text()?.map_or(Says::NoDocument, |text| Says::Made { key, text }))
 }
 
 /// What a record has beside its text, by the fields of its head.
@@ -375,6 +375,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "html")]
     fn pages_of_responses_are_reduced_to_their_texts() {
         let page =
             "<html><head><title>T</title><script>no()</script></head><body><p>a&amp;b<p>c</body></html>";

@@ -1,0 +1,92 @@
+//! Batches that a thread makes while others are taken, so that few of them are held at once.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+
+use crate::error::{Failure, Result};
+use crate::pairs::Capped;
+
+/// Batches that wait to be taken, beside the one that is being made.
+const WAITING: usize = 1;
+
+/// An iterator of batches. Whoever lets it go before its end stops the thread, with the next batch that it makes.
+#[pyclass(frozen, module = "twindex")]
+pub(crate) struct Batches {
+    running: Mutex<Option<Running>>,
+    capped: OnceLock<Capped>,
+    /// Whether the end says what was capped: not to workers, whose warnings nobody reads.
+    warns: bool,
+}
+
+struct Running {
+    made: Receiver<PyRecordBatch>,
+    thread: JoinHandle<Result<Capped>>,
+}
+
+/// Where batches are handed out.
+pub(crate) struct Out(SyncSender<PyRecordBatch>);
+
+impl Out {
+    /// Waits until there is room.
+    ///
+    /// # Errors
+    /// Nobody takes any more.
+    pub(crate) fn push(&self, batch: PyRecordBatch) -> Result<()> {
+        self.0.send(batch).map_err(|_| Failure::invalid("nobody takes the batches any more"))
+    }
+}
+
+impl Batches {
+    pub(crate) fn start(
+        warns: bool,
+        work: impl FnOnce(&Out) -> Result<Capped> + Send + 'static,
+    ) -> Result<Self> {
+        let (out, made) = sync_channel(WAITING);
+        let thread = Builder::new()
+            .name("twindex-batches".into())
+            .spawn(move || work(&Out(out)))
+            .map_err(|error| Failure::invalid(format!("cannot start a thread: {error}")))?;
+        let running = Mutex::new(Some(Running { made, thread }));
+        Ok(Self { running, capped: OnceLock::new(), warns })
+    }
+
+    fn next(&self) -> Result<Option<PyRecordBatch>> {
+        let mut guard = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = guard.as_ref() else { return Ok(None) };
+        if let Ok(batch) = running.made.recv() {
+            return Ok(Some(batch));
+        }
+        // The thread has ended, well or not.
+        if let Some(Running { thread, .. }) = guard.take() {
+            let capped = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            let _ = self.capped.set(capped);
+        }
+        Ok(None)
+    }
+}
+
+#[pymethods]
+impl Batches {
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordBatch>> {
+        let was_known = self.capped.get().is_some();
+        let batch = py.detach(|| self.next())?;
+        if let (true, false, Some(capped)) = (self.warns, was_known, self.capped.get()) {
+            capped.warn(py)?;
+        }
+        Ok(batch)
+    }
+
+    /// How many buckets were too crowded; none before the end.
+    #[getter]
+    fn capped_buckets(&self) -> Option<u64> {
+        self.capped.get().map(|capped| capped.buckets)
+    }
+}
