@@ -194,14 +194,19 @@ impl Work {
     /// The largest size up to which buckets may be paired all with all.
     pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>]) -> u64 {
         let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
-        cap(&self.sizes, self.small, max_bucket, documents as u64)
+        self.cap_for(max_bucket, (PAIRS * documents as u64).max(PAIRS_LEAST))
+    }
+
+    /// The same, for at most so many pairs.
+    pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
+        cap(&self.sizes, self.small, max_bucket, pairs)
     }
 }
 
 /// The largest size up to which buckets may be paired all with all. `sizes` has the number of buckets of each size,
 /// and `small` the pairs of those that are not in it.
-fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, documents: u64) -> u64 {
-    let mut left = (PAIRS * documents).max(PAIRS_LEAST).saturating_sub(small);
+fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, pairs: u64) -> u64 {
+    let mut left = pairs.saturating_sub(small);
     for (&size, &buckets) in sizes.range(..=max_bucket) {
         let pairs = (size * size / 2).saturating_mul(buckets);
         match left.checked_sub(pairs) {
@@ -219,11 +224,15 @@ mod tests {
     #[test]
     fn buckets_are_capped_where_their_pairs_would_be_more_than_the_bound() {
         let sizes = BTreeMap::from([(100, 1000), (5000, 1), (9000, 1), (20_000, 1)]);
-        assert_eq!(cap(&sizes, 0, 10_000, 10), 8999, "5 million, 12.5 million, and 40.5 million more");
-        assert_eq!(cap(&sizes, 0, 10_000, 1_000_000), 10_000);
-        assert_eq!(cap(&sizes, 10_000_000, 10_000, 10), 4999);
-        assert_eq!(cap(&sizes, 0, 300, 10), 300);
-        assert_eq!(cap(&sizes, u64::MAX, 10_000, 10), 99);
-        assert_eq!(cap(&BTreeMap::new(), 0, 2, 10), 2);
+        assert_eq!(
+            cap(&sizes, 0, 10_000, PAIRS_LEAST),
+            8999,
+            "5 million, 12.5 million, and 40.5 million more"
+        );
+        assert_eq!(cap(&sizes, 0, 10_000, PAIRS * 1_000_000), 10_000);
+        assert_eq!(cap(&sizes, 10_000_000, 10_000, PAIRS_LEAST), 4999);
+        assert_eq!(cap(&sizes, 0, 300, PAIRS_LEAST), 300);
+        assert_eq!(cap(&sizes, u64::MAX, 10_000, PAIRS_LEAST), 99);
+        assert_eq!(cap(&BTreeMap::new(), 0, 2, PAIRS_LEAST), 2);
     }
 }
