@@ -168,7 +168,7 @@ impl Merged {
         let mut pairs: Sorter<Counted> = Sorter::new(dir, memory);
         let mut meet =
             |a: u32, b: u32| pairs.push(Counted { number: u64::from(a) << 32 | u64::from(b), count: 1 });
-        let mut is_uncounted = vec![false; self.documents as usize];
+        let mut uncounted = vec![0_u32; self.documents as usize];
         let (mut capped, mut most_common) = (0, Vec::new());
         self.lists.for_each(|element, documents| {
             if documents.len() as u64 <= cap {
@@ -181,11 +181,13 @@ impl Merged {
             remember(&mut most_common, (documents.len() as u64, element, documents[0]));
             documents.windows(2).try_for_each(|two| meet(two[0], two[1]))?;
             documents[2.min(documents.len())..].iter().try_for_each(|&b| meet(documents[0], b))?;
-            documents.iter().for_each(|&document| is_uncounted[document as usize] = true);
+            for &document in documents {
+                uncounted[document as usize] += 1;
+            }
             Ok(())
         })?;
         let pairs = pairs.finish()?;
-        Ok(FormedPairs { pairs, is_uncounted, capped, cap, most_common })
+        Ok(FormedPairs { pairs, uncounted, capped, cap, most_common })
     }
 }
 
@@ -200,8 +202,8 @@ fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
 #[derive(Debug)]
 pub struct FormedPairs {
     pairs: Sorted<Counted>,
-    /// Documents with an over-common element: not all that they share was counted.
-    is_uncounted: Vec<bool>,
+    /// Over-common elements of each document: what it shares of these was not counted.
+    uncounted: Vec<u32>,
     /// Over-common elements.
     pub capped: u64,
     /// The cap: `max_bucket`, or less to bound the work.
@@ -223,8 +225,9 @@ impl FormedPairs {
         self.pairs.for_each(|Counted { number, count }| each((number >> 32) as u32, number as u32, count))
     }
 
-    /// Hands each pair that may resemble each other by `threshold` or more, as far as counts tell, to `each`, ascending,
-    /// with what the sketches have in common. Sketches are read only where counts do not tell all.
+    /// Hands each pair with what the sketches have in common to `each`, ascending, if it `is_wanted` for that. Sketches
+    /// are read only where counts do not tell all, and the most that they allow is wanted. Returns how many pairs met
+    /// at all.
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each).
@@ -232,25 +235,29 @@ impl FormedPairs {
         &self,
         sketches: &ShingleSets,
         by: SampledBy,
-        threshold: f64,
+        is_wanted: impl Fn(&Common) -> bool,
         mut each: impl FnMut(u32, u32, Common) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
+    ) -> std::result::Result<u64, E> {
         let (mut of_a, mut of_b, mut held) = (Vec::new(), Vec::new(), None);
+        let mut pairs = 0;
         self.for_each(|a, b, count| {
+            pairs += 1;
             let (in_a, in_b) = (sketches.size(a), sketches.size(b));
-            let is_counted = !self.is_uncounted[a as usize] && !self.is_uncounted[b as usize];
-            let either = (in_a + in_b).saturating_sub(count.into());
+            let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
+            // Those of over-common elements through which the two met were counted, as few as they are.
+            let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
+            let either = (in_a + in_b).saturating_sub(both.into()) as u32;
+            let is_whole = in_a.max(in_b) < MODULAR_MAX as u64;
+            let most = match by {
+                SampledBy::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
+                // Of the first t of the union; of all of it, if that is less.
+                SampledBy::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
+            };
             match by {
-                SampledBy::Modulus(modulus) if is_counted && in_a.max(in_b) < MODULAR_MAX as u64 => {
-                    let share = 1.0 / f64::from(modulus);
-                    return each(a, b, Common { both: count, either: either as u32, share });
+                SampledBy::Modulus(_) if is_whole && (uncounted == 0 || !is_wanted(&most)) => {
+                    return if is_wanted(&most) { each(a, b, most) } else { Ok(()) };
                 }
-                // Of the first t of the union at most so many are in both; of less than t, that is all there is.
-                SampledBy::Bottom(t)
-                    if is_counted && !at_most(count, either.min(t.into())).at_least(threshold) =>
-                {
-                    return Ok(());
-                }
+                SampledBy::Bottom(_) if !is_wanted(&most) => return Ok(()),
                 _ => {}
             }
             if held != Some(a) {
@@ -261,14 +268,10 @@ impl FormedPairs {
             }
             of_b.clear();
             let (a_sample, b_sample) = (by.sample(&of_a), by.sample(sketches.set(b, &mut of_b)?));
-            Common::of(&a_sample, &b_sample).map_or(Ok(()), |common| each(a, b, common))
-        })
+            Common::of(&a_sample, &b_sample).filter(&is_wanted).map_or(Ok(()), |common| each(a, b, common))
+        })?;
+        Ok(pairs)
     }
-}
-
-/// The highest resemblance of documents of which this is known.
-fn at_most(both: u32, either: u64) -> Resemblance {
-    Resemblance::Exact { intersection: both as usize, union: either as usize }
 }
 
 /// Lists of documents, one after the other, with an element each: in memory up to a budget, from then on in a scratch
@@ -474,7 +477,7 @@ mod tests {
                     all.push((a, b, common));
                     Ok::<_, Error>(())
                 };
-                formed.common(sketches, by, 0.5, each).unwrap();
+                formed.common(sketches, by, |_| true, each).unwrap();
                 all
             };
             assert_eq!(all(&formed, &in_memory), all(&spilled, &on_disk));
@@ -502,10 +505,10 @@ mod tests {
             let each = |a: u32, b: u32, common: Common| {
                 let (left, right) = (by.sample(&all[a as usize]), by.sample(&all[b as usize]));
                 assert_eq!(Some(common.resemblance()), left.resemblance(&right), "{by:?} {a} {b}");
-                near += usize::from(common.resemblance().at_least(0.8));
+                near += 1;
                 Ok::<_, Error>(())
             };
-            formed.common(&kept, by, 0.8, each).unwrap();
+            formed.common(&kept, by, |common| common.resemblance().at_least(0.8), each).unwrap();
             // Families share what is not over-common, so none of their pairs is lost.
             let mut wanted = 0;
             for b in 0..all.len() {
@@ -534,7 +537,7 @@ mod tests {
             equal += usize::from(common.both == common.either);
             Ok::<_, Error>(())
         };
-        formed.common(&kept, SampledBy::Modulus(2), 0.8, each).unwrap();
+        formed.common(&kept, SampledBy::Modulus(2), |_| true, each).unwrap();
         assert_eq!(equal, counts.len());
     }
 }

@@ -26,7 +26,9 @@ pub mod spanning;
 pub mod verified;
 
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
-pub use candidates::{Candidates, candidates, candidates_across};
+pub use candidates::{
+    Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
+};
 pub use elements::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use families::{Difference, Families};
 pub use forest::Forest;
