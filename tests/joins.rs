@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use twindex::choices::Preset;
-use twindex::join::{Effort, band_scores, block_scores, candidates, numbered_pairs_within, pairs_within};
+use twindex::choices::{FeatureScheme, Preset};
+use twindex::join::{
+    Agreement, Effort, band_scores, block_scores, candidates, candidates_agreeing, numbered_pairs_within,
+    pairs_within,
+};
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::Scratch;
 use twindex::{Fingerprint, Index, Params, Sketch, Sketcher};
@@ -255,7 +258,13 @@ fn of_sets(params: twindex::params::ParamsBuilder) -> Params {
 #[test]
 fn a_stored_index_accepts_as_many_fungible_documents_as_the_formula_says() {
     let mut state = 3;
-    for preset in [Preset::BRODER_84, Preset::BRODER_200, Preset::LSH_16X8] {
+    let bytes = |threshold| Preset {
+        scheme: FeatureScheme { threshold, ..Preset::SMALL_8.scheme },
+        ..Preset::SMALL_8
+    };
+    let small = [false, true].map(|many| bytes(Preset::common_bytes(if many { 50_000 } else { 1500 })));
+    assert_eq!(small.map(|preset| preset.scheme.threshold), [3, 7]);
+    for preset in [Preset::BRODER_84, Preset::BRODER_200, Preset::LSH_16X8, small[0], small[1]] {
         for hundredths in [80, 90, 95] {
             let dir = tempfile::tempdir().unwrap();
             let index =
@@ -273,6 +282,7 @@ fn a_stored_index_accepts_as_many_fungible_documents_as_the_formula_says() {
             for (key, [_, asked]) in (0_u64..).zip(&pairs) {
                 let hits = |sharing| {
                     let query = snapshot.resembling(asked, 0.0).unwrap().sharing(sharing);
+                    let query = query.feature_bits(u32::from(preset.scheme.feature_bits).min(32));
                     query.run().unwrap().hits.iter().filter(|hit| hit.key.as_u64() == Some(key)).count()
                 };
                 accepted += hits(preset.scheme.threshold.into());
@@ -281,6 +291,11 @@ fn a_stored_index_accepts_as_many_fungible_documents_as_the_formula_says() {
             assert!(accepted <= by_one);
             let resemblance = hundredths as f64 / 100.0;
             let (measured, wanted) = (accepted as f64 / 1500.0, preset.scheme.fungible(resemblance));
+            let FeatureScheme { threshold, feature_bits, .. } = preset.scheme;
+            println!(
+                "{}, {threshold} of {feature_bits} bits, {resemblance}: {measured:.4}, {wanted:.4}",
+                preset.name
+            );
             // Four standard deviations; and rows of one band of this family agree together a little less often than if
             // they were independent, which features of 14 and 25 rows notice (tests/sketch_accuracy.rs).
             let spread = 4.0 * (wanted * (1.0 - wanted) / 1500.0).sqrt();
@@ -343,4 +358,66 @@ fn summary_vectors_are_bands_of_one_row_each() {
     };
     assert_eq!((found(2), found(3)), (37, 37));
     assert!((25..=38).contains(&found(1)) && found(0) < 20, "{} {}", found(1), found(0));
+}
+
+#[test]
+fn joins_and_questions_agree_about_who_agrees() {
+    let dir = tempfile::tempdir().unwrap();
+    let params = of_sets(Params::builder().preset(Preset::SMALL_8).signature_bits(0));
+    let index = Index::create(dir.path().join("index"), params).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    let mut state = 5;
+    let sketches: Vec<Sketch> =
+        (0..300).flat_map(|pair| pair_of(&sketcher, [80, 90, 95][pair % 3], &mut state)).collect();
+    for (key, sketch) in (0_u64..).zip(&sketches) {
+        writer.put(key, sketch).unwrap();
+        if key == 200 {
+            writer.commit().unwrap();
+        }
+    }
+    writer.commit().unwrap();
+    writer.compact().unwrap();
+    let snapshot = index.snapshot();
+    for (features, bits) in [(1, 32), (2, 32), (1, 8), (2, 8), (3, 8), (7, 8), (2, 5), (8, 1)] {
+        let first = |feature: &u64| feature >> (64 - bits);
+        let mut wanted = Vec::new();
+        for a in 0..sketches.len() {
+            for b in a + 1..sketches.len() {
+                let both = sketches[a].features().iter().zip(sketches[b].features());
+                if both.filter(|(x, y)| first(x) == first(y)).count() >= usize::from(features) {
+                    wanted.push((a as u32, b as u32));
+                }
+            }
+        }
+        let agreement = Agreement { features, bits };
+        let number =
+            |place: twindex::store::snapshot::Place<'_>| Ok(place.key()?.as_u64().map(|key| key as u32));
+        let room = (dir.path(), 1 << 20);
+        let mut pairs = Vec::new();
+        let found = candidates_agreeing(&snapshot, agreement, 10_000, room, number).unwrap();
+        let each = |batch: &[(u32, u32)]| {
+            pairs.extend_from_slice(batch);
+            Ok::<_, twindex::Error>(())
+        };
+        found.for_each_batch(each).unwrap();
+        assert!(pairs == wanted && !wanted.is_empty(), "{agreement:?}: {} {}", pairs.len(), wanted.len());
+        for (asked, sketch) in sketches.iter().enumerate().step_by(37) {
+            let query = snapshot.resembling(sketch, 0.0).unwrap();
+            let hits = query.sharing(features.into()).feature_bits(bits).run().unwrap().hits;
+            let mut hits: Vec<usize> = hits.iter().map(|hit| hit.key.as_u64().unwrap() as usize).collect();
+            hits.sort_unstable();
+            let near = |other: &usize| {
+                let pair = (asked.min(*other) as u32, asked.max(*other) as u32);
+                *other == asked || wanted.binary_search(&pair).is_ok()
+            };
+            assert_eq!(hits, (0..sketches.len()).filter(near).collect::<Vec<_>>(), "{agreement:?} {asked}");
+        }
+    }
+    let number = |_: twindex::store::snapshot::Place<'_>| Ok(Some(0));
+    for bits in [0, 33] {
+        let agreement = Agreement { features: 1, bits };
+        assert!(candidates_agreeing(&snapshot, agreement, 10, (dir.path(), 0), number).is_err());
+        assert!(snapshot.resembling(&sketches[0], 0.0).unwrap().feature_bits(bits).run().is_err());
+    }
 }

@@ -115,6 +115,13 @@ impl Preset {
         Self::NEMO_CURATOR,
     ];
 
+    /// How many bytes of [`SMALL_8`](Self::SMALL_8) must agree in a collection of so many documents: 3 below 50,000, and
+    /// 7 from there on, as Broder has it.
+    #[must_use]
+    pub const fn common_bytes(documents: u64) -> u16 {
+        if documents < 50_000 { 3 } else { 7 }
+    }
+
     /// The preset with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -182,6 +189,7 @@ mod tests {
     fn fifty_thousand_documents_are_about_what_three_bytes_of_eight_bear() {
         let three = Preset::SMALL_8.scheme;
         let seven = FeatureScheme { threshold: 7, ..three };
+        assert_eq!([49_999, 50_000].map(Preset::common_bytes), [three.threshold, seven.threshold]);
         // Accidental partners of one document.
         let partners = |scheme: FeatureScheme, documents: u64| {
             scheme.accidental_pairs(documents) * 2.0 / documents as f64

@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::runs::{Sorted, Sorter};
+use super::runs::{Counted, Sorted, Sorter};
 use crate::error::{Error, Result};
+use crate::format::bands::KEY_BITS;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 
 /// Candidate pairs, and what was left out.
 #[derive(Debug)]
 pub struct Candidates {
-    pairs: Sorted<u64>,
+    pairs: Pairs,
     /// Buckets with more members than the cap. Of these, only the pairs of neighbours in ascending order and the
     /// pairs with the first member are candidates, so that a chain stays connected at linear cost; across two
     /// indexes, the pairs with the first member of either.
@@ -21,6 +22,65 @@ pub struct Candidates {
     pub largest_bucket: u64,
     /// The cap: `max_bucket`, or less to bound the work.
     pub cap: u64,
+}
+
+/// In how many features, and how far, documents must agree to be candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    /// At least so many; 0 is as 1.
+    pub features: u16,
+    /// The first bits of each that are compared, 1 to 32: with 8, Broder's features of one byte.
+    pub bits: u32,
+}
+
+impl Default for Agreement {
+    fn default() -> Self {
+        Self { features: 1, bits: KEY_BITS }
+    }
+}
+
+/// Pairs, each once.
+#[derive(Debug)]
+enum Pairs {
+    Each(Sorted<u64>),
+    /// With the features in which they agree, of which there must be so many.
+    Counted(Sorted<Counted>, u32),
+}
+
+impl Pairs {
+    fn for_each<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        match self {
+            Self::Each(pairs) => pairs.for_each(each),
+            Self::Counted(pairs, least) => {
+                pairs.for_each(|pair| if pair.count >= *least { each(pair.number) } else { Ok(()) })
+            }
+        }
+    }
+}
+
+/// Takes pairs as they meet.
+enum Meeting {
+    Each(Sorter<u64>),
+    Counted(Sorter<Counted>, u32),
+}
+
+impl Meeting {
+    fn push(&mut self, pair: u64) -> Result<()> {
+        match self {
+            Self::Each(pairs) => pairs.push(pair),
+            Self::Counted(pairs, _) => pairs.push(Counted { number: pair, count: 1 }),
+        }
+    }
+
+    fn finish(self) -> Result<Pairs> {
+        Ok(match self {
+            Self::Each(pairs) => Pairs::Each(pairs.finish()?),
+            Self::Counted(pairs, least) => Pairs::Counted(pairs.finish()?, least),
+        })
+    }
 }
 
 impl Candidates {
@@ -71,8 +131,26 @@ pub fn candidates(
     room: (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
+    candidates_agreeing(snapshot, Agreement::default(), max_bucket, room, number)
+}
+
+/// As [`candidates`], of documents that agree in more than one feature, or in the first bits of features: Broder's
+/// fungible documents. A pair is counted in each feature in which the two meet, so that in a bucket that is capped the
+/// pairs that are made count, and others do not.
+///
+/// Memory: 16 bytes where it is 8 for a pair.
+///
+/// # Errors
+/// As [`candidates`]; [`Error::Invalid`] for bits that are not stored.
+pub fn candidates_agreeing(
+    snapshot: &Snapshot,
+    agreement: Agreement,
+    max_bucket: usize,
+    room: (&Path, usize),
+    number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<Candidates> {
     let sides = [Side { snapshot, numbers: super::numbers(snapshot, number)? }];
-    pair_up(&sides, None, max_bucket, room)
+    pair_up(&sides, None, agreement, max_bucket, room)
 }
 
 /// As [`candidates`], for pairs of a document of `left` and one of `right`, whose numbers are those of `left` and
@@ -81,19 +159,38 @@ pub fn candidates(
 /// # Errors
 /// [`Error::ParamsMismatch`] if their bands cannot be compared; otherwise as [`candidates`].
 pub fn candidates_across(
-    (left, right): (&Snapshot, &Snapshot),
+    both: (&Snapshot, &Snapshot),
     first_right: u32,
     max_bucket: usize,
     room: (&Path, usize),
     number_left: impl FnMut(Place<'_>) -> Result<Option<u32>>,
     number_right: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
+    let numbers = (number_left, number_right);
+    candidates_agreeing_across(both, first_right, Agreement::default(), max_bucket, room, numbers)
+}
+
+/// As [`candidates_across`], of documents that agree so.
+///
+/// # Errors
+/// As [`candidates_across`] and [`candidates_agreeing`].
+pub fn candidates_agreeing_across(
+    (left, right): (&Snapshot, &Snapshot),
+    first_right: u32,
+    agreement: Agreement,
+    max_bucket: usize,
+    room: (&Path, usize),
+    (number_left, number_right): (
+        impl FnMut(Place<'_>) -> Result<Option<u32>>,
+        impl FnMut(Place<'_>) -> Result<Option<u32>>,
+    ),
+) -> Result<Candidates> {
     left.params().check_same_sketch(right.params())?;
     let sides = [
         Side { snapshot: left, numbers: super::numbers(left, number_left)? },
         Side { snapshot: right, numbers: super::numbers(right, number_right)? },
     ];
-    pair_up(&sides, Some(first_right), max_bucket, room)
+    pair_up(&sides, Some(first_right), agreement, max_bucket, room)
 }
 
 /// Documents of an index.
@@ -105,11 +202,16 @@ pub(super) struct Side<'a> {
 
 /// Replaces `entries` by the members of all buckets of a band: the bucket's key, and a number.
 pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)>) -> Result<()> {
+    read_bits(sides, band, KEY_BITS, entries)
+}
+
+/// The same, of buckets by the first `bits` bits of the key.
+fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Vec<(u32, u32)>) -> Result<()> {
     entries.clear();
     for side in sides {
         for ((segment, _), numbers) in side.snapshot.segments().zip(&side.numbers) {
             segment.for_each_band_entry(band, |key, ordinal| {
-                entries.extend(numbers[ordinal as usize].map(|number| (key, number)));
+                entries.extend(numbers[ordinal as usize].map(|number| (key >> (KEY_BITS - bits), number)));
                 Ok(())
             })?;
         }
@@ -123,16 +225,24 @@ pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)
 fn pair_up(
     sides: &[Side<'_>],
     first_right: Option<u32>,
+    agreement: Agreement,
     max_bucket: usize,
     (dir, memory): (&Path, usize),
 ) -> Result<Candidates> {
+    let Agreement { features, bits } = agreement;
+    if !(1..=KEY_BITS).contains(&bits) {
+        return Err(Error::Invalid(format!("{bits} bits of a feature, allowed are 1 to {KEY_BITS}")));
+    }
     let bands = sides[0].snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
     let mut entries: Vec<(u32, u32)> = Vec::new();
-    let cap = cap_of(sides, bands, max_bucket, &mut entries)?;
+    let cap = cap_of_bits(sides, bands, bits, max_bucket, &mut entries)?;
     let (mut capped_buckets, mut largest_bucket) = (0, 0);
-    let mut pairs = Sorter::new(dir, memory);
+    let mut pairs = match features {
+        0 | 1 => Meeting::Each(Sorter::new(dir, memory)),
+        least => Meeting::Counted(Sorter::new(dir, memory), least.into()),
+    };
     for band in 0..bands {
-        read(sides, band, &mut entries)?;
+        read_bits(sides, band, bits, &mut entries)?;
         for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
             largest_bucket = largest_bucket.max(bucket.len() as u64);
             let is_capped = bucket.len() as u64 > cap;
@@ -147,7 +257,8 @@ fn pair_up(
                 }
             } else if is_capped {
                 bucket.windows(2).try_for_each(|two| pair(two[0], two[1]))?;
-                bucket[1..].iter().try_for_each(|&member| pair(bucket[0], member))?;
+                // The first two have met.
+                bucket[2.min(bucket.len())..].iter().try_for_each(|&member| pair(bucket[0], member))?;
             } else {
                 for (place, &a) in bucket.iter().enumerate() {
                     bucket[place + 1..].iter().try_for_each(|&b| pair(a, b))?;
@@ -165,9 +276,19 @@ pub(super) fn cap_of(
     max_bucket: usize,
     entries: &mut Vec<(u32, u32)>,
 ) -> Result<u64> {
+    cap_of_bits(sides, bands, KEY_BITS, max_bucket, entries)
+}
+
+fn cap_of_bits(
+    sides: &[Side<'_>],
+    bands: usize,
+    bits: u32,
+    max_bucket: usize,
+    entries: &mut Vec<(u32, u32)>,
+) -> Result<u64> {
     let mut work = Work::default();
     for band in 0..bands {
-        read(sides, band, entries)?;
+        read_bits(sides, band, bits, entries)?;
         entries.chunk_by(|a, b| a.0 == b.0).for_each(|bucket| work.bucket(bucket.len() as u64));
     }
     Ok(work.cap(max_bucket as u64, sides))
@@ -194,14 +315,19 @@ impl Work {
     /// The largest size up to which buckets may be paired all with all.
     pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>]) -> u64 {
         let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
-        cap(&self.sizes, self.small, max_bucket, documents as u64)
+        self.cap_for(max_bucket, (PAIRS * documents as u64).max(PAIRS_LEAST))
+    }
+
+    /// The same, for at most so many pairs.
+    pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
+        cap(&self.sizes, self.small, max_bucket, pairs)
     }
 }
 
 /// The largest size up to which buckets may be paired all with all. `sizes` has the number of buckets of each size,
 /// and `small` the pairs of those that are not in it.
-fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, documents: u64) -> u64 {
-    let mut left = (PAIRS * documents).max(PAIRS_LEAST).saturating_sub(small);
+fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, pairs: u64) -> u64 {
+    let mut left = pairs.saturating_sub(small);
     for (&size, &buckets) in sizes.range(..=max_bucket) {
         let pairs = (size * size / 2).saturating_mul(buckets);
         match left.checked_sub(pairs) {
@@ -219,11 +345,15 @@ mod tests {
     #[test]
     fn buckets_are_capped_where_their_pairs_would_be_more_than_the_bound() {
         let sizes = BTreeMap::from([(100, 1000), (5000, 1), (9000, 1), (20_000, 1)]);
-        assert_eq!(cap(&sizes, 0, 10_000, 10), 8999, "5 million, 12.5 million, and 40.5 million more");
-        assert_eq!(cap(&sizes, 0, 10_000, 1_000_000), 10_000);
-        assert_eq!(cap(&sizes, 10_000_000, 10_000, 10), 4999);
-        assert_eq!(cap(&sizes, 0, 300, 10), 300);
-        assert_eq!(cap(&sizes, u64::MAX, 10_000, 10), 99);
-        assert_eq!(cap(&BTreeMap::new(), 0, 2, 10), 2);
+        assert_eq!(
+            cap(&sizes, 0, 10_000, PAIRS_LEAST),
+            8999,
+            "5 million, 12.5 million, and 40.5 million more"
+        );
+        assert_eq!(cap(&sizes, 0, 10_000, PAIRS * 1_000_000), 10_000);
+        assert_eq!(cap(&sizes, 10_000_000, 10_000, PAIRS_LEAST), 4999);
+        assert_eq!(cap(&sizes, 0, 300, PAIRS_LEAST), 300);
+        assert_eq!(cap(&sizes, u64::MAX, 10_000, PAIRS_LEAST), 99);
+        assert_eq!(cap(&BTreeMap::new(), 0, 2, PAIRS_LEAST), 2);
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! snapshot --buckets--> groups with an equal band key --candidates--> pairs --sets--> verified pairs --forest--> clusters
 //!          --pairs----> all pairs within a Hamming radius
+//! sketches --elements--> lists of documents --formed--> pairs with counts --merged--> estimated pairs
 //! questions --batch---> all answers within a Hamming radius
 //! pairs of keys --spanning--> a star for each cluster, in bounded memory
 //! ```
@@ -11,6 +12,7 @@
 
 pub mod batch;
 pub mod candidates;
+pub mod elements;
 pub mod families;
 pub mod forest;
 pub mod hamming;
@@ -25,7 +27,10 @@ mod threads;
 pub mod verified;
 
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
-pub use candidates::{Candidates, candidates, candidates_across};
+pub use candidates::{
+    Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
+};
+pub use elements::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use hamming::Effort;

@@ -17,6 +17,11 @@ pub trait Record: Copy + Ord + 'static {
     fn put(self, bytes: &mut Vec<u8>);
     /// Reads it from its bytes, of which there are [`BYTES`](Self::BYTES).
     fn take(bytes: &[u8]) -> Self;
+    /// Takes the next in order into itself, if both are one: so are equal ones, and records that count.
+    #[inline]
+    fn absorb(&mut self, next: Self) -> bool {
+        *self == next
+    }
 }
 
 macro_rules! record {
@@ -36,6 +41,44 @@ macro_rules! record {
 }
 record!(u64);
 record!(u128);
+
+/// A number and a short one.
+impl Record for (u64, u32) {
+    const BYTES: usize = 12;
+    fn put(self, bytes: &mut Vec<u8>) {
+        self.0.put(bytes);
+        bytes.extend_from_slice(&self.1.to_le_bytes());
+    }
+    fn take(bytes: &[u8]) -> Self {
+        (u64::take(bytes), u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]))
+    }
+}
+
+/// A number, and how often it came: equal ones become one, with the sum of their counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Counted {
+    /// The number.
+    pub number: u64,
+    /// How often.
+    pub count: u32,
+}
+
+impl Record for Counted {
+    const BYTES: usize = <(u64, u32)>::BYTES;
+    fn put(self, bytes: &mut Vec<u8>) {
+        (self.number, self.count).put(bytes);
+    }
+    fn take(bytes: &[u8]) -> Self {
+        let (number, count) = Record::take(bytes);
+        Self { number, count }
+    }
+    #[inline]
+    fn absorb(&mut self, next: Self) -> bool {
+        let same = self.number == next.number;
+        self.count = self.count.saturating_add(if same { next.count } else { 0 });
+        same
+    }
+}
 
 /// Two numbers and a byte.
 impl Record for (u64, u64, u8) {
@@ -76,7 +119,7 @@ impl<T: Record> Sorter<T> {
         Self { dir: dir.to_owned(), most, held: Vec::new(), spill: None, runs: Vec::new(), bytes: Vec::new() }
     }
 
-    /// Adds a record. Equal ones are kept once.
+    /// Adds a record. Equal ones are kept once, or [counted](Record::absorb).
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -93,7 +136,7 @@ impl<T: Record> Sorter<T> {
     #[cold]
     fn make_room(&mut self) -> Result<()> {
         self.held.sort_unstable();
-        self.held.dedup();
+        self.held.dedup_by(|next, kept| kept.absorb(*next));
         if self.held.len() > self.most / 2 { self.write_run() } else { Ok(()) }
     }
 
@@ -122,7 +165,7 @@ impl<T: Record> Sorter<T> {
     /// [`Error::Io`] from the scratch file.
     pub fn finish(mut self) -> Result<Sorted<T>> {
         self.held.sort_unstable();
-        self.held.dedup();
+        self.held.dedup_by(|next, kept| kept.absorb(*next));
         if !self.runs.is_empty() {
             self.write_run()?;
             self.held = Vec::new();
@@ -179,7 +222,7 @@ pub fn merge<T: Record, E: From<Error>>(
     for (number, reader) in readers.iter_mut().enumerate() {
         heap.extend(reader.next()?.map(|first| Reverse((first, number))));
     }
-    let mut last = None;
+    let mut last: Option<T> = None;
     while let Some(mut top) = heap.peek_mut() {
         let Reverse((record, number)) = *top;
         match readers[number].next()? {
@@ -191,12 +234,14 @@ pub fn merge<T: Record, E: From<Error>>(
                 std::collections::binary_heap::PeekMut::pop(top);
             }
         }
-        if last != Some(record) {
-            last = Some(record);
-            each(record)?;
+        // One is whole when the next is another.
+        if !last.as_mut().is_some_and(|last| last.absorb(record))
+            && let Some(whole) = last.replace(record)
+        {
+            each(whole)?;
         }
     }
-    Ok(())
+    last.map_or(Ok(()), each)
 }
 
 /// Reads what is in memory, or a run.
@@ -296,6 +341,35 @@ mod tests {
                     .unwrap();
                 assert!(found == wanted, "{count}");
             }
+        }
+    }
+
+    #[test]
+    fn counts_add_up_to_the_same_in_memory_and_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        for (memory, on_disk) in [(0, true), (1 << 24, false)] {
+            let mut sorter: Sorter<Counted> = Sorter::new(dir.path(), memory);
+            for i in 0..200_000_u64 {
+                sorter.push(Counted { number: mix(i % 70_000), count: 1 + (i % 2) as u32 }).unwrap();
+            }
+            let sorted = sorter.finish().unwrap();
+            assert_eq!(sorted.is_on_disk(), on_disk);
+            let mut all = Vec::new();
+            let take = |record| {
+                all.push(record);
+                Ok::<_, Error>(())
+            };
+            sorted.for_each(take).unwrap();
+            assert!(all.is_sorted_by(|a, b| a.number < b.number), "each number once");
+            // 70,000 is even: all that come to a number have its parity.
+            let mut wanted: Vec<Counted> = (0..70_000)
+                .map(|i| Counted {
+                    number: mix(i),
+                    count: (2 + u32::from(i < 60_000)) * (1 + (i % 2) as u32),
+                })
+                .collect();
+            wanted.sort_unstable();
+            assert!(all == wanted);
         }
     }
 

@@ -43,6 +43,39 @@ impl Segment {
         Ok(())
     }
 
+    /// As [`same_feature`](Self::same_feature), of the documents whose feature begins with the same `bits` bits, 1 to 32,
+    /// in no particular order: 8 are Broder's feature of one byte. Of n documents, `n / 2^bits` are read, or a bucket,
+    /// if that is more.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn same_feature_bits(
+        &self,
+        band: usize,
+        feature: u64,
+        bits: u32,
+        mut each: impl FnMut(u32),
+    ) -> Result<()> {
+        let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
+        let key = bands::key(feature);
+        let shift = bands::KEY_BITS - bits;
+        let known = bits.min(layout.directory.bits);
+        // A shift by 32, for no bits, is not a shift.
+        let prefix = u64::from(key) >> (bands::KEY_BITS - known);
+        let rows = layout.directory.rows(At::new(self, section), prefix, known)?;
+        let bytes = self.read(section, layout.entries(&rows))?;
+        // Bits of the tag that must agree: none if the directory has told all.
+        let tag = u64::from(layout.tag(key)) >> shift;
+        for entry in layout.decode(bytes) {
+            if known < bits && u64::from(entry.tag) >> shift != tag {
+                continue;
+            }
+            self.check_ordinal(section, layout, &rows, entry)?;
+            each(entry.ordinal);
+        }
+        Ok(())
+    }
+
     /// Hands each group of two or more documents with the same band key to `each`, in the order of keys: the key
     /// and the ordinals, ascending.
     ///

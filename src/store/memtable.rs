@@ -393,6 +393,24 @@ impl Rows {
             }
         }
     }
+
+    /// The same, of features that begin with the same `bits` bits, of the 32 that are kept; the oldest first. All rows
+    /// are looked at.
+    pub(super) fn same_feature_bits(
+        &self,
+        band: usize,
+        feature: u64,
+        bits: u32,
+        limit: u32,
+        mut each: impl FnMut(u32),
+    ) {
+        let differing = |key: u32| (key ^ bands::key(feature)) >> (bands::KEY_BITS - bits);
+        for row in (0..limit).filter(|&row| self.records.is_sketched(row as usize)) {
+            if differing(self.records.band_keys(row as usize)[band]) == 0 && self.is_live(row, limit) {
+                each(row);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -487,5 +505,13 @@ mod tests {
         assert_eq!(found(1, 2, 5), keys(&["a"]));
         assert_eq!(found(2, 3, 3), keys(&["c", "b", "a"]));
         assert_eq!(found(1, 0, 5), keys(&[]), "a document without a sketch has no features");
+        // 1, 2 and 3 are all below 4.
+        let similar = |band, feature: u64, bits, limit| {
+            let mut found = Vec::new();
+            rows.same_feature_bits(band, feature << 32, bits, limit, |row| found.push(row));
+            found
+        };
+        assert_eq!((similar(0, 1, 32, 5), similar(0, 0, 30, 5)), (vec![0, 2], vec![0, 2]));
+        assert_eq!((similar(0, 0, 30, 3), similar(0, 3, 31, 3)), (vec![0, 1, 2], vec![1]));
     }
 }

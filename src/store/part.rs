@@ -7,6 +7,7 @@ use roaring::RoaringBitmap;
 
 use super::memtable::Rows;
 use crate::error::Result;
+use crate::format::bands::KEY_BITS;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::{Ask, Scratch, Segment};
@@ -63,6 +64,24 @@ impl Part<'_> {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
             Self::Memory { rows, limit, .. } => {
                 rows.same_feature(band, feature, *limit, each);
+                Ok(())
+            }
+        }
+    }
+
+    /// As [`same_feature`](Self::same_feature), of features that begin with the same `bits` bits, of the 32 that are kept.
+    pub(super) fn same_feature_bits(
+        &self,
+        band: usize,
+        feature: u64,
+        bits: u32,
+        each: impl FnMut(u32),
+    ) -> Result<()> {
+        match self {
+            _ if bits == KEY_BITS => self.same_feature(band, feature, each),
+            Self::Segment { segment, .. } => segment.same_feature_bits(band, feature, bits, each),
+            Self::Memory { rows, limit, .. } => {
+                rows.same_feature_bits(band, feature, bits, *limit, each);
                 Ok(())
             }
         }

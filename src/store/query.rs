@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use super::part::Part;
 use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
+use crate::format::bands::KEY_BITS;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Params};
@@ -95,6 +96,8 @@ pub struct Query {
     bands: Option<Bands>,
     /// Features that must agree, of `bands`.
     sharing: usize,
+    /// In their first so many bits.
+    feature_bits: u32,
     /// Distances of hits are measured from here.
     measured_from: Option<Fingerprint>,
     /// The samples of the document that is asked about, bottom and modular, where they are kept.
@@ -126,6 +129,7 @@ impl Query {
             within: None,
             bands: None,
             sharing: 1,
+            feature_bits: KEY_BITS,
             measured_from: None,
             samples: None,
             limit: usize::MAX,
@@ -184,6 +188,19 @@ impl Query {
     /// ```
     pub fn sharing(mut self, bands: usize) -> Self {
         self.sharing = bands.max(1);
+        self
+    }
+
+    /// Of the features, compare only the first so many bits, 1 to 32 (all that are kept, as unless said). With 8, and 3
+    /// of 8 features that agree ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
+    /// [`Preset::common_bytes`](crate::choices::Preset::common_bytes) says for which. Each byte is that of one document
+    /// in 256, which are all looked at.
+    pub fn feature_bits(mut self, bits: u32) -> Self {
+        if !(1..=KEY_BITS).contains(&bits) {
+            let why = format!("{bits} bits of a feature, allowed are 1 to {KEY_BITS}");
+            self.refused.get_or_insert(Error::Invalid(why));
+        }
+        self.feature_bits = bits;
         self
     }
 
@@ -322,7 +339,7 @@ impl Query {
         found.sort_unstable_by_key(|hit| hit.ordinal);
         let mut candidates: Vec<u32> = Vec::new();
         for (band, &feature) in bands.features.iter().enumerate() {
-            part.same_feature(band, feature, |ordinal| candidates.push(ordinal))?;
+            part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
         }
         candidates.sort_unstable();
         let known = found.len();

@@ -3,6 +3,7 @@
 mod attached_args;
 mod cmd;
 mod contents;
+mod feature_args;
 mod input;
 mod interrupt;
 mod key_args;

@@ -111,3 +111,51 @@ fn bands_for_a_threshold_are_chosen_when_an_index_is_made_and_held_to_afterwards
         assert_eq!(output.status.code(), Some(2), "{bad}");
     }
 }
+
+#[test]
+fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
+    let bench = Bench::new();
+    let documents = corpus(12, 200);
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.ok("build i.twx in.jsonl -q --method minhash --preset small-8");
+    let keys = |table: String| -> std::collections::BTreeSet<String> {
+        table.lines().map(|line| line.rsplitn(3, '\t').last().unwrap().to_owned()).collect()
+    };
+    let mut last = None;
+    for sharing in [1, 2, 5, 8] {
+        let pairs = keys(bench.ok(&format!("pairs i.twx --resembling 0.5 --sharing {sharing} -q")));
+        assert!(!pairs.is_empty());
+        if let Some(more) = last.replace(pairs.clone()) {
+            assert!(pairs.len() < more.len() && pairs.is_subset(&more), "{sharing}");
+        }
+        let hits = bench.ok(&format!("query i.twx in.jsonl --resembling 0.5 --sharing {sharing} -q"));
+        let hits: std::collections::BTreeSet<String> = hits
+            .lines()
+            .map(|line| line.split('\t').take(2).collect::<Vec<_>>())
+            .filter(|pair| pair[0] < pair[1])
+            .map(|pair| pair.join("\t"))
+            .collect();
+        assert!(hits == pairs, "{sharing}: {} {}", hits.len(), pairs.len());
+    }
+    // Of so few documents three bytes.
+    let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 -q"));
+    assert_eq!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 3 -q")));
+    assert_ne!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 7 -q")));
+    // What shares nothing but chance is no pair, counted.
+    bench.ok("dedup in.jsonl -o all -q");
+    bench.ok("dedup in.jsonl -o some -q --preset small-8 --join bands --feature-bits 8");
+    let rows = |name: &str| bench.rows(name, "a\tb\tresemblance\tintersection\tunion");
+    let (all, some) = (rows("all/pairs.tsv"), rows("some/pairs.tsv"));
+    assert!(some.len() > 50 && some.len() < all.len() && some.iter().all(|pair| all.contains(pair)));
+    for (line, why) in [
+        ("pairs i.twx --within 3 --sharing 2", "go with --resembling J"),
+        ("query i.twx in.jsonl --sharing 2", "go with --resembling J"),
+        ("dedup in.jsonl -o out --sharing 2", "go with --join bands"),
+        ("pairs i.twx --resembling 0.5 --sharing 9", "a document has 8 features"),
+        ("pairs i.twx --resembling 0.5 --feature-bits 33", "33 is not in 1..=32"),
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8_lossy(&output.stderr), &[why]);
+    }
+}

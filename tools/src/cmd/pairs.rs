@@ -14,6 +14,7 @@ use twindex::join::{Effort, Meeting, meetings_within, pairs_within};
 use twindex::{Index, KeyBuf, Params, Snapshot};
 
 use super::query::{key_number, write_key};
+use crate::feature_args::FeatureArgs;
 use crate::input::InputOptions;
 use crate::options::{Output, Usage, Work, parse_resemblance};
 use crate::pair_file::{Fields, PAIRS, PairWriter};
@@ -51,6 +52,8 @@ pub(crate) struct Pairs {
     /// Pairs with a resemblance of J or more, among the documents that share a band, instead of fingerprints
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
+    #[command(flatten)]
+    features: FeatureArgs,
     /// Pairs of a document of INDEX and one of this index, which must have been made with the same options; of
     /// --fingerprints, of a row of it and a row of this file of fingerprints, named by position
     #[arg(long, value_name = "OTHER")]
@@ -300,32 +303,25 @@ impl Pairs {
                 self.index()?.display()
             );
         }
-        let found = resembling::find(self, threshold, (index, snapshot), right)?;
+        let agreement = self.features.agreement(minhash, snapshot.documents())?;
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let sides = resembling::Sides::new(self, (index, snapshot), right)?;
+        let found = resembling::find(self, &sides, threshold, agreement, scratch.path())?;
         let mut totals = Totals::default();
-        let mut lines: Vec<(KeyBuf, KeyBuf, Vec<u8>)> = Vec::new();
-        for (a, b, resemblance) in found.pairs {
+        let mut out = if self.prints() { Some(self.lines(snapshot.params())?) } else { None };
+        found.for_each(&sides, |a, b, resemblance| {
             if !self.shard.has(&a) {
-                continue;
+                return Ok(());
             }
             totals.add(&a, &b);
-            if self.prints() {
-                let mut line = Vec::new();
-                // Writing to memory does not fail.
-                let _ = resembling::write_resemblance(&mut line, resemblance);
-                lines.push((a, b, line));
+            match &mut out {
+                Some(out) => out.write(&a, &b, |out| resembling::write_resemblance(out, resemblance)),
+                None => Ok(()),
             }
-        }
-        let mut written = None;
-        if self.prints() {
-            lines.sort_unstable();
-            let mut out = self.lines(snapshot.params())?;
-            for (a, b, score) in &lines {
-                out.write(a, b, |out| out.write_all(score))?;
-            }
-            snapshot.check_maps()?;
-            right.map_or(Ok(()), |(.., right)| right.check_maps())?;
-            written = Some(out.finish()?);
-        }
+        })?;
+        snapshot.check_maps()?;
+        right.map_or(Ok(()), |(.., right)| right.check_maps())?;
+        let written = out.map(Lines::finish).transpose()?;
         self.report(totals, Some((found.candidates, found.capped_buckets)), written, watch)
     }
 
@@ -372,6 +368,9 @@ impl Pairs {
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(PAIRS)?;
         let exact = self.verify == Verify::Exact;
+        if self.features.are_given() && self.resembling.is_none() {
+            return Err(Usage::new("--sharing and --feature-bits go with --resembling J").into());
+        }
         if exact && self.resembling.is_none() {
             return Err(Usage::new("--verify exact goes with --resembling J").into());
         }

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use twindex::bands::Banding;
 use twindex::format::table::Probe;
+use twindex::join::Agreement;
 use twindex::segment::Ask;
 use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Resemblance, Sketch, Snapshot};
@@ -21,6 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::RawColumn;
 use crate::contents;
+use crate::feature_args::{self, FeatureArgs};
 use crate::input::Documents;
 use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::Progress;
@@ -79,6 +81,8 @@ pub(crate) struct Query {
     /// Only documents whose resemblance is estimated at J or more
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
     resembling: Option<f64>,
+    #[command(flatten)]
+    features: FeatureArgs,
     /// How --resembling is verified: by the signatures in the index, or counted on the texts; then two fields more are
     /// printed, intersection and union
     #[arg(long, value_enum, value_name = "HOW", default_value = "signature")]
@@ -239,6 +243,11 @@ pub(crate) fn key_number(key: &KeyBuf) -> u64 {
     }
 }
 
+/// A question about the documents that agree so.
+fn agreeing(query: twindex::Query, agreement: Agreement) -> twindex::Query {
+    query.sharing(agreement.features.into()).feature_bits(agreement.bits)
+}
+
 impl Query {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
@@ -265,11 +274,17 @@ impl Query {
                 self.index().display()
             );
         }
+        let agreement = match snapshot.params().minhash.filter(|_| self.resembling.is_some()) {
+            Some(minhash) => self.features.agreement(minhash, snapshot.documents())?,
+            None => Agreement::default(),
+        };
         let expected_recall = self.resembling.and_then(|resembling| {
             let minhash = snapshot.params().minhash?;
-            let banding = Banding { bands: minhash.bands, rows: minhash.rows };
-            self.note_recall(banding, resembling);
-            Some(banding.recall(resembling))
+            if agreement == Agreement::default() {
+                let banding = Banding { bands: minhash.bands, rows: minhash.rows };
+                self.note_recall(banding, resembling);
+            }
+            Some(feature_args::recall(minhash, agreement, resembling))
         });
         let mut out = self.stage.create(HITS)?;
         if self.stage.is_file() {
@@ -283,7 +298,7 @@ impl Query {
             self.raw(&snapshot, queries, self.within.unwrap_or(simhash.within.into()), &mut out)?
         } else {
             let watch = Stopwatch::start();
-            let totals = self.documents(&index, &snapshot, &mut out)?;
+            let totals = self.documents(&index, &snapshot, agreement, &mut out)?;
             (totals, watch.cpu_seconds(), watch.seconds())
         };
         snapshot.check_maps()?;
@@ -336,6 +351,9 @@ impl Query {
     fn check_verify(&self) -> anyhow::Result<()> {
         let exact = self.verify == Verify::Exact;
         let why = match () {
+            () if self.features.are_given() && self.resembling.is_none() => {
+                "--sharing and --feature-bits go with --resembling J"
+            }
             () if exact && self.resembling.is_none() => "--verify exact goes with --resembling J",
             () if exact && self.texts.is_empty() => {
                 "--verify exact counts on the texts, which are not in the index: name them with --texts INPUT"
@@ -495,7 +513,13 @@ impl Query {
         Ok((totals, lines))
     }
 
-    fn documents(&self, index: &Index, snapshot: &Snapshot, out: &mut StageFile) -> anyhow::Result<Totals> {
+    fn documents(
+        &self,
+        index: &Index,
+        snapshot: &Snapshot,
+        agreement: Agreement,
+        out: &mut StageFile,
+    ) -> anyhow::Result<Totals> {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let progress =
@@ -515,9 +539,9 @@ impl Query {
         let wanted = Wanted { shingles: exact, ..Wanted::default() };
         for_each_shingled(&mut documents, &index.sketcher()?, &wanted, &progress, |one, shingles| {
             let mut answers = if let Some(texts) = &texts {
-                self.counted(snapshot, &one.sketch, shingles, texts)?
+                self.counted(snapshot, &one.sketch, agreement, shingles, texts)?
             } else {
-                let query = self.ask(snapshot, &one.sketch)?;
+                let query = self.ask(snapshot, &one.sketch, agreement)?;
                 query.map(|query| self.answers(query)).transpose()?.unwrap_or_default()
             };
             answers.hits.retain(|hit| self.shard.has(&hit.key));
@@ -544,11 +568,16 @@ impl Query {
     }
 
     /// The question about one document; `None` for an empty document, which is near nothing.
-    fn ask(&self, snapshot: &Snapshot, sketch: &Sketch) -> anyhow::Result<Option<twindex::Query>> {
+    fn ask(
+        &self,
+        snapshot: &Snapshot,
+        sketch: &Sketch,
+        agreement: Agreement,
+    ) -> anyhow::Result<Option<twindex::Query>> {
         let query = match (self.within, self.resembling) {
             _ if sketch.is_empty() => return Ok(None),
             (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
-            (None, Some(threshold)) => Some(snapshot.resembling(sketch, threshold)?),
+            (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold)?, agreement)),
             (None, None) => Some(snapshot.near(sketch)),
         };
         Ok(query.map(|query| self.bounded(query)))
@@ -559,6 +588,7 @@ impl Query {
         &self,
         snapshot: &Snapshot,
         sketch: &Sketch,
+        agreement: Agreement,
         shingles: &[u64],
         texts: &Texts,
     ) -> anyhow::Result<twindex::Answers> {
@@ -566,7 +596,7 @@ impl Query {
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
         // What an estimate says of a candidate does not matter.
-        for mut hit in snapshot.resembling(sketch, 0.0)?.run()?.hits {
+        for mut hit in agreeing(snapshot.resembling(sketch, 0.0)?, agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;
             let (intersection, union) = jaccard(shingles, other);

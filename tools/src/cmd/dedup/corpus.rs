@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use twindex::join::ShingleSets;
+use twindex::join::{Common, SampledBy, ShingleSets};
 use twindex::{Fingerprint, Key};
 
 use super::against::Dropped;
 use super::lines::Lines;
-use super::score::{Kind, Score};
+use super::score::{Kind, Sampled, Score};
 use crate::input::{Form, Parser, Place};
 use crate::sketching::Sketched;
 
@@ -24,6 +24,8 @@ pub(super) struct Group {
     pub(super) text_bytes: u64,
     /// Distinct shingles; none for a text without words.
     pub(super) shingles: u64,
+    /// The text has no words, or features.
+    is_empty: bool,
     /// If the method asks for it, and the text has words.
     pub(super) fingerprint: Option<Fingerprint>,
     /// The group of another text with the same hash, if that ever happens.
@@ -44,6 +46,9 @@ pub(super) struct Corpus {
     pub(super) groups: Vec<Group>,
     /// A set for each group, with its number.
     pub(super) sets: ShingleSets,
+    /// The sketches that are joined, and how their elements were chosen, where the method is to join them; one for each
+    /// group.
+    pub(super) sketches: Option<(SampledBy, ShingleSets)>,
     /// What finds out again what a line says.
     pub(super) parser: Parser,
     /// False where no set is ever compared, so that none need be held.
@@ -63,6 +68,7 @@ impl Corpus {
         memory: usize,
         parser: Parser,
         holds_sets: bool,
+        sampled_by: Option<SampledBy>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             keys: Vec::new(),
@@ -74,6 +80,7 @@ impl Corpus {
             by_content: HashMap::new(),
             groups: Vec::new(),
             sets: ShingleSets::new(folder, memory),
+            sketches: sampled_by.map(|by| (by, ShingleSets::new(folder, memory / 2))),
             parser,
             holds_sets,
         })
@@ -151,10 +158,17 @@ impl Corpus {
         }
         let set = self.sets.push(if self.holds_sets { shingles } else { &[] })?;
         debug_assert_eq!(set, new);
+        if let Some((by, sketches)) = &mut self.sketches {
+            sketches.push(match by {
+                SampledBy::Bottom(_) => one.sketch.bottom(),
+                SampledBy::Modulus(_) => one.sketch.modular(),
+            })?;
+        }
         self.groups.push(Group {
             members: Vec::new(),
             text_bytes: one.text_bytes,
             shingles: shingles.len() as u64,
+            is_empty: one.sketch.is_empty(),
             fingerprint: one.sketch.fingerprint(),
             same_hash: None,
         });
@@ -203,6 +217,25 @@ impl Corpus {
     pub(super) fn group_at(&self, key: Key<'_>) -> Option<u32> {
         let Key::Bytes(key) = key else { return None };
         self.by_key.get(key).map(|&document| self.group_of[document as usize])
+    }
+
+    /// What the sketches of two groups have in common; none where none are joined, or they tell nothing.
+    pub(super) fn sampled(&self, a: u32, b: u32) -> twindex::Result<Option<Score>> {
+        let Some((by, sketches)) = &self.sketches else { return Ok(None) };
+        let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+        let (a, b) = (sketches.set(a, &mut of_a)?, sketches.set(b, &mut of_b)?);
+        let common = Common::of(&by.sample(a), &by.sample(b));
+        Ok(common.map(|common| Score::Sampled(Sampled::from(common))))
+    }
+
+    /// Documents whose text has words, and whose sketch has no element.
+    pub(super) fn without_elements(&self) -> u64 {
+        let Some((_, sketches)) = &self.sketches else { return 0 };
+        let groups = (0..).zip(&self.groups).filter(|(_, group)| !group.is_empty);
+        groups
+            .filter(|&(number, _)| sketches.size(number) == 0)
+            .map(|(_, group)| group.members.len() as u64)
+            .sum()
     }
 
     /// The score of a text with itself.

@@ -3,7 +3,9 @@
 //! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that were
 //!    seen before, byte for byte, join the group of the first; the hash is confirmed by comparing the texts.
 //! 2. *index*: all documents go into an index, `OUT/index`.
-//! 3. *candidates*: groups that share one of the rarest shingles of each, so that none is missed, or a band of minima.
+//! 3. *candidates*: groups that share one of the rarest shingles of each, so that none is missed, or a band of minima;
+//!    or elements of their sketches, by `AltaVista`'s stages ([`twindex::join::elements`]): shingle merge, pair formation
+//!    and pair merge.
 //! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
 //! 5. *cluster*: connected components of the verified pairs, and one document of each to keep.
 //! 6. *write*.
@@ -21,13 +23,15 @@ mod score;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use twindex::bands::{Banding, RECALL};
 use twindex::choices::Preset;
-use twindex::params::SimhashWeights;
+use twindex::join::{Agreement, SampledBy};
+use twindex::params::{BOTTOM_MAX, SimhashWeights};
 use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
 use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
@@ -41,6 +45,7 @@ use self::score::Score;
 use super::{idf, report as page};
 use crate::cmd::report::Look;
 use crate::contents;
+use crate::feature_args::FeatureArgs;
 use crate::input::{Counts, Documents};
 use crate::interrupt::HalfDone;
 use crate::options::{InputArgs, Output, Usage, Work};
@@ -78,7 +83,8 @@ pub(crate) struct Dedup {
     /// Resemblance from which on documents are near-duplicates, 0.05 to 1 [default: 0.8]
     #[arg(long, value_name = "J", value_parser = parse_threshold)]
     threshold: Option<f64>,
-    /// What makes documents near: MinHash candidates confirmed exactly, simhash distance, or equal texts only
+    /// What makes documents near: MinHash candidates confirmed exactly, shingles that sketches have in common, simhash
+    /// distance, or equal texts only
     #[arg(long, value_enum, default_value = "minhash")]
     method: Method,
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
@@ -88,6 +94,12 @@ pub(crate) struct Dedup {
     /// are compared; it must have been made with the same options
     #[arg(long, value_name = "INDEX")]
     against: Option<PathBuf>,
+    /// The sketch of --method shingles: the hashes of a document that M divides, one in M; the paper took 25
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "bottom")]
+    modulus: Option<u32>,
+    /// The sketch of --method shingles: the T least hashes of a document, 1 to 4096 [default: 128]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=i64::from(BOTTOM_MAX)))]
+    bottom: Option<u16>,
     /// Bands by the name of a scheme, as in `twindex build`, instead of those that find 99.5 % of the pairs at the
     /// threshold
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
@@ -96,7 +108,9 @@ pub(crate) struct Dedup {
     /// verification is not exact]
     #[arg(long, value_enum, value_name = "HOW")]
     join: Option<Join>,
-    /// How candidates are verified
+    #[command(flatten)]
+    features: FeatureArgs,
+    /// How candidates are verified [default: exact, or signature with --method shingles]
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<Verify>,
     /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none [default: 8]
@@ -126,11 +140,26 @@ pub(crate) struct Dedup {
     output: Output,
 }
 
+/// Elements of a sketch of `--method shingles`, unless said.
+const BOTTOM: u16 = 128;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Method {
     Minhash,
+    /// Sketches are joined: pairs of documents for each shingle that several sketches have, counted
+    Shingles,
     Simhash,
     Exact,
+}
+
+/// A shingle that too many texts have.
+#[derive(Serialize)]
+struct CommonShingle {
+    /// Its sampled hash, in hexadecimal.
+    hash: String,
+    texts: u64,
+    /// The key of the first document that has it.
+    first: String,
 }
 
 /// Fields of `--json`.
@@ -163,8 +192,14 @@ struct Report {
     cut_components: u64,
     /// Buckets of bands with more members than the cap, paired as stars.
     capped_buckets: u64,
-    /// Shingles in the prefixes of more texts than the cap, paired as stars.
+    /// Shingles in the prefixes, or sketches, of more texts than the cap, paired as stars.
     capped_shingles: u64,
+    /// Of these the most common, where they are counted one by one: with `--method shingles`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    common_shingles: Vec<CommonShingle>,
+    /// Documents with words, and without an element in their sketch: with `--method shingles`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_elements: Option<u64>,
     /// The cap: `--max-bucket`, or less to bound the work.
     bucket_cap: u64,
     largest_bucket: u64,
@@ -173,7 +208,8 @@ struct Report {
     cpu_seconds: f64,
     seconds: f64,
     peak_rss_bytes: u64,
-    /// CPU seconds by name.
+    /// CPU seconds by name. `read` is `sketch` and `exact`; with `--method shingles`, `candidates` is `shingle_merge`,
+    /// `pair_formation` and `pair_merge`.
     stages: Stages,
 }
 
@@ -192,15 +228,21 @@ impl Dedup {
         if self.idf.is_some() && self.method != Method::Simhash {
             return Err(Usage::new("--idf goes with --method simhash").into());
         }
-        if self.threshold.is_some() && self.method != Method::Minhash {
-            return Err(Usage::new("--threshold goes with --method minhash").into());
+        if self.threshold.is_some() && !self.resembles() {
+            return Err(Usage::new("--threshold goes with --method minhash or shingles").into());
         }
-        if self.preset.is_some() && self.method != Method::Minhash {
-            return Err(Usage::new("--preset goes with --method minhash").into());
+        if self.preset.is_some() && !self.resembles() {
+            return Err(Usage::new("--preset goes with --method minhash or shingles").into());
+        }
+        let sketches = [("--modulus", self.modulus.is_some()), ("--bottom", self.bottom.is_some())];
+        if let Some((option, _)) =
+            sketches.into_iter().find(|&(_, given)| given && self.method != Method::Shingles)
+        {
+            return Err(Usage::new(format!("{option} goes with --method shingles")).into());
         }
         self.check_join()?;
         if self.against.is_some() && self.method == Method::Exact {
-            return Err(Usage::new("--against goes with --method minhash or simhash").into());
+            return Err(Usage::new("--against goes with --method minhash, shingles or simhash").into());
         }
         self.text.check_features(self.input.reads_features())?;
         let out = Out::resolve(&self.out)?;
@@ -231,15 +273,24 @@ impl Dedup {
 
     /// Refuses ways of joining that go with nothing.
     fn check_join(&self) -> anyhow::Result<()> {
-        if self.method != Method::Minhash {
-            let given = [
-                ("--join", self.join.is_some()),
-                ("--verify", self.verify.is_some()),
-                ("--signature-bits", self.signature_bits.is_some()),
-            ];
+        if self.join.is_some() && self.method != Method::Minhash {
+            return Err(Usage::new("--join goes with --method minhash").into());
+        }
+        if self.features.are_given() && (self.method != Method::Minhash || self.join() != Join::Bands) {
+            return Err(Usage::new("--sharing and --feature-bits go with --join bands").into());
+        }
+        if !self.resembles() {
+            let given =
+                [("--verify", self.verify.is_some()), ("--signature-bits", self.signature_bits.is_some())];
             if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
-                return Err(Usage::new(format!("{option} goes with --method minhash")).into());
+                return Err(Usage::new(format!("{option} goes with --method minhash or shingles")).into());
             }
+        }
+        if self.method == Method::Shingles && self.verify() == Verify::None {
+            return Err(Usage::new(
+                "--verify none goes with --method minhash: what sketches have in common is counted in any case",
+            )
+            .into());
         }
         if self.join == Some(Join::Prefix) && self.verify() != Verify::Exact {
             return Err(Usage::new(
@@ -251,14 +302,29 @@ impl Dedup {
             // Who shares a band may be near or not, and nothing could tell.
             return Err(Usage::new("--against needs --signature-bits of 1 or more").into());
         }
-        if self.verify() == Verify::Signature && self.signature_bits == Some(0) {
+        if self.method == Method::Minhash
+            && self.verify() == Verify::Signature
+            && self.signature_bits == Some(0)
+        {
             return Err(Usage::new("--verify signature needs --signature-bits of 1 or more").into());
         }
         Ok(())
     }
 
+    /// Whether documents are near by resemblance.
+    fn resembles(&self) -> bool {
+        matches!(self.method, Method::Minhash | Method::Shingles)
+    }
+
+    /// What is in the sketches that are joined.
+    fn sampled_by(&self) -> Option<SampledBy> {
+        let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
+        (self.method == Method::Shingles).then_some(by)
+    }
+
     fn verify(&self) -> Verify {
-        self.verify.unwrap_or(Verify::Exact)
+        let by_method = if self.method == Method::Shingles { Verify::Signature } else { Verify::Exact };
+        self.verify.unwrap_or(by_method)
     }
 
     fn join(&self) -> Join {
@@ -281,7 +347,8 @@ impl Dedup {
     fn note_recall(&self) {
         let (banding, threshold) = (self.banding(), self.threshold());
         let recall = banding.recall(threshold);
-        let misses = self.join() == Join::Bands && recall < RECALL && !self.output.quiet;
+        let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
+        let misses = by_bands && recall < RECALL && !self.output.quiet;
         if let Some(preset) = self.preset.filter(|_| misses) {
             report::note(&format!(
                 "--preset {}: its {} bands of {} minima find {:.1} % of the pairs at the threshold of {threshold}; \
@@ -300,9 +367,14 @@ impl Dedup {
         let shingling = contents::shingling(&self.text, self.input.reads_features(), table)?;
         let builder = Params::builder().shingling(shingling);
         Ok(match self.method {
-            Method::Minhash | Method::Exact => {
+            Method::Minhash | Method::Shingles | Method::Exact => {
                 let banding = self.banding();
                 let builder = builder.minhash(banding.bands, banding.rows);
+                let builder = match self.sampled_by() {
+                    None => builder,
+                    Some(SampledBy::Bottom(t)) => builder.bottom(t),
+                    Some(SampledBy::Modulus(modulus)) => builder.modulus(modulus),
+                };
                 self.signature_bits
                     .into_iter()
                     .fold(builder, twindex::params::ParamsBuilder::signature_bits)
@@ -332,23 +404,15 @@ impl Dedup {
             None => Sketcher::new(&params)?,
             Some(table) => Sketcher::with_idf(&params, Arc::clone(table))?,
         };
-        let index = match self.method {
-            Method::Exact => None,
-            Method::Minhash | Method::Simhash => {
-                let path = folder.join("index");
-                Some(Index::create_from(Arc::new(RealVfs), &path, params, table.map(|table| &**table))?)
-            }
-        };
+        let index = self.index(folder, params, table)?;
         let mut writer = index.as_ref().map(Index::writer).transpose()?;
         if let Some(writer) = &mut writer {
             writer.set_memory(self.resources.memory / 2);
             writer.set_logged(false); // one commit, and what it makes is looked at as a segment
         }
-        let holds_sets = self.method == Method::Minhash && self.verify() == Verify::Exact;
-        let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
-        let mut corpus = Corpus::new(folder, memory, parser, holds_sets)?;
+        let mut corpus = self.corpus(folder, &documents)?;
         let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
-        let mut empty = 0;
+        let (mut empty, mut finding_copies) = (0, Duration::ZERO);
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
         let wanted = Wanted { shingles, whole: true, ..Wanted::default() };
@@ -365,9 +429,16 @@ impl Dedup {
                 let put = writer.put(one.key.as_slice(), &one.sketch);
                 put.with_context(|| format!("{}: cannot index the document", one.place))?;
             }
-            corpus.add(&one, shingles)
+            // A clock of the processor is a call of the system, and would be the slower part.
+            let start = Instant::now();
+            let added = corpus.add(&one, shingles);
+            finding_copies += start.elapsed();
+            added
         })?;
         progress.finish();
+        let (read, exact) = (watch.cpu_seconds(), finding_copies.as_secs_f64());
+        stages.insert("sketch", (read - exact).max(0.0));
+        stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
         let watch = Stopwatch::start();
@@ -378,7 +449,7 @@ impl Dedup {
 
         let limits = Limits { folder, memory: self.resources.memory / 2, max_bucket };
         let snapshot = index.as_ref().map(Index::snapshot);
-        let mut near = self.near(&corpus, snapshot.as_ref(), &limits)?;
+        let mut near = self.near(&corpus, snapshot.as_ref(), &limits, &mut stages)?;
         if self.method != Method::Exact {
             stages.insert("candidates", near.seconds.0);
             stages.insert("verify", near.seconds.1);
@@ -420,6 +491,8 @@ impl Dedup {
             cut_components: clusters.cut,
             capped_buckets: near.capped.buckets,
             capped_shingles: near.capped.shingles,
+            common_shingles: common_shingles(&near, &corpus),
+            without_elements: corpus.sketches.is_some().then(|| corpus.without_elements()),
             bucket_cap: near.capped.cap,
             largest_bucket: near.capped.largest,
             starred_groups: corpus.groups.iter().filter(|group| group.is_starred(max_bucket)).count() as u64,
@@ -429,6 +502,27 @@ impl Dedup {
             peak_rss_bytes: report::peak_rss_bytes(),
             stages,
         })
+    }
+
+    /// The index that is made; none where texts are only compared for being equal.
+    fn index(
+        &self,
+        folder: &Path,
+        params: Params,
+        table: Option<&Arc<IdfTable>>,
+    ) -> anyhow::Result<Option<Index>> {
+        if self.method == Method::Exact {
+            return Ok(None);
+        }
+        let path = folder.join("index");
+        Ok(Some(Index::create_from(Arc::new(RealVfs), &path, params, table.map(|table| &**table))?))
+    }
+
+    /// What will be remembered of the documents.
+    fn corpus(&self, folder: &Path, documents: &Documents) -> anyhow::Result<Corpus> {
+        let holds_sets = self.resembles() && self.verify() == Verify::Exact;
+        let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
+        Corpus::new(folder, memory, parser, holds_sets, self.sampled_by())
     }
 
     /// Writes the page about the index, with the clusters that were found.
@@ -463,7 +557,7 @@ impl Dedup {
         let Some(path) = &self.against else { return Ok(None) };
         let question = match self.method {
             Method::Simhash => Question::Within(self.within.unwrap_or(3).into()),
-            Method::Minhash | Method::Exact => Question::Resembling(self.threshold()),
+            Method::Minhash | Method::Shingles | Method::Exact => Question::Resembling(self.threshold()),
         };
         Ok(Some(Against::open(path, question, params)?))
     }
@@ -474,16 +568,24 @@ impl Dedup {
         corpus: &Corpus,
         snapshot: Option<&Snapshot>,
         limits: &Limits<'_>,
+        stages: &mut Stages,
     ) -> anyhow::Result<Near> {
         Ok(match (snapshot, self.method) {
             (Some(snapshot), Method::Simhash) => {
                 Near::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), limits)?
             }
+            (Some(_), Method::Shingles) => {
+                Near::by_sketches(corpus, self.verify(), self.threshold(), limits, stages)?
+            }
             (Some(_), Method::Minhash) if self.join() == Join::Prefix => {
                 Near::by_prefixes(corpus, self.threshold(), limits)?
             }
             (Some(snapshot), Method::Minhash) => {
-                Near::by_bands(corpus, snapshot, self.verify(), self.threshold(), limits)?
+                let agreement = match snapshot.params().minhash {
+                    Some(minhash) => self.features.agreement(minhash, corpus.keys.len() as u64)?,
+                    None => Agreement::default(),
+                };
+                Near::by_bands(corpus, snapshot, agreement, (self.verify(), self.threshold()), limits)?
             }
             (None, _) | (_, Method::Exact) => Near::none(corpus, limits)?,
         })
@@ -514,6 +616,7 @@ impl Dedup {
         let measure: &Measure<'_> = &|a, b| {
             Ok(match (self.method, self.verify(), &signatures) {
                 (Method::Simhash, ..) => distance(a, b),
+                (Method::Shingles, Verify::Signature, _) => corpus.sampled(a, b)?,
                 (_, _, Some(signatures)) => Some(signatures.estimate(a, b)?),
                 (_, Verify::Exact, _) => Some(Score::counted(corpus.sets.resemblance(a, b)?)),
                 _ => None,
@@ -550,7 +653,7 @@ impl Dedup {
                 count(report.pairs),
                 self.banding().bands
             ),
-            Method::Minhash => format!(
+            Method::Minhash | Method::Shingles => format!(
                 "  near       {:>11}  pairs with a resemblance of {} or more, {}, copies included",
                 count(report.pairs),
                 self.threshold(),
@@ -635,6 +738,28 @@ impl Dedup {
                 count(report.largest_bucket),
             ));
         }
+        let named: Vec<String> = report
+            .common_shingles
+            .iter()
+            .take(3)
+            .map(|one| {
+                let texts = count(one.texts);
+                format!("{} in {texts} texts, the first of them {}", one.hash, one.first.escape_debug())
+            })
+            .collect();
+        if !named.is_empty() {
+            remarks.push(format!("the most common shingles, by their hashes: {}", named.join("; ")));
+        }
+        if let (Some(without @ 1..), Some(by)) = (report.without_elements, self.sampled_by()) {
+            let what = match by {
+                SampledBy::Modulus(modulus) => format!("a shingle hash that {modulus} divides"),
+                SampledBy::Bottom(_) => "a shingle hash".to_owned(),
+            };
+            remarks.push(format!(
+                "{} without {what}: near nothing but their copies (--bottom samples short documents, too)",
+                counted(without, "document")
+            ));
+        }
         if report.starred_groups > 0 {
             remarks.push(format!(
                 "{} of identical documents over --max-bucket {}: paired with their first member only",
@@ -648,6 +773,16 @@ impl Dedup {
         remarks.extend(report.input.remarks());
         remarks
     }
+}
+
+/// The most common of the shingles that were capped.
+fn common_shingles(near: &Near, corpus: &Corpus) -> Vec<CommonShingle> {
+    let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
+        let first = corpus.groups[first as usize].members[0];
+        let first = String::from_utf8_lossy(&corpus.keys[first as usize]).into_owned();
+        CommonShingle { hash: format!("{hash:012x}"), texts, first }
+    });
+    shingles.collect()
 }
 
 /// Writes all results but the index; returns the number of pairs, and the names of the files of documents.

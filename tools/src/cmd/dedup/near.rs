@@ -4,13 +4,16 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
-use twindex::join::{Families, Forest, Sorted, Sorter, candidates, numbered_pairs_within, prefix_candidates};
+use twindex::join::{
+    Agreement, Common, Families, Forest, Sorted, Sorter, candidates_agreeing, merge_elements,
+    numbered_pairs_within, prefix_candidates,
+};
 use twindex::sketch::matches;
 use twindex::{Key, Resemblance, Snapshot};
 
 use super::corpus::Corpus;
-use super::score::{Estimate, Kind, Score};
-use crate::report::Stopwatch;
+use super::score::{Estimate, Kind, Sampled, Score};
+use crate::report::{Stages, Stopwatch};
 
 /// How candidates are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,7 +29,7 @@ pub(super) enum Join {
 pub(super) enum Verify {
     /// Shingle by shingle
     Exact,
-    /// By the signatures in the index: an estimate
+    /// By the signatures in the index, or the sketches of --method shingles: an estimate
     Signature,
     /// Not at all: whatever shares a band
     None,
@@ -42,6 +45,9 @@ pub(super) struct Near {
     pub(super) candidates: u64,
     /// Of what not all pairs are candidates.
     pub(super) capped: Capped,
+    /// The most common of the shingles that were capped, where they were counted one by one: texts, hash, and the first
+    /// text.
+    pub(super) most_common: Vec<(u64, u64, u32)>,
     /// CPU seconds for finding candidates, and for verifying them.
     pub(super) seconds: (f64, f64),
 }
@@ -68,6 +74,10 @@ pub(super) struct Limits<'a> {
 
 /// Candidates that one thread verifies at once.
 const CHUNK: usize = 512;
+/// Candidates that are verified at once.
+const BATCH: usize = 1 << 14;
+/// Standard errors by which an estimate may stay below the threshold and the pair be counted all the same.
+const ERRORS: f64 = 3.0;
 
 /// Takes verified pairs.
 struct Collector {
@@ -140,6 +150,7 @@ impl Collector {
             kind,
             candidates: 0,
             capped: Capped::default(),
+            most_common: Vec::new(),
             seconds: (watch.cpu_seconds() - verifying, verifying),
         })
     }
@@ -167,24 +178,20 @@ impl Near {
         Ok(near)
     }
 
-    /// Pairs that share a band and pass the verification.
+    /// Pairs that share a band, or as many as asked for, and pass the verification.
     pub(super) fn by_bands(
         corpus: &Corpus,
         snapshot: &Snapshot,
-        verify: Verify,
-        threshold: f64,
+        agreement: Agreement,
+        (verify, threshold): (Verify, f64),
         limits: &Limits<'_>,
     ) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let mut collector = Collector::new(corpus, limits);
         let room = (limits.folder, limits.memory / 4);
-        let found =
-            candidates(
-                snapshot,
-                limits.max_bucket,
-                room,
-                |place| Ok(corpus.group_at(place.key()?.as_key())),
-            )?;
+        let found = candidates_agreeing(snapshot, agreement, limits.max_bucket, room, |place| {
+            Ok(corpus.group_at(place.key()?.as_key()))
+        })?;
         let mut number = 0;
         let kind = match verify {
             Verify::Exact => {
@@ -219,6 +226,62 @@ impl Near {
             largest: found.largest_bucket,
             cap: found.cap,
         };
+        Ok(near)
+    }
+
+    /// Pairs whose sketches share elements, and which resemble each other by `threshold` or more, by an estimate or
+    /// counted.
+    pub(super) fn by_sketches(
+        corpus: &Corpus,
+        verify: Verify,
+        threshold: f64,
+        limits: &Limits<'_>,
+        stages: &mut Stages,
+    ) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let Some((by, sketches)) = &corpus.sketches else { return Ok(Self::none(corpus, limits)?) };
+
+        let merging = Stopwatch::start();
+        let merged = merge_elements(sketches, (limits.folder, limits.memory / 2))?;
+        stages.add("shingle_merge", merging);
+
+        let forming = Stopwatch::start();
+        let formed = merged.form_pairs(limits.max_bucket, (limits.folder, limits.memory / 4))?;
+        let largest = merged.largest;
+        drop(merged);
+        stages.add("pair_formation", forming);
+
+        let merging = Stopwatch::start();
+        let mut collector = Collector::new(corpus, limits);
+        let (kind, met) = if verify == Verify::Exact {
+            let mut families = Families::new(&corpus.sets, limits.memory / 4);
+            let mut batch = Vec::with_capacity(BATCH);
+            let may_be_near = |common: &Common| {
+                let estimate = common.resemblance();
+                estimate.value() + ERRORS * estimate.standard_error() >= threshold
+            };
+            let met = formed.common(sketches, *by, may_be_near, |a, b, _| {
+                batch.push((a, b));
+                if batch.len() == BATCH {
+                    collector.count(&mut families, &batch, threshold)?;
+                    batch.clear();
+                }
+                Ok::<(), twindex::Error>(())
+            })?;
+            collector.count(&mut families, &batch, threshold)?;
+            (Kind::Resemblance, met)
+        } else {
+            let is_near = |common: &Common| common.resemblance().at_least(threshold);
+            let met = formed.common(sketches, *by, is_near, |a, b, common| {
+                collector.push(a, b, Score::Sampled(Sampled::from(common)))
+            })?;
+            (Kind::Sampled, met)
+        };
+        stages.insert("pair_merge", merging.cpu_seconds() - collector.verifying);
+        let mut near = collector.finish(kind, &watch)?;
+        near.candidates = met;
+        near.capped = Capped { buckets: 0, shingles: formed.capped, largest, cap: formed.cap };
+        near.most_common = formed.most_common;
         Ok(near)
     }
 

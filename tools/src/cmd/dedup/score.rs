@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use twindex::Resemblance;
+use twindex::join::Common;
 
 /// How near two groups are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub(super) enum Score {
     Resemblance { intersection: u32, union: u32 },
     /// Equal minima of two signatures.
     Estimate(Estimate),
+    /// Common elements of two sketches.
+    Sampled(Sampled),
     /// Bits in which fingerprints differ.
     Distance(u32),
     /// They share a band, and nobody has looked further.
@@ -25,11 +28,27 @@ pub(super) struct Estimate {
     pub(super) bits: u8,
 }
 
+/// Common elements of so many, of a share of all shingles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sampled {
+    both: u32,
+    either: u32,
+    /// In parts of [`WHOLE`], rounded down, so that an error is too large rather than too small.
+    share: u32,
+}
+
+/// All shingles. A share has so many bits of a packed score, and each of the counts, of which neither is more than two
+/// sketches have, [`COUNT_BITS`].
+const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
+/// See [`WHOLE`].
+const COUNT_BITS: u32 = 20;
+
 /// What all scores of a run are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Resemblance,
     Estimate { minima: u32, bits: u8 },
+    Sampled,
     Distance,
     Candidate,
 }
@@ -39,7 +58,7 @@ impl Kind {
     pub(super) fn columns(self) -> &'static str {
         match self {
             Self::Resemblance => "resemblance\tintersection\tunion",
-            Self::Estimate { .. } => "resemblance\tstandard_error",
+            Self::Estimate { .. } | Self::Sampled => "resemblance\tstandard_error",
             Self::Distance => "distance",
             Self::Candidate => "resemblance",
         }
@@ -48,7 +67,7 @@ impl Kind {
     /// The score of a text of so many distinct shingles with itself.
     pub(super) fn itself(self, shingles: u32) -> Score {
         match self {
-            Self::Resemblance | Self::Estimate { .. } | Self::Candidate => {
+            Self::Resemblance | Self::Estimate { .. } | Self::Sampled | Self::Candidate => {
                 Score::Resemblance { intersection: shingles, union: shingles }
             }
             Self::Distance => Score::Distance(0),
@@ -62,6 +81,7 @@ impl Kind {
             _ if packed == u64::MAX => Score::Resemblance { intersection: 1, union: 1 },
             Self::Resemblance => Score::Resemblance { intersection: first, union: second },
             Self::Estimate { minima, bits } => Score::Estimate(Estimate { matches: first, minima, bits }),
+            Self::Sampled => Score::Sampled(Sampled::unpack(packed)),
             Self::Distance => Score::Distance(first),
             Self::Candidate => Score::Candidate,
         }
@@ -70,7 +90,7 @@ impl Kind {
     /// The packed score of identical texts, where they are told from those that are only near.
     pub(super) fn pack_itself(self, itself: Score) -> u64 {
         match self {
-            Self::Estimate { .. } | Self::Candidate => u64::MAX,
+            Self::Estimate { .. } | Self::Sampled | Self::Candidate => u64::MAX,
             Self::Resemblance | Self::Distance => itself.pack(),
         }
     }
@@ -93,6 +113,7 @@ impl Score {
         match self {
             Self::Resemblance { intersection, union } => u64::from(intersection) << 32 | u64::from(union),
             Self::Estimate(Estimate { matches, .. }) => u64::from(matches) << 32,
+            Self::Sampled(sampled) => sampled.pack(),
             Self::Distance(distance) => u64::from(distance) << 32,
             Self::Candidate => 0,
         }
@@ -106,6 +127,7 @@ impl Score {
                 Some(Resemblance::Exact { intersection: intersection as usize, union: union as usize })
             }
             Self::Estimate(estimate) => Some(estimate.resemblance()),
+            Self::Sampled(sampled) => Some(sampled.resemblance()),
             Self::Distance(_) | Self::Candidate => None,
         }
     }
@@ -127,9 +149,11 @@ impl Score {
             (Self::Resemblance { intersection, union }, Kind::Resemblance) => {
                 write!(out, "{:.6}\t{intersection}\t{union}", f64::from(intersection) / f64::from(union))
             }
-            (Self::Resemblance { .. }, Kind::Estimate { .. }) => out.write_all(b"1.000000\t0.000000"),
-            (Self::Estimate(estimate), _) => {
-                let resemblance = estimate.resemblance();
+            (Self::Resemblance { .. }, Kind::Estimate { .. } | Kind::Sampled) => {
+                out.write_all(b"1.000000\t0.000000")
+            }
+            (Self::Estimate(_) | Self::Sampled(_), _) => {
+                let Some(resemblance) = self.resemblance() else { return Ok(()) };
                 write!(out, "{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
             }
             _ => out.write_all(self.short().as_bytes()),
@@ -143,6 +167,33 @@ impl Estimate {
     }
 }
 
+impl From<Common> for Sampled {
+    fn from(common: Common) -> Self {
+        #[allow(clippy::cast_sign_loss, reason = "a share is 0 to 1")]
+        let share = (common.share * f64::from(WHOLE)) as u32;
+        Self { both: common.both, either: common.either, share }
+    }
+}
+
+impl Sampled {
+    fn resemblance(self) -> Resemblance {
+        let share = f64::from(self.share) / f64::from(WHOLE);
+        Common { both: self.both, either: self.either, share }.resemblance()
+    }
+
+    fn pack(self) -> u64 {
+        let counts = u64::from(self.both) << COUNT_BITS | u64::from(self.either);
+        counts << (u64::BITS - 2 * COUNT_BITS) | u64::from(self.share)
+    }
+
+    fn unpack(packed: u64) -> Self {
+        let counts = packed >> (u64::BITS - 2 * COUNT_BITS);
+        let mask = (1 << COUNT_BITS) - 1;
+        let (both, either) = ((counts >> COUNT_BITS) as u32, counts as u32 & mask);
+        Self { both, either, share: packed as u32 & WHOLE }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,17 +202,24 @@ mod tests {
     fn scores_come_back_as_they_were_packed() {
         let estimate = |matches| Score::Estimate(Estimate { matches, minima: 120, bits: 8 });
         let estimates = Kind::Estimate { minima: 120, bits: 8 };
+        let sampled = |both, either, share| Score::Sampled(Sampled::from(Common { both, either, share }));
         for (kind, score) in [
             (Kind::Resemblance, Score::Resemblance { intersection: 0, union: 0 }),
             (Kind::Resemblance, Score::Resemblance { intersection: 8, union: u32::MAX }),
             (estimates, estimate(0)),
             (estimates, estimate(120)),
+            (Kind::Sampled, sampled(0, 1, 0.0)),
+            (Kind::Sampled, sampled(65_535, 131_070, 0.04)),
+            (Kind::Sampled, sampled(4096, 8192, 1.0)),
             (Kind::Distance, Score::Distance(64)),
             (Kind::Candidate, Score::Candidate),
         ] {
             assert_eq!(kind.unpack(score.pack()), score);
         }
-        for kind in [Kind::Resemblance, estimates, Kind::Distance, Kind::Candidate] {
+        let exact = sampled(3, 4, 1.0).resemblance().unwrap();
+        assert_eq!(exact, Resemblance::Exact { intersection: 3, union: 4 });
+        assert!(sampled(3, 4, 1.0 - f64::EPSILON).resemblance().unwrap().standard_error() > 0.0);
+        for kind in [Kind::Resemblance, estimates, Kind::Sampled, Kind::Distance, Kind::Candidate] {
             let itself = kind.unpack(kind.pack_itself(kind.itself(7)));
             assert!(itself.resemblance().is_none_or(|resemblance| resemblance.value() >= 1.0), "{kind:?}");
             assert_ne!(itself, Score::Candidate);

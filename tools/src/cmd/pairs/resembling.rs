@@ -1,12 +1,16 @@
 //! Pairs of documents that share a band, verified by their signatures or by their texts.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use rayon::prelude::*;
-use twindex::join::{Candidates, Families, candidates, candidates_across};
+use twindex::join::{
+    Agreement, Candidates, Families, Sorted, Sorter, candidates_agreeing, candidates_agreeing_across,
+};
+use twindex::segment::Segment;
 use twindex::sketch::matches;
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
@@ -19,58 +23,133 @@ const CHUNK: usize = 512;
 /// Buckets of more members are not paired all with all.
 const MAX_BUCKET: usize = 10_000;
 
-/// Two documents, and how much they resemble each other.
-pub(super) type Resembling = (KeyBuf, KeyBuf, Resemblance);
-
 /// What was found.
 pub(super) struct Found {
-    /// Sorted.
-    pub(super) pairs: Vec<Resembling>,
+    /// Both documents, the one whose key comes first before, and a score: sorted by keys.
+    pairs: Sorted<u128>,
+    scores: Scores,
     pub(super) candidates: u64,
     pub(super) capped_buckets: u64,
 }
 
-/// One index, and its live documents: segment and ordinal.
+/// What a score of 64 bits says.
+#[derive(Clone, Copy)]
+enum Scores {
+    /// Intersection and union.
+    Counted,
+    /// Equal ones of so many minima of so many bits.
+    Estimated { minima: usize, bits: u8 },
+}
+
+impl Scores {
+    fn resemblance(self, score: u64) -> Resemblance {
+        match self {
+            Self::Counted => {
+                Resemblance::Exact { intersection: (score >> 32) as usize, union: score as u32 as usize }
+            }
+            Self::Estimated { minima, bits } => Resemblance::from_matches(score as usize, minima, bits),
+        }
+    }
+}
+
+impl Found {
+    /// Hands each pair to `each`, in the order of keys.
+    pub(super) fn for_each(
+        &self,
+        sides: &Sides<'_>,
+        mut each: impl FnMut(KeyBuf, KeyBuf, Resemblance) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.pairs.for_each(|pair| {
+            let (a, b) = ((pair >> 96) as u32, (pair >> 64) as u32);
+            each(sides.key(a)?, sides.key(b)?, self.scores.resemblance(pair as u64))
+        })
+    }
+}
+
+/// One index, and its live documents, segment and ordinal: in the order of their keys.
 struct Side<'a> {
     path: &'a Path,
     index: &'a Index,
     snapshot: &'a Snapshot,
+    segments: Vec<&'a Segment>,
     documents: Vec<(u32, u32)>,
+    /// The places in `documents` of those of one segment after the other.
+    places: Vec<u32>,
 }
 
 impl<'a> Side<'a> {
-    fn new(path: &'a Path, index: &'a Index, snapshot: &'a Snapshot) -> Self {
-        let documents = (0..).zip(snapshot.segments()).flat_map(|(number, (segment, deleted))| {
-            let live = (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal));
-            live.map(move |ordinal| (number, ordinal))
-        });
-        Self { path, index, snapshot, documents: documents.collect() }
+    fn new(path: &'a Path, index: &'a Index, snapshot: &'a Snapshot) -> twindex::Result<Self> {
+        let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
+        let live: Vec<Vec<u32>> = snapshot
+            .segments()
+            .map(|(segment, deleted)| {
+                (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)).collect()
+            })
+            .collect();
+        let mut documents = Vec::with_capacity(live.iter().map(Vec::len).sum());
+        if let [only] = live.as_slice() {
+            documents.extend(only.iter().map(|&ordinal| (0, ordinal)));
+        } else {
+            // Ordinals are in the order of keys: one merge puts all of them in it.
+            let mut next = vec![0; live.len()];
+            let mut heap = BinaryHeap::new();
+            for (number, (segment, live)) in segments.iter().zip(&live).enumerate() {
+                if let Some(&first) = live.first() {
+                    heap.push(Reverse((segment.key(first)?, number)));
+                }
+            }
+            while let Some(Reverse((_, number))) = heap.pop() {
+                documents.push((number as u32, live[number][next[number]]));
+                next[number] += 1;
+                if let Some(&ordinal) = live[number].get(next[number]) {
+                    heap.push(Reverse((segments[number].key(ordinal)?, number)));
+                }
+            }
+            snapshot.check_maps()?;
+        }
+        let mut places: Vec<u32> = (0..documents.len() as u32).collect();
+        places.sort_unstable_by_key(|&place| documents[place as usize]);
+        Ok(Self { path, index, snapshot, segments, documents, places })
     }
 
     fn key(&self, document: u32) -> twindex::Result<KeyBuf> {
         let (segment, ordinal) = self.documents[document as usize];
-        match self.snapshot.segments().nth(segment as usize) {
-            Some((segment, _)) => segment.key(ordinal),
-            None => unreachable!("a number that was given to a document of a segment"),
-        }
+        self.segments[segment as usize].key(ordinal)
     }
 
     fn signature(&self, document: u32) -> twindex::Result<&[u8]> {
         let (segment, ordinal) = self.documents[document as usize];
-        self.snapshot
-            .segments()
-            .nth(segment as usize)
-            .map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))
+        self.segments[segment as usize].signature(ordinal)
+    }
+
+    /// Numbers documents from `start` on, as they are asked for: one segment after the other.
+    fn numbers(&self, start: u32) -> impl FnMut(Place<'_>) -> twindex::Result<Option<u32>> {
+        let mut places = self.places.iter();
+        move |_| Ok(places.next().map(|place| start + place))
     }
 }
 
 /// One index or two; documents of the second have the numbers behind those of the first.
-struct Sides<'a> {
+pub(super) struct Sides<'a> {
     left: Side<'a>,
     right: Option<Side<'a>>,
 }
 
-impl Sides<'_> {
+impl<'a> Sides<'a> {
+    pub(super) fn new(
+        args: &'a Pairs,
+        left: (&'a Index, &'a Snapshot),
+        right: Option<(&'a Path, &'a Index, &'a Snapshot)>,
+    ) -> anyhow::Result<Self> {
+        if let Some((path, _, snapshot)) = right {
+            let same = left.1.params().check_same_sketch(snapshot.params());
+            let left = args.index()?.display();
+            same.with_context(|| format!("{}: cannot be compared with {left}", path.display()))?;
+        }
+        let right = right.map(|(path, index, snapshot)| Side::new(path, index, snapshot));
+        Ok(Self { left: Side::new(args.index()?, left.0, left.1)?, right: right.transpose()? })
+    }
+
     fn first_right(&self) -> u32 {
         self.left.documents.len() as u32
     }
@@ -87,69 +166,54 @@ impl Sides<'_> {
         side.key(document)
     }
 
-    fn candidates(&self, room: (&Path, usize)) -> twindex::Result<Candidates> {
-        // Documents come in the order in which they were listed.
-        let counter = |start: u32| {
-            let mut next = start;
-            move |_: Place<'_>| {
-                next += 1;
-                Ok(Some(next - 1))
-            }
-        };
+    fn candidates(&self, agreement: Agreement, room: (&Path, usize)) -> twindex::Result<Candidates> {
+        let left = self.left.numbers(0);
         match &self.right {
-            None => candidates(self.left.snapshot, MAX_BUCKET, room, counter(0)),
-            Some(right) => candidates_across(
+            None => candidates_agreeing(self.left.snapshot, agreement, MAX_BUCKET, room, left),
+            Some(right) => candidates_agreeing_across(
                 (self.left.snapshot, right.snapshot),
                 self.first_right(),
+                agreement,
                 MAX_BUCKET,
                 room,
-                counter(0),
-                counter(self.first_right()),
+                (left, right.numbers(self.first_right())),
             ),
         }
     }
-
-    /// The names of a pair: of one index the smaller key first, of two that of the first index.
-    fn named(&self, a: u32, b: u32, resemblance: Resemblance) -> twindex::Result<Resembling> {
-        let (x, y) = (self.key(a)?, self.key(b)?);
-        let (x, y) = if self.right.is_none() && y < x { (y, x) } else { (x, y) };
-        Ok((x, y, resemblance))
-    }
 }
 
-/// The pairs of one index, or across two, whose resemblance reaches `threshold`.
+/// The pairs of one index, or across two, that agree so and whose resemblance reaches `threshold`.
 pub(super) fn find(
     args: &Pairs,
+    sides: &Sides<'_>,
     threshold: f64,
-    left: (&Index, &Snapshot),
-    right: Option<(&Path, &Index, &Snapshot)>,
+    agreement: Agreement,
+    scratch: &Path,
 ) -> anyhow::Result<Found> {
-    let sides = Sides {
-        left: Side::new(args.index()?, left.0, left.1),
-        right: right.map(|(path, index, snapshot)| Side::new(path, index, snapshot)),
-    };
-    if let Some(right) = &sides.right {
-        let same = left.1.params().check_same_sketch(right.snapshot.params());
-        let left = args.index()?.display();
-        same.with_context(|| format!("{}: cannot be compared with {left}", right.path.display()))?;
-    }
-    let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
     let memory = args.work.memory;
-    let found = sides.candidates((scratch.path(), memory / 4))?;
-    let mut pairs = Vec::new();
+    let found = sides.candidates(agreement, (scratch, memory / 4))?;
+    // Candidates come ascending, by numbers that are in the order of keys; the sorter is where they wait.
+    let mut pairs: Sorter<u128> = Sorter::new(scratch, memory / 4);
+    let mut push = |a: u32, b: u32, score: u64| {
+        pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
+    };
     let mut count = 0;
-    match args.verify {
-        Verify::Signature => found.for_each_batch(|batch| {
-            count += batch.len() as u64;
-            let estimated: Vec<_> = batch
-                .par_chunks(CHUNK)
-                .map(|pairs| estimated(&sides, pairs, threshold))
-                .collect::<twindex::Result<_>>()?;
-            pairs.extend(estimated.into_iter().flatten());
-            anyhow::Ok(())
-        })?,
+    let scores = match args.verify {
+        Verify::Signature => {
+            let kept = sides.left.snapshot.params().minhash;
+            let (minima, bits) = kept.map_or((0, 0), |kept| (kept.minima(), kept.signature_bits));
+            found.for_each_batch(|batch| {
+                count += batch.len() as u64;
+                let estimated: Vec<_> = batch
+                    .par_chunks(CHUNK)
+                    .map(|pairs| estimated(sides, pairs, (minima, bits), threshold))
+                    .collect::<twindex::Result<_>>()?;
+                estimated.into_iter().flatten().try_for_each(|(a, b, same)| push(a, b, same))
+            })?;
+            Scores::Estimated { minima, bits }
+        }
         Verify::Exact => {
-            let (texts, numbers) = texts(args, &sides, &found, scratch.path())?;
+            let (texts, numbers) = texts(args, sides, &found, scratch)?;
             let mut families = Families::new(&texts.sets, memory / 4);
             let (mut of, mut both) = (Vec::new(), Vec::new());
             found.for_each_batch(|batch| {
@@ -163,32 +227,32 @@ pub(super) fn find(
                 for (&(a, b), sets) in batch.iter().zip(&of) {
                     both.clear();
                     families.for_each_resembling(&[*sets], threshold, |_, _, found| both.push(found))?;
-                    for &resemblance in &both {
-                        pairs.push(sides.named(a, b, resemblance)?);
+                    for resemblance in &both {
+                        let &Resemblance::Exact { intersection, union } = resemblance else { continue };
+                        push(a, b, (intersection as u64) << 32 | union as u64)?;
                     }
                 }
-                anyhow::Ok(())
+                Ok::<(), twindex::Error>(())
             })?;
+            Scores::Counted
         }
-    }
-    pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
-    Ok(Found { pairs, candidates: count, capped_buckets: found.capped_buckets })
+    };
+    Ok(Found { pairs: pairs.finish()?, scores, candidates: count, capped_buckets: found.capped_buckets })
 }
 
-fn estimated(sides: &Sides<'_>, pairs: &[(u32, u32)], threshold: f64) -> twindex::Result<Vec<Resembling>> {
-    let (minima, bits) = sides
-        .left
-        .snapshot
-        .params()
-        .minhash
-        .map_or((0, 0), |minhash| (minhash.minima(), minhash.signature_bits));
+/// The pairs whose estimate reaches the threshold, with their equal minima.
+fn estimated(
+    sides: &Sides<'_>,
+    pairs: &[(u32, u32)],
+    (minima, bits): (usize, u8),
+    threshold: f64,
+) -> twindex::Result<Vec<(u32, u32, u64)>> {
     let mut near = Vec::new();
     for &(a, b) in pairs {
         let ((left, a_there), (right, b_there)) = (sides.side(a), sides.side(b));
         let same = matches(left.signature(a_there)?, right.signature(b_there)?, minima, bits);
-        let resemblance = Resemblance::from_matches(same, minima, bits);
-        if resemblance.at_least(threshold) {
-            near.push(sides.named(a, b, resemblance)?);
+        if Resemblance::from_matches(same, minima, bits).at_least(threshold) {
+            near.push((a, b, same as u64));
         }
     }
     Ok(near)
@@ -236,7 +300,7 @@ fn texts(
 }
 
 /// Writes how much two documents resemble each other: the fraction if it was counted, or the standard error.
-pub(super) fn write_resemblance(out: &mut impl Write, resemblance: Resemblance) -> io::Result<()> {
+pub(super) fn write_resemblance(out: &mut dyn Write, resemblance: Resemblance) -> io::Result<()> {
     write!(out, "\t{:.6}", resemblance.value())?;
     match resemblance {
         Resemblance::Exact { intersection, union } => write!(out, "\t{intersection}\t{union}"),

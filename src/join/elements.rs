@@ -1,0 +1,543 @@
+//! Pairs of documents by the elements that their sketches share: the pipeline by which `AltaVista`'s 30 million documents
+//! of 1996 were clustered (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
+//!
+//! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
+//!    documents of each element. Elements of one document only are dropped here; most are.
+//! 2. *Pair formation*, [`Merged::form_pairs`]: every two documents of an element, sorted, again externally, in runs in
+//!    which equal pairs are counted.
+//! 3. *Pair merge*, [`FormedPairs::for_each`]: the runs are merged and the counts added up. A pair's count is what the
+//!    two sketches have in common, and with the sizes of these it estimates the resemblance: [`Common`].
+//!
+//! **Over-common elements.** An element of c documents makes `c^2 / 2` pairs: a phrase that every page of a site has is
+//! worth nothing and costs most. The paper leaves out what more than 1,000 documents have. Here an element of more
+//! documents than the cap pairs each of them with the first and with the one before only, at linear cost, so that a
+//! family of more copies than that hangs together. What the pairs of their documents have in common is no longer what
+//! was counted; [`FormedPairs::common`] counts it in the sketches themselves. So the cap decides which pairs are looked
+//! at, and never what is said about one of them.
+//!
+//! **Departures.** Beside the sketches of the paper (all shingle hashes that m divides) bottom-t sketches are joined.
+//! There, elements in common are not a sample of the union: two documents of different lengths look at different shares
+//! of their hashes. A count is then a bound, and what passes it is counted among the first t of the union, as
+//! [`samples`](crate::sketch::samples) has it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::candidates::Work;
+use super::runs::{Counted, Sorted, Sorter};
+use super::sets::ShingleSets;
+use crate::error::{Error, Result};
+use crate::params::MODULAR_MAX;
+use crate::sketch::{Containment, Resemblance, Sample};
+use crate::sys::Spill;
+
+/// Meetings of two documents in one element, for each document, above which the cap is lowered; and in all where that
+/// is more. Each takes 12 bytes of a scratch file at most, and some 50 ns.
+pub const MEETINGS: u64 = 4_000;
+/// See [`MEETINGS`].
+const MEETINGS_LEAST: u64 = 100_000_000;
+/// Over-common elements that are remembered, those of most documents.
+const REMEMBERED: usize = 10;
+/// Numbers of a list that are read at once.
+const BUFFER: usize = 1 << 14;
+
+/// How a document's shingle hashes were chosen for its sketch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampledBy {
+    /// The least so many.
+    Bottom(u16),
+    /// Those that this divides.
+    Modulus(u32),
+}
+
+impl SampledBy {
+    /// The sample that a sketch is.
+    #[must_use]
+    pub fn sample(self, hashes: &[u64]) -> Sample<'_> {
+        match self {
+            Self::Bottom(t) => Sample::bottom(hashes, t.into()),
+            Self::Modulus(modulus) => Sample::modular(hashes, modulus),
+        }
+    }
+}
+
+/// What two sketches have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Common {
+    /// Elements of both, of those looked at.
+    pub both: u32,
+    /// Elements of either.
+    pub either: u32,
+    /// The share of all shingles that was looked at; 1 if all were, and the resemblance is exact.
+    pub share: f64,
+}
+
+impl Common {
+    /// Counted in two samples; none if they have nothing that can be compared.
+    #[must_use]
+    pub fn of(a: &Sample<'_>, b: &Sample<'_>) -> Option<Self> {
+        let (of_a, of_b) = (a.containment(b), b.containment(a));
+        let known = of_a.or(of_b)?;
+        let in_either = [of_a, of_b].iter().flatten().map(|of| of.sampled).sum::<usize>() - known.common;
+        Some(Self { both: known.common as u32, either: in_either as u32, share: known.share })
+    }
+
+    /// The resemblance: a fraction of all shingles, or an estimate with its standard error.
+    #[must_use]
+    pub fn resemblance(&self) -> Resemblance {
+        let (both, either) = (self.both as usize, self.either as usize);
+        if self.share >= 1.0 {
+            return Resemblance::Exact { intersection: both, union: either };
+        }
+        // The same drawing, of shingles of the union.
+        let known = Containment { common: both, sampled: either, share: self.share };
+        Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() }
+    }
+}
+
+/// The documents of each element that more than one has, and what was seen of them.
+#[derive(Debug)]
+pub struct Merged {
+    lists: Lists,
+    work: Work,
+    documents: u32,
+    /// Elements that are shared.
+    pub shared: u64,
+    /// Documents of the most common.
+    pub largest: u64,
+}
+
+/// Sorts the elements of these sketches, each of which is a document: *shingle merge*.
+///
+/// Memory: `memory` bytes, at least 1 MiB, half for what is sorted and half for the lists that come out of it; what is
+/// more goes to unnamed files in `dir`. And a list of the documents of one element, 4 bytes each.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file.
+pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> Result<Merged> {
+    let mut sorter: Sorter<(u64, u32)> = Sorter::new(dir, memory / 2);
+    let mut read = Vec::new();
+    for document in 0..sketches.len() as u32 {
+        read.clear();
+        for &element in sketches.set(document, &mut read)? {
+            sorter.push((element, document))?;
+        }
+    }
+    let mut merged = Merged {
+        lists: Lists::new(dir, memory / 2),
+        work: Work::default(),
+        documents: sketches.len() as u32,
+        shared: 0,
+        largest: 0,
+    };
+    let (mut now, mut of) = (0, Vec::new());
+    let mut end = |element: u64, of: &mut Vec<u32>| {
+        if of.len() > 1 {
+            merged.shared += 1;
+            merged.largest = merged.largest.max(of.len() as u64);
+            merged.work.bucket(of.len() as u64);
+            merged.lists.push(element, of)?;
+        }
+        of.clear();
+        Ok::<(), Error>(())
+    };
+    sorter.finish()?.for_each(|(element, document)| {
+        if element != now {
+            end(now, &mut of)?;
+            now = element;
+        }
+        of.push(document);
+        Ok::<(), Error>(())
+    })?;
+    end(now, &mut of)?;
+    Ok(merged)
+}
+
+impl Merged {
+    /// Makes a pair of every two documents of an element: *pair formation*. Of an element of more than `max_bucket`
+    /// documents, or of fewer where there would be more than [`MEETINGS`] a document, not all pairs are made: see the
+    /// [module](self).
+    ///
+    /// Memory: `memory` bytes for pairs, at least 1 MiB; what is more goes to an unnamed file in `dir`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from a scratch file.
+    pub fn form_pairs(&self, max_bucket: usize, (dir, memory): (&Path, usize)) -> Result<FormedPairs> {
+        let most = (MEETINGS * u64::from(self.documents)).max(MEETINGS_LEAST);
+        let cap = self.work.cap_for(max_bucket as u64, most);
+        let mut pairs: Sorter<Counted> = Sorter::new(dir, memory);
+        let mut meet =
+            |a: u32, b: u32| pairs.push(Counted { number: u64::from(a) << 32 | u64::from(b), count: 1 });
+        let mut uncounted = vec![0_u32; self.documents as usize];
+        let (mut capped, mut most_common) = (0, Vec::new());
+        self.lists.for_each(|element, documents| {
+            if documents.len() as u64 <= cap {
+                for (place, &b) in documents.iter().enumerate() {
+                    documents[..place].iter().try_for_each(|&a| meet(a, b))?;
+                }
+                return Ok(());
+            }
+            capped += 1;
+            remember(&mut most_common, (documents.len() as u64, element, documents[0]));
+            documents.windows(2).try_for_each(|two| meet(two[0], two[1]))?;
+            documents[2.min(documents.len())..].iter().try_for_each(|&b| meet(documents[0], b))?;
+            for &document in documents {
+                uncounted[document as usize] += 1;
+            }
+            Ok(())
+        })?;
+        let pairs = pairs.finish()?;
+        Ok(FormedPairs { pairs, uncounted, capped, cap, most_common })
+    }
+}
+
+/// Keeps the elements of most documents, the smaller element first of those of as many.
+fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
+    let place = most_common.partition_point(|other| (other.0, one.1) >= (one.0, other.1));
+    most_common.insert(place, one);
+    most_common.truncate(REMEMBERED);
+}
+
+/// Pairs of documents, each as often as they met.
+#[derive(Debug)]
+pub struct FormedPairs {
+    pairs: Sorted<Counted>,
+    /// Over-common elements of each document: what it shares of these was not counted.
+    uncounted: Vec<u32>,
+    /// Over-common elements.
+    pub capped: u64,
+    /// The cap: `max_bucket`, or less to bound the work.
+    pub cap: u64,
+    /// The most common of those that were capped: documents, element, and the first of the documents.
+    pub most_common: Vec<(u64, u64, u32)>,
+}
+
+impl FormedPairs {
+    /// Hands each pair to `each`, ascending, the smaller document first, with the elements in which the two met: *pair
+    /// merge*.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.pairs.for_each(|Counted { number, count }| each((number >> 32) as u32, number as u32, count))
+    }
+
+    /// Hands each pair with what the sketches have in common to `each`, ascending, if it `is_wanted` for that. Sketches
+    /// are read only where counts do not tell all, and the most that they allow is wanted. Returns how many pairs met
+    /// at all.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    pub fn common<E: From<Error>>(
+        &self,
+        sketches: &ShingleSets,
+        by: SampledBy,
+        is_wanted: impl Fn(&Common) -> bool,
+        mut each: impl FnMut(u32, u32, Common) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        let (mut of_a, mut of_b, mut held) = (Vec::new(), Vec::new(), None);
+        let mut pairs = 0;
+        self.for_each(|a, b, count| {
+            pairs += 1;
+            let (in_a, in_b) = (sketches.size(a), sketches.size(b));
+            let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
+            // Those of over-common elements through which the two met were counted, as few as they are.
+            let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
+            let either = (in_a + in_b).saturating_sub(both.into()) as u32;
+            let is_whole = in_a.max(in_b) < MODULAR_MAX as u64;
+            let most = match by {
+                SampledBy::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
+                // Of the first t of the union; of all of it, if that is less.
+                SampledBy::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
+            };
+            match by {
+                SampledBy::Modulus(_) if is_whole && (uncounted == 0 || !is_wanted(&most)) => {
+                    return if is_wanted(&most) { each(a, b, most) } else { Ok(()) };
+                }
+                SampledBy::Bottom(_) if !is_wanted(&most) => return Ok(()),
+                _ => {}
+            }
+            if held != Some(a) {
+                of_b.clear();
+                of_a.clear();
+                of_a.extend_from_slice(sketches.set(a, &mut of_b)?);
+                held = Some(a);
+            }
+            of_b.clear();
+            let (a_sample, b_sample) = (by.sample(&of_a), by.sample(sketches.set(b, &mut of_b)?));
+            Common::of(&a_sample, &b_sample).filter(&is_wanted).map_or(Ok(()), |common| each(a, b, common))
+        })?;
+        Ok(pairs)
+    }
+}
+
+/// Lists of documents, one after the other, with an element each: in memory up to a budget, from then on in a scratch
+/// file.
+#[derive(Debug)]
+struct Lists {
+    dir: PathBuf,
+    /// Numbers held in memory.
+    most: usize,
+    /// Of each list its element in two numbers, its length, and the documents.
+    held: Vec<u32>,
+    spill: Option<Spill>,
+    bytes: Vec<u8>,
+}
+
+impl Lists {
+    fn new(dir: &Path, memory: usize) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            most: memory / size_of::<u32>(),
+            held: Vec::new(),
+            spill: None,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, element: u64, documents: &[u32]) -> Result<()> {
+        let head = [(element >> 32) as u32, element as u32, documents.len() as u32];
+        if self.spill.is_none() && self.held.len() + head.len() + documents.len() <= self.most {
+            self.held.extend_from_slice(&head);
+            self.held.extend_from_slice(documents);
+            return Ok(());
+        }
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => none.insert(
+                Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?,
+            ),
+        };
+        self.bytes.clear();
+        self.bytes.extend(head.iter().chain(documents).flat_map(|number| number.to_le_bytes()));
+        spill.append(&self.bytes).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+        Ok(())
+    }
+
+    /// Hands each to `each`, in the order in which they were pushed.
+    fn for_each(&self, mut each: impl FnMut(u64, &[u32]) -> Result<()>) -> Result<()> {
+        let element = |head: &[u32]| u64::from(head[0]) << 32 | u64::from(head[1]);
+        let mut rest = &self.held[..];
+        while let [_, _, length, ..] = *rest {
+            let (head, behind) = rest.split_at(3);
+            let (documents, next) = behind.split_at(length as usize);
+            each(element(head), documents)?;
+            rest = next;
+        }
+        let Some(spill) = &self.spill else { return Ok(()) };
+        let mut window = Window { spill, at: 0, waiting: Vec::new(), next: 0 };
+        let (mut head, mut documents) = ([0; 3], Vec::new());
+        while window.is_left() {
+            let read = window.fill(&mut head).and_then(|()| {
+                documents.resize(head[2] as usize, 0);
+                window.fill(&mut documents)
+            });
+            read.map_err(|e| Error::io("read a scratch file in", &self.dir, e))?;
+            each(element(&head), &documents)?;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers of a scratch file, read one after the other.
+struct Window<'s> {
+    spill: &'s Spill,
+    /// Where the next bytes are read.
+    at: u64,
+    waiting: Vec<u8>,
+    next: usize,
+}
+
+impl Window<'_> {
+    fn is_left(&self) -> bool {
+        self.next < self.waiting.len() || self.at < self.spill.len()
+    }
+
+    fn fill(&mut self, out: &mut [u32]) -> io::Result<()> {
+        for number in out {
+            if self.next == self.waiting.len() {
+                let left = (self.spill.len() - self.at).min((BUFFER * size_of::<u32>()) as u64);
+                self.waiting.resize(left as usize, 0);
+                self.spill.read_exact_at(&mut self.waiting, self.at)?;
+                self.at += left;
+                self.next = 0;
+            }
+            let bytes = self.waiting.get(self.next..).and_then(<[u8]>::first_chunk);
+            *number = u32::from_le_bytes(*bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+            self.next += size_of::<u32>();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::sketch::samples;
+    use crate::splitmix::SplitMix;
+
+    /// Families of shingle sets, with some shingles that all have.
+    fn shingle_sets(families: u64, of_each: u64) -> Vec<Vec<u64>> {
+        let mut random = SplitMix(77);
+        let mut sets = Vec::new();
+        for _ in 0..families {
+            let size = 40 + random.next() % 900;
+            let first: Vec<u64> = (0..size).map(|_| random.next()).collect();
+            for _ in 0..of_each {
+                let changes = random.next() % 60;
+                let mut set: Vec<u64> = first[..first.len() - (random.next() % 30) as usize].to_vec();
+                set.extend((0..changes).map(|_| random.next()));
+                set.extend(0..30);
+                sets.push(set);
+            }
+        }
+        sets
+    }
+
+    fn sketches(sets: &[Vec<u64>], by: SampledBy, dir: &Path, memory: usize) -> (ShingleSets, Vec<Vec<u64>>) {
+        let (mut kept, mut all) = (ShingleSets::new(dir, memory), Vec::new());
+        for set in sets {
+            let mut sketch = Vec::new();
+            match by {
+                SampledBy::Bottom(t) => samples::bottom(set, t.into(), &mut Vec::new(), &mut sketch),
+                SampledBy::Modulus(modulus) => samples::modular(set, modulus, &mut sketch),
+            }
+            kept.push(&sketch).unwrap();
+            all.push(sketch);
+        }
+        (kept, all)
+    }
+
+    type Counts = BTreeMap<(u32, u32), u32>;
+
+    fn joined(kept: &ShingleSets, max_bucket: usize, room: (&Path, usize)) -> (Counts, Merged, FormedPairs) {
+        let merged = merge_elements(kept, room).unwrap();
+        let formed = merged.form_pairs(max_bucket, room).unwrap();
+        let mut counts = Counts::new();
+        let each = |a, b, count| {
+            assert!(counts.insert((a, b), count).is_none() && a < b, "each pair once");
+            Ok::<_, Error>(())
+        };
+        formed.for_each(each).unwrap();
+        (counts, merged, formed)
+    }
+
+    fn in_common(a: &[u64], b: &[u64]) -> u32 {
+        a.iter().filter(|element| b.contains(element)).count() as u32
+    }
+
+    #[test]
+    fn every_pair_that_shares_an_element_comes_once_with_the_number_of_those() {
+        let dir = tempfile::tempdir().unwrap();
+        let sets = shingle_sets(40, 8);
+        for by in [SampledBy::Modulus(4), SampledBy::Bottom(60)] {
+            let (kept, all) = sketches(&sets, by, dir.path(), usize::MAX);
+            let (counts, merged, formed) = joined(&kept, usize::MAX, (dir.path(), 1 << 26));
+            let mut wanted = Counts::new();
+            for b in 0..all.len() {
+                for a in 0..b {
+                    let count = in_common(&all[a], &all[b]);
+                    if count > 0 {
+                        wanted.insert((a as u32, b as u32), count);
+                    }
+                }
+            }
+            assert!(counts == wanted && wanted.len() > 5000, "{} {}", counts.len(), wanted.len());
+            assert_eq!((formed.capped, formed.most_common.len()), (0, 0));
+            assert!(merged.shared > 100 && merged.largest > 100);
+        }
+    }
+
+    #[test]
+    fn scratch_files_change_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let sets = shingle_sets(60, 12);
+        for (by, max_bucket) in [
+            (SampledBy::Modulus(3), usize::MAX),
+            (SampledBy::Modulus(3), 500),
+            (SampledBy::Bottom(128), usize::MAX),
+            (SampledBy::Bottom(128), 500),
+        ] {
+            let (in_memory, _) = sketches(&sets, by, dir.path(), usize::MAX);
+            let (on_disk, _) = sketches(&sets, by, dir.path(), 1000);
+            let (wanted, _, formed) = joined(&in_memory, max_bucket, (dir.path(), 1 << 28));
+            let (found, merged, spilled) = joined(&on_disk, max_bucket, (dir.path(), 0));
+            assert!(merged.lists.spill.is_some() && !formed.pairs.is_on_disk());
+            assert_eq!(spilled.pairs.is_on_disk(), max_bucket > 500);
+            assert!(found == wanted && formed.most_common == spilled.most_common);
+            assert_eq!(formed.capped > 0, max_bucket == 500);
+            let all = |formed: &FormedPairs, sketches: &ShingleSets| {
+                let mut all = Vec::new();
+                let each = |a, b, common: Common| {
+                    all.push((a, b, common));
+                    Ok::<_, Error>(())
+                };
+                formed.common(sketches, by, |_| true, each).unwrap();
+                all
+            };
+            assert_eq!(all(&formed, &in_memory), all(&spilled, &on_disk));
+        }
+    }
+
+    #[test]
+    fn what_sketches_have_in_common_is_what_samples_say_over_common_elements_included() {
+        let dir = tempfile::tempdir().unwrap();
+        let sets = shingle_sets(30, 9);
+        for (by, max_bucket) in [
+            (SampledBy::Modulus(4), usize::MAX),
+            (SampledBy::Modulus(4), 20),
+            (SampledBy::Modulus(1), 20),
+            (SampledBy::Bottom(100), usize::MAX),
+            (SampledBy::Bottom(100), 20),
+            (SampledBy::Bottom(2000), 20),
+        ] {
+            let (kept, all) = sketches(&sets, by, dir.path(), usize::MAX);
+            let (_, _, formed) = joined(&kept, max_bucket, (dir.path(), 1 << 26));
+            assert_eq!(formed.capped > 0, max_bucket == 20);
+            assert_eq!(formed.most_common.is_empty(), formed.capped == 0);
+            assert!(formed.most_common.is_sorted_by(|x, y| (y.0, x.1) < (x.0, y.1)));
+            let mut near = 0;
+            let each = |a: u32, b: u32, common: Common| {
+                let (left, right) = (by.sample(&all[a as usize]), by.sample(&all[b as usize]));
+                assert_eq!(Some(common.resemblance()), left.resemblance(&right), "{by:?} {a} {b}");
+                near += 1;
+                Ok::<_, Error>(())
+            };
+            formed.common(&kept, by, |common| common.resemblance().at_least(0.8), each).unwrap();
+            // Families share what is not over-common, so none of their pairs is lost.
+            let mut wanted = 0;
+            for b in 0..all.len() {
+                for a in 0..b {
+                    let (left, right) = (by.sample(&all[a]), by.sample(&all[b]));
+                    wanted += usize::from(left.resemblance(&right).is_some_and(|r| r.at_least(0.8)));
+                }
+            }
+            assert!(near == wanted && wanted > 200, "{by:?}: {near} of {wanted}");
+        }
+    }
+
+    #[test]
+    fn a_family_larger_than_the_cap_hangs_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let set: Vec<u64> = (0..50).collect();
+        let sets = vec![set; 40];
+        let (kept, _) = sketches(&sets, SampledBy::Modulus(2), dir.path(), usize::MAX);
+        let (counts, _, formed) = joined(&kept, 10, (dir.path(), 1 << 20));
+        assert_eq!(formed.cap, 10);
+        assert!(formed.most_common.iter().all(|&(documents, _, first)| (documents, first) == (40, 0)));
+        let star = (1..40).flat_map(|b| [(0, b), (b - 1, b)]);
+        assert!(counts.keys().copied().eq(star.collect::<std::collections::BTreeSet<_>>()));
+        let mut equal = 0;
+        let each = |_, _, common: Common| {
+            equal += usize::from(common.both == common.either);
+            Ok::<_, Error>(())
+        };
+        formed.common(&kept, SampledBy::Modulus(2), |_| true, each).unwrap();
+        assert_eq!(equal, counts.len());
+    }
+}

@@ -1,0 +1,57 @@
+//! In how many features documents must agree: Broder's r of k.
+
+use clap::Args;
+use twindex::choices::{FeatureScheme, Preset};
+use twindex::join::Agreement;
+use twindex::params::{BANDS_MAX, MinhashParams};
+
+use crate::options::Usage;
+
+/// Bits of a feature that are kept.
+const BITS_MAX: u32 = 32;
+/// Bits of Broder's small features.
+const BYTE: u32 = 8;
+
+/// Options about the features, or bands, that documents have in common.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct FeatureArgs {
+    /// Only documents that agree in at least R features (bands): Broder's rule is 2 of the 6 of --preset broder-84
+    /// [default: 1; with features of one byte, of which there are 8, 3 below 50,000 documents and 7 from there on]
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..=i64::from(BANDS_MAX)))]
+    pub(crate) sharing: Option<u16>,
+    /// Compare only the first BITS of each feature, 1 to 32: 8 are features of one byte, for --preset small-8
+    /// [default: 32]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=i64::from(BITS_MAX)))]
+    pub(crate) feature_bits: Option<u32>,
+}
+
+impl FeatureArgs {
+    /// Whether any was given.
+    pub(crate) fn are_given(self) -> bool {
+        self.sharing.is_some() || self.feature_bits.is_some()
+    }
+
+    /// In what documents must agree, of an index of so many that keeps such features.
+    pub(crate) fn agreement(self, kept: MinhashParams, documents: u64) -> anyhow::Result<Agreement> {
+        let bits = self.feature_bits.unwrap_or(BITS_MAX);
+        let are_small = bits == BYTE && kept.bands == Preset::SMALL_8.scheme.groups;
+        let usual = if are_small { Preset::common_bytes(documents) } else { 1 };
+        let features = self.sharing.unwrap_or(usual);
+        if features > kept.bands {
+            let why = format!("--sharing {features}: a document has {} features (bands) here", kept.bands);
+            return Err(Usage::new(why).into());
+        }
+        Ok(Agreement { features, bits })
+    }
+}
+
+/// The share of the documents of this resemblance that agree so.
+pub(crate) fn recall(kept: MinhashParams, agreement: Agreement, resemblance: f64) -> f64 {
+    let scheme = FeatureScheme {
+        groups: kept.bands,
+        group_size: kept.rows,
+        threshold: agreement.features,
+        feature_bits: agreement.bits as u8,
+    };
+    scheme.fungible(resemblance)
+}
