@@ -12,11 +12,24 @@ use serde::Serialize;
 pub(crate) struct Stopwatch {
     start: Instant,
     cpu: f64,
+    whose: Whose,
+}
+
+/// Whose time of the processor.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    Process,
+    Thread,
 }
 
 impl Stopwatch {
     pub(crate) fn start() -> Self {
-        Self { start: Instant::now(), cpu: cpu_seconds() }
+        Self { start: Instant::now(), cpu: cpu_seconds(Whose::Process), whose: Whose::Process }
+    }
+
+    /// Of what this thread alone does; it must also be the one that asks.
+    pub(crate) fn of_thread() -> Self {
+        Self { start: Instant::now(), cpu: cpu_seconds(Whose::Thread), whose: Whose::Thread }
     }
 
     /// Wall-clock seconds.
@@ -24,9 +37,9 @@ impl Stopwatch {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// CPU seconds of all threads of the process, page faults included.
+    /// CPU seconds of all threads of the process, or of this one, page faults included.
     pub(crate) fn cpu_seconds(&self) -> f64 {
-        cpu_seconds() - self.cpu
+        cpu_seconds(self.whose) - self.cpu
     }
 }
 
@@ -36,6 +49,17 @@ impl Stopwatch {
 pub(crate) struct Stages(BTreeMap<&'static str, f64>);
 
 impl Stages {
+    /// One stage.
+    pub(crate) fn of(name: &'static str, watch: Stopwatch) -> Self {
+        let mut stages = Self::default();
+        stages.add(name, watch);
+        stages
+    }
+
+    pub(crate) fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// Takes note of the CPU seconds of one.
     pub(crate) fn add(&mut self, name: &'static str, watch: Stopwatch) {
         self.insert(name, watch.cpu_seconds());
@@ -49,13 +73,16 @@ impl Stages {
 }
 
 #[cfg(unix)]
-fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+fn cpu_seconds(whose: Whose) -> f64 {
+    let time = rustix::time::clock_gettime(match whose {
+        Whose::Process => rustix::time::ClockId::ProcessCPUTime,
+        Whose::Thread => rustix::time::ClockId::ThreadCPUTime,
+    });
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 #[cfg(not(unix))]
-fn cpu_seconds() -> f64 {
+fn cpu_seconds(_: Whose) -> f64 {
     0.0
 }
 

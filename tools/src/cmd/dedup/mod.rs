@@ -459,18 +459,28 @@ impl Dedup {
         let clusters = self.clusters(&corpus, &mut near, snapshot.as_ref())?;
         stages.add("cluster", watch);
 
-        let watch = Stopwatch::start();
-        let (pair_count, kept_files) = write(&corpus, &near, &clusters, against.as_ref(), &limits)?;
-        stages.add("write", watch);
-
-        let watch = Stopwatch::start();
-        if let Some(snapshot) = &snapshot {
-            // What was found counts more than a page about it.
-            if let Err(error) = self.write_report(snapshot, &corpus, &clusters, &limits) {
-                report::note(&format!("no report.html: {error:#}"));
-            }
-        }
-        stages.add("report", watch);
+        // Neither needs the other, and each is the work of one thread.
+        let limits = Limits { memory: limits.memory / 2, ..limits };
+        let (written, reported) = rayon::join(
+            || {
+                let watch = Stopwatch::of_thread();
+                let written = write(&corpus, &near, &clusters, against.as_ref(), &limits);
+                written.map(|written| (written, Stages::of("write", watch)))
+            },
+            || {
+                let watch = Stopwatch::of_thread();
+                if let Some(snapshot) = &snapshot {
+                    // What was found counts more than a page about it.
+                    if let Err(error) = self.write_report(snapshot, &corpus, &clusters, &limits) {
+                        report::note(&format!("no report.html: {error:#}"));
+                    }
+                }
+                Stages::of("report", watch)
+            },
+        );
+        let ((pair_count, kept_files), written) = written?;
+        stages.extend(written);
+        stages.extend(reported);
 
         let input = documents.counts().clone();
         Ok(Report {
