@@ -11,6 +11,7 @@
 
 pub mod batch;
 pub mod candidates;
+pub mod equal;
 pub mod families;
 pub mod forest;
 pub mod hamming;
@@ -25,6 +26,7 @@ pub mod verified;
 
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
 pub use candidates::{Candidates, candidates, candidates_across};
+pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_groups};
 pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use hamming::Effort;
