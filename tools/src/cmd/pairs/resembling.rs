@@ -5,17 +5,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use rayon::prelude::*;
-use twindex::join::{Candidates, Families, candidates, candidates_across};
-use twindex::sketch::matches;
+use twindex::join::{Candidates, Effort, Families, candidates, candidates_across, resembling_documents};
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
 
 use super::{Pairs, Verify};
 use crate::texts::Texts;
 
-/// Candidates that one thread verifies at once.
-const CHUNK: usize = 512;
 /// Buckets of more members are not paired all with all.
 const MAX_BUCKET: usize = 10_000;
 
@@ -53,14 +49,6 @@ impl<'a> Side<'a> {
             Some((segment, _)) => segment.key(ordinal),
             None => unreachable!("a number that was given to a document of a segment"),
         }
-    }
-
-    fn signature(&self, document: u32) -> twindex::Result<&[u8]> {
-        let (segment, ordinal) = self.documents[document as usize];
-        self.snapshot
-            .segments()
-            .nth(segment as usize)
-            .map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))
     }
 }
 
@@ -110,10 +98,8 @@ impl Sides<'_> {
     }
 
     /// The names of a pair: of one index the smaller key first, of two that of the first index.
-    fn named(&self, a: u32, b: u32, resemblance: Resemblance) -> twindex::Result<Resembling> {
-        let (x, y) = (self.key(a)?, self.key(b)?);
-        let (x, y) = if self.right.is_none() && y < x { (y, x) } else { (x, y) };
-        Ok((x, y, resemblance))
+    fn ordered(&self, x: KeyBuf, y: KeyBuf, resemblance: Resemblance) -> Resembling {
+        if self.right.is_none() && y < x { (y, x, resemblance) } else { (x, y, resemblance) }
     }
 }
 
@@ -135,20 +121,26 @@ pub(super) fn find(
     }
     let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
     let memory = args.work.memory;
-    let found = sides.candidates((scratch.path(), memory / 4))?;
     let mut pairs = Vec::new();
     let mut count = 0;
-    match args.verify {
-        Verify::Signature => found.for_each_batch(|batch| {
-            count += batch.len() as u64;
-            let estimated: Vec<_> = batch
-                .par_chunks(CHUNK)
-                .map(|pairs| estimated(&sides, pairs, threshold))
-                .collect::<twindex::Result<_>>()?;
-            pairs.extend(estimated.into_iter().flatten());
-            anyhow::Ok(())
-        })?,
+    let found = match args.verify {
+        Verify::Signature => {
+            let effort =
+                Effort { dir: scratch.path(), memory: memory / 4, threads: rayon::current_num_threads() };
+            let (one, other) = (left.1, right.map(|(_, _, snapshot)| snapshot));
+            let found =
+                resembling_documents(one, other, threshold, MAX_BUCKET, effort, |a, b, resemblance| {
+                    pairs.push(sides.ordered(a.key()?, b.key()?, resemblance));
+                    anyhow::Ok(())
+                })?;
+            found.for_each_batch(|batch| {
+                count += batch.len() as u64;
+                anyhow::Ok(())
+            })?;
+            found
+        }
         Verify::Exact => {
+            let found = sides.candidates((scratch.path(), memory / 4))?;
             let (texts, numbers) = texts(args, &sides, &found, scratch.path())?;
             let mut families = Families::new(&texts.sets, memory / 4);
             let (mut of, mut both) = (Vec::new(), Vec::new());
@@ -164,34 +156,16 @@ pub(super) fn find(
                     both.clear();
                     families.for_each_resembling(&[*sets], threshold, |_, _, found| both.push(found))?;
                     for &resemblance in &both {
-                        pairs.push(sides.named(a, b, resemblance)?);
+                        pairs.push(sides.ordered(sides.key(a)?, sides.key(b)?, resemblance));
                     }
                 }
                 anyhow::Ok(())
             })?;
+            found
         }
-    }
+    };
     pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
     Ok(Found { pairs, candidates: count, capped_buckets: found.capped_buckets })
-}
-
-fn estimated(sides: &Sides<'_>, pairs: &[(u32, u32)], threshold: f64) -> twindex::Result<Vec<Resembling>> {
-    let (minima, bits) = sides
-        .left
-        .snapshot
-        .params()
-        .minhash
-        .map_or((0, 0), |minhash| (minhash.minima(), minhash.signature_bits));
-    let mut near = Vec::new();
-    for &(a, b) in pairs {
-        let ((left, a_there), (right, b_there)) = (sides.side(a), sides.side(b));
-        let same = matches(left.signature(a_there)?, right.signature(b_there)?, minima, bits);
-        let resemblance = Resemblance::from_matches(same, minima, bits);
-        if resemblance.at_least(threshold) {
-            near.push(sides.named(a, b, resemblance)?);
-        }
-    }
-    Ok(near)
 }
 
 /// Reads the texts of all documents that are in a candidate pair; returns their sets by number.
