@@ -1,4 +1,5 @@
-"""Near-duplicates on Ray: shards are sketched and built by tasks, paired by tasks, and the forests of pairs merged by twos.
+"""Near-duplicates on Ray: shards are sketched and built by tasks, paired by tasks, and the forests of pairs merged by
+twos.
 
     python with_ray.py FOLDER [DOCUMENTS]
 

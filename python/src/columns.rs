@@ -111,12 +111,14 @@ impl Column {
         self.len
     }
 
-    /// The array that has this row, and where in it.
-    fn place(&self, arrays: &[(usize, ArrayRef)], row: usize) -> (usize, usize) {
+    /// The array that has this row, and where in it; none for null.
+    fn place<'a>(&self, arrays: &'a [(usize, ArrayRef)], row: usize) -> Option<(&'a ArrayRef, usize)> {
         debug_assert!(row < self.len);
         let at = arrays.partition_point(|&(end, _)| end <= row);
         let start = if at == 0 { 0 } else { arrays[at - 1].0 };
-        (at, row - start)
+        let array = &arrays[at].1;
+        // An array of the type of nulls alone marks none of them.
+        (*array.data_type() != DataType::Null && !array.is_null(row - start)).then_some((array, row - start))
     }
 
     /// The bytes of a text, or of a key of bytes; none for null.
@@ -132,13 +134,8 @@ impl Column {
                 Value::Number(_) => Err(self.refused(row, "expected str or bytes, found an int")),
             },
             Source::Arrays(arrays) => {
-                let (at, row_there) = self.place(arrays, row);
-                let array = &arrays[at].1;
-                if array.is_null(row_there) {
-                    return Ok(None);
-                }
+                let Some((array, row_there)) = self.place(arrays, row) else { return Ok(None) };
                 match array.data_type() {
-                    DataType::Null => Ok(None),
                     DataType::Utf8 => Ok(Some(array.as_string::<i32>().value(row_there).as_bytes())),
                     DataType::LargeUtf8 => Ok(Some(array.as_string::<i64>().value(row_there).as_bytes())),
                     DataType::Utf8View => Ok(Some(array.as_string_view().value(row_there).as_bytes())),
@@ -172,13 +169,8 @@ impl Column {
                 _ => Err(self.refused(row, "expected an int")),
             },
             Source::Arrays(arrays) => {
-                let (at, row_there) = self.place(arrays, row);
-                let array = &arrays[at].1;
-                if array.is_null(row_there) {
-                    return Ok(None);
-                }
+                let Some((array, row_there)) = self.place(arrays, row) else { return Ok(None) };
                 match array.data_type() {
-                    DataType::Null => Ok(None),
                     DataType::UInt64 => Ok(Some(array.as_primitive::<UInt64Type>().value(row_there))),
                     DataType::UInt32 => Ok(Some(array.as_primitive::<UInt32Type>().value(row_there).into())),
                     DataType::Int64 => negative(array.as_primitive::<Int64Type>().value(row_there)),

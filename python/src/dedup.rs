@@ -1,13 +1,15 @@
-//! `dedup`: texts in memory, as `twindex dedup` does with files: identical texts first, then pairs by prefixes, counted.
+//! `dedup`: texts in memory, as `twindex dedup` does with files: identical texts first, then pairs by prefixes,
+//! counted.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ffi::CString;
 
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use twindex::join::{Effort, Forest, ShingleSets, resembling_sets};
+use twindex::join::{
+    Effort, Forest, Groups, ShingleSets, for_each_pair_between, for_each_pair_inside, kept_of_groups,
+    resembling_sets,
+};
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler};
 use xxhash_rust::xxh3::xxh3_128;
@@ -91,7 +93,7 @@ pub(crate) fn dedup(
     Ok(found)
 }
 
-/// Texts that are the same: the places of its members, ascending, and how many shingles it has.
+/// Texts that are the same: the places of its members, ascending.
 struct Group {
     members: Vec<u32>,
 }
@@ -145,7 +147,8 @@ fn work(
     near.sort_unstable_by_key(|&(a, b, _)| (a, b));
     near.dedup();
 
-    let kept = kept(texts, &groups, &mut forest, keep)?;
+    let roots: Vec<u32> = (0..groups.len() as u32).map(|group| forest.root(group)).collect();
+    let kept = kept(texts, &group_of, &roots, keep)?;
     let scores = scores(&sets, &near, &kept, &group_of)?;
     let clusters: Vec<u32> = group_of.iter().map(|&group| kept[group as usize]).collect();
     let mut all_kept: Vec<u32> =
@@ -153,7 +156,7 @@ fn work(
     all_kept.sort_unstable();
     Ok(Dedup {
         scores: group_of.iter().map(|&group| scores[group as usize]).collect(),
-        pairs: pairs(&groups, &near, max_bucket),
+        pairs: pairs(&groups, &near, max_bucket)?,
         capped_shingles: prefixes.capped,
         cap: prefixes.cap,
         clusters,
@@ -166,26 +169,16 @@ fn groups(texts: &Column) -> Result<(Vec<Group>, Vec<u32>)> {
     let rows: Vec<usize> = (0..texts.len()).collect();
     let hashes: Vec<u128> =
         rows.par_iter().map(|&row| Ok(xxh3_128(texts.text(row)?))).collect::<Result<_>>()?;
-    let mut by_hash: HashMap<u128, Vec<u32>> = HashMap::new();
-    let mut groups: Vec<Group> = Vec::new();
-    let mut group_of = Vec::with_capacity(rows.len());
+    let (mut equal, mut groups, mut group_of) =
+        (Groups::default(), Vec::new(), Vec::with_capacity(rows.len()));
     for (row, hash) in rows.into_iter().zip(hashes) {
-        let candidates = match by_hash.entry(hash) {
-            Entry::Vacant(vacant) => vacant.insert(Vec::new()),
-            Entry::Occupied(occupied) => occupied.into_mut(),
-        };
-        // Equal hashes are almost certainly equal texts; make it certain.
-        let mut found = None;
-        for &group in candidates.iter() {
-            if texts.text(groups[group as usize].members[0] as usize)? == texts.text(row)? {
-                found = Some(group);
-            }
-        }
-        let group = found.unwrap_or_else(|| {
-            candidates.push(groups.len() as u32);
+        let group = equal.group(hash, |group| -> Result<bool> {
+            let first: &Group = &groups[group as usize];
+            Ok(texts.text(first.members[0] as usize)? == texts.text(row)?)
+        })?;
+        if group as usize == groups.len() {
             groups.push(Group { members: Vec::new() });
-            groups.len() as u32 - 1
-        });
+        }
         groups[group as usize].members.push(row as u32);
         group_of.push(group);
     }
@@ -193,28 +186,11 @@ fn groups(texts: &Column) -> Result<(Vec<Group>, Vec<u32>)> {
 }
 
 /// The text that is kept for each group.
-fn kept(texts: &Column, groups: &[Group], forest: &mut Forest, keep: Keep) -> Result<Vec<u32>> {
-    let roots: Vec<u32> = (0..groups.len() as u32).map(|group| forest.root(group)).collect();
-    let mut best: Vec<Option<u32>> = vec![None; groups.len()];
-    // Groups come in the order of their first members, and these are best of each.
-    for (group, &root) in groups.iter().zip(&roots) {
-        let first = group.members[0];
-        let is_better = match (best[root as usize], keep) {
-            (None, _) => true,
-            (Some(_), Keep::First) => false,
-            (Some(other), Keep::Longest) => {
-                texts.text(first as usize)?.len() > texts.text(other as usize)?.len()
-            }
-        };
-        if is_better {
-            best[root as usize] = Some(first);
-        }
-    }
-    Ok(roots
-        .iter()
-        .zip(groups)
-        .map(|(&root, group)| best[root as usize].unwrap_or(group.members[0]))
-        .collect())
+fn kept(texts: &Column, group_of: &[u32], roots: &[u32], keep: Keep) -> Result<Vec<u32>> {
+    kept_of_groups(roots, group_of, |text, other| match keep {
+        Keep::First => Ok(false),
+        Keep::Longest => Ok(texts.text(text as usize)?.len() > texts.text(other as usize)?.len()),
+    })
 }
 
 /// Of each group its resemblance to the one that is kept for it.
@@ -239,22 +215,19 @@ fn scores(sets: &ShingleSets, near: &[(u32, u32, f64)], kept: &[u32], group_of: 
 }
 
 /// Pairs of texts: of groups that are near, and inside each group; a large group is a star around its first member.
-fn pairs(groups: &[Group], near: &[(u32, u32, f64)], max_bucket: usize) -> Vec<(u32, u32, f64)> {
-    let representatives = |group: u32| {
-        let members = &groups[group as usize].members;
-        if members.len() > max_bucket { &members[..1] } else { &members[..] }
-    };
+fn pairs(groups: &[Group], near: &[(u32, u32, f64)], max_bucket: usize) -> Result<Vec<(u32, u32, f64)>> {
+    let members = |group: u32| &groups[group as usize].members[..];
     let mut pairs = Vec::new();
-    for (number, group) in (0..).zip(groups) {
-        for (at, &a) in representatives(number).iter().enumerate() {
-            pairs.extend(group.members[at + 1..].iter().map(|&b| (a, b, 1.0)));
-        }
+    let mut push = |a: u32, b: u32, resemblance: f64| {
+        pairs.push((a.min(b), a.max(b), resemblance));
+        Ok(())
+    };
+    for group in groups {
+        for_each_pair_inside(&group.members, max_bucket, |a, b| -> Result<()> { push(a, b, 1.0) })?;
     }
     for &(a, b, resemblance) in near {
-        for &a in representatives(a) {
-            pairs.extend(representatives(b).iter().map(|&b| (a.min(b), a.max(b), resemblance)));
-        }
+        for_each_pair_between(members(a), members(b), max_bucket, |a, b| push(a, b, resemblance))?;
     }
     pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));
-    pairs
+    Ok(pairs)
 }

@@ -82,8 +82,8 @@ def test_clusters_and_pairs_are_the_commands(tmp_path):
             out.write(json.dumps({"id": f"{number:04}", "text": text}) + "\n")
     for keep in ("first", "longest"):
         out = tmp_path / keep
-        line = [command, "dedup", tmp_path / "in.jsonl", "-o", out, "--threshold", "0.7", "--keep", keep, "--words", "3", "-q"]
-        subprocess.run(line, check=True)
+        line = [command, "dedup", tmp_path / "in.jsonl", "-o", out, "--threshold", "0.7", "--keep", keep]
+        subprocess.run([*line, "--words", "3", "-q"], check=True)
         found = twindex.dedup(given, 0.7, words=3, keep=keep)
         clusters = [line.split("\t") for line in (out / "clusters.tsv").read_text().splitlines()[1:]]
         assert [int(kept) for _, _, kept, _ in clusters] == found.clusters

@@ -25,9 +25,13 @@ def test_the_readmes_example_runs(tmp_path):
 
 def test_stubs_name_all_there_is():
     stub = (pathlib.Path(twindex.__file__).parent / "__init__.pyi").read_text()
-    for name in twindex.__all__:
-        assert re.search(rf"^(class|def) {name}\b|^{name}\b|import .*\b{name}\b|^    {name},?$", stub, re.MULTILINE), name
-    for cls in (twindex.Index, twindex.Sketcher, twindex.Sketch, twindex.Params, twindex.Dedup, twindex.ShardBuilder):
+    assert "from ._errors import *" in stub
+    for name in set(twindex.__all__) - set(twindex._errors.__all__):
+        assert re.search(rf"^(class|def) {name}\b|^{name}\b|import .*\b{name}\b", stub, re.MULTILINE), name
+    exceptions = {name for name, found in vars(twindex._errors).items() if isinstance(found, type)}
+    assert exceptions == set(twindex._errors.__all__)
+    shown = (twindex.Index, twindex.Sketcher, twindex.Sketch, twindex.Params, twindex.Dedup, twindex.ShardBuilder)
+    for cls in shown:
         body = stub.split(f"class {cls.__name__}", 1)[1].split("\nclass ", 1)[0]
         for name in vars(cls):
             if not name.startswith("_"):

@@ -1,10 +1,13 @@
-"""An index: what is put is found, after a crash of the program too; what is wrong is an exception that says what to do."""
+"""An index: what is put is found, after a crash of the program too; what is wrong is an exception that says what to do.
+"""
 
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -76,7 +79,8 @@ def test_get_tells_what_is_kept_and_near_asks_as_it_is_told(path):
 
 
 def test_pairs_are_those_of_all_with_all(path):
-    texts = [" ".join(f"w{(n // 3 * 31 + word * word) % 1009}" for word in range(40)) + " x" * (n % 3) for n in range(60)]
+    words = [" ".join(f"w{(n // 3 * 31 + word * word) % 1009}" for word in range(40)) for n in range(60)]
+    texts = [some + " x" * (n % 3) for n, some in enumerate(words)]
     with create(path) as index:
         index.put_many([f"{n:03}" for n in range(60)], texts)
     pa = pytest.importorskip("pyarrow")
@@ -123,7 +127,8 @@ def test_segments_built_apart_become_one_index(tmp_path):
         builder = twindex.ShardBuilder(folder, params)
         some = rows.filter(pc.equal(rows.column("shard"), shard))
         some = some.take(pa.array(order(range(some.num_rows))))
-        builder.add(*[some.column(name) for name in ("key", "fingerprint", "features", "signature", "bottom", "modular")])
+        names = ("key", "fingerprint", "features", "signature", "bottom", "modular")
+        builder.add(*[some.column(name) for name in names])
         return builder.finish()
 
     made = [build(shard, list) for shard in range(3)]
@@ -143,7 +148,8 @@ def test_segments_built_apart_become_one_index(tmp_path):
     with pytest.raises(twindex.InvalidError, match="`page-0` is the key of two"):
         twice.finish()
     left = twindex.ShardBuilder(folder, params)
-    assert twindex._twindex.clean(folder, {made[0][0]}) == sorted(name for name, _, _ in made[1:]), "not what is written"
+    others = sorted(name for name, _, _ in made[1:])
+    assert twindex._twindex.clean(folder, {made[0][0]}) == others, "not what is written"
     left.abandon()
     assert os.listdir(folder) == [made[0][0]]
 
@@ -277,3 +283,77 @@ def test_other_threads_run_while_texts_are_sketched():
     done.set()
     ticking.join()
     assert len(ticks) >= 2
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+def test_pairs_and_forests_come_while_they_are_found_and_who_stops_early_ends_the_work(path):
+    pa = pytest.importorskip("pyarrow")
+    count = 420
+    with create(path) as index:
+        index.put_many([f"{n:03}" for n in range(count)], ["a rose is a rose is a rose is a rose"] * count)
+    index.compact()
+    pairs = count * (count - 1) // 2
+
+    def rows(batches):
+        return [pa.record_batch(batch).num_rows for batch in batches]
+
+    assert rows(index.pairs_batches(within=0)) == [65_536, pairs - 65_536]
+    early = index._pairs_of_parts((0, None), (0, 0), 1 << 20)
+    assert early.capped_buckets is None and pa.record_batch(next(early)).num_rows == 65_536
+    assert workers() == 1
+    del early
+    until(lambda: workers() == 0, "the thread ends")
+    whole = index._pairs_of_parts((0, None), (0, 0), 1 << 20)
+    assert sum(rows(whole)) == pairs and whole.capped_buckets == 0
+    assert rows(whole) == [], "it has ended"
+
+    forest = twindex.Forest()
+    keys = pa.array([f"{n:06}" for n in range(70_000)])
+    forest.add(keys.slice(0, 69_999), keys.slice(1))
+    stars = forest.finish()
+    first, second = (pa.record_batch(batch) for batch in stars)
+    assert (first.num_rows, second.num_rows) == (65_536, 4_463)
+    assert set(first["root"].to_pylist()) == {b"000000"}
+    with pytest.raises(twindex.InvalidError, match="was finished"):
+        forest.finish()
+
+
+def workers():
+    """Threads of this process that make batches."""
+    names = []
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        try:
+            names.append((task / "comm").read_text().strip())
+        except OSError:
+            pass
+    return names.count("twindex-batches")
+
+
+def until(holds, what):
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def test_many_documents_of_a_batch_become_a_segment_and_few_go_to_the_log(path):
+    index = create(path)
+    count = 1 << 16
+    keys, texts = [f"{n}" for n in range(count)], [f"a{n % 997} b{n % 641} c{n}" for n in range(count)]
+    assert index.put_many(keys[:100], texts[:100]) == 100
+    index.commit()
+    assert (index.logged, len(index.segments)) == (100, 1)
+    for start in range(0, count, count // 2):
+        index.put_many(keys[start : start + count // 2], texts[start : start + count // 2])
+    again = index.admit("another", texts[-1])
+    assert again.key == keys[-1], "what the batch added before is found"
+    index.commit()
+    assert (index.logged, len(index)) == (0, count + 1)
+    index.put_many(["one more"], ["of few"])
+    index.commit()
+    assert index.logged == 1, "the next batch is counted anew"
+    with pytest.raises(twindex.InvalidError) as refused:
+        index.put_many([*keys[:5000], None, *keys[5001:9000]], texts[:9000])
+    assert refused.value.record == 5000
+    index.close()
+    assert twindex.Index.open(path).verify() == []

@@ -9,52 +9,27 @@
 >>> twindex.dedup(["one two three four five six", "something else", "one two three four five six"]).kept
 [0, 1]
 
-`Index` is the store; `dedup` compares texts in memory; `MinHash` and `Simhash` are sketchers alone; `twindex.spark` does
-the same on a cluster. Texts come as lists or as Arrow arrays of any library, without a copy.
+`Index` is the store; `dedup` compares texts in memory; `MinHash` and `Simhash` are sketchers alone; `twindex.spark`
+does the same on a cluster. Texts come as lists or as Arrow arrays of any library, without a copy.
 """
 
-from ._errors import (
-    AfterCommitError,
-    AlreadyExistsError,
-    CorruptError,
-    Error,
-    InvalidError,
-    IoError,
-    LimitError,
-    LockedError,
-    NoSpaceError,
-    NotAnIndexError,
-    ParamsMismatchError,
-    PoisonedError,
-    UnsupportedError,
-)
+from . import _errors
+from ._errors import *  # noqa: F403 - __all__ of it names them
 from ._sketchers import MinHash, Simhash
 from ._twindex import Dedup, Forest, Hit, Index, Params, ShardBuilder, Sketch, Sketcher, __version__, dedup, set_threads
 
 __all__ = [
-    "AfterCommitError",
-    "AlreadyExistsError",
-    "CorruptError",
+    *_errors.__all__,
     "Dedup",
-    "Error",
     "Forest",
     "Hit",
     "Index",
-    "InvalidError",
-    "IoError",
-    "LimitError",
-    "LockedError",
     "MinHash",
-    "NoSpaceError",
-    "NotAnIndexError",
     "Params",
-    "ParamsMismatchError",
-    "PoisonedError",
     "ShardBuilder",
     "Simhash",
     "Sketch",
     "Sketcher",
-    "UnsupportedError",
     "__version__",
     "dedup",
     "set_threads",

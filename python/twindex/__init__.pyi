@@ -5,21 +5,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Protocol
 
-from ._errors import (
-    AfterCommitError,
-    AlreadyExistsError,
-    CorruptError,
-    Error,
-    InvalidError,
-    IoError,
-    LimitError,
-    LockedError,
-    NoSpaceError,
-    NotAnIndexError,
-    ParamsMismatchError,
-    PoisonedError,
-    UnsupportedError,
-)
+from ._errors import *
 from ._sketchers import MinHash, Simhash
 
 __version__: str
@@ -210,8 +196,8 @@ class Index:
         within: int | None = None,
         resembling: float | None = None,
     ) -> list[Hit]:
-        """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much, estimated,
-        among those that share a band; without both, the union of what the index was made for."""
+        """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much,
+        estimated, among those that share a band; without both, the union of what the index was made for."""
 
     def near_many(
         self, texts: _Texts, limit: int | None = None, within: int | None = None, resembling: float | None = None
@@ -313,8 +299,8 @@ class Dedup:
 
     @property
     def pairs(self) -> list[tuple[int, int, float]]:
-        """Every pair at the threshold or above, if no shingle is crowded; of more than `max_bucket` identical texts, only
-        the pairs with the first."""
+        """Every pair at the threshold or above, if no shingle is crowded; of more than `max_bucket` identical texts,
+        only the pairs with the first."""
 
     @property
     def capped_shingles(self) -> int:

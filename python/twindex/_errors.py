@@ -1,5 +1,21 @@
 """Exceptions, by what the caller can do about them."""
 
+__all__ = [
+    "AfterCommitError",
+    "AlreadyExistsError",
+    "CorruptError",
+    "Error",
+    "InvalidError",
+    "IoError",
+    "LimitError",
+    "LockedError",
+    "NoSpaceError",
+    "NotAnIndexError",
+    "ParamsMismatchError",
+    "PoisonedError",
+    "UnsupportedError",
+]
+
 
 class Error(Exception):
     """What twindex refuses or finds wrong. The message says what and where; the attributes say it to a program.

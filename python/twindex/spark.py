@@ -7,9 +7,10 @@
     clusters = tw.clusters(pairs)
     kept = tw.kept(documents, clusters, key="url")
 
-Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder that
-all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a task that
-is retried, or run twice at once, makes the same file again. Nothing of a job that failed is in any index; `gc` removes it.
+Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder
+that all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a
+task that is retried, or run twice at once, makes the same file again. Nothing of a job that failed is in any index;
+`gc` removes it.
 
 Needs pyspark, and with it pandas and pyarrow, which `twindex` itself does not. See docs/cluster.md.
 """
@@ -25,7 +26,19 @@ from . import _twindex
 from ._errors import Error, InvalidError
 from ._twindex import Forest, Index, Params, ShardBuilder, Sketcher
 
-__all__ = ["build", "clusters", "counters", "forest", "gc", "kept", "pairs", "query", "sketch", "write_clusters", "write_pairs"]
+__all__ = [
+    "build",
+    "clusters",
+    "counters",
+    "forest",
+    "gc",
+    "kept",
+    "pairs",
+    "query",
+    "sketch",
+    "write_clusters",
+    "write_pairs",
+]
 
 # Partitions that one merge of forests takes in.
 FAN_IN = 8
@@ -66,7 +79,8 @@ def build(documents, path, params, *, key="id", text="text", shards=None, memory
     session = documents.sparkSession
     path = os.path.abspath(path)
     if os.path.lexists(path):
-        raise _twindex_error("AlreadyExistsError", f"{path}: already exists; open it, or choose another place", path=path)
+        why = f"{path}: already exists; open it, or choose another place"
+        raise _twindex_error("AlreadyExistsError", why, path=path)
     context = session.sparkContext
     shards = shards or 2 * context.defaultParallelism
     folder = _segments_folder(path)
@@ -190,7 +204,8 @@ def clusters(pairs, *, memory=MEMORY, fan_in=FAN_IN):
     scores = pairs.select(F.col("a").alias("kept"), F.col("b").alias("key"), F.col(score).alias("score"))
     members = stars.join(scores, ["kept", "key"], "left").select("key", "kept", "score")
     kind = dict(members.dtypes)["score"]
-    roots = stars.select("kept").distinct().select(F.col("kept").alias("key"), "kept", F.lit(None).cast(kind).alias("score"))
+    none = F.lit(None).cast(kind).alias("score")
+    roots = stars.select("kept").distinct().select(F.col("kept").alias("key"), "kept", none)
     return members.unionByName(roots)
 
 

@@ -13,6 +13,7 @@
 pub mod batch;
 pub mod candidates;
 pub mod elements;
+pub mod equal;
 pub mod families;
 pub mod forest;
 pub mod hamming;
@@ -31,6 +32,7 @@ pub use candidates::{
     Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
 };
 pub use elements::{Common, FormedPairs, Merged, SampledBy, merge_elements};
+pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_groups};
 pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use hamming::Effort;

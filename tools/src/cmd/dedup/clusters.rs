@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
+use twindex::join::kept_of_groups;
 
 use super::corpus::Corpus;
 use super::near::Near;
@@ -58,22 +59,13 @@ impl Clusters {
             let roots: Vec<u32> = (0..groups).map(|group| near.forest.root(group)).collect();
             cut_large(corpus, near, roots, rules.max_cluster)?
         };
-        // By the first group of each cluster.
-        let mut kept: Vec<Option<u32>> = vec![None; roots.len()];
-        for document in 0..corpus.keys.len() as u32 {
-            let kept = &mut kept[roots[corpus.group_of[document as usize] as usize] as usize];
-            let is_better = kept.is_none_or(|other| match rules.keep {
+        let kept_of_group = kept_of_groups(&roots, &corpus.group_of, |document, other| {
+            anyhow::Ok(match rules.keep {
                 Keep::First => false, // documents come in the order of the input
                 Keep::Longest => corpus.group(document).text_bytes > corpus.group(other).text_bytes,
                 Keep::SmallestKey => corpus.keys[document as usize] < corpus.keys[other as usize],
-            });
-            if is_better {
-                *kept = Some(document);
-            }
-        }
-        // Every cluster has documents.
-        let kept_of_group: Vec<u32> =
-            roots.iter().map(|&root| kept[root as usize].unwrap_or(u32::MAX)).collect();
+            })
+        })?;
         // Most are near the one that is kept, and stand in a pair with it.
         let kept_group = |group: u32| corpus.group_of[kept_of_group[group as usize] as usize];
         let mut known: Vec<Option<Score>> = vec![None; groups as usize];

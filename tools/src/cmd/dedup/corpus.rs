@@ -1,13 +1,12 @@
 //! What is remembered of the documents: their keys and places, and the groups that equal texts make.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use twindex::join::{Common, SampledBy, ShingleSets};
+use twindex::join::{Common, Groups, SampledBy, ShingleSets};
 use twindex::{Fingerprint, Key};
 
 use super::against::Dropped;
@@ -28,8 +27,6 @@ pub(super) struct Group {
     is_empty: bool,
     /// If the method asks for it, and the text has words.
     pub(super) fingerprint: Option<Fingerprint>,
-    /// The group of another text with the same hash, if that ever happens.
-    pub(super) same_hash: Option<u32>,
 }
 
 /// All that is remembered of the documents.
@@ -42,7 +39,7 @@ pub(super) struct Corpus {
     by_key: HashMap<Arc<[u8]>, u32>,
     /// Documents that are near one of another index, with their places.
     pub(super) dropped: HashMap<Arc<[u8]>, (Place, Dropped)>,
-    pub(super) by_content: HashMap<u128, u32>,
+    equal: Groups,
     pub(super) groups: Vec<Group>,
     /// A set for each group, with its number.
     pub(super) sets: ShingleSets,
@@ -77,7 +74,7 @@ impl Corpus {
             lines: Lines::new(folder)?,
             by_key: HashMap::new(),
             dropped: HashMap::new(),
-            by_content: HashMap::new(),
+            equal: Groups::default(),
             groups: Vec::new(),
             sets: ShingleSets::new(folder, memory),
             sketches: sampled_by.map(|by| (by, ShingleSets::new(folder, memory / 2))),
@@ -132,29 +129,19 @@ impl Corpus {
 
     /// The group of a text, a new one if the text is new.
     fn group_for(&mut self, one: &Sketched, shingles: &[u64]) -> anyhow::Result<u32> {
-        let whole = &one.whole;
         let new = self.groups.len() as u32;
-        match self.by_content.entry(whole.hash) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(new);
-            }
-            Entry::Occupied(occupied) => {
-                // Equal hashes are almost certainly equal texts; make it certain.
-                let mut group = *occupied.get();
-                loop {
-                    let first = self.groups[group as usize].members[0];
-                    let identity =
-                        |document| self.parser.identity_of_line(self.form(document), &self.line(document)?);
-                    if identity(first)? == identity(self.group_of.len() as u32)? {
-                        return Ok(group);
-                    }
-                    match self.groups[group as usize].same_hash {
-                        Some(next) => group = next,
-                        None => break,
-                    }
-                }
-                self.groups[group as usize].same_hash = Some(new);
-            }
+        let document = self.group_of.len() as u32;
+        // Lent, as what confirms an equal text looks into the rest.
+        let mut equal = std::mem::take(&mut self.equal);
+        let found = equal.group(one.whole.hash, |group| -> anyhow::Result<bool> {
+            let identity =
+                |document| self.parser.identity_of_line(self.form(document), &self.line(document)?);
+            Ok(identity(self.groups[group as usize].members[0])? == identity(document)?)
+        });
+        self.equal = equal;
+        let group = found?;
+        if group < new {
+            return Ok(group);
         }
         let set = self.sets.push(if self.holds_sets { shingles } else { &[] })?;
         debug_assert_eq!(set, new);
@@ -170,7 +157,6 @@ impl Corpus {
             shingles: shingles.len() as u64,
             is_empty: one.sketch.is_empty(),
             fingerprint: one.sketch.fingerprint(),
-            same_hash: None,
         });
         Ok(new)
     }

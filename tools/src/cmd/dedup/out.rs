@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use twindex::join::Sorter;
+use twindex::join::{Sorter, for_each_pair_between, for_each_pair_inside};
 use twindex::store::is_of_an_index;
 use twindex::sys::{RealVfs, Vfs};
 
@@ -259,25 +259,13 @@ pub(super) fn write_pairs(
         sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score))
     };
     for (number, group) in (0..).zip(&corpus.groups) {
-        if group.members.len() > 1 {
-            let itself = near.kind.pack_itself(corpus.itself(number, near.kind));
-            // A large group is written as a star to its first document.
-            let firsts = if group.is_starred(limits.max_bucket) { 1 } else { group.members.len() };
-            for (at, &a) in group.members[..firsts].iter().enumerate() {
-                group.members[at + 1..].iter().try_for_each(|&b| push(a, b, itself))?;
-            }
-        }
+        let itself = near.kind.pack_itself(corpus.itself(number, near.kind));
+        for_each_pair_inside(&group.members, limits.max_bucket, |a, b| push(a, b, itself))?;
     }
-    // And stands in other pairs with its first document only.
-    let representatives = |group: u32| {
-        let group = &corpus.groups[group as usize];
-        if group.is_starred(limits.max_bucket) { &group.members[..1] } else { &group.members[..] }
-    };
+    let members = |group: u32| &corpus.groups[group as usize].members[..];
     near.for_each(|a, b, score| {
         let score = score.pack();
-        representatives(a)
-            .iter()
-            .try_for_each(|&a| representatives(b).iter().try_for_each(|&b| push(a, b, score)))
+        for_each_pair_between(members(a), members(b), limits.max_bucket, |a, b| push(a, b, score))
     })?;
     let pairs = sorter.finish()?;
     let mut written = 0;
