@@ -236,8 +236,8 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
     }
 }
 
-/// Between the reading of `CURRENT` and the opening of what it named, a writer publishes two generations and removes what
-/// they do not need.
+/// Between the reading of `CURRENT` and the opening of what it named, a writer publishes two generations and removes
+/// what they do not need.
 #[test]
 fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_generation() {
     fn replace_all(path: &Path) {
@@ -628,9 +628,9 @@ mod guarded {
         }
     }
 
-    /// Pages of a file that were never written have no memory until somebody reads them through a map; where none is left
-    /// then, the map cannot be read, although the file is as long as ever. Nothing but a copy that keeps holes makes such
-    /// a segment, and its pages would be zeros: so the first pages are sound, and what follows is a hole.
+    /// Pages of a file that were never written have no memory until somebody reads them through a map; where none is
+    /// left then, the map cannot be read, although the file is as long as ever. Nothing but a copy that keeps holes
+    /// makes such a segment, and its pages would be zeros: so the first pages are sound, and what follows is a hole.
     #[test]
     fn a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for() {
         let name = "guarded::a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for";
