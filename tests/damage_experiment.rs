@@ -1,7 +1,7 @@
 //! The experiment that other engines were put to: a small index, damaged in every way that comes to mind, opened and
 //! read to the end. What is said of each copy goes into a column: the same answers, a clean error, other answers
-//! without a word, a panic, the end of the process, an allocation out of all proportion. Some are as they were, as damage
-//! had nothing to change there, such as zeros: these are counted by themselves.
+//! without a word, a panic, the end of the process, an allocation out of all proportion. Some are as they were, as
+//! damage had nothing to change there, such as zeros: these are counted by themselves.
 //!
 //! Copies are made by their number, so that a number names a case for ever: `TWINDEX_DAMAGED_ONE=417`. Child processes
 //! take ranges of numbers; one that dies of a signal is seen, and another goes on behind the case that killed it.

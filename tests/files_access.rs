@@ -236,8 +236,8 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
     }
 }
 
-/// Between the reading of `CURRENT` and the opening of what it named, a writer publishes two generations and removes what
-/// they do not need.
+/// Between the reading of `CURRENT` and the opening of what it named, a writer publishes two generations and removes
+/// what they do not need.
 #[test]
 fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_generation() {
     fn replace_all(path: &Path) {
@@ -628,9 +628,9 @@ mod guarded {
         }
     }
 
-    /// Pages of a file that were never written have no memory until somebody reads them through a map; where none is left
-    /// then, the map cannot be read, although the file is as long as ever. Nothing but a copy that keeps holes makes such
-    /// a segment, and its pages would be zeros: so the first pages are sound, and what follows is a hole.
+    /// Pages of a file that were never written have no memory until somebody reads them through a map; where none is
+    /// left then, the map cannot be read, although the file is as long as ever. Nothing but a copy that keeps holes
+    /// makes such a segment, and its pages would be zeros: so the first pages are sound, and what follows is a hole.
     #[test]
     fn a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for() {
         let name = "guarded::a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for";
@@ -642,15 +642,15 @@ mod guarded {
             let index = Index::open(path).unwrap();
             let snapshot = index.snapshot();
             assert!(!sys::guard::anything_lost());
-            let (right, refused) = ask(&snapshot, (0..2 * DOCUMENTS).step_by(7));
-            assert!(refused > 100 && right > 100, "{right} {refused}");
+            let (_, refused) = ask(&snapshot, (0..DOCUMENTS).step_by(7));
+            assert!(refused > 100, "{refused}");
             assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
             let error = snapshot.for_each_key(|_| Ok(())).unwrap_err();
             assert!(matches!(error, Error::Io { op: "read", .. }), "{error:?}");
             // Without maps it is a hole, full of zeros: damage.
             let read = Index::options().access(sys::Access::Read).open(path).unwrap();
-            let error = read.snapshot().for_each_key(|_| Ok(())).unwrap_err();
-            assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+            let errors = (0..DOCUMENTS).filter_map(|key| read.snapshot().get(key).err());
+            assert!(errors.map(|error| assert!(error.is_corruption(), "{error:?}")).count() > 1000);
             return println!("child: {refused} refused");
         }
         for guard in [false, true] {
@@ -660,10 +660,17 @@ mod guarded {
             };
             let path = disk.0.join("index");
             made(&path);
-            // The middle of the first segment, whose ends opening reads.
+            // In the longest section of the first segment, which is a table, behind what opening reads of it.
             let file = segment(&path, 1);
             let bytes = std::fs::read(&file).unwrap();
-            let hole = bytes.len() / 8 / 4096 * 4096..bytes.len() / 8 * 7 / 4096 * 4096;
+            let longest = {
+                let snapshot = Index::open(&path).unwrap().snapshot();
+                let sections = snapshot.segments().next().unwrap().0.sections();
+                *sections.iter().max_by_key(|section| section.length).unwrap()
+            };
+            let pages = (longest.offset + longest.length / 2) / 4096 + 1..longest.end() / 4096 - 1;
+            let hole = pages.start as usize * 4096..pages.end as usize * 4096;
+            assert!(hole.len() > 20 * 4096, "{hole:?}");
             std::fs::remove_file(&file).unwrap();
             let out = std::fs::File::create(&file).unwrap();
             out.write_all_at(&bytes[..hole.start], 0).unwrap();
