@@ -22,6 +22,10 @@
 //! needs only `params` and `kernel`; its [IDF tables](sketch::idf) alone, which are counted beyond memory and stand in
 //! files, use `format` and `sys` too.
 
+// The model of a disk that tests share names the library as a program does.
+#[cfg(all(test, twindex_shuttle))]
+extern crate self as twindex;
+
 pub mod bands;
 pub mod choices;
 pub mod error;
@@ -34,6 +38,7 @@ pub mod segment;
 pub mod sketch;
 mod splitmix;
 pub mod store;
+mod sync;
 pub mod sys;
 pub mod tables;
 

@@ -1,5 +1,5 @@
-//! Files written once must be read for ever. `tests/golden/index-v3` has indexes of format 3, committed: `texts`, and
-//! one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must open, give the answers
+//! Files written once must be read for ever. `tests/golden/index-v3` has indexes of format 3, committed: `texts`,
+//! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must open, give the answers
 //! they gave, and their segments must come out byte for byte when their documents are indexed again.
 //!
 //! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
@@ -16,7 +16,9 @@ use std::sync::Once;
 
 use twindex::format::attached::Attached;
 use twindex::format::contents::Kind;
+use twindex::format::header::{FEATURE_GROWN, FEATURE_LOG, FEATURE_STAMPS, FEATURE_VALUES, Refusal};
 use twindex::format::hot;
+use twindex::format::manifest::Manifest;
 use twindex::format::table::Codec;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
@@ -155,6 +157,26 @@ fn build_living(path: &Path) {
     writer.commit_with(b"as far as f").unwrap();
 }
 
+/// An index whose manifest says how long its log is that grows: that log was begun with a batch, and another follows it. The
+/// first log is gone: its batch is in the segment.
+fn build_grown(path: &Path) {
+    let params = Params::builder().u64_keys().words(1).simhash(3).minhash(2, 2).build().unwrap();
+    let index = Index::create(path, params).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    for number in 0..4 {
+        writer.put(number, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    writer.delete(1).unwrap();
+    writer.put(4, &sketcher.sketch(&numbered(4)).unwrap()).unwrap();
+    writer.commit().unwrap();
+    writer.put(5, &sketcher.sketch(&numbered(5)).unwrap()).unwrap();
+    writer.delete(2).unwrap();
+    writer.commit_with(b"five").unwrap();
+}
+
 fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     let index = Index::create(path, params_of(design, codec)).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -174,6 +196,7 @@ fn committed_as(name: &str) -> PathBuf {
     ONCE.call_once(|| {
         write_if_asked(&dir.join("texts"), build);
         write_if_asked(&dir.join("living"), build_living);
+        write_if_asked(&dir.join("grown"), build_grown);
         for (design, codec, documents) in SCHEMES {
             write_if_asked(&dir.join(design), |path| build_numbered(path, design, codec, documents));
         }
@@ -285,6 +308,83 @@ fn an_index_of_format_3_with_a_log_values_and_stamps_opens_and_has_what_it_had()
     }
     let problems = twindex::store::verify::verify(&RealVfs, &committed_as("living"), |_| ()).problems;
     assert!(problems.is_empty(), "{problems:?}");
+}
+
+#[test]
+fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses_what_is_cut_off_it() {
+    let committed = committed_as("grown");
+    let names = names(&committed);
+    assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
+    let manifest_bytes = read(&committed.join("MANIFEST-000004"));
+    assert_eq!(manifest_bytes[12..16], (FEATURE_LOG | FEATURE_GROWN).to_le_bytes());
+    let manifest = Manifest::decode(&manifest_bytes).unwrap();
+    assert_eq!(manifest.encode(), manifest_bytes, "what is written has changed");
+    let log = manifest.logged.unwrap().logs[0];
+    let length = read(&committed.join("LOG-000002")).len() as u64;
+    assert!(log.grows && log.length > 88 && log.length < length, "{log:?} of {length} bytes");
+
+    let check = |snapshot: &Snapshot, expected: &[u64]| {
+        let mut keys = Vec::new();
+        snapshot.for_each_key(|key| Ok(keys.push(key.to_buf()))).unwrap();
+        assert_eq!(keys, expected.iter().map(|&key| KeyBuf::U64(key)).collect::<Vec<_>>());
+        let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
+        for &key in expected {
+            let sketch = sketcher.sketch(&numbered(key)).unwrap();
+            assert_eq!(snapshot.get(key).unwrap().unwrap().fingerprint, sketch.fingerprint(), "{key}");
+            let near = snapshot.near(&sketch).run().unwrap().hits;
+            assert!(near.iter().any(|hit| hit.key == KeyBuf::U64(key)), "{key}");
+        }
+    };
+    let snapshot = Index::open(&committed).unwrap_or_else(|error| panic!("{error}")).snapshot();
+    assert_eq!((snapshot.entries().len(), snapshot.payload()), (1, Some(&b"five"[..])));
+    check(&snapshot, &[0, 3, 4, 5]);
+    let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;
+    assert!(problems.is_empty(), "{problems:?}");
+
+    // Behind the length a log may end as after a crash; below it, something was lost.
+    let cut_to = |length: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        for name in &names {
+            let mut bytes = read(&committed.join(name));
+            if name.starts_with("LOG") {
+                bytes.truncate(length as usize);
+            }
+            let mut copy = RealVfs.create_temporary(dir.path()).unwrap();
+            copy.append(&bytes).unwrap();
+            copy.publish(&dir.path().join(name), false).unwrap();
+        }
+        Index::open(dir.path()).map(|index| index.snapshot())
+    };
+    check(&cut_to(log.length).unwrap(), &[0, 2, 3, 4]);
+    for length in [log.length - 1, 89, 88, 0] {
+        let error = cut_to(length).map(drop).expect_err("a log that was cut");
+        assert!(error.is_corruption() && error.to_string().contains("LOG-000002"), "{length}: {error}");
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
+    // As a reader without `grown` met `grown`, this one meets the next bit.
+    let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
+    let known = FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN;
+    for unknown in [known + 1, 1 << 31] {
+        let mut changed = bytes.clone();
+        let features = FEATURE_LOG | FEATURE_GROWN | unknown;
+        changed[12..16].copy_from_slice(&features.to_le_bytes());
+        seal_header(&mut changed);
+        let refused = Manifest::decode(&changed).unwrap_err();
+        let Refusal::Unsupported(field, found, supported) = refused else { panic!("not by name") };
+        assert_eq!((field, found), ("incompatible feature set", format!("{features:#x}")));
+        assert_eq!(supported, format!("{known:#x}; use a newer version"));
+    }
+    // And none is taken off unnoticed: then the length of the log is none.
+    let mut changed = bytes;
+    changed[12..16].copy_from_slice(&FEATURE_LOG.to_le_bytes());
+    seal_header(&mut changed);
+    let (body, salt) = (changed.len() - 4, u128::from_le_bytes(changed[24..40].try_into().unwrap()));
+    let sum = twindex::format::checksum::checksum(salt, 0, &changed[..body]);
+    changed[body..].copy_from_slice(&sum.to_le_bytes());
+    assert!(matches!(Manifest::decode(&changed), Err(Refusal::Damaged(_))));
 }
 
 #[test]

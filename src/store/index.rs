@@ -1,10 +1,8 @@
 //! Creating and opening an index.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-
-use parking_lot::{Mutex, RwLock};
 
 use super::names;
 use super::snapshot::Snapshot;
@@ -15,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::params::Params;
 use crate::sketch::{Cutter, IdfTable, Sketcher};
+use crate::sync::{AtomicBool, Mutex, RwLock};
 use crate::sys::{Access, RealVfs, Vfs};
 
 /// An open index: cheap to clone, shared by threads at will.

@@ -20,7 +20,6 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::ControlFlow;
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::error::Result;
@@ -30,6 +29,7 @@ use crate::key::Key;
 use crate::params::Params;
 use crate::segment::Records;
 use crate::segment::records::Kept;
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The end of a chain, and of a row's life where it has none.
 const NONE: u32 = u32::MAX;

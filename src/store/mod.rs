@@ -19,6 +19,8 @@ mod copies;
 mod directory;
 pub mod idf;
 pub mod index;
+#[cfg(all(test, twindex_shuttle))]
+mod interleavings;
 mod log;
 mod memtable;
 pub mod merge_plan;

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use parking_lot::RwLockReadGuard;
 use roaring::RoaringBitmap;
 
 use super::memtable::Rows;
@@ -11,6 +10,7 @@ use crate::format::bands::KEY_BITS;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::{Ask, Scratch, Segment};
+use crate::sync::RwLockReadGuard;
 use crate::tables::DesignChoice;
 
 /// Documents that are asked together. Ordinals are of the part.

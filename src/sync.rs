@@ -1,0 +1,52 @@
+//! The locks and the flag by which threads share an index: one seam, so that a test can decide who goes first.
+//!
+//! With `--cfg twindex_shuttle` the library's own tests get those of shuttle, which runs threads one at a time and at each
+//! lock chooses the next by its schedule (`scripts/races`). Everywhere else these are the real ones, under their names.
+
+#[cfg(not(all(test, twindex_shuttle)))]
+pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+#[cfg(not(all(test, twindex_shuttle)))]
+pub(crate) use std::sync::atomic::AtomicBool;
+
+#[cfg(all(test, twindex_shuttle))]
+pub(crate) use scheduled::{Mutex, RwLock};
+#[cfg(all(test, twindex_shuttle))]
+pub(crate) use shuttle::sync::atomic::AtomicBool;
+#[cfg(all(test, twindex_shuttle))]
+pub(crate) use shuttle::sync::{RwLockReadGuard, RwLockWriteGuard};
+
+/// Shuttle's locks with the methods of `parking_lot`: a panic fails the test, so there is no poison to look at.
+#[cfg(all(test, twindex_shuttle))]
+mod scheduled {
+    use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+    #[derive(Debug)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap()
+        }
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct RwLock<T>(shuttle::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::RwLock::new(value))
+        }
+
+        pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().unwrap()
+        }
+
+        pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().unwrap()
+        }
+    }
+}
