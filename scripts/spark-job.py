@@ -190,7 +190,7 @@ def is_running(process):
         return False
 
 
-def begin(arguments, mine, more=()):
+def begin(arguments, mine):
     """A session in which the module comes from the archive, which is seen to be so."""
     from pyspark.sql import SparkSession
 
@@ -209,8 +209,6 @@ def begin(arguments, mine, more=()):
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(mine / "warehouse"))
     )
-    for name, value in more:
-        builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     places = session.range(0, 2, 1, 2).mapInArrow(where, "place string").distinct().collect()
@@ -291,74 +289,26 @@ def run(arguments, work):
     session.stop()
 
 
-SLOW = 90  # seconds: what is not speculated about is seen by it
-
-
-def speculate(arguments, work):
-    """Segments that are made in scratch folders on another file system, and those of a task that is slow, so that Spark
-    runs it a second time at once, are the same as all others."""
+def scratch(arguments, work):
+    """Segments that are made in scratch folders on another file system are the same as all others."""
     from twindex import spark as tw
 
     mine = work / arguments.name
-    speculation = {
-        "spark.speculation": "true",
-        "spark.speculation.interval": "100ms",
-        "spark.speculation.quantile": "0.3",
-        "spark.speculation.multiplier": "1.1",
-        "spark.speculation.minTaskRuntime": "500ms",
-    }
-    session = begin(arguments, mine, speculation.items())
+    session = begin(arguments, mine)
     documents = session.read.schema("id string, text string").json(str(work / "documents.jsonl")).repartition(8)
-    params = twindex.Params(**PARAMS)
-
-    def built(name, **options):
-        index = mine / name
-        began = time.monotonic()
-        assert tw.build(documents, index, params, shards=SHARDS, **options).verify() == []
-        seconds = time.monotonic() - began
-        segments = sorted(digest(path) for path in index.glob("*.seg"))
-        assert segments == (work / "right.segments").read_text().split(), f"{name}: other segments"
-        tw.gc(index)
-        assert not index.with_name(f"{name}.segments").exists(), f"{name}: left beside"
-        return seconds
-
+    index = mine / "pages.twx"
     # Memory is another file system than a disk's: segments are copied then, and not renamed.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as scratch:
-        other = os.stat(scratch).st_dev != os.stat(mine).st_dev
-        built("scratch.twx", scratch=scratch)
-        assert os.listdir(scratch) == [], "scratch folders go with their tasks"
-    marks = mine / "attempts"
-    marks.mkdir()
-    tw._Build = slow(tw._Build, str(marks))
-    seconds = built("slow.twx")
-    attempts = sorted(path.name for path in marks.iterdir())
-    assert "0-1" in attempts, f"no second attempt at the slow task: {attempts}"
-    assert seconds < SLOW, f"the slow attempt was waited for: {seconds:.1f} s"
-    say(f"{arguments.name}: segments by scratch folders{' on another file system' if other else ''}, and of a task that ran "
-        f"twice at once, are the command's; attempts {attempts}, {seconds:.1f} s")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        other = os.stat(folder).st_dev != os.stat(mine).st_dev
+        made = tw.build(documents, index, twindex.Params(**PARAMS), shards=SHARDS, scratch=folder)
+        assert os.listdir(folder) == [], "scratch folders go with their tasks"
+    assert made.verify() == []
+    segments = sorted(digest(path) for path in index.glob("*.seg"))
+    assert segments == (work / "right.segments").read_text().split(), "other segments"
+    assert not index.with_name("pages.twx.segments").exists(), "left beside"
+    say(f"{arguments.name}: segments by scratch folders{' on another file system' if other else ''} are the command's")
     session.stop()
-
-
-def slow(build, marks):
-    """Tasks of `build` of which the first attempt at the first partition takes long, when it has seen its rows."""
-
-    class Slow(build):
-        def __call__(self, batches):
-            return super().__call__(delayed(batches, marks, SLOW))
-
-    return Slow
-
-
-def delayed(batches, marks, seconds):
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    partition, attempt = context.partitionId(), context.attemptNumber()
-    pathlib.Path(marks, f"{partition}-{attempt}").touch()
-    yield from batches
-    if (partition, attempt) == (0, 0):
-        time.sleep(seconds)
 
 
 def build(tw, documents, index, params):
@@ -473,15 +423,15 @@ def main():
     parser.add_argument("--master")
     parser.add_argument("--name")
     parser.add_argument("--kill", action="store_true")
-    parser.add_argument("--speculate", action="store_true")
+    parser.add_argument("--scratch", action="store_true")
     parser.add_argument("--compare", action="store_true")
     arguments = parser.parse_args()
     if arguments.make or arguments.take:
         expected(make(arguments.make) if arguments.make else take(arguments.take), arguments.work)
     elif arguments.compare:
         sys.exit(not compare(arguments.work))
-    elif arguments.speculate:
-        speculate(arguments, arguments.work)
+    elif arguments.scratch:
+        scratch(arguments, arguments.work)
     else:
         run(arguments, arguments.work)
 
