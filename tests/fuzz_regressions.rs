@@ -49,9 +49,11 @@ fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
         let seeds = seeds(name);
         assert!(!seeds.is_empty(), "{name}");
         let mut random = Random(11);
-        for seed in &seeds {
+        // An input of `many` takes as long as a hundred of others; `scripts/fuzz-coverage` replays all of them.
+        let (step, changes) = if name == "many" { (6, 1) } else { (1, 24) };
+        for seed in seeds.iter().step_by(step) {
             target(seed);
-            for _ in 0..24 {
+            for _ in 0..changes {
                 let mut changed = seed.clone();
                 changed.extend((0..random.below(16)).map(|_| random.next() as u8));
                 if !changed.is_empty() {

@@ -5,6 +5,7 @@ mod codecs;
 mod directory;
 mod files;
 mod living;
+mod many;
 mod sketching;
 
 use std::ops::ControlFlow;
@@ -29,6 +30,7 @@ pub use codecs::{codecs, sections};
 pub use directory::directory;
 pub use files::{idf, sketches};
 pub use living::{bands, living};
+pub use many::many;
 pub use sketching::sketch;
 
 use super::memory::MemoryVfs;
@@ -39,7 +41,7 @@ use super::{Compared, Questions, Sample, Seals, compare, place, samples as segme
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("segment", segment),
     ("segment_resealed", segment_resealed),
     ("manifest", manifest),
@@ -53,6 +55,7 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("bands", bands),
     ("directory", directory),
     ("living", living),
+    ("many", many),
 ];
 
 type Answered = Vec<twindex::Result<Vec<u64>>>;
@@ -383,6 +386,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "bands" => living::bands_seeds(),
         "directory" => directory::seeds(),
         "living" => living::living_seeds(),
+        "many" => many::seeds(),
         _ => sketching::seeds(),
     }
 }

@@ -165,13 +165,17 @@ pub(super) fn counted(
         on_threads(&mut finders, some, |finder, piece| {
             for &set in &list[piece.clone()] {
                 let (head, _) = ordered.head(set, finder.room)?;
-                head.iter().for_each(|&element| finder.elements[of_part(element)].push(element));
+                for &element in head {
+                    finder.elements[of_part(element)].push(element);
+                }
             }
             Ok(())
         })?;
         let found = &finders;
         on_each(&mut parts, |number, part| {
-            found.iter().for_each(|finder| part.count(&finder.elements[number]))
+            for finder in found {
+                part.count(&finder.elements[number]);
+            }
         });
         finders.iter_mut().flat_map(|finder| &mut finder.elements).for_each(Vec::clear);
     }
