@@ -677,7 +677,8 @@ mod guarded {
             out.write_all_at(&bytes[hole.end..], hole.end as u64).unwrap();
             // All the memory that is left.
             let filler = std::fs::File::create(disk.0.join("filler")).unwrap();
-            let filled = (0..).take_while(|i| filler.write_all_at(&[1; 4096], i * 4096).is_ok()).count();
+            let filled =
+                (0..1 << 32).take_while(|i| filler.write_all_at(&[1; 4096], i * 4096).is_ok()).count();
             assert!(filled < 1024, "{filled} pages of at most 1,024");
             let mut child = Command::new(std::env::current_exe().unwrap());
             child.args(["--exact", "--nocapture", name]).env(CHILD, &path);

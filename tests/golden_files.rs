@@ -325,7 +325,11 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
 
     let check = |snapshot: &Snapshot, expected: &[u64]| {
         let mut keys = Vec::new();
-        snapshot.for_each_key(|key| Ok(keys.push(key.to_buf()))).unwrap();
+        let take = |key: twindex::Key<'_>| {
+            keys.push(key.to_buf());
+            Ok(())
+        };
+        snapshot.for_each_key(take).unwrap();
         assert_eq!(keys, expected.iter().map(|&key| KeyBuf::U64(key)).collect::<Vec<_>>());
         let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
         for &key in expected {

@@ -289,7 +289,11 @@ fn a_segment_of_more_than_4_gib_is_built_merged_asked_and_verified_and_damage_be
     check(&index, &mut around(1 << 31).chain(around(1 << 32)).step_by(3));
     check(&index, &mut (0..DOCUMENTS).step_by(997).chain([DOCUMENTS - 1]));
     let mut keys = 0;
-    snapshot.for_each_key(|_| Ok(keys += 1)).unwrap();
+    let count = |_: twindex::Key<'_>| {
+        keys += 1;
+        Ok(())
+    };
+    snapshot.for_each_key(count).unwrap();
     assert_eq!(keys, DOCUMENTS);
     println!("{} bytes asked, {:?}", segment.length(), start.elapsed());
     let verify = || twindex::store::verify::verify(&twindex::sys::RealVfs, &path, |_| ());

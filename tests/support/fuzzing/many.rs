@@ -30,7 +30,7 @@ const MANY: usize = 14_000;
 fn crowds(choices: &mut Choices<'_>) -> Vec<u64> {
     let mut random = Random(u64::from(choices.word()));
     let mut all = Vec::new();
-    for _ in 0..1 + choices.byte() % 6 {
+    for _ in 0..=(choices.byte() % 6) {
         let (count, width, start) = (choices.short() % 8192, u32::from(choices.byte()) % 65, choices.byte());
         let agree = u64::MAX.checked_shl(64 - width).unwrap_or(0).rotate_right(u32::from(start));
         let (value, astray) = (random.next(), choices.byte());
@@ -71,7 +71,9 @@ fn ask(
         found[query].push((ordinal, distance));
         Ok(ControlFlow::Continue(()))
     })?;
-    found.iter_mut().for_each(|found| found.sort_unstable());
+    for found in &mut found {
+        found.sort_unstable();
+    }
     Ok((found, scratch.left_out()))
 }
 
@@ -245,7 +247,7 @@ pub fn many(data: &[u8]) {
     let mut all = Records::new(&params);
     let mut expected: BTreeMap<u64, Option<u64>> = BTreeMap::new();
     for (place, &fingerprint) in (0..).zip(&fingerprints) {
-        let key = if how & 1 == 0 { place } else { random.next() >> (64 - how / 4) % 64 };
+        let key = if how & 1 == 0 { place } else { random.next() >> ((64 - how / 4) % 64) };
         if place % 5000 == 4999 {
             batches.push(Records::new(&params));
             deletes.push(BTreeSet::new());

@@ -459,28 +459,10 @@ impl Dedup {
         let clusters = self.clusters(&corpus, &mut near, snapshot.as_ref())?;
         stages.add("cluster", watch);
 
-        // Neither needs the other, and each is the work of one thread.
         let limits = Limits { memory: limits.memory / 2, ..limits };
-        let (written, reported) = rayon::join(
-            || {
-                let watch = Stopwatch::of_thread();
-                let written = write(&corpus, &near, &clusters, against.as_ref(), &limits);
-                written.map(|written| (written, Stages::of("write", watch)))
-            },
-            || {
-                let watch = Stopwatch::of_thread();
-                if let Some(snapshot) = &snapshot {
-                    // What was found counts more than a page about it.
-                    if let Err(error) = self.write_report(snapshot, &corpus, &clusters, &limits) {
-                        report::note(&format!("no report.html: {error:#}"));
-                    }
-                }
-                Stages::of("report", watch)
-            },
-        );
-        let ((pair_count, kept_files), written) = written?;
-        stages.extend(written);
-        stages.extend(reported);
+        let ((pair_count, kept_files), more) =
+            self.write_all(&corpus, &near, &clusters, against.as_ref(), snapshot.as_ref(), &limits)?;
+        stages.extend(more);
 
         let input = documents.counts().clone();
         Ok(Report {
@@ -533,6 +515,38 @@ impl Dedup {
         let holds_sets = self.resembles() && self.verify() == Verify::Exact;
         let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
         Corpus::new(folder, memory, parser, holds_sets, self.sampled_by())
+    }
+
+    /// Writes the files and the page, at the same time: neither needs the other, and each is the work of one thread.
+    fn write_all(
+        &self,
+        corpus: &Corpus,
+        near: &Near,
+        clusters: &Clusters,
+        against: Option<&Against>,
+        snapshot: Option<&Snapshot>,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<((u64, Vec<String>), Stages)> {
+        let (written, reported) = rayon::join(
+            || {
+                let watch = Stopwatch::of_thread();
+                let written = write(corpus, near, clusters, against, limits);
+                written.map(|written| (written, Stages::of("write", watch)))
+            },
+            || {
+                let watch = Stopwatch::of_thread();
+                if let Some(snapshot) = snapshot {
+                    // What was found counts more than a page about it.
+                    if let Err(error) = self.write_report(snapshot, corpus, clusters, limits) {
+                        report::note(&format!("no report.html: {error:#}"));
+                    }
+                }
+                Stages::of("report", watch)
+            },
+        );
+        let (written, mut stages) = written?;
+        stages.extend(reported);
+        Ok((written, stages))
     }
 
     /// Writes the page about the index, with the clusters that were found.
