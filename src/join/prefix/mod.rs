@@ -24,7 +24,7 @@
 //!   and with the one before that has the same crowded elements, and with the first and the one before that has each
 //!   of them. So sets that have nothing but crowded elements in common hang together in their families, at linear
 //!   cost. The cap is `max_bucket`, and less where that would allow more than [`MEETINGS`] or about
-//!   [`PAIRS`] a set. It is found from the sets alone, so that results do not depend on memory.
+//!   [`PAIRS`](super::candidates::PAIRS) a set. It is found from the sets alone: results do not depend on memory.
 
 mod counts;
 mod index;
