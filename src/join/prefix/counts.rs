@@ -3,7 +3,7 @@
 use super::super::candidates::{PAIRS, PAIRS_LEAST};
 use super::super::threads::{on_each, on_threads};
 use super::order::{Ordered, Room};
-use super::{LEAST, MEETINGS, MEETINGS_LEAST, PIECES, spread};
+use super::{LEAST, MEETINGS, MEETINGS_LEAST, PIECES, part_of, spread};
 use crate::error::Result;
 
 /// Which elements begin more than one set; some others, too.
@@ -157,7 +157,6 @@ pub(super) fn counted(
     let pieces: Vec<_> = ordered.pieces(&list, 0).collect();
     // Threads first find elements, and then each counts those of its parts: no two write to one place.
     let part_bits = rooms.len().next_power_of_two().ilog2().min(bits - 2).min(crowd_bits);
-    let of_part = |element| if part_bits == 0 { 0 } else { spread(element, part_bits) };
     let mut parts = parts(&mut shared, &mut crowds, part_bits);
     let mut finders: Vec<_> =
         rooms.iter_mut().map(|room| Finder { room, elements: vec![Vec::new(); parts.len()] }).collect();
@@ -166,7 +165,7 @@ pub(super) fn counted(
             for &set in &list[piece.clone()] {
                 let (head, _) = ordered.head(set, finder.room)?;
                 for &element in head {
-                    finder.elements[of_part(element)].push(element);
+                    finder.elements[part_of(element, part_bits)].push(element);
                 }
             }
             Ok(())

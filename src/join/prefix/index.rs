@@ -3,7 +3,7 @@
 use zerocopy::{Immutable, IntoBytes};
 
 use super::super::threads::on_threads;
-use super::{AHEAD, spread};
+use super::{AHEAD, part_of, spread};
 use crate::error::Result;
 use crate::kernel::prefetch;
 
@@ -87,8 +87,7 @@ impl Index {
 
     #[inline(always)]
     fn part(&self, element: u64) -> &Part {
-        // A shift by 64 is none at all, of one part.
-        &self.parts[spread(element, 32) >> (32 - self.part_bits)]
+        &self.parts[part_of(element, self.part_bits)]
     }
 
     /// Asks for what the search for an element will look at first.
@@ -196,7 +195,7 @@ impl Mine {
             for met in &met[..indexed] {
                 // Written, and kept if it is of the part.
                 self.postings[count] = (met.element, Posting { place, behind: met.behind });
-                count += usize::from(self.part_bits == 0 || spread(met.element, self.part_bits) == self.part);
+                count += usize::from(part_of(met.element, self.part_bits) == self.part);
             }
             place += 1;
         }

@@ -104,8 +104,11 @@ pub fn prefix_candidates<E: From<crate::Error>>(
     let mut list: Vec<u32> = (0..sets.len() as u32).filter(|&set| sets.size(set) > 0).collect();
     list.sort_unstable_by_key(|&set| (sets.size(set), set));
     let ordered = Ordered { sets, classes: &classes, threshold };
-    // What a thread knows of the sets of a block, as many as may be.
-    let threads = threads.min(memory / 8 / (size_of::<Seen>() * sets.len().max(1))).max(1);
+    let most = ((memory / 2).max(LEAST) / INDEXED_BYTES).min(1 << 30);
+    // Each thread has what it knows of the sets of a block.
+    let most_sets = most / 4;
+    let known = size_of::<Seen>() * most_sets.min(sets.len()).max(1);
+    let threads = threads.min(memory / 8 / known).max(1);
     let mut lookers: Vec<Looker> = (0..threads).map(|_| Looker::default()).collect();
     let mut rooms: Vec<Room> = (0..threads).map(|_| Room::default()).collect();
     let (shared, crowds) = counted(ordered, max_bucket as u64, memory / 4, &mut rooms)?;
@@ -114,7 +117,8 @@ pub fn prefix_candidates<E: From<crate::Error>>(
         list: &list,
         shared: &shared,
         crowds: &crowds,
-        most: ((memory / 2).max(LEAST) / INDEXED_BYTES).min(1 << 30),
+        most,
+        most_sets,
         found: Prefixes { cap: crowds.cap, largest: crowds.largest.into(), ..Prefixes::default() },
         batch: Vec::new(),
         rooms,
@@ -137,14 +141,21 @@ fn spread(element: u64, bits: u32) -> usize {
     (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
 }
 
+/// The part of an element, of 2^`part_bits`; one part is all there is of 2^0.
+#[inline(always)]
+fn part_of(element: u64, part_bits: u32) -> usize {
+    element.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(u64::BITS - part_bits) as usize
+}
+
 struct Join<'a> {
     ordered: Ordered<'a>,
     /// The sets that have elements, by size.
     list: &'a [u32],
     shared: &'a Shared,
     crowds: &'a Crowds,
-    /// A block is full with so many postings.
+    /// A block is full with so many postings, or sets.
     most: usize,
+    most_sets: usize,
     found: Prefixes,
     batch: Vec<(u32, u32)>,
     /// One for each thread.
@@ -273,7 +284,7 @@ impl Join<'_> {
     fn heads_from(&mut self, start: usize) -> Result<Vec<Heads>> {
         let (ordered, shared, crowds, list) = (self.ordered, self.shared, self.crowds, self.list);
         let mut block = Vec::new();
-        let mut postings = 0;
+        let (mut postings, mut members) = (0, 0);
         let mut pieces = ordered.pieces(list, start).peekable();
         while pieces.peek().is_some() {
             let some: Vec<Range<usize>> = pieces.by_ref().take(PIECES * self.rooms.len()).collect();
@@ -282,15 +293,14 @@ impl Join<'_> {
             })?;
             for mut heads in made {
                 // The block ends behind the set with which it is full.
-                let indexed = heads.sets().map(|(_, indexed)| indexed);
-                let full = indexed.scan(&mut postings, |sum, indexed| {
-                    **sum += indexed;
-                    Some(**sum)
+                let last = heads.sets().position(|(_, indexed)| {
+                    postings += indexed;
+                    members += 1;
+                    postings >= self.most || members >= self.most_sets
                 });
-                let full = full.take_while(|&sum| sum < self.most).count();
-                if full < heads.ends.len() {
-                    heads.ends.truncate(full + 1);
-                    heads.met.truncate(heads.ends[full].all);
+                if let Some(last) = last {
+                    heads.ends.truncate(last + 1);
+                    heads.met.truncate(heads.ends[last].all);
                     block.push(heads);
                     return Ok(block);
                 }
