@@ -134,14 +134,18 @@ fn states() -> Vec<Vec<Documents>> {
     all
 }
 
-fn traced(name: &str, path: &Path, injection: &str) -> Option<Output> {
+/// What came of the child, and whether the call was reached and told to fail.
+fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
     let mut command = Command::new("strace");
-    command.args(["-f", "-o", "/dev/null", "-e", "trace=all", "-e"]).arg(format!("inject={injection}"));
+    let trace = path.with_extension("trace");
+    command.args(["-f", "-o"]).arg(&trace).args(["-e", "trace=all", "-e"]).arg(format!("inject={injection}"));
     if OF_FILES.iter().any(|call| injection.starts_with(&format!("{call}:"))) {
         command.args(only_files(path));
     }
     command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture", "--test-threads=1", name]);
-    command.env(CHILD, path).output().ok()
+    let output = command.env(CHILD, path).output().ok()?;
+    let calls = std::fs::read(&trace).unwrap_or_default();
+    Some((output, calls.windows(9).any(|bytes| bytes == b"(INJECTED")))
 }
 
 /// The calls by which something changes on a disk.
@@ -197,17 +201,23 @@ fn at_each_call(
             let params = Params::builder().u64_keys().simhash(3).build().unwrap();
             drop(Index::create(&path, params).unwrap());
             let injection = format!("{call}:{what}:when={number}");
-            let output = traced(name, &path, &injection)?;
+            let (output, is_told) = traced(name, &path, &injection)?;
             let said = String::from_utf8_lossy(&output.stderr);
             if said.contains("strace:") && !said.contains("acknowledged") && !output.status.success() {
                 println!("skipped: strace cannot trace here: {}", said.lines().next().unwrap_or(""));
                 return None;
             }
             check(&path, &output, &injection);
-            if said.contains(&format!("acknowledged {}", STEPS - 1)) {
+            let is_whole = said.contains(&format!("acknowledged {}", STEPS - 1));
+            let count = done.entry(format!("{call}:{what}")).or_default();
+            *count += usize::from(is_told || !is_whole);
+            if is_whole && *count == 0 && number > 1 {
+                number = 1; // it is not called so often
+                continue;
+            }
+            if is_whole {
                 break; // there are no more calls of this kind that matter
             }
-            *done.entry(format!("{call}:{what}")).or_default() += 1;
             number += if all { 1 } else { 1 + number / 2 };
         }
     }
@@ -293,7 +303,7 @@ fn a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowled
     println!("{} failures: {failed:?}", failed.values().sum::<usize>());
     for (call, error) in calls {
         // Who calls it by another name one day must say so here.
-        assert!(failed.contains_key(&format!("{call}:{error}")), "{call}: {error} was never told");
+        assert!(failed[&format!("{call}:{error}")] > 0, "{call}: {error} was never told");
     }
 }
 
