@@ -1,6 +1,16 @@
-//! What the programs that measure fingerprints share: random numbers, the processor's clock, medians.
+//! What the programs that measure fingerprints share: arguments, random numbers, the processor's clock, medians.
 
+use anyhow::{Context, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
+
+/// What such a program is told: how many fingerprints, and how many rounds, 5 unless said.
+pub fn count_and_rounds() -> Result<(usize, usize)> {
+    let mut arguments = std::env::args().skip(1);
+    let count: usize = arguments.next().context("expected a number of fingerprints")?.parse()?;
+    let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
+    ensure!(count > 0 && rounds > 0, "expected at least one fingerprint and one round");
+    Ok((count, rounds))
+}
 
 /// SplitMix64.
 pub struct Random(pub u64);

@@ -10,8 +10,8 @@
 
 use std::hint::black_box;
 
-use anyhow::{Context, Result, ensure};
-use measure::{Random, cpu_seconds, median};
+use anyhow::{Result, ensure};
+use measure::{Random, count_and_rounds, cpu_seconds, median};
 use twindex::join::{Effort, Meeting, Positions, RawValues, meetings_within, raw_meetings_within};
 use twindex::{Fingerprint, Index, Params};
 
@@ -40,10 +40,7 @@ fn one(states: Vec<Found>) -> Found {
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let count: usize = arguments.next().context("expected a number of fingerprints")?.parse()?;
-    let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
-    ensure!(count > 0 && rounds > 0, "expected at least one fingerprint and one round");
+    let (count, rounds) = count_and_rounds()?;
     let mut random = Random(1);
     let mut fingerprints: Vec<u64> = Vec::with_capacity(count);
     while fingerprints.len() < count {

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use measure::{Random, cpu_seconds, median};
+use measure::{Random, count_and_rounds, cpu_seconds, median};
 use twindex::format::contents::Kind;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
@@ -110,10 +110,7 @@ fn opening(path: &Path, is_cold: bool) -> Result<f64> {
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let count: usize = arguments.next().context("expected a number of fingerprints")?.parse()?;
-    let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
-    ensure!(count > 0 && rounds > 0, "expected at least one fingerprint and one round");
+    let (count, rounds) = count_and_rounds()?;
     let mut random = Random(1);
     let fingerprints: Vec<u64> = (0..count).map(|_| random.next()).collect();
     let queries: Vec<u64> = (0..count.min(1_000_000))
