@@ -112,6 +112,8 @@ const BATCH: usize = 1 << 14;
 pub const PAIRS: u64 = 200;
 /// See [`PAIRS`].
 pub(super) const PAIRS_LEAST: u64 = 20_000_000;
+/// Bands for which these bounds hold; of more they are wider in proportion, as the same pairs meet more often.
+const PAIRS_BANDS: u64 = 40;
 /// Buckets of fewer members are never capped to bound the work.
 const SMALL: u64 = 64;
 
@@ -119,7 +121,8 @@ const SMALL: u64 = 64;
 /// same number count as one (identical documents need no comparison), documents without one are left out.
 ///
 /// Buckets of more than `max_bucket` members, or of fewer where their pairs would otherwise be more than [`PAIRS`]
-/// a document, and 20 million in all, are not paired all with all: see [`Candidates::capped_buckets`].
+/// a document, and 20 million in all, are not paired all with all: see [`Candidates::capped_buckets`]. Of more than 40
+/// bands that many for each 40.
 ///
 /// Memory: 12 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
 ///
@@ -291,7 +294,7 @@ fn cap_of_bits(
         read_bits(sides, band, bits, entries)?;
         entries.chunk_by(|a, b| a.0 == b.0).for_each(|bucket| work.bucket(bucket.len() as u64));
     }
-    Ok(work.cap(max_bucket as u64, sides))
+    Ok(work.cap(max_bucket as u64, sides, bands))
 }
 
 /// The work that buckets make.
@@ -312,10 +315,11 @@ impl Work {
         }
     }
 
-    /// The largest size up to which buckets may be paired all with all.
-    pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>]) -> u64 {
+    /// The largest size up to which buckets of so many bands may be paired all with all.
+    pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>], bands: usize) -> u64 {
         let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
-        self.cap_for(max_bucket, (PAIRS * documents as u64).max(PAIRS_LEAST))
+        let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
+        self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }
 
     /// The same, for at most so many pairs.

@@ -213,7 +213,7 @@ impl BandKeys {
             all.entries.extend_from_slice(&entries);
             all.ends.push(all.entries.len());
         }
-        let is_bounded = work.cap(max_bucket as u64, sides) == max_bucket as u64;
+        let is_bounded = work.cap(max_bucket as u64, sides, bands) == max_bucket as u64;
         Ok(is_bounded.then_some(all))
     }
 

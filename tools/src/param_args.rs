@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::Params;
-use twindex::bands::{Banding, RECALL};
+use twindex::bands::{Banding, MINIMA, RECALL};
 use twindex::choices::Preset;
 use twindex::params::{BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights};
 use twindex::sketch::IdfTable;
@@ -289,6 +289,11 @@ pub(crate) fn parse_threshold(text: &str) -> Result<f64, String> {
             RECALL * 100.0
         )),
     }
+}
+
+/// The minima that bands for a threshold are made of: as many as `dedup` takes by itself, or more.
+pub(crate) fn parse_minima() -> impl clap::builder::TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(i64::from(MINIMA)..=i64::from(BANDS_MAX))
 }
 
 fn parse_design(name: &str) -> Result<DesignChoice, String> {

@@ -472,7 +472,7 @@ fn estimates_come_with_their_standard_error_and_unverified_pairs_with_nothing() 
         assert!(estimates > 100 && within * 100 >= estimates * 95, "{bits}: {within} of {estimates}");
         assert_eq!(bench.json(&format!("stats {out}/index"))["params"]["signature-bits"], bits.to_string());
     }
-    let report = bench.json("dedup in.jsonl -o none --verify none");
+    let report = bench.json("dedup in.jsonl -o none --verify none --minima 512");
     let rows = table("none/pairs.tsv", "a\tb\tresemblance");
     assert!(rows.iter().all(|row| row[2] == "-" || row[2] == "1.000000"));
     assert!(rows.iter().any(|row| row[2] == "-") && rows.iter().any(|row| row[2] != "-"));
@@ -487,6 +487,33 @@ fn estimates_come_with_their_standard_error_and_unverified_pairs_with_nothing() 
 }
 
 #[test]
+fn estimates_are_made_of_more_minima_than_bands_need_and_are_better_for_it() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(22, 300)));
+    // By the law of estimates: of four times the minima, half the standard error.
+    for (out, options, bands, rows, least, most) in [
+        ("default", "--verify signature", "51", "10", 0.015, 0.019),
+        ("narrow", "--verify signature --minima 120", "20", "6", 0.03, 0.04),
+        ("exact", "", "20", "6", 0.0, 0.0),
+        ("shingles", "--method shingles", "20", "6", 0.0, 0.1),
+    ] {
+        bench.ok(&format!("dedup in.jsonl -o {out} {options} -q"));
+        let params = bench.json(&format!("stats {out}/index"))["params"].clone();
+        assert_eq!((&params["bands"], &params["rows"]), (&bands.into(), &rows.into()), "{out}");
+        let table = bench.read(&format!("{out}/pairs.tsv"));
+        let near_threshold = |line: &&str| line.split('\t').nth(2).is_some_and(|value| value < "0.830000");
+        for line in table.lines().skip(1).filter(near_threshold).filter(|_| most > 0.0) {
+            let error: f64 = line.split('\t').nth(3).unwrap().parse().unwrap();
+            assert!((least..=most).contains(&error), "{out}: {line}");
+        }
+        assert!(
+            most == 0.0 || table.lines().skip(1).any(|line| near_threshold(&line)),
+            "{out}: of something"
+        );
+    }
+}
+
+#[test]
 fn ways_of_joining_that_go_with_nothing_are_refused_as_usage() {
     let bench = Bench::new();
     bench.write("in.jsonl", "");
@@ -495,6 +522,9 @@ fn ways_of_joining_that_go_with_nothing_are_refused_as_usage() {
         ("--join prefix --verify none", &["--join prefix goes with --verify exact"]),
         ("--verify signature --signature-bits 0", &["--signature-bits of 1 or more"]),
         ("--method simhash --join bands", &["--join goes with --method minhash"]),
+        ("--method simhash --minima 200", &["--minima goes with --method minhash"]),
+        ("--minima 119", &["--minima", "120"]),
+        ("--minima 200 --preset lsh-16x8", &["--minima", "--preset"]),
         ("--method exact --verify exact", &["--verify goes with --method minhash"]),
         ("--method simhash --signature-bits 8", &["--signature-bits goes with --method minhash"]),
         ("--max-cluster 1", &["--max-cluster"]),

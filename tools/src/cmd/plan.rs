@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::bands::Banding;
+use twindex::bands::{Banding, MINIMA};
 use twindex::format::DOCUMENTS_MAX;
 use twindex::tables::cost::{Cost, KIND_NAMES, Medium, Raw, cost};
 use twindex::tables::recall::recall;
@@ -15,6 +15,7 @@ use twindex::tables::scheme::{Choice, candidates};
 use twindex::tables::{CodecChoice, Codecs, Complete, Design, DesignChoice, Name, Scheme};
 
 use crate::options::{Usage, parse_resemblance, parse_size};
+use crate::param_args::parse_minima;
 use crate::report::{self, bytes, count};
 
 /// Ranks and postings of a document.
@@ -65,6 +66,9 @@ pub(crate) struct Plan {
     /// The bands of MinHash for this resemblance, and what they find
     #[arg(long, value_name = "J", value_parser = parse_resemblance)]
     threshold: Option<f64>,
+    /// Minima that its bands are made of, 120 to 1024
+    #[arg(long, value_name = "N", value_parser = parse_minima(), default_value_t = MINIMA, requires = "threshold")]
+    minima: u16,
     /// Print one JSON document on standard output instead of text
     #[arg(long)]
     json: bool,
@@ -222,7 +226,7 @@ struct Point {
 
 impl Plan {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let bands = self.threshold.map(curve);
+        let bands = self.threshold.map(|threshold| curve(threshold, self.minima));
         let Some(documents) = self.documents else {
             if self.design.is_some() || self.codec.is_some() || self.memory.is_some() {
                 return Err(Usage::new(
@@ -633,8 +637,8 @@ impl Curve {
     }
 }
 
-fn curve(threshold: f64) -> Curve {
-    let banding = Banding::for_threshold(threshold);
+fn curve(threshold: f64, minima: u16) -> Curve {
+    let banding = Banding::of_minima(minima, threshold);
     let mut at: Vec<f64> = (10..20).map(|twentieths| f64::from(twentieths) / 20.0).collect();
     if at.iter().all(|resemblance| (resemblance - threshold).abs() > 1e-9) {
         at.push(threshold);

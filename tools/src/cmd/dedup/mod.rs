@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::bands::{Banding, RECALL};
+use twindex::bands::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::choices::Preset;
 use twindex::join::{Agreement, SampledBy};
 use twindex::params::{BOTTOM_MAX, SimhashWeights};
@@ -49,7 +49,7 @@ use crate::feature_args::FeatureArgs;
 use crate::input::{Counts, Documents};
 use crate::interrupt::HalfDone;
 use crate::options::{InputArgs, Output, Usage, Work};
-use crate::param_args::{parse_preset, parse_signature_bits, parse_threshold};
+use crate::param_args::{parse_minima, parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, count, counted};
 use crate::sketching::{Wanted, for_each_looked_up};
@@ -104,6 +104,10 @@ pub(crate) struct Dedup {
     /// threshold
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
     preset: Option<Preset>,
+    /// Minima that bands for the threshold are made of, 120 to 1024 [default: 120; 512 with --verify signature, as more
+    /// of them make estimates better]
+    #[arg(long, value_name = "N", value_parser = parse_minima(), conflicts_with = "preset")]
+    minima: Option<u16>,
     /// How candidates are found; bands miss some pairs near the threshold [default: prefix, or bands where the
     /// verification is not exact]
     #[arg(long, value_enum, value_name = "HOW")]
@@ -234,6 +238,9 @@ impl Dedup {
         if self.preset.is_some() && !self.resembles() {
             return Err(Usage::new("--preset goes with --method minhash or shingles").into());
         }
+        if self.minima.is_some() && !self.resembles() {
+            return Err(Usage::new("--minima goes with --method minhash or shingles").into());
+        }
         let sketches = [("--modulus", self.modulus.is_some()), ("--bottom", self.bottom.is_some())];
         if let Some((option, _)) =
             sketches.into_iter().find(|&(_, given)| given && self.method != Method::Shingles)
@@ -335,10 +342,16 @@ impl Dedup {
         self.threshold.unwrap_or(0.8)
     }
 
+    /// Minima of the bands for a threshold.
+    fn minima(&self) -> u16 {
+        let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
+        self.minima.unwrap_or(if estimates { MINIMA_TO_ESTIMATE } else { MINIMA })
+    }
+
     /// The bands that find candidates.
     fn banding(&self) -> Banding {
         self.preset.map_or_else(
-            || Banding::for_threshold(self.threshold()),
+            || Banding::of_minima(self.minima(), self.threshold()),
             |preset| Banding { bands: preset.scheme.groups, rows: preset.scheme.group_size },
         )
     }
@@ -357,7 +370,7 @@ impl Dedup {
                 banding.bands,
                 banding.rows,
                 recall * 100.0,
-                Banding::for_threshold(threshold).recall(threshold) * 100.0
+                Banding::of_minima(self.minima(), threshold).recall(threshold) * 100.0
             ));
         }
     }
