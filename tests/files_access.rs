@@ -595,18 +595,23 @@ mod guarded {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");
             made(&path);
-            let mut child = Command::new(std::env::current_exe().unwrap());
-            child.args(["--exact", "--nocapture", name]).env(CHILD, &path);
-            if guard {
-                child.env("TWINDEX_TEST_GUARD", "1");
-            }
-            let output = child.output().unwrap();
-            let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
-            let said = String::from_utf8_lossy(&output.stderr);
-            let expected = if guard { None } else { Some(7) }; // SIGBUS
-            assert_eq!(signal, expected, "guard {guard}: {:?} {said}", output.status);
-            assert_eq!(output.status.success(), guard, "{said}");
+            ends_well_if_guarded(name, &path, guard);
         }
+    }
+
+    /// Runs this program as the child of the test of that name: with a guard it succeeds, without one it dies of SIGBUS.
+    fn ends_well_if_guarded(name: &str, path: &Path, guard: bool) {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "--nocapture", name]).env(CHILD, path);
+        if guard {
+            child.env("TWINDEX_TEST_GUARD", "1");
+        }
+        let output = child.output().unwrap();
+        let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = if guard { None } else { Some(7) }; // SIGBUS
+        assert_eq!(signal, expected, "guard {guard}: {:?} {said}", output.status);
+        assert_eq!(output.status.success(), guard, "{said}");
     }
 
     /// A small file system in memory; unmounted when dropped.
@@ -680,17 +685,7 @@ mod guarded {
             let filled =
                 (0..1 << 32).take_while(|i| filler.write_all_at(&[1; 4096], i * 4096).is_ok()).count();
             assert!(filled < 1024, "{filled} pages of at most 1,024");
-            let mut child = Command::new(std::env::current_exe().unwrap());
-            child.args(["--exact", "--nocapture", name]).env(CHILD, &path);
-            if guard {
-                child.env("TWINDEX_TEST_GUARD", "1");
-            }
-            let output = child.output().unwrap();
-            let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
-            let said = String::from_utf8_lossy(&output.stderr);
-            let expected = if guard { None } else { Some(7) }; // SIGBUS
-            assert_eq!(signal, expected, "guard {guard}: {:?} {said}", output.status);
-            assert_eq!(output.status.success(), guard, "{said}");
+            ends_well_if_guarded(name, &path, guard);
         }
     }
 }

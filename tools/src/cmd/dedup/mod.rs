@@ -13,12 +13,14 @@
 //! All output is made in a temporary folder beside OUT, which gets its name at the end.
 
 mod against;
+mod choices;
 mod clusters;
 mod corpus;
 mod lines;
 mod near;
 mod out;
 mod score;
+mod summary;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,11 +29,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
-use twindex::bands::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::choices::Preset;
-use twindex::join::{Agreement, SampledBy};
-use twindex::params::{BOTTOM_MAX, SimhashWeights};
+use twindex::join::Agreement;
+use twindex::params::BOTTOM_MAX;
 use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
 use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
@@ -42,16 +42,16 @@ use self::corpus::Corpus;
 use self::near::{Join, Limits, Near, Signatures, Verify};
 use self::out::Out;
 use self::score::Score;
+use self::summary::{Report, common_shingles};
 use super::{idf, report as page};
 use crate::cmd::report::Look;
-use crate::contents;
 use crate::feature_args::FeatureArgs;
-use crate::input::{Counts, Documents};
+use crate::input::Documents;
 use crate::interrupt::HalfDone;
-use crate::options::{InputArgs, Output, Usage, Work};
+use crate::options::{InputArgs, Output, Work};
 use crate::param_args::{parse_minima, parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Progress;
-use crate::report::{self, Stages, Stopwatch, count, counted};
+use crate::report::{self, Stages, Stopwatch};
 use crate::sketching::{Wanted, for_each_looked_up};
 use crate::text_args::TextArgs;
 
@@ -156,102 +156,10 @@ enum Method {
     Exact,
 }
 
-/// A shingle that too many texts have.
-#[derive(Serialize)]
-struct CommonShingle {
-    /// Its sampled hash, in hexadecimal.
-    hash: String,
-    texts: u64,
-    /// The key of the first document that has it.
-    first: String,
-}
-
-/// Fields of `--json`.
-#[derive(Serialize)]
-struct Report {
-    #[serde(flatten)]
-    input: Counts,
-    identical: u64,
-    /// Documents that are near one of the index of --against.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dropped: Option<u64>,
-    /// Documents without words, or features.
-    empty: u64,
-    candidates: u64,
-    pairs: u64,
-    clusters: u64,
-    largest_cluster: u64,
-    removed: u64,
-    kept: u64,
-    /// The names of the files of the documents that are kept.
-    kept_files: Vec<String>,
-    chained: u64,
-    /// Clusters by documents: how many have at most so many, and more than half of that.
-    cluster_sizes: Vec<(u64, u64)>,
-    /// The least resemblance met inside a cluster.
-    lowest_resemblance: Option<f64>,
-    /// The keys of that pair.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lowest_pair: Option<(String, String)>,
-    cut_components: u64,
-    /// Buckets of bands with more members than the cap, paired as stars.
-    capped_buckets: u64,
-    /// Shingles in the prefixes, or sketches, of more texts than the cap, paired as stars.
-    capped_shingles: u64,
-    /// Of these the most common, where they are counted one by one: with `--method shingles`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    common_shingles: Vec<CommonShingle>,
-    /// Documents with words, and without an element in their sketch: with `--method shingles`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    without_elements: Option<u64>,
-    /// The cap: `--max-bucket`, or less to bound the work.
-    bucket_cap: u64,
-    largest_bucket: u64,
-    /// Groups of identical documents of more than `--max-bucket`.
-    starred_groups: u64,
-    cpu_seconds: f64,
-    seconds: f64,
-    peak_rss_bytes: u64,
-    /// CPU seconds by name. `read` is `sketch` and `exact`; with `--method shingles`, `candidates` is `shingle_merge`,
-    /// `pair_formation` and `pair_merge`.
-    stages: Stages,
-}
-
 impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.resources.apply()?;
-        if self.input.inputs.is_empty() {
-            return Err(Usage::new(
-                "nothing to deduplicate: name INPUT files or folders, or - for standard input",
-            )
-            .into());
-        }
-        if self.within.is_some() && self.method != Method::Simhash {
-            return Err(Usage::new("--within goes with --method simhash").into());
-        }
-        if self.idf.is_some() && self.method != Method::Simhash {
-            return Err(Usage::new("--idf goes with --method simhash").into());
-        }
-        if self.threshold.is_some() && !self.resembles() {
-            return Err(Usage::new("--threshold goes with --method minhash or shingles").into());
-        }
-        if self.preset.is_some() && !self.resembles() {
-            return Err(Usage::new("--preset goes with --method minhash or shingles").into());
-        }
-        if self.minima.is_some() && !self.resembles() {
-            return Err(Usage::new("--minima goes with --method minhash or shingles").into());
-        }
-        let sketches = [("--modulus", self.modulus.is_some()), ("--bottom", self.bottom.is_some())];
-        if let Some((option, _)) =
-            sketches.into_iter().find(|&(_, given)| given && self.method != Method::Shingles)
-        {
-            return Err(Usage::new(format!("{option} goes with --method shingles")).into());
-        }
-        self.check_join()?;
-        if self.against.is_some() && self.method == Method::Exact {
-            return Err(Usage::new("--against goes with --method minhash, shingles or simhash").into());
-        }
-        self.text.check_features(self.input.reads_features())?;
+        self.check()?;
         let out = Out::resolve(&self.out)?;
         out.check_inputs(&self.input.inputs)?;
         out.check(self.force)?;
@@ -276,128 +184,6 @@ impl Dedup {
             report::print_lines(&self.summary(&report))?;
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Refuses ways of joining that go with nothing.
-    fn check_join(&self) -> anyhow::Result<()> {
-        if self.join.is_some() && self.method != Method::Minhash {
-            return Err(Usage::new("--join goes with --method minhash").into());
-        }
-        if self.features.are_given() && (self.method != Method::Minhash || self.join() != Join::Bands) {
-            return Err(Usage::new("--sharing and --feature-bits go with --join bands").into());
-        }
-        if !self.resembles() {
-            let given =
-                [("--verify", self.verify.is_some()), ("--signature-bits", self.signature_bits.is_some())];
-            if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
-                return Err(Usage::new(format!("{option} goes with --method minhash or shingles")).into());
-            }
-        }
-        if self.method == Method::Shingles && self.verify() == Verify::None {
-            return Err(Usage::new(
-                "--verify none goes with --method minhash: what sketches have in common is counted in any case",
-            )
-            .into());
-        }
-        if self.join == Some(Join::Prefix) && self.verify() != Verify::Exact {
-            return Err(Usage::new(
-                "--join prefix goes with --verify exact: it reads the shingles, and with these resemblance is exact",
-            )
-            .into());
-        }
-        if self.against.is_some() && self.signature_bits == Some(0) {
-            // Who shares a band may be near or not, and nothing could tell.
-            return Err(Usage::new("--against needs --signature-bits of 1 or more").into());
-        }
-        if self.method == Method::Minhash
-            && self.verify() == Verify::Signature
-            && self.signature_bits == Some(0)
-        {
-            return Err(Usage::new("--verify signature needs --signature-bits of 1 or more").into());
-        }
-        Ok(())
-    }
-
-    /// Whether documents are near by resemblance.
-    fn resembles(&self) -> bool {
-        matches!(self.method, Method::Minhash | Method::Shingles)
-    }
-
-    /// What is in the sketches that are joined.
-    fn sampled_by(&self) -> Option<SampledBy> {
-        let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
-        (self.method == Method::Shingles).then_some(by)
-    }
-
-    fn verify(&self) -> Verify {
-        let by_method = if self.method == Method::Shingles { Verify::Signature } else { Verify::Exact };
-        self.verify.unwrap_or(by_method)
-    }
-
-    fn join(&self) -> Join {
-        self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Prefix } else { Join::Bands })
-    }
-
-    fn threshold(&self) -> f64 {
-        self.threshold.unwrap_or(0.8)
-    }
-
-    /// Minima of the bands for a threshold.
-    fn minima(&self) -> u16 {
-        let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
-        self.minima.unwrap_or(if estimates { MINIMA_TO_ESTIMATE } else { MINIMA })
-    }
-
-    /// The bands that find candidates.
-    fn banding(&self) -> Banding {
-        self.preset.map_or_else(
-            || Banding::of_minima(self.minima(), self.threshold()),
-            |preset| Banding { bands: preset.scheme.groups, rows: preset.scheme.group_size },
-        )
-    }
-
-    /// Says what is missed where the bands of a preset find less than those that dedup would choose.
-    fn note_recall(&self) {
-        let (banding, threshold) = (self.banding(), self.threshold());
-        let recall = banding.recall(threshold);
-        let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
-        let misses = by_bands && recall < RECALL && !self.output.quiet;
-        if let Some(preset) = self.preset.filter(|_| misses) {
-            report::note(&format!(
-                "--preset {}: its {} bands of {} minima find {:.1} % of the pairs at the threshold of {threshold}; \
-                 without it, {:.1} %",
-                preset.name,
-                banding.bands,
-                banding.rows,
-                recall * 100.0,
-                Banding::of_minima(self.minima(), threshold).recall(threshold) * 100.0
-            ));
-        }
-    }
-
-    /// The parameters of `OUT/index`.
-    fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
-        let shingling = contents::shingling(&self.text, self.input.reads_features(), table)?;
-        let builder = Params::builder().shingling(shingling);
-        Ok(match self.method {
-            Method::Minhash | Method::Shingles | Method::Exact => {
-                let banding = self.banding();
-                let builder = builder.minhash(banding.bands, banding.rows);
-                let builder = match self.sampled_by() {
-                    None => builder,
-                    Some(SampledBy::Bottom(t)) => builder.bottom(t),
-                    Some(SampledBy::Modulus(modulus)) => builder.modulus(modulus),
-                };
-                self.signature_bits
-                    .into_iter()
-                    .fold(builder, twindex::params::ParamsBuilder::signature_bits)
-                    .build()?
-            }
-            Method::Simhash => {
-                let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
-                builder.simhash_weighted(self.within.unwrap_or(3), weights).build()?
-            }
-        })
     }
 
     fn work(
@@ -661,165 +447,6 @@ impl Dedup {
         };
         Clusters::of(corpus, near, &rules, measure)
     }
-
-    fn summary(&self, report: &Report) -> Vec<String> {
-        let input = &report.input;
-        let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
-        let mut lines = vec![
-            format!(
-                "{}, {} of text, in {:.1} s",
-                counted(input.documents, "document"),
-                report::bytes(input.text_bytes),
-                report.seconds
-            ),
-            format!(
-                "  identical  {:>11}  copies of another document, byte for byte",
-                count(report.identical)
-            ),
-        ];
-        if let (Some(dropped), Some(against)) = (report.dropped, &self.against) {
-            lines.push(format!(
-                "  dropped    {:>11}  documents near one of {}, before the others were compared",
-                count(dropped),
-                against.display()
-            ));
-        }
-        lines.push(match self.method {
-            Method::Minhash if self.verify() == Verify::None => format!(
-                "  near       {:>11}  pairs that share one of {} bands, not verified, copies included",
-                count(report.pairs),
-                self.banding().bands
-            ),
-            Method::Minhash | Method::Shingles => format!(
-                "  near       {:>11}  pairs with a resemblance of {} or more, {}, copies included",
-                count(report.pairs),
-                self.threshold(),
-                if self.verify() == Verify::Exact { "counted exactly" } else { "by an estimate" }
-            ),
-            Method::Simhash => format!(
-                "  near       {:>11}  pairs whose fingerprints differ in {} bits or fewer",
-                count(report.pairs),
-                self.within.unwrap_or(3)
-            ),
-            Method::Exact => format!("  pairs      {:>11}  of identical documents", count(report.pairs)),
-        });
-        lines.push(format!(
-            "  clusters   {:>11}  of two documents or more; the largest has {}",
-            count(report.clusters),
-            count(report.largest_cluster)
-        ));
-        lines.push(format!(
-            "  removed    {:>11}  documents, {share:.1} %; {} kept",
-            count(report.removed),
-            count(report.kept)
-        ));
-        let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
-        let sizes: Vec<String> = sizes
-            .map(|&(most, clusters)| match most {
-                2 => format!("{} of 2", count(clusters)),
-                _ => format!("{} of {}-{}", count(clusters), count(most / 2 + 1), count(most)),
-            })
-            .collect();
-        if !sizes.is_empty() {
-            lines.push(format!("  sizes                   {} documents", sizes.join(", ")));
-        }
-        let remarks = self.remarks(report);
-        lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
-        let index = if self.method == Method::Exact { "" } else { ", index, report.html" };
-        let against = if self.against.is_some() { ", against.tsv" } else { "" };
-        let kept = report.kept_files.join(", ");
-        lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", self.out.display()));
-        lines
-    }
-
-    /// What a person should know beside the figures.
-    fn remarks(&self, report: &Report) -> Vec<String> {
-        let mut remarks = Vec::new();
-        if let (Some(lowest), Some((a, b))) = (report.lowest_resemblance, &report.lowest_pair)
-            && lowest < self.threshold()
-        {
-            remarks.push(format!(
-                "the least near documents met inside a cluster resemble each other by {lowest:.3}: {} and {}",
-                a.escape_debug(),
-                b.escape_debug()
-            ));
-        }
-        if report.cut_components > 0 {
-            remarks.push(format!(
-                "{} of more than {} documents cut into clusters (--max-cluster)",
-                counted(report.cut_components, "component"),
-                self.max_cluster.unwrap_or(u32::MAX)
-            ));
-        }
-        if report.chained > 0 {
-            remarks.push(format!(
-                "{} joined a cluster through others and {} less near to the kept one than asked for (see the score in \
-                 clusters.tsv)",
-                counted(report.chained, "document"),
-                if report.chained == 1 { "is" } else { "are" }
-            ));
-        }
-        let capped =
-            [(report.capped_buckets, "bucket", "texts"), (report.capped_shingles, "shingle", "texts")];
-        for (number, what, members) in capped.into_iter().filter(|&(number, ..)| number > 0) {
-            let lowered = if report.bucket_cap < u64::from(self.max_bucket) {
-                format!(", lowered to {} to bound the work", count(report.bucket_cap))
-            } else {
-                String::new()
-            };
-            remarks.push(format!(
-                "{} of more {members} than --max-bucket {}{lowered} (the largest: {}): these were paired as stars, with \
-                 the first and the one before, so that pairs.tsv has not all pairs",
-                counted(number, what),
-                count(self.max_bucket.into()),
-                count(report.largest_bucket),
-            ));
-        }
-        let named: Vec<String> = report
-            .common_shingles
-            .iter()
-            .take(3)
-            .map(|one| {
-                let texts = count(one.texts);
-                format!("{} in {texts} texts, the first of them {}", one.hash, one.first.escape_debug())
-            })
-            .collect();
-        if !named.is_empty() {
-            remarks.push(format!("the most common shingles, by their hashes: {}", named.join("; ")));
-        }
-        if let (Some(without @ 1..), Some(by)) = (report.without_elements, self.sampled_by()) {
-            let what = match by {
-                SampledBy::Modulus(modulus) => format!("a shingle hash that {modulus} divides"),
-                SampledBy::Bottom(_) => "a shingle hash".to_owned(),
-            };
-            remarks.push(format!(
-                "{} without {what}: near nothing but their copies (--bottom samples short documents, too)",
-                counted(without, "document")
-            ));
-        }
-        if report.starred_groups > 0 {
-            remarks.push(format!(
-                "{} of identical documents over --max-bucket {}: paired with their first member only",
-                counted(report.starred_groups, "group"),
-                count(self.max_bucket.into())
-            ));
-        }
-        if self.method != Method::Exact {
-            remarks.extend(report::empty_remark(report.empty));
-        }
-        remarks.extend(report.input.remarks());
-        remarks
-    }
-}
-
-/// The most common of the shingles that were capped.
-fn common_shingles(near: &Near, corpus: &Corpus) -> Vec<CommonShingle> {
-    let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
-        let first = corpus.groups[first as usize].members[0];
-        let first = String::from_utf8_lossy(&corpus.keys[first as usize]).into_owned();
-        CommonShingle { hash: format!("{hash:012x}"), texts, first }
-    });
-    shingles.collect()
 }
 
 /// Writes all results but the index; returns the number of pairs, and the names of the files of documents.

@@ -1,0 +1,173 @@
+//! What the options of `dedup` choose together, and which of them go with nothing.
+
+use twindex::Params;
+use twindex::bands::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
+use twindex::join::SampledBy;
+use twindex::params::SimhashWeights;
+use twindex::sketch::IdfTable;
+
+use super::near::{Join, Verify};
+use super::{BOTTOM, Dedup, Method};
+use crate::contents;
+use crate::options::Usage;
+use crate::report;
+
+impl Dedup {
+    /// Refuses options that go with nothing.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if self.input.inputs.is_empty() {
+            return Err(Usage::new(
+                "nothing to deduplicate: name INPUT files or folders, or - for standard input",
+            )
+            .into());
+        }
+        if self.within.is_some() && self.method != Method::Simhash {
+            return Err(Usage::new("--within goes with --method simhash").into());
+        }
+        if self.idf.is_some() && self.method != Method::Simhash {
+            return Err(Usage::new("--idf goes with --method simhash").into());
+        }
+        if self.threshold.is_some() && !self.resembles() {
+            return Err(Usage::new("--threshold goes with --method minhash or shingles").into());
+        }
+        if self.preset.is_some() && !self.resembles() {
+            return Err(Usage::new("--preset goes with --method minhash or shingles").into());
+        }
+        if self.minima.is_some() && !self.resembles() {
+            return Err(Usage::new("--minima goes with --method minhash or shingles").into());
+        }
+        let sketches = [("--modulus", self.modulus.is_some()), ("--bottom", self.bottom.is_some())];
+        if let Some((option, _)) =
+            sketches.into_iter().find(|&(_, given)| given && self.method != Method::Shingles)
+        {
+            return Err(Usage::new(format!("{option} goes with --method shingles")).into());
+        }
+        self.check_join()?;
+        if self.against.is_some() && self.method == Method::Exact {
+            return Err(Usage::new("--against goes with --method minhash, shingles or simhash").into());
+        }
+        self.text.check_features(self.input.reads_features())
+    }
+
+    /// Refuses ways of joining that go with nothing.
+    fn check_join(&self) -> anyhow::Result<()> {
+        if self.join.is_some() && self.method != Method::Minhash {
+            return Err(Usage::new("--join goes with --method minhash").into());
+        }
+        if self.features.are_given() && (self.method != Method::Minhash || self.join() != Join::Bands) {
+            return Err(Usage::new("--sharing and --feature-bits go with --join bands").into());
+        }
+        if !self.resembles() {
+            let given =
+                [("--verify", self.verify.is_some()), ("--signature-bits", self.signature_bits.is_some())];
+            if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
+                return Err(Usage::new(format!("{option} goes with --method minhash or shingles")).into());
+            }
+        }
+        if self.method == Method::Shingles && self.verify() == Verify::None {
+            return Err(Usage::new(
+                "--verify none goes with --method minhash: what sketches have in common is counted in any case",
+            )
+            .into());
+        }
+        if self.join == Some(Join::Prefix) && self.verify() != Verify::Exact {
+            return Err(Usage::new(
+                "--join prefix goes with --verify exact: it reads the shingles, and with these resemblance is exact",
+            )
+            .into());
+        }
+        if self.against.is_some() && self.signature_bits == Some(0) {
+            // Who shares a band may be near or not, and nothing could tell.
+            return Err(Usage::new("--against needs --signature-bits of 1 or more").into());
+        }
+        if self.method == Method::Minhash
+            && self.verify() == Verify::Signature
+            && self.signature_bits == Some(0)
+        {
+            return Err(Usage::new("--verify signature needs --signature-bits of 1 or more").into());
+        }
+        Ok(())
+    }
+
+    /// Whether documents are near by resemblance.
+    pub(super) fn resembles(&self) -> bool {
+        matches!(self.method, Method::Minhash | Method::Shingles)
+    }
+
+    /// What is in the sketches that are joined.
+    pub(super) fn sampled_by(&self) -> Option<SampledBy> {
+        let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
+        (self.method == Method::Shingles).then_some(by)
+    }
+
+    pub(super) fn verify(&self) -> Verify {
+        let by_method = if self.method == Method::Shingles { Verify::Signature } else { Verify::Exact };
+        self.verify.unwrap_or(by_method)
+    }
+
+    pub(super) fn join(&self) -> Join {
+        self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Prefix } else { Join::Bands })
+    }
+
+    pub(super) fn threshold(&self) -> f64 {
+        self.threshold.unwrap_or(0.8)
+    }
+
+    /// Minima of the bands for a threshold.
+    pub(super) fn minima(&self) -> u16 {
+        let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
+        self.minima.unwrap_or(if estimates { MINIMA_TO_ESTIMATE } else { MINIMA })
+    }
+
+    /// The bands that find candidates.
+    pub(super) fn banding(&self) -> Banding {
+        self.preset.map_or_else(
+            || Banding::of_minima(self.minima(), self.threshold()),
+            |preset| Banding { bands: preset.scheme.groups, rows: preset.scheme.group_size },
+        )
+    }
+
+    /// Says what is missed where the bands of a preset find less than those that dedup would choose.
+    pub(super) fn note_recall(&self) {
+        let (banding, threshold) = (self.banding(), self.threshold());
+        let recall = banding.recall(threshold);
+        let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
+        let misses = by_bands && recall < RECALL && !self.output.quiet;
+        if let Some(preset) = self.preset.filter(|_| misses) {
+            report::note(&format!(
+                "--preset {}: its {} bands of {} minima find {:.1} % of the pairs at the threshold of {threshold}; \
+                 without it, {:.1} %",
+                preset.name,
+                banding.bands,
+                banding.rows,
+                recall * 100.0,
+                Banding::of_minima(self.minima(), threshold).recall(threshold) * 100.0
+            ));
+        }
+    }
+
+    /// The parameters of `OUT/index`.
+    pub(super) fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
+        let shingling = contents::shingling(&self.text, self.input.reads_features(), table)?;
+        let builder = Params::builder().shingling(shingling);
+        Ok(match self.method {
+            Method::Minhash | Method::Shingles | Method::Exact => {
+                let banding = self.banding();
+                let builder = builder.minhash(banding.bands, banding.rows);
+                let builder = match self.sampled_by() {
+                    None => builder,
+                    Some(SampledBy::Bottom(t)) => builder.bottom(t),
+                    Some(SampledBy::Modulus(modulus)) => builder.modulus(modulus),
+                };
+                self.signature_bits
+                    .into_iter()
+                    .fold(builder, twindex::params::ParamsBuilder::signature_bits)
+                    .build()?
+            }
+            Method::Simhash => {
+                let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
+                builder.simhash_weighted(self.within.unwrap_or(3), weights).build()?
+            }
+        })
+    }
+}
