@@ -285,7 +285,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible in (0, 2, 4, 6) and read_only == 0, "no features that are not known")
+        need(incompatible & ~22 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -378,7 +378,9 @@ class Segment:
         self.values = self.read_values() if "values" in self.params else None
         self.stamps = self.read_stamps() if "expire-after" in self.params else None
         need(self.params.get("values") in (None, "kept"), "values that are kept, or no such line")
-        need(self.features == 2 * (self.values is not None) + 4 * (self.stamps is not None), "the features of the parameters")
+        attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
+        need(self.features & ~16 == attached, "the features of the parameters")
+        need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")
         need(self.seen == set(self.sections), "no other sections")
 
     def read_keys(self):
@@ -649,25 +651,31 @@ class Segment:
         need(tuple(found) == self.ranks, "ranks that are those of the postings")
 
     def read_band(self, index):
-        _, offset, length, rows = self.section("band", index, [1])
+        is_packed = self.features & 16 != 0
+        _, offset, length, rows = self.section("band", index, [2 if is_packed else 1])
         need(rows <= self.documents, "no more rows than documents")
         bits = prefix_bits(rows, 16)
         starts, at = self.directory(offset, rows, bits, f"band {index}")
         self.zeros(offset + at, offset + align(at))
         at = align(at)
         ordinal_bits = max(max(self.documents - 1, 0).bit_length(), 1)
-        size = -(-(32 - bits + ordinal_bits) // 8)
-        need(length == at + rows * size, f"the length of band {index}")
-        entries = []
+        used = 32 - bits + ordinal_bits
+        width = used if is_packed else -(-used // 8) * 8
+        need(length == at + -(-rows * width // 8), f"the length of band {index}")
+        whole = int.from_bytes(self.data[offset + at : offset + length], "little")
+        need(whole >> (rows * width) == 0, "zeros behind the last entry")
+        entries, noted = [], 0
         for prefix in range(1 << bits):
             for row in range(starts[prefix], starts[prefix + 1]):
-                place = offset + at + row * size
-                value = int.from_bytes(self.data[place : place + size], "little")
+                value = whole >> (row * width) & ((1 << width) - 1)
                 tag, ordinal = value >> ordinal_bits, value & ((1 << ordinal_bits) - 1)
                 need(tag >> (32 - bits) == 0 and ordinal < self.documents, "an entry of a document")
                 key = prefix << (32 - bits) | tag
                 entries.append((key, ordinal))
-                self.note(place, size, f"band {index}: key {key:#010x}, document {ordinal}")
+                # A byte that two entries share is shown with the first of them.
+                end = -(-(row + 1) * width // 8)
+                self.note(offset + at + noted, end - noted, f"band {index}: key {key:#010x}, document {ordinal}")
+                noted = end
         need(all(a < b for a, b in zip(entries, entries[1:])), "entries that ascend")
         documents = sorted(ordinal for _, ordinal in entries)
         need(len(set(documents)) == len(documents), "each document once")

@@ -1,6 +1,7 @@
 //! Files written once must be read for ever. `tests/golden/index-v3` has indexes of format 3, committed: `texts`,
 //! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must open, give the answers
-//! they gave, and their segments must come out byte for byte when their documents are indexed again.
+//! they gave, and their segments must come out byte for byte when their documents are indexed again; those with bands as
+//! in `tests/golden/index-v3-packed`, as older ones are without the feature `packed`.
 //!
 //! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
 //! is there; the batches below are their whole history. When the format changes, a new directory is added and, once a
@@ -15,8 +16,11 @@ use std::process::Command;
 use std::sync::Once;
 
 use twindex::format::attached::Attached;
+use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
-use twindex::format::header::{FEATURE_GROWN, FEATURE_LOG, FEATURE_STAMPS, FEATURE_VALUES, Refusal};
+use twindex::format::header::{
+    FEATURE_GROWN, FEATURE_LOG, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_VALUES, Refusal,
+};
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
 use twindex::format::table::Codec;
@@ -194,6 +198,7 @@ fn committed_as(name: &str) -> PathBuf {
     static ONCE: Once = Once::new();
     let dir = golden("index-v3");
     ONCE.call_once(|| {
+        write_if_asked(&packed(), build);
         write_if_asked(&dir.join("texts"), build);
         write_if_asked(&dir.join("living"), build_living);
         write_if_asked(&dir.join("grown"), build_grown);
@@ -206,6 +211,11 @@ fn committed_as(name: &str) -> PathBuf {
 
 fn committed() -> PathBuf {
     committed_as("texts")
+}
+
+/// The same as `texts`, with the feature `packed`.
+fn packed() -> PathBuf {
+    golden("index-v3-packed").join("texts")
 }
 
 fn write_if_asked(dir: &Path, build: impl FnOnce(&Path)) {
@@ -229,10 +239,6 @@ fn write_if_asked(dir: &Path, build: impl FnOnce(&Path)) {
     }
 }
 
-fn open() -> Snapshot {
-    Index::open(committed()).unwrap_or_else(|error| panic!("{error}")).snapshot()
-}
-
 fn text(key: &str) -> &'static str {
     let all = BATCHES.iter().flat_map(|batch| batch.iter());
     all.rev().find(|(name, _)| *name == key).and_then(|(_, text)| *text).unwrap()
@@ -240,7 +246,13 @@ fn text(key: &str) -> &'static str {
 
 #[test]
 fn an_index_of_format_3_opens_and_gives_the_answers_it_gave() {
-    let snapshot = open();
+    for (path, features) in [(committed(), 0), (packed(), FEATURE_PACKED)] {
+        assert_eq!(read(&path.join("000001.seg"))[12..16], features.to_le_bytes());
+        gives_the_answers_it_gave(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());
+    }
+}
+
+fn gives_the_answers_it_gave(snapshot: &Snapshot) {
     assert_eq!(snapshot.params(), &params());
     assert_eq!((snapshot.generation(), snapshot.documents()), (3, 10));
     let segments: Vec<(u64, u64)> =
@@ -393,7 +405,8 @@ fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
 
 #[test]
 fn segments_of_format_3_come_out_byte_for_byte_when_built_again() {
-    let committed = committed();
+    committed();
+    let committed = packed();
     let dir = tempfile::tempdir().unwrap();
     let built = dir.path().join("index");
     build(&built);
@@ -628,6 +641,7 @@ fn a_second_reader_written_from_the_specification_finds_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let mut paths = [shapes(dir.path()), schemes(dir.path())].concat();
     paths.extend([golden("three-records.seg"), index.join("000001.seg"), index.join("000002.seg")]);
+    paths.extend(["000001.seg", "000002.seg"].map(|name| packed().join(name)));
     paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
     let output = match Command::new("python3").arg(&script).args(&paths).output() {
@@ -648,9 +662,10 @@ fn a_second_reader_written_from_the_specification_finds_the_same() {
         }
     }
     assert_eq!(theirs.next(), None);
-    // Every codec of a table was read, and hot buckets.
+    // Every codec of a table and of a band was read, and hot buckets.
     let tables = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     let expected = tables.map(|codec| (codec.kind(), codec.number())).chain([(Kind::Hot, hot::CODEC)]);
+    let expected = expected.chain([CODEC_BYTES, CODEC_PACKED].map(|codec| (Kind::Band, codec)));
     assert!(expected.into_iter().all(|one| sections.contains(&one)), "{sections:?}");
 }
 

@@ -1,14 +1,15 @@
 //! A band section: documents by the hash of a group of minima.
 //!
 //! A band key is the upper 32 bits of the document's feature. The section has a directory over the key's first
-//! `d` bits ([`prefix_bits`](crate::tables::prefix_bits) of the rows), and an entry of `e` bytes for each document
+//! `d` bits ([`prefix_bits`](crate::tables::prefix_bits) of the rows), and an entry of `w` bits for each document
 //! that has a sketch: the rest of the key above the ordinal,
 //! `key mod 2^(32-d) * 2^o + ordinal`, where `o` is the number of bits of the largest ordinal (at least 1) and
-//! `e = ceil((32 - d + o) / 8)`. Entries of a bucket ascend, so documents with equal keys stand together.
+//! `w = 32 - d + o`. Entries of a bucket ascend, so documents with equal keys stand together. They follow one another
+//! bit by bit, the lowest bit of a byte first; older files have them in whole bytes, which is `w` rounded up to 8.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4
-//! entries    rows x e, from the next multiple of 64
+//! entries    ceil(rows x w / 8), from the next multiple of 64
 //! ```
 
 use std::ops::Range;
@@ -16,8 +17,10 @@ use std::ops::Range;
 use super::align;
 use super::directory::Directory;
 
-/// Codec of the section.
-pub const CODEC: u16 = 1;
+/// Codec of sections whose entries take whole bytes, as files without the feature `packed` have them.
+pub const CODEC_BYTES: u16 = 1;
+/// Codec of sections whose entries follow one another bit by bit.
+pub const CODEC_PACKED: u16 = 2;
 /// The most bits of a key that the directory has.
 const DIRECTORY_BITS: u32 = 16;
 /// Bits of a feature that are kept.
@@ -36,8 +39,10 @@ pub struct Band {
     pub directory: Directory,
     /// Bits of an ordinal.
     pub ordinal_bits: u32,
-    /// Bytes of an entry.
-    pub entry_bytes: u64,
+    /// Bits of an entry that mean something.
+    used_bits: u32,
+    /// Bits from one entry to the next.
+    entry_bits: u32,
     entries: u64,
     /// Length of the section.
     pub length: u64,
@@ -53,14 +58,16 @@ pub struct BandEntry {
 }
 
 impl Band {
-    /// The layout for `rows` sketched documents of `documents`.
+    /// The layout for `rows` sketched documents of `documents`, by one of the two codecs.
     #[must_use]
-    pub fn of(rows: u64, documents: u64) -> Self {
+    pub fn of(rows: u64, documents: u64, codec: u16) -> Self {
         let directory = Directory::of(rows, DIRECTORY_BITS);
         let ordinal_bits = (64 - documents.saturating_sub(1).leading_zeros()).max(1);
-        let entry_bytes = u64::from((KEY_BITS - directory.bits + ordinal_bits).div_ceil(8));
+        let used_bits = KEY_BITS - directory.bits + ordinal_bits;
+        let entry_bits = if codec == CODEC_PACKED { used_bits } else { used_bits.next_multiple_of(8) };
         let entries = align(directory.length());
-        Self { directory, ordinal_bits, entry_bytes, entries, length: entries + rows * entry_bytes }
+        let length = entries + (rows * u64::from(entry_bits)).div_ceil(8);
+        Self { directory, ordinal_bits, used_bits, entry_bits, entries, length }
     }
 
     /// The bucket of a key.
@@ -82,44 +89,112 @@ impl Band {
         (u64::from(prefix) << (KEY_BITS - self.directory.bits)) as u32 | tag
     }
 
-    /// Where the entries of these rows stand.
+    /// Where the entries of these rows stand: the bytes that have a bit of one.
     #[must_use]
     pub fn entries(&self, rows: &Range<u64>) -> Range<u64> {
-        self.entries + rows.start * self.entry_bytes..self.entries + rows.end * self.entry_bytes
+        let bits = u64::from(self.entry_bits);
+        self.entries + rows.start * bits / 8..self.entries + (rows.end * bits).div_ceil(8)
     }
 
-    /// The bytes of an entry.
+    /// The number that an entry is.
     #[must_use]
-    pub fn encode(&self, entry: BandEntry) -> [u8; 8] {
-        (u64::from(entry.tag) << self.ordinal_bits | u64::from(entry.ordinal)).to_le_bytes()
+    pub fn encode(&self, entry: BandEntry) -> u64 {
+        u64::from(entry.tag) << self.ordinal_bits | u64::from(entry.ordinal)
     }
 
-    /// The first of a run of rows with ones above its tag, where an entry has no bits. [`decode`](Self::decode)
+    /// What writes entries one behind the other.
+    #[must_use]
+    pub fn writer(&self) -> EntryWriter {
+        EntryWriter { entry_bits: self.entry_bits, pending: 0, filled: 0 }
+    }
+
+    /// The first byte of the entries of all `rows` in which a bit is set that no entry has. [`decode`](Self::decode)
     /// does not look at them.
     #[must_use]
-    pub fn overfull(&self, bytes: &[u8]) -> Option<usize> {
-        let used = KEY_BITS - self.directory.bits + self.ordinal_bits;
-        bytes.chunks_exact(self.entry_bytes as usize).position(|entry| {
-            let mut value = [0; 8];
-            value[..entry.len()].copy_from_slice(entry);
-            u64::from_le_bytes(value) >> used != 0
-        })
+    pub fn overfull(&self, bytes: &[u8], rows: u64) -> Option<usize> {
+        let spare = self.entry_bits - self.used_bits;
+        let (end, last) = ((rows * u64::from(self.entry_bits)) as usize, bytes.len() * 8);
+        let above = |row: u64| {
+            let bit = (row + 1) as usize * self.entry_bits as usize - spare as usize;
+            (bits_from(bytes, bit, spare) != 0).then_some(bit / 8)
+        };
+        let between = || (0..rows).find_map(above);
+        let behind = || (bits_from(bytes, end, last.saturating_sub(end) as u32) != 0).then_some(end / 8);
+        if spare > 0 { between() } else { None }.or_else(behind)
     }
 
-    /// Reads the entries of a run of rows. Ordinals may lie; the caller checks them against the documents.
+    /// Reads the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may lie; the caller checks
+    /// them against the documents.
+    #[inline]
+    pub fn decode<'a>(
+        &self,
+        bytes: &'a [u8],
+        rows: &Range<u64>,
+    ) -> impl ExactSizeIterator<Item = BandEntry> + Clone + use<'a> {
+        let layout = *self;
+        let first = (rows.start * u64::from(self.entry_bits) % 8) as usize;
+        (0..(rows.end - rows.start) as usize)
+            .map(move |place| layout.decode_at(bytes, first + place * layout.entry_bits as usize))
+    }
+
+    /// The entry at a place among these rows, as [`decode`](Self::decode) reads them.
     #[inline]
     #[must_use]
-    pub fn decode<'a>(&self, bytes: &'a [u8]) -> impl ExactSizeIterator<Item = BandEntry> + Clone + use<'a> {
-        let (width, ordinal_bits) = (self.entry_bytes as usize, self.ordinal_bits);
-        bytes.chunks_exact(width).map(move |entry| {
-            let mut value = [0; 8];
-            value[..width].copy_from_slice(entry);
-            let value = u64::from_le_bytes(value);
-            BandEntry {
-                tag: (value >> ordinal_bits) as u32,
-                ordinal: (value & ((1 << ordinal_bits) - 1)) as u32,
-            }
-        })
+    pub fn decode_one(&self, bytes: &[u8], rows: &Range<u64>, place: usize) -> BandEntry {
+        let first = (rows.start * u64::from(self.entry_bits) % 8) as usize;
+        self.decode_at(bytes, first + place * self.entry_bits as usize)
+    }
+
+    #[inline(always)]
+    fn decode_at(&self, bytes: &[u8], bit: usize) -> BandEntry {
+        let value = bits_from(bytes, bit, self.used_bits);
+        let ordinal_bits = self.ordinal_bits;
+        BandEntry { tag: (value >> ordinal_bits) as u32, ordinal: (value & ((1 << ordinal_bits) - 1)) as u32 }
+    }
+}
+
+/// So many bits, at most 63, from a bit on; zeros behind the end.
+#[inline(always)]
+fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
+    let (rest, shift) = (bytes.get(bit / 8..).unwrap_or_default(), (bit % 8) as u32);
+    let value = match rest.first_chunk::<8>() {
+        Some(word) if shift + bits <= 64 => u64::from_le_bytes(*word) >> shift,
+        _ => {
+            let mut word = [0; 16];
+            let there = rest.len().min(word.len());
+            word[..there].copy_from_slice(&rest[..there]);
+            (u128::from_le_bytes(word) >> shift) as u64
+        }
+    };
+    value & ((1 << bits) - 1)
+}
+
+/// Writes entries one behind the other.
+#[derive(Debug)]
+pub struct EntryWriter {
+    entry_bits: u32,
+    /// Bits that fill no byte yet, fewer than 8.
+    pending: u128,
+    filled: u32,
+}
+
+impl EntryWriter {
+    /// Adds an [encoded](Band::encode) entry: the bytes that it completes.
+    #[inline]
+    pub fn put(&mut self, entry: u64, out: &mut Vec<u8>) {
+        self.pending |= u128::from(entry) << self.filled;
+        self.filled += self.entry_bits;
+        let whole = self.filled / 8;
+        out.extend_from_slice(&self.pending.to_le_bytes()[..whole as usize]);
+        self.pending >>= 8 * whole;
+        self.filled %= 8;
+    }
+
+    /// Adds the last byte, if it is not complete.
+    pub fn finish(self, out: &mut Vec<u8>) {
+        if self.filled > 0 {
+            out.push(self.pending as u8);
+        }
     }
 }
 
@@ -130,20 +205,52 @@ mod tests {
     #[test]
     fn keys_and_ordinals_come_back_at_every_size() {
         for documents in [1, 2, 15, 16, 1000, 1 << 20, 1 << 30] {
-            let band = Band::of(documents, documents);
-            assert!(band.entry_bytes <= 6, "{band:?}");
-            for key in [0, 1, 0x8000_0000, 0x1234_5678, u32::MAX] {
+            for (codec, rows) in [(CODEC_BYTES, documents), (CODEC_PACKED, documents), (CODEC_PACKED, 1)] {
+                let band = Band::of(rows, documents, codec);
+                let keys = [0, 1, 0x8000_0000, 0x1234_5678, u32::MAX, 0, u32::MAX, 7, 7];
                 let ordinal = (documents - 1) as u32;
-                let bytes = band.encode(BandEntry { tag: band.tag(key), ordinal });
-                let (entry, rest) = bytes.split_at(band.entry_bytes as usize);
-                assert!(rest.iter().all(|&byte| byte == 0));
-                let back = band.decode(entry).next().unwrap();
-                assert_eq!(
-                    (band.key(band.prefix(key), back.tag), back.ordinal),
-                    (key, ordinal),
-                    "{documents}"
-                );
+                let (mut bytes, mut writer) = (Vec::new(), band.writer());
+                for key in keys {
+                    writer.put(band.encode(BandEntry { tag: band.tag(key), ordinal }), &mut bytes);
+                }
+                writer.finish(&mut bytes);
+                assert_eq!(bytes.len(), (keys.len() * band.entry_bits as usize).div_ceil(8));
+                assert_eq!(band.overfull(&bytes, keys.len() as u64), None);
+                for from in 0..keys.len() {
+                    let rows = from as u64..keys.len() as u64;
+                    let at = band.entries(&rows);
+                    let some = &bytes[(at.start - band.entries) as usize..(at.end - band.entries) as usize];
+                    let back: Vec<BandEntry> = band.decode(some, &rows).collect();
+                    let expected = keys[from..].iter().map(|&key| BandEntry { tag: band.tag(key), ordinal });
+                    assert_eq!(back, expected.collect::<Vec<_>>(), "{documents} {codec} from {from}");
+                    assert_eq!(band.decode_one(some, &rows, 0), back[0]);
+                }
+                for key in keys {
+                    assert_eq!(band.key(band.prefix(key), band.tag(key)), key, "{documents} {codec}");
+                }
             }
+        }
+    }
+
+    #[test]
+    fn bits_that_no_entry_has_are_seen_wherever_they_are() {
+        for (codec, rows) in [(CODEC_BYTES, 9), (CODEC_PACKED, 9), (CODEC_PACKED, 8)] {
+            let band = Band::of(rows, 1000, codec);
+            let length = (band.length - band.entries) as usize;
+            let spare: Vec<usize> = (0..length * 8)
+                .filter(|bit| {
+                    let (row, within) = (bit / band.entry_bits as usize, bit % band.entry_bits as usize);
+                    row as u64 >= rows || within >= band.used_bits as usize
+                })
+                .collect();
+            for bit in 0..length * 8 {
+                let mut bytes = vec![0; length];
+                bytes[bit / 8] |= 1 << (bit % 8);
+                let found = band.overfull(&bytes, rows);
+                assert_eq!(found.is_some(), spare.contains(&bit), "{codec} {rows}: bit {bit}");
+                assert!(found.is_none_or(|at| at <= bit / 8), "{codec} {rows}: bit {bit}");
+            }
+            assert_eq!(spare.is_empty(), codec == CODEC_PACKED && rows == 8);
         }
     }
 }

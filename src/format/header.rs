@@ -30,6 +30,8 @@ pub const FEATURE_STAMPS: u32 = 4;
 
 /// Of a manifest that says how long a log was that grows.
 pub const FEATURE_GROWN: u32 = 8;
+/// Of a segment whose band sections have entries [bit by bit](super::bands::CODEC_PACKED).
+pub const FEATURE_PACKED: u32 = 16;
 
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
@@ -37,6 +39,12 @@ pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
     let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
     values | stamps
+}
+
+/// The incompatible features of a segment that is written with these parameters.
+#[must_use]
+pub fn features_of_segment(params: &Params) -> u32 {
+    features_of(params) | if params.minhash.is_some() { FEATURE_PACKED } else { 0 }
 }
 
 /// What a file is for. These numbers are for ever.
@@ -63,7 +71,8 @@ impl Role {
     pub fn incompatible_known(self) -> u32 {
         match self {
             Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN,
-            Self::Segment | Self::Log => FEATURE_VALUES | FEATURE_STAMPS,
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED,
+            Self::Log => FEATURE_VALUES | FEATURE_STAMPS,
             Self::Current | Self::Idf | Self::Sketches => 0,
         }
     }
@@ -146,8 +155,9 @@ impl Header {
     /// # Errors
     /// A [`Fault`].
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
-        let (expected, found) =
-            (features_of(params), self.incompatible.get() & !(FEATURE_LOG | FEATURE_GROWN));
+        // Of bands that are not there none are packed; of those that are, older files have whole bytes.
+        let free = FEATURE_LOG | FEATURE_GROWN | if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
+        let (expected, found) = (features_of(params), self.incompatible.get() & !free);
         if expected == found {
             return Ok(());
         }

@@ -23,20 +23,20 @@ impl Segment {
         let bytes = self.read(section, layout.entries(&rows))?;
         let tag = layout.tag(key);
         // Entries ascend by tag; a bucket is a handful of entries unless it is hot.
-        let width = layout.entry_bytes as usize;
-        let count = bytes.len() / width;
-        let mut low = 0;
-        let mut high = count;
+        let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
         while low < high {
             let middle = low + (high - low) / 2;
-            let entry = layout.decode(&bytes[middle * width..][..width]).next();
-            if entry.is_some_and(|entry| entry.tag < tag) {
+            if layout.decode_one(bytes, &rows, middle).tag < tag {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        for entry in layout.decode(&bytes[low * width..]).take_while(|entry| entry.tag == tag) {
+        for place in low..(rows.end - rows.start) as usize {
+            let entry = layout.decode_one(bytes, &rows, place);
+            if entry.tag != tag {
+                break;
+            }
             self.check_ordinal(section, layout, &rows, entry)?;
             each(entry.ordinal);
         }
@@ -66,7 +66,7 @@ impl Segment {
         let bytes = self.read(section, layout.entries(&rows))?;
         // Bits of the tag that must agree: none if the directory has told all.
         let tag = u64::from(layout.tag(key)) >> shift;
-        for entry in layout.decode(bytes) {
+        for entry in layout.decode(bytes, &rows) {
             if known < bits && u64::from(entry.tag) >> shift != tag {
                 continue;
             }
@@ -119,7 +119,7 @@ impl Segment {
         for prefix in 0..1_u32 << layout.directory.bits {
             rows = layout.directory.next_bucket(At::new(self, section), prefix.into(), rows.end)?;
             let bytes = self.read(section, layout.entries(&rows))?;
-            for entry in layout.decode(bytes) {
+            for entry in layout.decode(bytes, &rows) {
                 self.check_ordinal(section, layout, &rows, entry)?;
                 each(layout.key(prefix as u16, entry.tag), entry.ordinal)?;
             }
@@ -148,7 +148,7 @@ impl Segment {
                 }
                 end = rows.end;
                 let bytes = self.read(section, layout.entries(&rows))?;
-                for entry in layout.decode(bytes) {
+                for entry in layout.decode(bytes, &rows) {
                     self.check_ordinal(section, layout, &rows, entry)?;
                     each(layout.key(prefix as u16, entry.tag), entry.ordinal);
                 }

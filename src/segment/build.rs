@@ -26,7 +26,7 @@ use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::tables::{sort_values, value_of};
 use crate::error::{Error, Result};
 use crate::format::attached::Stamps;
-use crate::format::bands::{Band, BandEntry};
+use crate::format::bands::{Band, BandEntry, CODEC_PACKED};
 use crate::format::contents::Kind;
 use crate::format::directory::DirectoryBuilder;
 use crate::format::keys::{self, Frame};
@@ -467,23 +467,26 @@ pub(super) fn write_band(
     room: Room<'_>,
     entries: &mut impl Chunks<u64>,
 ) -> Result<()> {
-    let layout = Band::of(rows, documents);
+    let layout = Band::of(rows, documents, CODEC_PACKED);
     let mut directory = DirectoryBuilder::new(layout.directory);
     let mut parts = Parts::new(room, room.share(8));
-    let mut bytes = Vec::new();
+    let (mut bytes, mut writer) = (Vec::new(), layout.writer());
     while let Some(chunk) = entries.next_slice()? {
         for some in chunk.chunks(CHUNK) {
             bytes.clear();
             for &entry in some {
                 directory.count(entry);
                 let entry = BandEntry { tag: layout.tag((entry >> 32) as u32), ordinal: entry as u32 };
-                bytes.extend_from_slice(&layout.encode(entry)[..layout.entry_bytes as usize]);
+                writer.put(layout.encode(entry), &mut bytes);
             }
             parts.put(1, &bytes)?;
         }
     }
+    bytes.clear();
+    writer.finish(&mut bytes);
+    parts.put(1, &bytes)?;
     directory.encode(|bytes| parts.put(0, bytes))?;
-    out.section(Kind::Band, band + 1, crate::format::bands::CODEC, rows, |out| {
+    out.section(Kind::Band, band + 1, CODEC_PACKED, rows, |out| {
         parts.write(out, true)?;
         // Entries begin at a multiple of 64 even where there are none.
         if rows == 0 { out.align() } else { Ok(()) }

@@ -26,7 +26,7 @@ use crate::format::bands::{self, Band};
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{self, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
-use crate::format::header::{HEADER_BYTES, Header, Refusal, Role};
+use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Refusal, Role};
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
 use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::samples::{self, Choice, Samples};
@@ -194,7 +194,9 @@ impl Segment {
         };
         segment.read_params(header.params_digest.get())?;
         header.check_features(&segment.params).map_err(|e| fault("header", 0, e))?;
-        segment.check_sections(footer.documents.get(), footer.distinct.get(), footer_offset)?;
+        let is_packed = header.incompatible.get() & FEATURE_PACKED != 0;
+        let band_codec = if is_packed { bands::CODEC_PACKED } else { bands::CODEC_BYTES };
+        segment.check_sections(footer.documents.get(), footer.distinct.get(), footer_offset, band_codec)?;
         Ok(segment)
     }
 
@@ -242,7 +244,13 @@ impl Segment {
 
     #[allow(clippy::too_many_lines, reason = "one straight list of checks, in the order of the sections")]
     /// Step 6. Takes the sections one by one in the order the format lays down.
-    fn check_sections(&mut self, documents: u64, distinct: u64, footer_offset: u64) -> Result<()> {
+    fn check_sections(
+        &mut self,
+        documents: u64,
+        distinct: u64,
+        footer_offset: u64,
+        band_codec: u16,
+    ) -> Result<()> {
         if documents > DOCUMENTS_MAX
             || distinct > documents
             || (self.params.simhash.is_none() && distinct > 0)
@@ -341,14 +349,14 @@ impl Segment {
         if let Some(minhash) = self.params.minhash {
             let mut rows = None;
             for index in 1..=minhash.bands {
-                let section = next(Kind::Band, index, bands::CODEC, rows)?;
+                let section = next(Kind::Band, index, band_codec, rows)?;
                 rows = Some(section.rows);
                 if section.rows > documents {
                     let found = section.rows.to_string();
                     let lie = Fault::new(0, format!("at most {documents} documents in a band"), found);
                     return Err(self.corrupt_at(&section, lie));
                 }
-                let band = Band::of(section.rows, documents);
+                let band = Band::of(section.rows, documents, band_codec);
                 long(&section, band.length)?;
                 band_sections.push((section, band));
             }

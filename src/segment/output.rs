@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{ENTRY_BYTES, Entry, Kind, Section};
 use crate::format::footer::{self, Footer};
-use crate::format::header::{Header, Role, features_of};
+use crate::format::header::{Header, Role, features_of_segment};
 use crate::format::{self, align};
 use crate::params::Params;
 use crate::sys::vfs::{TemporaryFile, Vfs};
@@ -42,7 +42,8 @@ pub(super) struct Finished {
 impl SegmentOutput {
     pub(super) fn create(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<Self> {
         let file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
-        let header = Header::new(Role::Segment, salt, params.digest()).with_features(features_of(params), 0);
+        let features = features_of_segment(params);
+        let header = Header::new(Role::Segment, salt, params.digest()).with_features(features, 0);
         let mut output = Self {
             file,
             dir: dir.to_owned(),

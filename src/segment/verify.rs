@@ -313,9 +313,9 @@ impl Segment {
         let mut sketched: Option<RoaringBitmap> = None;
         for (band, (section, layout)) in self.bands.iter().enumerate() {
             let entries = layout.entries(&(0..section.rows));
-            if let Some(row) = layout.overfull(self.read(section, entries.clone())?) {
-                let at = entries.start + row as u64 * layout.entry_bytes;
-                return Err(self.wrong(section, at, "zeros above an entry's key", "others"));
+            if let Some(at) = layout.overfull(self.read(section, entries.clone())?, section.rows) {
+                let at = entries.start + at as u64;
+                return Err(self.wrong(section, at, "zeros where no entry has a bit", "others"));
             }
             let mut seen = RoaringBitmap::new();
             let mut last = None;

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 use twindex::format::attached::{Stamps, Values};
-use twindex::format::bands::{Band, BandEntry};
+use twindex::format::bands::{Band, BandEntry, CODEC_BYTES, CODEC_PACKED};
 use twindex::format::directory::Directory;
 use twindex::format::hot::Hot;
 use twindex::format::keys::{self, Frame, GROUP, encode_front};
@@ -309,19 +309,26 @@ pub fn sections(data: &[u8]) {
             }
         }
         8 => {
-            let band = Band::of(rows, rows.max(1) * 2);
-            let Some(entries) = bytes.get(band.entries(&(0..0)).start as usize..) else { return };
-            let entries = &entries[..entries.len() / band.entry_bytes as usize * band.entry_bytes as usize];
-            let overfull = band.overfull(entries);
-            for (place, entry) in band.decode(entries).enumerate() {
-                let same = band.encode(BandEntry { tag: entry.tag, ordinal: entry.ordinal });
-                let start = place * band.entry_bytes as usize;
-                if overfull.is_none() {
-                    assert_eq!(
-                        same[..band.entry_bytes as usize],
-                        entries[start..start + band.entry_bytes as usize]
-                    );
+            for codec in [CODEC_BYTES, CODEC_PACKED] {
+                let band = Band::of(rows, rows.max(1) * 2, codec);
+                let (all, place) = (0..rows, band.entries(&(0..rows)));
+                let Some(entries) = bytes.get(place.start as usize..place.end as usize) else { continue };
+                let (mut again, mut writer) = (Vec::new(), band.writer());
+                for entry in band.decode(entries, &all) {
+                    writer.put(band.encode(BandEntry { tag: entry.tag, ordinal: entry.ordinal }), &mut again);
                 }
+                writer.finish(&mut again);
+                assert_eq!(band.overfull(entries, rows).is_none(), again == entries);
+                // Any rows read by themselves are the same.
+                let some = rows / 3..rows - rows / 4;
+                let place = band.entries(&some);
+                let alone = &bytes[place.start as usize..place.end as usize];
+                assert!(
+                    band.decode(alone, &some).eq(band
+                        .decode(entries, &all)
+                        .skip(some.start as usize)
+                        .take((some.end - some.start) as usize))
+                );
             }
         }
         9 => {
