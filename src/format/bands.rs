@@ -77,6 +77,15 @@ impl Band {
         (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
     }
 
+    /// What the directory can tell of the first `bits` bits of a key, and how many of them that is.
+    #[must_use]
+    #[inline]
+    pub fn leading(&self, key: u32, bits: u32) -> (u64, u32) {
+        let known = bits.min(self.directory.bits);
+        // A shift by 32, for no bits, is not a shift.
+        (u64::from(key) >> (KEY_BITS - known), known)
+    }
+
     /// What of a key its entry holds.
     #[must_use]
     pub fn tag(&self, key: u32) -> u32 {

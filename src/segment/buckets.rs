@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::bands::{self, Band, BandEntry};
 use crate::format::contents::Section;
 use crate::format::signatures;
+use crate::format::table::source::Source;
 use crate::format::wire::Fault;
 
 impl Segment {
@@ -43,6 +44,25 @@ impl Segment {
         Ok(())
     }
 
+    /// Asks for what [`same_feature_bits`](Self::same_feature_bits) of a document's features, one a band, will read, without
+    /// waiting for one band before the next: the directories of all first, then the buckets.
+    pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
+        let all = || self.bands.iter().zip(features.iter().map(|&feature| bands::key(feature)));
+        for ((section, layout), key) in all() {
+            let (prefix, known) = layout.leading(key, bits);
+            layout.directory.hint(At::new(self, section), prefix, known);
+        }
+        for ((section, layout), key) in all() {
+            let (source, (prefix, known)) = (At::new(self, section), layout.leading(key, bits));
+            // What is wrong here is said when it is read.
+            let Ok(rows) = layout.directory.rows(source, prefix, known) else { continue };
+            let entries = layout.entries(&rows);
+            source.hint(entries.start);
+            source.hint(entries.end.saturating_sub(1));
+            source.announce(entries);
+        }
+    }
+
     /// As [`same_feature`](Self::same_feature), of the documents whose feature begins with the same `bits` bits, 1 to 32,
     /// in no particular order: 8 are Broder's feature of one byte. Of n documents, `n / 2^bits` are read, or a bucket,
     /// if that is more.
@@ -59,9 +79,7 @@ impl Segment {
         let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
         let key = bands::key(feature);
         let shift = bands::KEY_BITS - bits;
-        let known = bits.min(layout.directory.bits);
-        // A shift by 32, for no bits, is not a shift.
-        let prefix = u64::from(key) >> (bands::KEY_BITS - known);
+        let (prefix, known) = layout.leading(key, bits);
         let rows = layout.directory.rows(At::new(self, section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
         // Bits of the tag that must agree: none if the directory has told all.

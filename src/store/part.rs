@@ -87,6 +87,13 @@ impl Part<'_> {
         }
     }
 
+    /// Says that these features, one a band, will be asked for by their first `bits` bits.
+    pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
+        if let Self::Segment { segment, .. } = self {
+            segment.hint_features(features, bits);
+        }
+    }
+
     pub(super) fn is_live(&self, ordinal: u32) -> bool {
         match self {
             Self::Segment { deleted, .. } => !deleted.contains(ordinal),

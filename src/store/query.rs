@@ -338,6 +338,7 @@ impl Query {
         }
         found.sort_unstable_by_key(|hit| hit.ordinal);
         let mut candidates: Vec<u32> = Vec::new();
+        part.hint_features(&bands.features, self.feature_bits);
         for (band, &feature) in bands.features.iter().enumerate() {
             part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
         }
