@@ -146,7 +146,7 @@ pub(super) fn understand<'l>(
             warc::Says::Text { key, text } => (key, text),
             warc::Says::Made { key, text } => {
                 buffers.text = text;
-                super::check_key(key)?;
+                check_key(key)?;
                 let content = Content::Text(&buffers.text);
                 return Ok(Understood::Document { key, content, line, replaced: false });
             }
@@ -157,7 +157,7 @@ pub(super) fn understand<'l>(
             (parts.key, parts.text)
         }
     };
-    super::check_key(key)?;
+    check_key(key)?;
     let (text, replaced) = match std::str::from_utf8(text) {
         Ok(text) => (text, false),
         Err(error) if invalid == InvalidUtf8::Error => {
@@ -173,6 +173,16 @@ pub(super) fn understand<'l>(
         }
     };
     Ok(Understood::Document { key, content: Content::Text(text), line, replaced })
+}
+
+/// A key is what users see of a document, in JSON among others: it stays as it is, or there is none.
+fn check_key(key: &[u8]) -> Result<(), String> {
+    super::check_key(key)?;
+    std::str::from_utf8(key).map(drop).map_err(|error| {
+        let offset = error.valid_up_to();
+        let byte = key[offset];
+        format!("not UTF-8: byte 0x{byte:02x} at offset {offset} of the key, of which no byte is replaced")
+    })
 }
 
 /// What a document has beside its text, by its line.

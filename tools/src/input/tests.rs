@@ -478,6 +478,31 @@ fn the_fields_can_be_named() {
     assert_eq!((keys(&all), all[0].text.as_str()), (vec!["u"], "b"));
 }
 
+/// Found by fuzzing: two of these keys are one in JSON.
+#[test]
+fn a_key_of_a_row_or_an_archive_that_is_not_utf8_is_a_bad_record_whatever_is_done_about_texts() {
+    let files = Files::new();
+    let archive =
+        b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: b\xfe\r\nContent-Type: text/plain\r\n\
+        Content-Length: 1\r\n\r\nx\r\n\r\n";
+    let inputs = [
+        files.write("a.csv", b"id,text\nb\xfe,x\nb,x\n"),
+        files.write("a.tsv", b"id\ttext\nb\xfe\tx\n"),
+        files.write("a.wet", archive),
+    ];
+    for invalid_utf8 in [InvalidUtf8::Error, InvalidUtf8::Replace] {
+        let options = InputOptions { invalid_utf8, ..options(InputFormat::Auto, 3) };
+        let (all, counts) = read(&inputs, &options);
+        assert_eq!((keys(&all), counts.skipped_bad), (vec!["b"], 3));
+        for bad in &counts.first_bad {
+            assert!(
+                bad.ends_with(": not UTF-8: byte 0xfe at offset 1 of the key, of which no byte is replaced"),
+                "{bad}"
+            );
+        }
+    }
+}
+
 #[test]
 fn bad_records_are_skipped_and_counted_up_to_the_number_allowed() {
     let files = Files::new();
