@@ -190,7 +190,7 @@ def is_running(process):
         return False
 
 
-def begin(arguments, mine):
+def begin(arguments, mine, **more):
     """A session in which the module comes from the archive, which is seen to be so."""
     from pyspark.sql import SparkSession
 
@@ -201,6 +201,7 @@ def begin(arguments, mine):
         .config("spark.archives", f"{arguments.archive}#twindex_wheel")
         .config("spark.executorEnv.PYTHONPATH", "twindex_wheel")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.task.maxFailures", "8")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.executor.memory", "512m")
@@ -209,6 +210,8 @@ def begin(arguments, mine):
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(mine / "warehouse"))
     )
+    for name, value in more.items():
+        builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     places = session.range(0, 2, 1, 2).mapInArrow(where, "place string").distinct().collect()
@@ -308,6 +311,128 @@ def scratch(arguments, work):
     assert segments == (work / "right.segments").read_text().split(), "other segments"
     assert not index.with_name("pages.twx.segments").exists(), "left beside"
     say(f"{arguments.name}: segments by scratch folders{' on another file system' if other else ''} are the command's")
+    session.stop()
+
+
+class Slow:
+    """A task's work, of which the first attempt at partition 0 stops behind its last row until a mark is there: so long
+    that Spark starts a second copy. That one's results are held back until another mark is there, if so said."""
+
+    def __init__(self, work_of_it, marks, until, hold=None):
+        self.work_of_it, self.marks, self.until, self.hold = work_of_it, marks, until, hold
+
+    def __call__(self, batches):
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        attempt = context.attemptNumber()
+        if context.partitionId() != 0:
+            yield from self.work_of_it(batches)
+            return
+        self.mark(f"{attempt}-began")
+        for made in self.work_of_it(self.slowly(batches) if attempt == 0 else batches):
+            self.mark(f"{attempt}-made")
+            if attempt > 0 and self.hold:
+                self.wait(self.hold)
+            yield made
+        self.mark(f"{attempt}-ended")
+
+    def slowly(self, batches):
+        yield from batches
+        self.wait(self.until)
+
+    def mark(self, name):
+        (self.marks / name).touch()
+
+    def wait(self, name):
+        began = time.monotonic()
+        while not (self.marks / name).exists():
+            if time.monotonic() - began > 300:
+                raise AssertionError(f"{self.marks.name}: {name} did not come within 300 seconds")
+            time.sleep(0.01)
+
+
+def speculate(arguments, work):
+    """With speculative execution, tasks of which two copies run at the same time, both to their ends, or the first one on
+    when its job is long done: segments, pairs and clusters are the same."""
+    from twindex import spark as tw
+
+    mine = work / arguments.name
+    # A task that fails ends its job here, so a second attempt can only be a speculative copy of the first.
+    session = begin(arguments, mine, **{
+        "spark.task.maxFailures": "1",
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.minTaskRuntime": "100ms",
+        "spark.speculation.efficiency.enabled": "false",
+    })
+    documents = session.read.schema("id string, text string").json(str(work / "documents.jsonl")).repartition(8)
+    right = (work / "right.segments").read_text().split()
+    plain = {"_Build": tw._Build, "_Pairs": tw._Pairs}
+
+    def slow(what, name, *waits):
+        """Makes the tasks of a kind slow; the folder of what they came to."""
+        marks = mine / name
+        marks.mkdir()
+        setattr(tw, what, lambda *given: Slow(plain[what](*given), marks, *waits))
+        return marks
+
+    def came_to(marks):
+        found = sorted(path.name for path in marks.iterdir())
+        assert {"0-began", "1-began"} <= set(found), f"{marks.name}: no second copy of the task began: {found}"
+        return found
+
+    def free_of_others(index):
+        # A copy that is not wanted any more may go on for a while.
+        folder, began = index.with_name(f"{index.name}.segments"), time.monotonic()
+        while folder.exists() and time.monotonic() - began < 60:
+            tw.gc(index)
+            time.sleep(0.1)
+        assert not folder.exists(), f"left beside {index.name}: {sorted(path.name for path in folder.iterdir())}"
+        assert twindex.Index.open(index).verify() == []
+        assert sorted(digest(path) for path in index.glob("*.seg")) == right, "other segments"
+
+    # Two builders of a shard at once, one after the other done: both give the segment its name.
+    marks, index = slow("_Build", "both", "1-made", "0-made"), mine / "pages.twx"
+    tw.build(documents, index, twindex.Params(**PARAMS), shards=SHARDS)
+    both = came_to(marks)
+    assert {"0-made", "1-made"} <= set(both), f"both copies made the segment: {both}"
+    free_of_others(index)
+
+    # A builder that is overtaken, and goes on when the index is committed and all beside it removed.
+    marks, late = slow("_Build", "late", "over"), mine / "late.twx"
+    tw.build(documents, late, twindex.Params(**PARAMS), shards=SHARDS)
+    assert "0-made" not in came_to(marks), "the first copy was not overtaken"
+    (marks / "over").touch()
+    free_of_others(late)
+    began = time.monotonic()
+    while "0-made" not in came_to(marks) and time.monotonic() - began < 5:
+        time.sleep(0.1)
+    went_on = "0-made" in came_to(marks)
+    free_of_others(late)
+    tw._Build = plain["_Build"]
+
+    # A join that has handed over what it found, when its copy begins.
+    marks = slow("_Pairs", "pairs", "1-began")
+    pairs = tw.pairs(session, index, within=NEAR["within"]).cache()
+    tw.write_pairs(pairs, mine / "within.pairs.tsv")
+    tw.write_clusters(tw.clusters(pairs, fan_in=3), mine / "within.clusters.tsv")
+    joined = came_to(marks)
+    assert "0-made" in joined, f"the first copy had found pairs: {joined}"
+    for name in ("within.pairs.tsv", "within.clusters.tsv"):
+        assert digest(mine / name) == digest(work / "right" / name), f"other than the command's: {name}"
+    tw._Pairs = plain["_Pairs"]
+
+    # Spark's own count of copies.
+    store = session.sparkContext._jsc.sc().statusStore()
+    summaries = [store.speculationSummary(stage, 0) for stage in range(200)]
+    copies = sum(summary.get().numTasks() for summary in summaries if summary.isDefined())
+    assert copies >= 3, f"Spark counts {copies} speculative tasks"
+    say(f"{arguments.name}: {copies} speculative copies of tasks, by Spark's count; of a shard, both made its segment; one "
+        f"that was overtaken {'made its own after the commit' if went_on else 'was ended by Spark'}; segments, pairs and "
+        "clusters are the command's")
     session.stop()
 
 
@@ -424,6 +549,7 @@ def main():
     parser.add_argument("--name")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--scratch", action="store_true")
+    parser.add_argument("--speculate", action="store_true")
     parser.add_argument("--compare", action="store_true")
     arguments = parser.parse_args()
     if arguments.make or arguments.take:
@@ -432,6 +558,8 @@ def main():
         sys.exit(not compare(arguments.work))
     elif arguments.scratch:
         scratch(arguments, arguments.work)
+    elif arguments.speculate:
+        speculate(arguments, arguments.work)
     else:
         run(arguments, arguments.work)
 
