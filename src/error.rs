@@ -76,9 +76,9 @@ pub enum Error {
         found: String,
     },
     /// The operating system refused. What was committed before is untouched.
-    #[error("{path}: cannot {op}: {source}")]
+    #[error("{path}: cannot {op}{}: {source}", of_what(op))]
     Io {
-        /// What was being done, as a verb.
+        /// What was being done, as a verb: to the file, or, where it ends with a preposition, with something of or in it.
         op: &'static str,
         /// The file it was done to.
         path: PathBuf,
@@ -130,6 +130,11 @@ pub enum Error {
         /// The index.
         path: PathBuf,
     },
+}
+
+/// What follows the verb of [`Error::Io`] where it ends with a preposition: the path stands in front.
+fn of_what(op: &str) -> &'static str {
+    if op.ends_with(" in") || op.ends_with(" of") { " it" } else { "" }
 }
 
 impl Error {

@@ -135,6 +135,7 @@ impl Band {
     /// Reads the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may lie; the caller checks
     /// them against the documents.
     #[inline]
+    #[must_use]
     pub fn decode<'a>(
         &self,
         bytes: &'a [u8],

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Bench, corpus, jsonl, says};
+use support::{Bench, corpus, gzip, jsonl, says};
 
 /// A small file system at `disk` in the test's folder.
 struct Disk<'a> {
@@ -52,6 +52,7 @@ fn a_full_disk_leaves_the_index_as_it_was_and_works_once_there_is_space() {
     let Some(disk) = Disk::mount(&bench, "256K") else { return };
     bench.write("few.jsonl", jsonl(&corpus(1, 100)));
     bench.write("many.jsonl", jsonl(&corpus(2, 4000)));
+    bench.write("many.jsonl.gz", gzip(jsonl(&corpus(2, 4000)).as_bytes()));
     bench.ok("build disk/i.twx few.jsonl -q");
     let answers = bench.ok("query disk/i.twx few.jsonl");
     let before = bench.contents("disk");
@@ -62,9 +63,11 @@ fn a_full_disk_leaves_the_index_as_it_was_and_works_once_there_is_space() {
         "dedup many.jsonl -o disk/out",
         "dedup many.jsonl -o disk/out --method exact",
         "dedup many.jsonl -o disk/out --memory 100K",
+        "dedup many.jsonl.gz -o disk/out",
     ] {
         let message = bench.refused(line);
-        says(&message, &["No space left on device"]);
+        says(&message, &["disk", "No space left on device"]);
+        assert!(!message.contains(" in: "), "in what? {message}");
         assert!(bench.contents("disk") == before, "{line}: {:?}", bench.names("disk"));
     }
     assert_eq!(bench.json("verify disk/i.twx")["sound"], true);

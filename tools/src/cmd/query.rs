@@ -264,13 +264,15 @@ impl Query {
         let snapshot = index.snapshot();
         if self.within.is_some() && snapshot.params().simhash.is_none() {
             bail!(
-                "{}: this index keeps no simhash fingerprints, so --within cannot be answered",
+                "{}: this index keeps no simhash fingerprints, so --within cannot be answered: ask by --resembling J, or \
+                 build one with them (as `build` does, unless --method says otherwise)",
                 self.index().display()
             );
         }
         if self.resembling.is_some() && snapshot.params().minhash.is_none() {
             bail!(
-                "{}: this index keeps no MinHash, so --resembling cannot be answered",
+                "{}: this index keeps no MinHash, so --resembling cannot be answered: ask by --within K, or build one \
+                 with it (as `build` does, unless --method says otherwise)",
                 self.index().display()
             );
         }

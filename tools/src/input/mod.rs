@@ -295,10 +295,9 @@ impl Counts {
             remarks.push(format!("{documents} not UTF-8, the bytes in question replaced by U+FFFD"));
         }
         if self.no_documents > 0 {
-            remarks.push(format!(
-                "{} passed over that are no texts",
-                counted(self.no_documents, "archive record")
-            ));
+            let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
+            remarks
+                .push(format!("{} passed over, which {which}", counted(self.no_documents, "archive record")));
         }
         if self.ignored > 0 {
             remarks.push(format!(

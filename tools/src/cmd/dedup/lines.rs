@@ -1,7 +1,7 @@
 //! The documents' lines: where they can be read again.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
@@ -16,6 +16,8 @@ use crate::sketching::{WholeLine, line_hash};
 pub(super) struct Lines {
     at: Vec<At>,
     scratch: Spill,
+    /// Where that is.
+    folder: PathBuf,
     files: Vec<Arc<Path>>,
     /// The file that was read last: there may be more of them than a process may hold open.
     open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
@@ -38,14 +40,23 @@ impl Lines {
     pub(super) fn new(folder: &Path) -> anyhow::Result<Self> {
         let scratch = Spill::create(folder)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
-        Ok(Self { at: Vec::new(), scratch, files: Vec::new(), open: Mutex::new(None) })
+        Ok(Self {
+            at: Vec::new(),
+            scratch,
+            folder: folder.to_owned(),
+            files: Vec::new(),
+            open: Mutex::new(None),
+        })
     }
 
     pub(super) fn push(&mut self, form: Form, line: &WholeLine) -> anyhow::Result<()> {
         let short = |length: usize| u32::try_from(length).context("longer than 2^32 bytes");
         let at = match line {
             WholeLine::Held(line) => At {
-                offset: self.scratch.append(line).context("cannot write a scratch file")?,
+                offset: self
+                    .scratch
+                    .append(line)
+                    .with_context(|| format!("{}: cannot write a scratch file", self.folder.display()))?,
                 hash: 0,
                 length: short(line.len())?,
                 file: 0,

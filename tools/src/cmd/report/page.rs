@@ -18,7 +18,7 @@ dt{color:var(--soft);font-size:.85rem}dd{margin:0;white-space:nowrap;font-size:1
 .wide{overflow-x:auto}.wide:focus-visible{outline:2px solid var(--a)}table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);padding:.25rem 0}
 th,td{padding:.2rem .6rem;border-bottom:1px solid var(--line);text-align:right}
-th:first-child,td:first-child,.left{text-align:left}td.left{overflow-wrap:anywhere}
+th:first-child,td:first-child,.left{text-align:left}td{white-space:nowrap}td.left{white-space:normal;overflow-wrap:anywhere}
 figure{margin:1rem 0}svg{width:100%;height:auto;max-width:44rem;display:block;font:12px system-ui,sans-serif}
 svg text{fill:var(--ink)}.grid{stroke:var(--line)}.axis{stroke:var(--ink);fill:none}
 .line{fill:none;stroke-width:2}rect.a,circle.a{fill:var(--a)}rect.b,circle.b{fill:var(--b)}rect.c{fill:var(--c)}
