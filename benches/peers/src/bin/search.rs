@@ -9,25 +9,23 @@
 //! shared machine changes between rounds. At the end, how long the first segment takes to open, headers verified: by the
 //! clock, warm, and after the system was asked to forget the file.
 
-use std::fs;
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use measure::{Random, count_and_rounds, cpu_seconds, median};
+use anyhow::{Result, ensure};
+use measure::{count_and_rounds, cpu_seconds, median};
 use twindex::format::contents::Kind;
-use twindex::segment::records::Kept;
-use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::segment::{Ask, Scratch, Segment};
 use twindex::sys::RealVfs;
-use twindex::tables::{CodecChoice, DesignChoice};
-use twindex::{Key, Params};
+use twindex::tables::DesignChoice;
+use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]
 mod measure;
-
-const WITHIN: u32 = 3;
+#[path = "../uniform.rs"]
+mod uniform;
 
 /// The textbook: a table for each block of 16 bits, sorted with it in front, its rows found through a directory.
 struct Textbook {
@@ -70,18 +68,6 @@ impl Textbook {
     }
 }
 
-fn segment(path: &Path, fingerprints: &[u64], design: DesignChoice) -> Result<Segment> {
-    let params =
-        Params::builder().u64_keys().simhash(WITHIN as u8).tables(design, CodecChoice::Auto).build()?;
-    let mut records = Records::new(&params);
-    for (key, &fingerprint) in (0..).zip(fingerprints) {
-        records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() }))?;
-    }
-    let dir = path.parent().context("a file in a folder")?;
-    build::build(&records, &RealVfs, dir)?.publish(path)?;
-    Ok(Segment::open(&RealVfs, path)?)
-}
-
 /// Bytes a fingerprint of the tables alone: no keys, and nothing that leads to them.
 fn table_bytes(segment: &Segment) -> f64 {
     let is_table = |kind| matches!(kind, Kind::Table | Kind::FilterTable | Kind::Hot);
@@ -94,13 +80,7 @@ fn opening(path: &Path, is_cold: bool) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..9 {
         if is_cold {
-            #[allow(
-                clippy::disallowed_methods,
-                reason = "asks the system about a file behind the library's back"
-            )]
-            let file = fs::File::open(path)?;
-            file.sync_all()?;
-            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+            forget(path)?;
         }
         let start = Instant::now();
         black_box(Segment::open(&RealVfs, path)?);
@@ -111,17 +91,7 @@ fn opening(path: &Path, is_cold: bool) -> Result<f64> {
 
 fn main() -> Result<()> {
     let (count, rounds) = count_and_rounds()?;
-    let mut random = Random(1);
-    let fingerprints: Vec<u64> = (0..count).map(|_| random.next()).collect();
-    let queries: Vec<u64> = (0..count.min(1_000_000))
-        .map(|i| {
-            if i % 2 == 0 {
-                return random.next();
-            }
-            let stored = fingerprints[random.below(count)];
-            random.flip(stored, WITHIN as usize)
-        })
-        .collect();
+    let (fingerprints, queries) = uniform(count, count.min(1_000_000));
 
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("auto.seg");

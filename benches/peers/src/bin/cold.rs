@@ -1,0 +1,182 @@
+//! Cold queries within radius 3: with the buckets announced to the system before they are read, beside a map that is
+//! only said to be read at random (`MADV_RANDOM`), and a plain one.
+//!
+//! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin cold -- FINGERPRINTS [ROUNDS]`
+//!
+//! Uniform fingerprints in one segment, 10,000 queries, half of which have an answer, some together. Before each run
+//! the segment is closed and the system forgets its file (`posix_fadvise`, for which nobody need be root); the run
+//! opens it and asks. All must agree on the number of answers, and must have read from the disk. Seconds are those of
+//! the clock, ratios medians of those within a round. Needs Linux, and a temporary folder (TMPDIR) on a disk.
+
+use std::fs;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use measure::{count_and_rounds, median};
+use twindex::segment::{Ask, Scratch, Segment};
+use twindex::sys::lock::{HeldLock, LockFailure};
+use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile};
+use twindex::sys::{Access, Bytes, RealVfs, Vfs};
+use twindex::tables::DesignChoice;
+use uniform::{WITHIN, forget, segment, uniform};
+
+#[path = "../measure.rs"]
+#[allow(dead_code, reason = "seconds of the processor leave out waiting for the disk")]
+mod measure;
+#[path = "../uniform.rs"]
+mod uniform;
+
+const QUERIES: usize = 10_000;
+const TOGETHER: [usize; 4] = [16, 64, 1_000, 10_000];
+const NAMES: [&str; 3] = ["announced", "MADV_RANDOM alone", "plain map"];
+
+/// The file system, whose maps are said to be read at random.
+#[derive(Debug)]
+struct Random;
+
+#[derive(Debug)]
+struct RandomFile(Box<dyn ReadFile>);
+
+impl ReadFile for RandomFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn map(&self, len: usize) -> io::Result<Bytes> {
+        let bytes = self.0.map(len)?;
+        if let Bytes::Mapped(map) = &bytes {
+            map.advise(memmap2::Advice::Random)?;
+        }
+        Ok(bytes)
+    }
+}
+
+impl Vfs for Random {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        Ok(Box::new(RandomFile(RealVfs.open(path)?)))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        RealVfs.create_dir(path)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        RealVfs.exists(path)
+    }
+
+    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
+        RealVfs.create_temporary(dir)
+    }
+
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        RealVfs.create_append(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        RealVfs.sync_dir(dir)
+    }
+
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealVfs.rename_dir(from, to)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        RealVfs.remove_dir(path)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        RealVfs.unlink(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+        RealVfs.list(dir)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+        RealVfs.lock(path)
+    }
+}
+
+/// Bytes that this process has had read from disks.
+fn bytes_read() -> Result<u64> {
+    #[allow(clippy::disallowed_methods, reason = "no file of an index")]
+    let counts = fs::read_to_string("/proc/self/io")?;
+    let line = counts.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    Ok(line.context("no read_bytes in /proc/self/io")?.trim().parse()?)
+}
+
+/// Seconds, megabytes read, and answers, of one contestant that begins with nothing in memory.
+fn run(path: &PathBuf, contestant: usize, queries: &[u64], together: usize) -> Result<(f64, f64, u64)> {
+    forget(path)?;
+    let read = bytes_read()?;
+    let start = Instant::now();
+    let segment = match contestant {
+        0 => Segment::open(&RealVfs, path)?,
+        1 => Segment::open_with(&Random, path, Access::PlainMap)?,
+        _ => Segment::open_with(&RealVfs, path, Access::PlainMap)?,
+    };
+    let (mut hits, mut scratch) = (0, Scratch::default());
+    for queries in queries.chunks(together) {
+        segment.search(queries, Ask::within(WITHIN), &mut scratch, |_, _| {
+            hits += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let read = bytes_read()? - read;
+    ensure!(read > 0, "nothing was read from a disk: set TMPDIR to a folder on one");
+    Ok((seconds, read as f64 / 1e6, hits))
+}
+
+fn main() -> Result<()> {
+    let (count, rounds) = count_and_rounds()?;
+    let (fingerprints, queries) = uniform(count, QUERIES);
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("cold.seg");
+    let length = {
+        let built = segment(&path, &fingerprints, DesignChoice::Auto)?;
+        built.length() as f64 / 1e6
+    };
+    drop(fingerprints);
+    println!(
+        "{count} fingerprints, {length:.0} MB, {} cold queries within {WITHIN}, medians of {rounds} rounds",
+        queries.len()
+    );
+    let mut found = None;
+    for together in TOGETHER {
+        let mut taken = vec![Vec::new(); NAMES.len()];
+        let mut megabytes = [0.0; NAMES.len()];
+        for _ in 0..rounds {
+            for contestant in 0..NAMES.len() {
+                let (seconds, read, hits) = run(&path, contestant, &queries, together)?;
+                taken[contestant].push(seconds);
+                megabytes[contestant] = read;
+                let expected = *found.get_or_insert(hits);
+                ensure!(hits == expected, "{}: {hits} answers, another one {expected}", NAMES[contestant]);
+            }
+        }
+        for (contestant, name) in NAMES.iter().enumerate() {
+            let seconds = median(taken[contestant].clone()).0;
+            print!(
+                "{together:>6} together  {name:<18} {seconds:>7.3} s  {:>7.1} MB read",
+                megabytes[contestant]
+            );
+            if contestant > 0 {
+                let ratios =
+                    taken[contestant].iter().zip(&taken[0]).map(|(other, own)| other / own).collect();
+                let (ratio, least, most) = median(ratios);
+                print!("  {ratio:>5.1} x ({least:.1}..{most:.1})");
+            }
+            println!();
+        }
+    }
+    println!("{} answers", found.unwrap_or_default());
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! What the programs that search share: uniform fingerprints with queries, a segment of them, and a disk's cache that
+//! forgets it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use twindex::segment::records::Kept;
+use twindex::segment::{Records, Segment, build};
+use twindex::sys::RealVfs;
+use twindex::tables::{CodecChoice, DesignChoice};
+use twindex::{Key, Params};
+
+use crate::measure::Random;
+
+pub const WITHIN: u32 = 3;
+
+/// So many fingerprints, and queries, half of which are a fingerprint with up to three bits flipped.
+pub fn uniform(count: usize, queries: usize) -> (Vec<u64>, Vec<u64>) {
+    let mut random = Random(1);
+    let fingerprints: Vec<u64> = (0..count).map(|_| random.next()).collect();
+    let queries = (0..queries)
+        .map(|i| {
+            if i % 2 == 0 {
+                return random.next();
+            }
+            let stored = fingerprints[random.below(count)];
+            random.flip(stored, WITHIN as usize)
+        })
+        .collect();
+    (fingerprints, queries)
+}
+
+/// Builds a segment at `path`, and opens it.
+pub fn segment(path: &Path, fingerprints: &[u64], design: DesignChoice) -> Result<Segment> {
+    let params =
+        Params::builder().u64_keys().simhash(WITHIN as u8).tables(design, CodecChoice::Auto).build()?;
+    let mut records = Records::new(&params);
+    for (key, &fingerprint) in (0..).zip(fingerprints) {
+        records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() }))?;
+    }
+    let dir = path.parent().context("a file in a folder")?;
+    build::build(&records, &RealVfs, dir)?.publish(path)?;
+    Ok(Segment::open(&RealVfs, path)?)
+}
+
+/// Asks the system to forget what it has of a file in memory. What is mapped is not forgotten.
+pub fn forget(path: &Path) -> Result<()> {
+    #[allow(clippy::disallowed_methods, reason = "asks the system about a file behind the library's back")]
+    let file = fs::File::open(path)?;
+    file.sync_all()?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    Ok(())
+}
