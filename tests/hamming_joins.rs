@@ -283,6 +283,55 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
 }
 
 #[test]
+fn what_many_fingerprints_have_near_each_other_depends_on_neither_threads_nor_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(5);
+    let mut set: Vec<u64> = Vec::new();
+    for at in 0..150_000_usize {
+        let copied = set.get(random.next() as usize % (3 * at + 1)).copied();
+        let flips = random.next() % 5;
+        let value = copied.map(|value| random.flipped(value, flips));
+        set.push(value.unwrap_or_else(|| random.next()));
+    }
+    let (left, right) = set.split_at(90_000);
+    let mut first: Option<[Pairs; 3]> = None;
+    let (of_all, _) = index(&dir, "all", &set, 1);
+    let all = of_all.snapshot();
+    for (threads, memory) in
+        [(1, 1 << 30), (2, 1 << 30), (3, 1 << 30), (1, 1 << 20), (5, 1 << 20), (2, 3 << 20)]
+    {
+        let effort = effort(&dir, threads, memory);
+        let raw = |values: &[u64], other: Option<&[u64]>| {
+            let states = raw_meetings_within(
+                RawValues::Held(values),
+                other.map(RawValues::Held),
+                3,
+                effort,
+                Vec::new,
+                |found: &mut Pairs, meeting| {
+                    meeting.for_each(|a, b| {
+                        found.push((a, b, meeting.distance));
+                        Ok(())
+                    })
+                },
+            );
+            states.unwrap().concat()
+        };
+        let indexed = meetings_within(&all, None, 3, effort, Vec::new, |found: &mut Pairs, meeting| {
+            meeting.for_each(|a, b| {
+                found.push((a.ordinal.min(b.ordinal), a.ordinal.max(b.ordinal), meeting.distance));
+                Ok(())
+            })
+        });
+        let mut found = [raw(&set, None), raw(left, Some(right)), indexed.unwrap().concat()];
+        found.iter_mut().for_each(|pairs| pairs.sort_unstable());
+        assert!(found.iter().all(|pairs| pairs.len() > 10_000), "{:?}", found.each_ref().map(Vec::len));
+        let first = first.get_or_insert_with(|| found.clone());
+        assert!(found == *first, "{threads} threads, {memory} bytes");
+    }
+}
+
+#[test]
 fn the_first_failure_ends_a_join_and_is_returned_whatever_the_threads() {
     let dir = tempfile::tempdir().unwrap();
     let set = &sets(4)["clustered"];

@@ -143,7 +143,7 @@ pub fn answers_within<S: Send>(
     }
     let values: Vec<u64> = questions.iter().map(|question| question.0).collect();
     let mut effort = effort;
-    let fingerprints = Fingerprints::new(snapshot, &mut effort.memory)?;
+    let fingerprints = Fingerprints::new(snapshot, &mut effort)?;
     let read = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| fingerprints.read(each);
     let states = raw_answers_within(
         &fingerprints.values(&read),

@@ -87,7 +87,8 @@ pub(super) struct Fingerprints<'a> {
 }
 
 impl<'a> Fingerprints<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot, memory: &mut usize) -> Result<Self> {
+    /// Holds them if that takes no more than half of the memory, of which less is left then.
+    pub(super) fn new(snapshot: &'a Snapshot, effort: &mut Effort<'_>) -> Result<Self> {
         let segments: Vec<_> = snapshot.segments().collect();
         let mut first = vec![0];
         for (segment, _) in &segments {
@@ -95,18 +96,13 @@ impl<'a> Fingerprints<'a> {
         }
         let count = first[first.len() - 1];
         check_count(count)?;
-        let mut all = Self { segments, first, held: None };
         let bytes = (count as usize).saturating_mul(size_of::<u64>());
-        if bytes <= *memory / 2 {
-            *memory -= bytes;
-            let mut held = Vec::with_capacity(count as usize);
-            all.read(&mut |_, values| {
-                held.extend_from_slice(values);
-                Ok(())
-            })?;
-            all.held = Some(held);
+        let mut held = None;
+        if bytes <= effort.memory / 2 {
+            effort.memory -= bytes;
+            held = Some(hold(&segments, count as usize, effort.threads.max(1))?);
         }
-        Ok(all)
+        Ok(Self { segments, first, held })
     }
 
     fn len(&self) -> usize {
@@ -190,6 +186,25 @@ impl<'a> Fingerprints<'a> {
     }
 }
 
+/// Reads the fingerprints of all segments, on so many threads.
+fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Vec<u64>> {
+    let mut held = vec![0; count];
+    let mut rest = &mut held[..];
+    let mut work: Vec<Vec<_>> = Vec::new();
+    work.resize_with(threads, Vec::new);
+    for &(segment, _) in segments {
+        for (work, stretch) in work.iter_mut().zip(segment.fingerprint_stretches(threads)?) {
+            let (to, more) = rest.split_at_mut((stretch.rows.end - stretch.rows.start) as usize);
+            rest = more;
+            work.push((segment, stretch, to));
+        }
+    }
+    hamming::on_threads(&mut work, |work| {
+        work.iter_mut().try_for_each(|(segment, stretch, to)| segment.read_fingerprints(stretch, to))
+    })?;
+    Ok(held)
+}
+
 /// Hands live documents whose fingerprints are within `within` bits of each other to `take`: each pair of fingerprints
 /// once with all that have them, and each fingerprint that several documents have; of two snapshots, documents of the
 /// left with documents of the right. In no particular order; each thread has a state of its own, made by `begin`, and
@@ -219,8 +234,8 @@ pub fn meetings_within<S: Send>(
     }
     let snapshots = [Some(left), right];
     let mut effort = effort;
-    let left = Fingerprints::new(left, &mut effort.memory)?;
-    let right = right.map(|right| Fingerprints::new(right, &mut effort.memory)).transpose()?;
+    let left = Fingerprints::new(left, &mut effort)?;
+    let right = right.map(|right| Fingerprints::new(right, &mut effort)).transpose()?;
     let read_left = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| left.read(each);
     let read_right = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| {
         right.as_ref().map_or(Ok(()), |right| right.read(each))

@@ -10,6 +10,9 @@ use super::tables::At;
 use crate::error::Result;
 use crate::format::postings::{self, Posting};
 use crate::format::ranks;
+use crate::format::table::planes::Walk;
+use crate::format::table::{Layout, Source};
+use crate::format::wire::Fault;
 use crate::kernel::prefetch;
 
 impl Segment {
@@ -22,6 +25,63 @@ impl Segment {
         let table = &fingerprints.tables.all[0];
         let source = At::new(self, &table.section);
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
+    }
+
+    /// Divides the distinct fingerprints into up to `most` stretches that can be read side by side.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub(crate) fn fingerprint_stretches(&self, most: usize) -> Result<Vec<FingerprintStretch>> {
+        let Some(fingerprints) = &self.fingerprints else { return Ok(Vec::new()) };
+        let table = &fingerprints.tables.all[0];
+        let Layout::Planes(planes) = &table.layout else {
+            let rows = 0..fingerprints.distinct;
+            return Ok(vec![FingerprintStretch { rows, walk: None }]);
+        };
+        let source = At::new(self, &table.section);
+        let (most, buckets) = (most.max(1) as u64, 1 << planes.directory.bits);
+        let mut walk = Walk::default();
+        let mut all = Vec::new();
+        for number in 1..=most {
+            let next =
+                planes.walk_from(source, (buckets as u128 * u128::from(number) / u128::from(most)) as u64)?;
+            if next.row() < walk.row() {
+                let expected = format!("ascending rows, {} or more", walk.row());
+                return Err(source.corrupt(Fault::new(0, expected, next.row())));
+            }
+            all.push(FingerprintStretch { rows: walk.row()..next.row(), walk: Some(walk) });
+            walk = next;
+        }
+        Ok(all)
+    }
+
+    /// Reads the fingerprints of a stretch, as many as it has rows; they ascend.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub(crate) fn read_fingerprints(&self, stretch: &FingerprintStretch, to: &mut [u64]) -> Result<()> {
+        let planes = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all[0]);
+        let (Some(table), Some(mut walk)) = (planes, stretch.walk) else {
+            let mut rows = to.iter_mut();
+            return self.for_each_fingerprint(|_, fingerprint| {
+                rows.next().into_iter().for_each(|row| *row = fingerprint);
+                Ok(())
+            });
+        };
+        let Layout::Planes(planes) = &table.layout else { return Ok(()) };
+        let source = At::new(self, &table.section);
+        let mut keys = Vec::with_capacity(TOGETHER as usize);
+        let mut read = 0;
+        while read < to.len() {
+            keys.clear();
+            planes.walk(source, &mut walk, (to.len() - read).min(TOGETHER as usize), &mut keys)?;
+            if keys.is_empty() {
+                return Err(source.corrupt(Fault::new(0, format!("{} rows", to.len()), read)));
+            }
+            to[read..read + keys.len()].copy_from_slice(&keys);
+            read += keys.len();
+        }
+        Ok(())
     }
 
     /// Hands the rows of a table, numbered from 1, to `each`, ascending: the keys of a complete table, of a partial one
@@ -97,6 +157,15 @@ impl Segment {
     pub(super) fn postings_in_order(&self) -> PostingsInOrder<'_> {
         PostingsInOrder { segment: self, start: 0, bytes: &[] }
     }
+}
+
+/// A stretch of the distinct fingerprints of a segment.
+#[derive(Clone, Debug)]
+pub(crate) struct FingerprintStretch {
+    /// By rank.
+    pub(crate) rows: Range<u64>,
+    /// Where reading them begins; nothing where they can only be read from the first on.
+    walk: Option<Walk>,
 }
 
 /// Entries read together.

@@ -300,6 +300,19 @@ impl Planes {
         Ok(())
     }
 
+    /// A walk that begins with a bucket, or with the end.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn walk_from<'a>(&self, source: impl Source<'a>, bucket: u64) -> Result<Walk> {
+        let row = if bucket >> self.directory.bits == 0 {
+            self.directory.bucket(source, bucket)?.start
+        } else {
+            self.directory.rows
+        };
+        Ok(Walk { bucket, row, ..Walk::default() })
+    }
+
     /// Appends the keys that come next, at most `most`, at least 1; none at the end, and only there. What is checked is
     /// what [`for_each`](Self::for_each) checks.
     ///
@@ -432,6 +445,14 @@ pub struct Walk {
     /// The row is in the bucket, and not at its beginning.
     inside: bool,
     last: Option<u64>,
+}
+
+impl Walk {
+    /// The row that comes next.
+    #[must_use]
+    pub fn row(&self) -> u64 {
+        self.row
+    }
 }
 
 /// Buckets that are walked through together.

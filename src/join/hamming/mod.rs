@@ -7,9 +7,10 @@
 //!
 //! A distribution is done twice. The first goes by so few bits that its streams fit the processor's page tables, and
 //! leaves parts that fit the second-level cache; the second is done part by part, just before the part is compared, so
-//! that a table is written to memory once and read once. A table is cut into ranges of parts, as many as memory asks
-//! for and as there are threads to feed. Ranges know nothing of each other: each reads all fingerprints and takes its
-//! own.
+//! that a table is written to memory once and read once. Threads share each table: each distributes its piece of the
+//! fingerprints into memory of its own, and when all have, they take parts, one after the other, and put together what
+//! the pieces have of them. Where memory does not suffice for a table, it is made and compared range by range of its
+//! parts, each of which reads all fingerprints and takes its own.
 //!
 //! There is no design of more tables of more bits for more fingerprints, as a search has: buckets that have grown are
 //! divided once more where they are, in the cache (`inside`), which is as many tables of as many bits.
@@ -19,7 +20,7 @@ mod values;
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use inside::{By, Inside, Place, Slice};
 use parking_lot::Mutex;
@@ -43,7 +44,9 @@ const BUCKET_BITS: u32 = 3;
 const FEW: usize = 1 << 12;
 /// Bytes of a fingerprint in a table.
 const ROW_BYTES: usize = size_of::<u64>() + size_of::<u32>();
-/// Ranges for each thread of a table that is in order as it stands: with more of them, none waits long for the last.
+/// Fingerprints for which a thread is worth beginning.
+const THREAD_LEAST: usize = 1 << 11;
+/// Ranges of parts for each thread that sorts them: with more of them, none waits long for the last.
 const RANGES_A_THREAD: usize = 4;
 /// Pairs that are handed out together, and fingerprints that are looked at together.
 const TOGETHER: usize = 1 << 12;
@@ -96,20 +99,6 @@ const fn low_bits(bits: u32) -> u64 {
     !u64::MAX.unbounded_shl(bits)
 }
 
-/// A range of a table's parts.
-#[derive(Debug)]
-struct Job {
-    table: usize,
-    parts: Range<usize>,
-}
-
-/// What a thread keeps from one job to the next.
-#[derive(Debug, Default)]
-struct Room {
-    sides: [Rows; 2],
-    numbers: Vec<u32>,
-}
-
 /// Fingerprints and their numbers, in parts.
 #[derive(Debug, Default)]
 struct Rows {
@@ -124,6 +113,21 @@ impl Rows {
         let start = part.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         let range = start..self.ends[part] as usize;
         Slice { values: &self.values, numbers: &self.numbers, in_order: false }.part(range)
+    }
+
+    /// What all pieces have of a part, put together in `room` where there are several.
+    fn gathered<'r>(pieces: &'r [&Self], part: usize, room: &'r mut Self) -> Slice<'r> {
+        if let [rows] = pieces {
+            return rows.slice(part);
+        }
+        room.values.clear();
+        room.numbers.clear();
+        for rows in pieces {
+            let Slice { values, numbers, .. } = rows.slice(part);
+            room.values.extend_from_slice(values);
+            room.numbers.extend_from_slice(numbers);
+        }
+        Slice { values: &room.values, numbers: &room.numbers, in_order: false }
     }
 }
 
@@ -145,8 +149,20 @@ impl Spare {
 struct Join<'a> {
     sides: &'a [Values<'a>],
     tables: Vec<Table>,
-    /// For each side and table, the fingerprints of each part.
-    counts: Vec<Vec<Vec<u32>>>,
+    /// For each side, each piece of it and each table, the fingerprints of each part.
+    counts: Vec<Vec<Vec<Vec<u32>>>>,
+}
+
+/// A thread of a join.
+struct Worker<S> {
+    /// Which piece of each side it distributes.
+    piece: usize,
+    /// That piece, for each side.
+    rows: [Rows; 2],
+    /// The part at hand, for each side.
+    part: [Rows; 2],
+    inside: Inside,
+    state: S,
 }
 
 /// Hands the pairs of different fingerprints of one set (`sides` of one), or of one of each of two sets, that are
@@ -183,29 +199,24 @@ pub(super) fn join<S: Send>(
             Table { start, bits, part_bits }
         })
         .collect();
-    let mut join = Join { sides, tables, counts: Vec::new() };
-    join.counts = sides.iter().map(|side| join.count(side, effort.threads)).collect::<Result<_>>()?;
-    let jobs = join.jobs(effort);
-    let threads = effort.threads.clamp(1, jobs.len().max(1));
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let work = |state: &mut S| -> Result<()> {
-        let mut inside = Inside::new(within, across);
-        let mut room = Room { sides: [spare.take(), Rows::default()], numbers: Vec::new() };
-        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let done = join.run(job, &mut room, &mut inside, |pairs| take(state, pairs));
-            if done.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            done?;
+    let all: usize = sides.iter().map(Values::len).sum();
+    let threads = effort.threads.clamp(1, (all / THREAD_LEAST).max(1));
+    let join = Join::new(sides, tables, threads)?;
+    let mut workers: Vec<Worker<S>> = (0..threads)
+        .map(|piece| Worker {
+            piece,
+            rows: [spare.take(), Rows::default()],
+            part: <[Rows; 2]>::default(),
+            inside: Inside::new(within, across),
+            state: begin(),
+        })
+        .collect();
+    for table in 0..join.tables.len() {
+        for parts in join.ranges(table, effort) {
+            join.run(table, &parts, &mut workers, &take)?;
         }
-        Ok(())
-    };
-    let mut states: Vec<S> = (0..threads).map(|_| begin()).collect();
-    on_threads(&mut states, work)?;
-    Ok(states)
+    }
+    Ok(workers.into_iter().map(|worker| worker.state).collect())
 }
 
 /// Does the work of each state on a thread of its own, that of one on this.
@@ -258,152 +269,169 @@ fn few<S>(
     Ok(state)
 }
 
-impl Join<'_> {
-    /// Fingerprints of each part of each table.
-    fn count(&self, side: &Values<'_>, threads: usize) -> Result<Vec<Vec<u32>>> {
-        let none =
-            || -> Vec<Vec<u32>> { self.tables.iter().map(|table| vec![0; 1 << table.part_bits]).collect() };
-        let add = |counts: &mut Vec<Vec<u32>>, values: &[u64]| {
-            for some in values.chunks(TOGETHER) {
-                for (table, counts) in self.tables.iter().zip(&mut *counts) {
-                    let last = counts.len() - 1;
-                    for &value in some {
-                        counts[table.part(value) & last] += 1;
+impl<'a> Join<'a> {
+    /// Counts what each of so many pieces of the sides has of each part.
+    fn new(sides: &'a [Values<'a>], tables: Vec<Table>, pieces: usize) -> Result<Self> {
+        let mut join = Self { sides, tables, counts: Vec::new() };
+        for side in sides {
+            let none = || join.tables.iter().map(|table| vec![0; 1 << table.part_bits]).collect();
+            let mut counts: Vec<(usize, Vec<Vec<u32>>)> = (0..pieces).map(|piece| (piece, none())).collect();
+            on_threads(&mut counts, |(piece, counts)| {
+                side.for_each_slice_of(*piece, pieces, |_, values| {
+                    for some in values.chunks(TOGETHER) {
+                        for (table, counts) in join.tables.iter().zip(&mut *counts) {
+                            let last = counts.len() - 1;
+                            for &value in some {
+                                counts[table.part(value) & last] += 1;
+                            }
+                        }
                     }
-                }
-            }
-        };
-        let Some(held) = side.held().filter(|_| threads > 1) else {
-            let mut counts = none();
-            side.for_each_slice(|_, values| {
-                add(&mut counts, values);
-                Ok(())
-            })?;
-            return Ok(counts);
-        };
-        let all: Vec<Vec<Vec<u32>>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = held
-                .chunks(held.len().div_ceil(threads).max(1))
-                .map(|values| {
-                    scope.spawn(move || {
-                        let mut counts = none();
-                        add(&mut counts, values);
-                        counts
-                    })
+                    Ok(())
                 })
-                .collect();
-            let ended = |worker: std::thread::ScopedJoinHandle<'_, _>| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            workers.into_iter().map(ended).collect()
-        });
-        let mut sum = none();
-        for counts in &all {
-            for (sum, counts) in sum.iter_mut().zip(counts) {
-                sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-            }
+            })?;
+            join.counts.push(counts.into_iter().map(|(_, counts)| counts).collect());
         }
-        Ok(sum)
+        Ok(join)
     }
 
-    /// Ranges of parts that fit memory together.
-    ///
-    /// Each range reads all fingerprints, so that threads take whole tables as long as there is one for each, and share
-    /// those that are left. The first table is in order already where fingerprints ascend; it is read once however it is
-    /// divided, and comes last, in small ranges, to keep all threads at work.
-    fn jobs(&self, effort: Effort<'_>) -> Vec<Job> {
-        let all: usize = self.sides.iter().map(Values::len).sum();
-        let threads = effort.threads.max(1);
-        let by_memory = effort.memory / ROW_BYTES / threads;
-        let in_order = usize::from(self.sides.iter().all(Values::ascends));
-        let whole = (self.tables.len() - in_order) / threads * threads;
-        let mut jobs = Vec::new();
-        for table in (in_order..self.tables.len()).chain(0..in_order) {
-            let ranges = match table.checked_sub(in_order) {
-                None if threads > 1 => threads * RANGES_A_THREAD,
-                Some(table) if table >= whole => threads,
-                _ => 1,
-            };
-            let most = (all.div_ceil(ranges)).min(by_memory).max(1) as u64;
-            let rows =
-                |part: usize| self.counts.iter().map(|counts| u64::from(counts[table][part])).sum::<u64>();
-            let (mut start, mut sum) = (0, 0);
-            let parts = 1 << self.tables[table].part_bits;
-            for part in 0..parts {
-                let now = rows(part);
-                if sum > 0 && sum + now > most {
-                    jobs.push(Job { table, parts: start..part });
-                    (start, sum) = (part, 0);
-                }
-                sum += now;
-            }
-            jobs.push(Job { table, parts: start..parts });
-        }
-        jobs
+    /// Fingerprints of a side in a part.
+    fn count(&self, of: usize, table: usize, part: usize) -> usize {
+        self.counts.get(of).map_or(0, |pieces| pieces.iter().map(|counts| counts[table][part] as usize).sum())
     }
 
-    fn run(
-        &self,
-        job: &Job,
-        room: &mut Room,
-        inside: &mut Inside,
-        mut take: impl FnMut(&[Pair]) -> Result<()>,
-    ) -> Result<()> {
-        let table = self.tables[job.table];
-        let place = Place {
-            equal: table.mask(),
-            unequal: self.tables[..job.table].iter().map(|table| table.mask()).collect(),
+    /// True for what is in the order of this table as it stands.
+    fn is_sorted(&self, of: usize, table: usize) -> bool {
+        table == 0 && self.sides[of].ascends()
+    }
+
+    /// Ranges of parts that fit memory.
+    fn ranges(&self, table: usize, effort: Effort<'_>) -> Vec<Range<usize>> {
+        let parts = 1 << self.tables[table].part_bits;
+        let distributed: Vec<usize> =
+            (0..self.sides.len()).filter(|&of| !self.is_sorted(of, table)).collect();
+        let most = effort.memory / ROW_BYTES;
+        let pieces = self.counts.first().map_or(1, Vec::len);
+        // What stands in several pieces has to be put together, by each thread a part.
+        let needed = |rows: usize, largest: usize| {
+            rows + if pieces > 1 { rows.min(largest.saturating_mul(pieces)) } else { 0 }
         };
-        let by = By::Bits { start: table.start + table.part_bits, bits: table.bits - table.part_bits };
-        let Room { sides, numbers } = room;
-        // What ascends is in order for the first table as it stands.
-        let sorted = |side: &Values<'_>| job.table == 0 && side.ascends();
-        for (of, side) in self.sides.iter().enumerate().filter(|(_, side)| !sorted(side)) {
-            self.distribute(of, side, job, &mut sides[of])?;
+        let mut ranges = Vec::new();
+        let (mut start, mut sum, mut largest) = (0, 0, 0);
+        for part in 0..parts {
+            let now: usize = distributed.iter().map(|&of| self.count(of, table, part)).sum();
+            if sum > 0 && needed(sum + now, largest.max(now)) > most {
+                ranges.push(start..part);
+                (start, sum, largest) = (part, 0, 0);
+            }
+            sum += now;
+            largest = largest.max(now);
         }
-        let mut starts = [0_usize; 2];
-        for (of, _) in self.sides.iter().enumerate().filter(|(_, side)| sorted(side)) {
-            starts[of] =
-                self.counts[of][job.table][..job.parts.start].iter().map(|&count| count as usize).sum();
-        }
-        for (at, part) in job.parts.clone().enumerate() {
-            let counts =
-                [0, 1].map(|of| self.counts.get(of).map_or(0, |counts| counts[job.table][part] as usize));
+        ranges.push(start..parts);
+        ranges
+    }
+
+    /// Makes these parts of a table, on all threads, and compares what meets in them.
+    fn run<S: Send>(
+        &self,
+        table: usize,
+        parts: &Range<usize>,
+        workers: &mut [Worker<S>],
+        take: &(impl Fn(&mut S, &[Pair]) -> Result<()> + Sync),
+    ) -> Result<()> {
+        on_threads(workers, |worker| {
+            (0..self.sides.len())
+                .filter(|&of| !self.is_sorted(of, table))
+                .try_for_each(|of| self.distribute(of, worker.piece, table, parts, &mut worker.rows[of]))
+        })?;
+        let rows: Vec<[Rows; 2]> =
+            workers.iter_mut().map(|worker| std::mem::take(&mut worker.rows)).collect();
+        let starts: Vec<Vec<usize>> = (0..self.sides.len())
+            .map(|of| {
+                if !self.is_sorted(of, table) {
+                    return Vec::new();
+                }
+                let sum = |sum: &mut usize, part| {
+                    let start = *sum;
+                    *sum += self.count(of, table, part);
+                    Some(start)
+                };
+                (0..parts.end).scan(0, sum).collect()
+            })
+            .collect();
+        let next = AtomicUsize::new(parts.start);
+        on_threads(workers, |worker| {
+            let compared = self.compare(table, parts, &next, (&rows, &starts), worker, take);
+            if compared.is_err() {
+                next.store(parts.end, Ordering::Relaxed);
+            }
+            compared
+        })?;
+        workers.iter_mut().zip(rows).for_each(|(worker, rows)| worker.rows = rows);
+        Ok(())
+    }
+
+    /// Compares what meets in one part after the other, as long as there are some: of `rows`, the pieces of what was
+    /// distributed, and of what is in order as it stands, in which parts begin at `starts`.
+    fn compare<S>(
+        &self,
+        table: usize,
+        parts: &Range<usize>,
+        next: &AtomicUsize,
+        (rows, starts): (&[[Rows; 2]], &[Vec<usize>]),
+        worker: &mut Worker<S>,
+        take: &impl Fn(&mut S, &[Pair]) -> Result<()>,
+    ) -> Result<()> {
+        let place = Place {
+            equal: self.tables[table].mask(),
+            unequal: self.tables[..table].iter().map(|table| table.mask()).collect(),
+        };
+        let Table { start, bits, part_bits } = self.tables[table];
+        let by = By::Bits { start: start + part_bits, bits: bits - part_bits };
+        let pieces: Vec<Vec<&Rows>> =
+            (0..self.sides.len()).map(|of| rows.iter().map(|rows| &rows[of]).collect()).collect();
+        let Worker { part: room, inside, state, .. } = worker;
+        let mut take = |pairs: &[Pair]| take(state, pairs);
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts.end {
+                return inside.hand_on(1, &mut take);
+            }
+            let counts = [0, 1].map(|of| self.count(of, table, part));
             if if self.sides.len() > 1 { counts.contains(&0) } else { counts[0] < 2 } {
-                starts.iter_mut().zip(counts).for_each(|(start, count)| *start += count);
                 continue;
             }
-            // The numbers of what is in order are consecutive: one side of a join inside, two of one across.
-            let mut filled = [0..0, 0..0];
-            numbers.clear();
-            for (of, _) in self.sides.iter().enumerate().filter(|(_, side)| sorted(side)) {
-                let from = numbers.len();
-                numbers.extend((starts[of] as u32..).take(counts[of]));
-                filled[of] = from..numbers.len();
+            let mut slices = [Slice::default(); 2];
+            for (of, (slice, room)) in slices.iter_mut().zip(&mut *room).enumerate().take(self.sides.len()) {
+                *slice = match (self.sides[of].held(), starts[of].get(part)) {
+                    (Some(held), Some(&start)) => {
+                        // The numbers of what is in order are consecutive.
+                        room.numbers.clear();
+                        room.numbers.extend((start as u32..).take(counts[of]));
+                        let values = &held[start..start + counts[of]];
+                        Slice { values, numbers: &room.numbers, in_order: true }
+                    }
+                    _ => Rows::gathered(&pieces[of], part - parts.start, room),
+                };
             }
-            let slices = [0, 1].map(|of| match self.sides.get(of) {
-                None => Slice::default(),
-                Some(side) if sorted(side) => Slice {
-                    values: &side.held().unwrap_or_default()[starts[of]..starts[of] + counts[of]],
-                    numbers: &numbers[filled[of].clone()],
-                    in_order: true,
-                },
-                Some(_) => sides[of].slice(at),
-            });
-            starts.iter_mut().zip(counts).for_each(|(start, count)| *start += count);
             inside.divide(slices, by, &place, &mut take)?;
         }
-        inside.hand_on(1, &mut take)
     }
 
-    /// The first distribution of one side.
-    fn distribute(&self, of: usize, side: &Values<'_>, job: &Job, rows: &mut Rows) -> Result<()> {
-        let table = self.tables[job.table];
-        let counts = &self.counts[of][job.table];
+    /// The first distribution of a piece of one side.
+    fn distribute(
+        &self,
+        of: usize,
+        piece: usize,
+        table: usize,
+        parts: &Range<usize>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let (pieces, counts) = (self.counts[of].len(), &self.counts[of][piece][table]);
+        let table = self.tables[table];
         let Rows { values: to, numbers, ends } = rows;
         ends.clear();
         let mut sum = 0_u32;
-        for &count in &counts[job.parts.clone()] {
+        for &count in &counts[parts.clone()] {
             ends.push(sum);
             sum += count;
         }
@@ -414,8 +442,8 @@ impl Join<'_> {
             *numbers = vec![0; sum as usize];
         }
         let (to, numbers) = (&mut to[..sum as usize], &mut numbers[..sum as usize]);
-        let (first, all) = (job.parts.start, job.parts.len() == counts.len());
-        side.for_each_slice(|from, values| {
+        let (first, all) = (parts.start, parts.len() == counts.len());
+        self.sides[of].for_each_slice_of(piece, pieces, |from, values| {
             // Borrowed anew, so that the loops need not ask where they are after each write.
             let (ends, to, numbers) = (&mut ends[..], &mut *to, &mut *numbers);
             if all {
@@ -479,92 +507,60 @@ impl Distinct {
         if count == 0 {
             return Ok(Self { starts: vec![0], ..Self::default() });
         }
-        let sides = [values];
+        // Sorted or not, it is sorted here.
+        let sides = [values.held().map_or_else(|| values.again(), Values::Held)];
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
-        let mut join = Join {
-            sides: &sides,
-            tables: vec![Table { start: 0, bits, part_bits: bits }],
-            counts: Vec::new(),
-        };
-        join.counts = vec![join.count(&sides[0], effort.threads)?];
-        let jobs = join.jobs(effort);
-        let next = AtomicUsize::new(0);
-        let mut states: Vec<Vec<(usize, Self)>> = Vec::new();
-        states.resize_with(effort.threads.clamp(1, jobs.len()), Vec::new);
-        on_threads(&mut states, |state| {
-            let (mut rows, mut items, mut scratch) = (spare.take(), Vec::new(), Vec::new());
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(job) = jobs.get(number) else {
-                    // Tables of several threads would be too small for what a join makes of them.
-                    if effort.threads == 1 {
-                        spare.put(rows);
-                    }
-                    return Ok(());
-                };
-                join.distribute(0, &sides[0], job, &mut rows)?;
-                let mut sorted = Self::default();
-                let most = rows.ends.last().map_or(0, |&end| end as usize);
-                sorted.values.reserve_exact(most);
-                sorted.starts.reserve_exact(most);
-                sorted.numbers.reserve_exact(most);
-                for part in 0..job.parts.len() {
-                    let Slice { values, numbers, .. } = rows.slice(part);
-                    items.clear();
-                    let item = |(&value, &number): (&u64, &u32)| u128::from(value) << 32 | u128::from(number);
-                    items.extend(values.iter().zip(numbers).map(item));
-                    sort(&mut items, &mut scratch);
-                    for &item in &items {
-                        let value = (item >> 32) as u64;
-                        if sorted.values.last() != Some(&value) {
-                            sorted.values.push(value);
-                            sorted.starts.push(sorted.numbers.len() as u32);
-                        }
-                        sorted.numbers.push(item as u32);
-                    }
-                }
-                state.push((number, sorted));
-            }
-        })?;
-        let mut parts: Vec<(usize, Self)> = states.into_iter().flatten().collect();
-        parts.sort_unstable_by_key(|(number, _)| *number);
-        let mut parts: Vec<Self> = parts.into_iter().map(|(_, part)| part).collect();
-        let mut all = if parts.len() == 1 { parts.remove(0) } else { Self::joined(parts, effort.threads)? };
-        all.starts.push(all.numbers.len() as u32);
-        Ok(all)
-    }
-
-    /// Parts one behind the other, copied by threads.
-    fn joined(parts: Vec<Self>, threads: usize) -> Result<Self> {
-        let (distinct, count) = parts.iter().fold((0, 0), |(distinct, count), part| {
-            (distinct + part.values.len(), count + part.numbers.len())
-        });
-        let mut all = Self { values: vec![0; distinct], starts: Vec::new(), numbers: vec![0; count] };
-        // One more is pushed in the end.
-        all.starts.reserve_exact(distinct + 1);
-        all.starts.resize(distinct, 0);
+        let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
+        let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits }], threads)?;
+        let mut rows: Vec<(usize, Rows)> = (0..threads).map(|piece| (piece, spare.take())).collect();
+        let mut sorting: Vec<Sorting> = (0..threads).map(|_| Sorting::default()).collect();
+        let mut all = Self { values: vec![0; count], starts: vec![0; count + 1], numbers: vec![0; count] };
+        // Where each range of parts begins, and how many different fingerprints it has.
+        let mut distinct: Vec<(usize, usize)> = Vec::new();
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
-        let mut work: Vec<Vec<_>> = Vec::new();
-        work.resize_with(threads.clamp(1, parts.len().max(1)), Vec::new);
-        let (threads, mut behind) = (work.len(), 0);
-        for (at, part) in parts.into_iter().enumerate() {
-            let (values, starts, numbers) = rest;
-            let (values, more_values) = values.split_at_mut(part.values.len());
-            let (starts, more_starts) = starts.split_at_mut(part.starts.len());
-            let (numbers, more_numbers) = numbers.split_at_mut(part.numbers.len());
-            rest = (more_values, more_starts, more_numbers);
-            let first = behind;
-            behind += numbers.len() as u32;
-            work[at % threads].push((part, first, values, starts, numbers));
-        }
-        on_threads(&mut work, |work| {
-            for (part, first, values, starts, numbers) in work.drain(..) {
-                values.copy_from_slice(&part.values);
-                starts.iter_mut().zip(&part.starts).for_each(|(to, start)| *to = start + first);
-                numbers.copy_from_slice(&part.numbers);
+        let mut first = 0;
+        for parts in join.ranges(0, effort) {
+            on_threads(&mut rows, |(piece, rows)| join.distribute(0, *piece, 0, &parts, rows))?;
+            let pieces: Vec<&Rows> = rows.iter().map(|(_, rows)| rows).collect();
+            let some =
+                if threads > 1 { parts.len().div_ceil(threads * RANGES_A_THREAD) } else { parts.len() };
+            let mut work: Vec<_> = sorting.iter_mut().map(|sorting| (sorting, Vec::new())).collect();
+            for (at, start) in parts.clone().step_by(some).enumerate() {
+                let range = start..parts.end.min(start + some);
+                let most = range.clone().map(|part| join.count(0, 0, part)).sum();
+                let (values, starts, numbers) = rest;
+                let (values, more_values) = values.split_at_mut(most);
+                let (starts, more_starts) = starts.split_at_mut(most);
+                let (numbers, more_numbers) = numbers.split_at_mut(most);
+                rest = (more_values, more_starts, more_numbers);
+                let range = range.start - parts.start..range.end - parts.start;
+                work[at % threads].1.push((first, range, Sorted { values, starts, numbers }));
+                first += most;
             }
-            Ok(())
-        })?;
+            on_threads(&mut work, |(sorting, work)| {
+                for (first, range, to) in work {
+                    let len = sorting.sort(&pieces, range.clone(), *first as u32, to);
+                    to.values = &mut std::mem::take(&mut to.values)[..len];
+                }
+                Ok(())
+            })?;
+            let of_threads = work.iter().flat_map(|(_, work)| work);
+            distinct.extend(of_threads.map(|(first, _, to)| (*first, to.values.len())));
+        }
+        rows.into_iter().for_each(|(_, rows)| spare.put(rows));
+        // Ranges follow one another, without what was there more than once.
+        distinct.sort_unstable();
+        let mut end = 0;
+        for (first, len) in distinct {
+            if end < first {
+                all.values.copy_within(first..first + len, end);
+                all.starts.copy_within(first..first + len, end);
+            }
+            end += len;
+        }
+        all.values.truncate(end);
+        all.starts.truncate(end);
+        all.starts.push(count as u32);
         Ok(all)
     }
 
@@ -573,6 +569,49 @@ impl Distinct {
     pub(super) fn at(&self, place: u32) -> &[u32] {
         let place = place as usize;
         &self.numbers[self.starts[place] as usize..self.starts[place + 1] as usize]
+    }
+}
+
+/// Where a range of parts is sorted to: as in [`Distinct`].
+struct Sorted<'t> {
+    values: &'t mut [u64],
+    starts: &'t mut [u32],
+    numbers: &'t mut [u32],
+}
+
+/// Working memory of a thread that sorts parts. No two share a line of a cache.
+#[derive(Default)]
+#[repr(align(128))]
+struct Sorting {
+    part: Rows,
+    items: Vec<u128>,
+    scratch: Vec<u128>,
+}
+
+impl Sorting {
+    /// Sorts what the pieces have of these parts; returns how many different fingerprints that are. `first` is how many
+    /// numbers are before.
+    fn sort(&mut self, pieces: &[&Rows], parts: Range<usize>, first: u32, to: &mut Sorted<'_>) -> usize {
+        let Self { part: room, items, scratch } = self;
+        let (mut distinct, mut at, mut last) = (0, 0, None);
+        for part in parts {
+            let Slice { values, numbers, .. } = Rows::gathered(pieces, part, room);
+            items.clear();
+            let item = |(&value, &number): (&u64, &u32)| u128::from(value) << 32 | u128::from(number);
+            items.extend(values.iter().zip(numbers).map(item));
+            sort(items, scratch);
+            for &item in &*items {
+                let value = (item >> 32) as u64;
+                if last != Some(value) {
+                    (to.values[distinct], to.starts[distinct]) = (value, first + at as u32);
+                    distinct += 1;
+                    last = Some(value);
+                }
+                to.numbers[at] = item as u32;
+                at += 1;
+            }
+        }
+        distinct
     }
 }
 

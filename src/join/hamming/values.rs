@@ -58,4 +58,21 @@ impl Values<'_> {
             Self::Read(_, read) => read(&mut each),
         }
     }
+
+    /// One of so many pieces, which are about as long; of what is read, the first piece is all.
+    pub(super) fn for_each_slice_of(
+        &self,
+        piece: usize,
+        pieces: usize,
+        mut each: impl FnMut(u32, &[u64]) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Sorted(values) | Self::Held(values) => {
+                let bound = |piece: usize| (values.len() as u128 * piece as u128 / pieces as u128) as usize;
+                each(bound(piece) as u32, &values[bound(piece)..bound(piece + 1)])
+            }
+            Self::Read(_, read) if piece == 0 => read(&mut each),
+            Self::Read(..) => Ok(()),
+        }
+    }
 }

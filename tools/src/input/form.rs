@@ -192,6 +192,9 @@ fn check_key(key: &[u8]) -> Result<(), String> {
 /// It lacks a stamp, or has something else in its place.
 pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<OwnAttached> {
     let fields = &parser.fields;
+    if !fields.attached.any() {
+        return Ok(OwnAttached::default());
+    }
     match form {
         Form::Json | Form::Html => fields.attached.of_json(line),
         Form::Row(number) => {
