@@ -324,7 +324,9 @@ fn what_many_fingerprints_have_near_each_other_depends_on_neither_threads_nor_me
             })
         });
         let mut found = [raw(&set, None), raw(left, Some(right)), indexed.unwrap().concat()];
-        found.iter_mut().for_each(|pairs| pairs.sort_unstable());
+        for pairs in &mut found {
+            pairs.sort_unstable();
+        }
         assert!(found.iter().all(|pairs| pairs.len() > 10_000), "{:?}", found.each_ref().map(Vec::len));
         let first = first.get_or_insert_with(|| found.clone());
         assert!(found == *first, "{threads} threads, {memory} bytes");

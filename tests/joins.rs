@@ -67,19 +67,21 @@ fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one(
             .collect();
         expected.sort_unstable();
         expected.dedup_by_key(|&mut (a, b, _)| (a, b));
-        let mut found = Vec::new();
-        numbered_pairs_within(
-            &snapshot,
-            within,
-            (dir.path(), 0),
-            |place| Ok(number(place.key()?.as_u64().unwrap())),
-            |a, b, distance| {
-                found.push((a, b, distance));
-                Ok::<_, twindex::Error>(())
-            },
-        )
-        .unwrap();
-        assert_eq!(found, expected, "within {within}");
+        for threads in [1, 3] {
+            let mut found = Vec::new();
+            numbered_pairs_within(
+                &snapshot,
+                within,
+                Effort { dir: dir.path(), memory: 0, threads },
+                |place| Ok(number(place.key()?.as_u64().unwrap())),
+                |a, b, distance| {
+                    found.push((a, b, distance));
+                    Ok::<_, twindex::Error>(())
+                },
+            )
+            .unwrap();
+            assert_eq!(found, expected, "within {within}, {threads} threads");
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::hamming::{self, Effort, Spare, Values};
 use super::pairs::{Fingerprints, Order};
 use super::runs::{Sorter, merge};
 use crate::error::{Error, Result};
-use crate::kernel::{Found, Kernel, Level, Simd, across32};
+use crate::kernel::{Found, Level, near_lanes};
 use crate::segment::near::check_radius;
 use crate::segment::{Ask, Segment};
 use crate::sketch::Fingerprint;
@@ -251,7 +251,7 @@ pub fn raw_answers_within<S: Send>(
     hamming::check_count(questions.len() as u64)?;
     hamming::check_count(fingerprints.len() as u64)?;
     if way != Way::Scan {
-        let sides = [Values::Held(questions), fingerprints.again()];
+        let sides = [Values::Held(questions), *fingerprints];
         return hamming::join(&sides, within, effort, &Spare::default(), begin, |state, pairs| {
             pairs.iter().try_for_each(|pair| take(state, pair.a, pair.b, pair.distance))
         });
@@ -265,7 +265,7 @@ pub fn raw_answers_within<S: Send>(
             near.extend(block.iter().map(|&value| value as u32));
             for (some, at) in lanes.chunks(BLOCK).zip((0_u32..).step_by(BLOCK)) {
                 found.clear();
-                Level::chosen().dispatch(Across(some, &near, within, &mut found));
+                near_lanes(Level::chosen(), some, Some(&near), within, &mut found);
                 for &(question, value) in found.pairs() {
                     let question = at + question;
                     let difference = questions[question as usize] ^ block[value as usize];
@@ -307,14 +307,3 @@ pub fn raw_answers_within<S: Send>(
 const BLOCK: usize = 1 << 10;
 /// Fingerprints that a thread compares before it asks for more.
 const STRETCH: usize = 1 << 14;
-
-struct Across<'a>(&'a [u32], &'a [u32], u32, &'a mut Found);
-
-impl Kernel for Across<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        across32(simd, self.0, self.1, self.2, self.3);
-    }
-}

@@ -103,6 +103,25 @@ pub fn for_each_pair_between<E>(
     Ok(())
 }
 
+/// Hands all pairs of a member and another one to `each`; with `inside`, both are the same members, and each two of them
+/// come once.
+///
+/// # Errors
+/// What `each` returns.
+#[inline]
+pub(super) fn for_each_pair<E>(
+    members: &[u32],
+    others: &[u32],
+    inside: bool,
+    each: impl FnMut(u32, u32) -> Result<(), E>,
+) -> Result<(), E> {
+    if inside {
+        for_each_pair_inside(members, usize::MAX, each)
+    } else {
+        for_each_pair_between(members, others, usize::MAX, each)
+    }
+}
+
 /// Of each group the document that is kept for it: of all documents of its component the first that none before it and
 /// none behind it `is_better` than. `roots` has the component of each group, named by one of its groups, `group_of` the
 /// group of each document, and each group has some.

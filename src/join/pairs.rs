@@ -4,11 +4,11 @@
 //! a million documents with one fingerprint are one row of each table.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roaring::RoaringBitmap;
 
+use super::equal::for_each_pair;
 use super::hamming::{self, Effort, Pair, Spare, Values, check_count};
 use super::numbers;
 use super::runs::{Sorter, merge};
@@ -66,14 +66,10 @@ impl Meeting<'_> {
         &self,
         mut each: impl FnMut(Place<'_>, Place<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        for (at, &ordinal) in self.left.ordinals.iter().enumerate() {
-            let left = Place { segment: self.left.segment, ordinal };
-            let right = if self.inside { &self.right.ordinals[at + 1..] } else { self.right.ordinals };
-            for &ordinal in right {
-                each(left, Place { segment: self.right.segment, ordinal })?;
-            }
-        }
-        Ok(())
+        let (left, right) = (self.left.segment, self.right.segment);
+        for_each_pair(self.left.ordinals, self.right.ordinals, self.inside, |a, b| {
+            each(Place { segment: left, ordinal: a }, Place { segment: right, ordinal: b })
+        })
     }
 }
 
@@ -373,17 +369,12 @@ pub fn pairs_within<E: From<Error>>(
         let (left, right) = (meeting.left, meeting.right);
         let [one, two] = [left.number, right.number].map(|number| number as u128 & 0xffff);
         let distance = u128::from(meeting.distance);
-        for (at, &ordinal) in left.ordinals.iter().enumerate() {
-            let a = order.place(left.number, ordinal);
-            let right_ordinals = if meeting.inside { &right.ordinals[at + 1..] } else { right.ordinals };
-            for &ordinal in right_ordinals {
-                let b = other.place(right.number, ordinal);
-                let ((a, one), (b, two)) =
-                    if across || a < b { ((a, one), (b, two)) } else { ((b, two), (a, one)) };
-                sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | one << 48 | two << 32 | distance)?;
-            }
-        }
-        Ok(())
+        for_each_pair(left.ordinals, right.ordinals, meeting.inside, |a, b| {
+            let (a, b) = (order.place(left.number, a), other.place(right.number, b));
+            let ((a, one), (b, two)) =
+                if across || a < b { ((a, one), (b, two)) } else { ((b, two), (a, one)) };
+            sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | one << 48 | two << 32 | distance)
+        })
     })?;
     let sorted = sorters.into_iter().map(Sorter::finish).collect::<Result<Vec<_>>>()?;
     let segments: Vec<&Segment> = left.segments().map(|(segment, _)| segment).collect();
@@ -400,27 +391,28 @@ pub fn pairs_within<E: From<Error>>(
 /// that some documents within the radius have to `each`, the smaller first, with the least distance; ascending.
 /// Documents without a number are left out.
 ///
-/// Identical documents that share a number cost no pairs. Memory: 8 bytes a document, and `memory` bytes, half of them
-/// for pairs; what is more goes to unnamed files in `dir`. On the thread that calls.
+/// Identical documents that share a number cost no pairs. Memory: 8 bytes a document, and `effort.memory`, half of it
+/// for pairs; what is more goes to unnamed files in `effort.dir`. `number` and `each` are called on this thread.
 ///
 /// # Errors
 /// As [`meetings_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
 pub fn numbered_pairs_within<E: From<Error>>(
     snapshot: &Snapshot,
     within: u32,
-    (dir, memory): (&Path, usize),
+    effort: Effort<'_>,
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
     mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let numbers = numbers(snapshot, number)?;
-    let effort = Effort { dir, memory: memory / 2, threads: 1 };
+    let memory = effort.memory / 2 / effort.threads.max(1);
+    let effort = Effort { memory: effort.memory / 2, ..effort };
     let fill = |documents: &Documents<'_>, out: &mut Vec<u32>| {
         out.clear();
         out.extend(documents.ordinals.iter().filter_map(|&at| numbers[documents.number][at as usize]));
         out.sort_unstable();
         out.dedup();
     };
-    let begin = || (Sorter::<u128>::new(dir, memory / 2), Vec::new(), Vec::new());
+    let begin = || (Sorter::<u128>::new(effort.dir, memory), Vec::new(), Vec::new());
     let states = meetings_within(snapshot, None, within, effort, begin, |(pairs, left, right), meeting| {
         fill(&meeting.left, left);
         fill(&meeting.right, right);

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::equal::for_each_pair;
 use super::hamming::{self, Distinct, Effort, Spare, Values};
 use crate::error::Result;
 
@@ -35,13 +36,9 @@ impl Positions<'_> {
         &self,
         mut each: impl FnMut(u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        for (at, &a) in self.left.iter().enumerate() {
-            let right = if self.inside { &self.right[at + 1..] } else { self.right };
-            right
-                .iter()
-                .try_for_each(|&b| if self.across { each(a, b) } else { each(a.min(b), a.max(b)) })?;
-        }
-        Ok(())
+        for_each_pair(self.left, self.right, self.inside, |a, b| {
+            if self.across { each(a, b) } else { each(a.min(b), a.max(b)) }
+        })
     }
 }
 

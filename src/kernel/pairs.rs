@@ -9,7 +9,7 @@
 //! Sixteen lanes meet each other as one register and its rotations. AVX2 counts the ones of half bytes in a register
 //! (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
 
-use super::Simd;
+use super::{Kernel, Level, Simd};
 
 /// Pairs that were found. Room is made ahead and kept, so that the loops that add pairs call nothing.
 #[derive(Debug, Default)]
@@ -70,6 +70,22 @@ pub fn pairs32<S: Simd>(simd: S, lanes: &[u32], radius: u32, found: &mut Found) 
 #[inline(always)]
 pub fn across32<S: Simd>(simd: S, left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
     simd.across32(left, right, radius, found);
+}
+
+/// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] without others.
+pub fn near_lanes(level: Level, lanes: &[u32], others: Option<&[u32]>, radius: u32, found: &mut Found) {
+    struct Lanes<'a>(&'a [u32], Option<&'a [u32]>, u32, &'a mut Found);
+    impl Kernel for Lanes<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            match self.1 {
+                None => pairs32(simd, self.0, self.2, self.3),
+                Some(others) => across32(simd, self.0, others, self.2, self.3),
+            }
+        }
+    }
+    level.dispatch(Lanes(lanes, others, radius, found));
 }
 
 /// The plain version of [`Simd::pairs32`].

@@ -39,12 +39,11 @@ impl Segment {
             return Ok(vec![FingerprintStretch { rows, walk: None }]);
         };
         let source = At::new(self, &table.section);
-        let (most, buckets) = (most.max(1) as u64, 1 << planes.directory.bits);
+        let (most, buckets) = (most.max(1) as u128, 1_u128 << planes.directory.bits);
         let mut walk = Walk::default();
         let mut all = Vec::new();
         for number in 1..=most {
-            let next =
-                planes.walk_from(source, (buckets as u128 * u128::from(number) / u128::from(most)) as u64)?;
+            let next = planes.walk_from(source, (buckets * number / most) as u64)?;
             if next.row() < walk.row() {
                 let expected = format!("ascending rows, {} or more", walk.row());
                 return Err(source.corrupt(Fault::new(0, expected, next.row())));

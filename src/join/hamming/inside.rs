@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 
 use super::{TOGETHER, low_bits};
 use crate::error::Result;
-use crate::kernel::{CACHE_LINE, Found, Kernel, Level, Simd, across32, pairs32, prefetch};
+use crate::kernel::{CACHE_LINE, Found, Kernel, Level, Simd, across32, near_lanes, pairs32, prefetch};
 
 /// Two fingerprints within the radius, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -365,17 +365,6 @@ impl Inside {
         place: &Place,
         take: &mut Take<'_>,
     ) -> Result<()> {
-        struct Tile<'a>(&'a [u32], Option<&'a [u32]>, u32, &'a mut Found);
-        impl Kernel for Tile<'_> {
-            type Output = ();
-            #[inline(always)]
-            fn run<S: Simd>(self, simd: S) {
-                match self.1 {
-                    None => pairs32(simd, self.0, self.2, self.3),
-                    Some(right) => across32(simd, self.0, right, self.2, self.3),
-                }
-            }
-        }
         let turn = By::Group { mask: 0, bits: 0 }.turn(equal);
         let lanes = sides
             .map(|side| side.values.iter().map(|value| value.rotate_left(turn) as u32).collect::<Vec<u32>>());
@@ -387,7 +376,7 @@ impl Inside {
                 let mut found = std::mem::take(&mut self.found);
                 found.clear();
                 let right = (self.across || j > i).then_some(right);
-                self.level.dispatch(Tile(left, right, self.within, &mut found));
+                near_lanes(self.level, left, right, self.within, &mut found);
                 self.keep(found.pairs(), [sides[0], sides[of]], |at| i + at, |at| j + at, place);
                 self.found = found;
                 self.hand_on(TOGETHER, take)?;

@@ -508,7 +508,7 @@ impl Distinct {
             return Ok(Self { starts: vec![0], ..Self::default() });
         }
         // Sorted or not, it is sorted here.
-        let sides = [values.held().map_or_else(|| values.again(), Values::Held)];
+        let sides = [values.held().map_or(values, Values::Held)];
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
         let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
         let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits }], threads)?;
@@ -547,7 +547,9 @@ impl Distinct {
             let of_threads = work.iter().flat_map(|(_, work)| work);
             distinct.extend(of_threads.map(|(first, _, to)| (*first, to.values.len())));
         }
-        rows.into_iter().for_each(|(_, rows)| spare.put(rows));
+        for (_, rows) in rows {
+            spare.put(rows);
+        }
         // Ranges follow one another, without what was there more than once.
         distinct.sort_unstable();
         let mut end = 0;

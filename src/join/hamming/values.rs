@@ -6,6 +6,7 @@ use crate::error::Result;
 pub type Read<'a> = dyn Fn(&mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
 /// Fingerprints, numbered from 0.
+#[derive(Clone, Copy)]
 pub enum Values<'a> {
     /// In memory, ascending.
     Sorted(&'a [u64]),
@@ -22,15 +23,6 @@ impl std::fmt::Debug for Values<'_> {
 }
 
 impl Values<'_> {
-    /// The same.
-    pub(in crate::join) fn again(&self) -> Values<'_> {
-        match *self {
-            Self::Sorted(values) => Values::Sorted(values),
-            Self::Held(values) => Values::Held(values),
-            Self::Read(count, read) => Values::Read(count, read),
-        }
-    }
-
     pub(in crate::join) fn len(&self) -> usize {
         match self {
             Self::Sorted(values) | Self::Held(values) => values.len(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use rayon::prelude::*;
 use twindex::join::{
-    Agreement, Common, Families, Forest, Sorted, Sorter, candidates_agreeing, merge_elements,
+    Agreement, Common, Effort, Families, Forest, Sorted, Sorter, candidates_agreeing, merge_elements,
     numbered_pairs_within, prefix_candidates,
 };
 use twindex::sketch::matches;
@@ -294,11 +294,11 @@ impl Near {
     ) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let mut collector = Collector::new(corpus, limits);
-        let room = (limits.folder, limits.memory / 2);
+        let threads = rayon::current_num_threads();
         numbered_pairs_within(
             snapshot,
             within,
-            room,
+            Effort { dir: limits.folder, memory: limits.memory / 2, threads },
             |place| Ok(corpus.group_at(place.key()?.as_key())),
             |a, b, distance| collector.push(a, b, Score::Distance(distance)),
         )?;
