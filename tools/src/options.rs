@@ -28,6 +28,15 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// How a resemblance is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verify {
+    /// Shingle by shingle, on the texts
+    Exact,
+    /// By the signatures in the index: an estimate
+    Signature,
+}
+
 /// What a verb prints.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Output {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use twindex::join::{Effort, Meeting, meetings_within, pairs_within};
 use twindex::{Index, KeyBuf, Params, Snapshot};
@@ -16,7 +16,7 @@ use twindex::{Index, KeyBuf, Params, Snapshot};
 use super::query::{key_number, write_key};
 use crate::feature_args::FeatureArgs;
 use crate::input::InputOptions;
-use crate::options::{Output, Usage, Work, parse_resemblance};
+use crate::options::{Output, Usage, Verify, Work, parse_resemblance};
 use crate::pair_file::{Fields, PAIRS, PairWriter};
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
@@ -87,15 +87,6 @@ pub(crate) struct Pairs {
     /// Another verb asked for a file, and tells of it itself.
     #[arg(skip)]
     pub(super) is_a_step: bool,
-}
-
-/// How a resemblance is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Verify {
-    /// Shingle by shingle, on the texts
-    Exact,
-    /// By the signatures in the index: an estimate
-    Signature,
 }
 
 /// Fields of `--json`.

@@ -24,7 +24,7 @@ use super::build::RawColumn;
 use crate::contents;
 use crate::feature_args::{self, FeatureArgs};
 use crate::input::Documents;
-use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
+use crate::options::{AccessArgs, InputArgs, Output, Usage, Verify, Work, parse_resemblance};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
@@ -118,15 +118,6 @@ pub(crate) struct Query {
     work: Work,
     #[command(flatten)]
     output: Output,
-}
-
-/// How a resemblance is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Verify {
-    /// Shingle by shingle, on the texts
-    Exact,
-    /// By the signatures in the index: an estimate
-    Signature,
 }
 
 /// Ways to answer many questions.
