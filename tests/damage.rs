@@ -79,17 +79,21 @@ fn run(
                     if number >= cases {
                         break;
                     }
-                    LARGEST.set(0);
-                    let begin = Instant::now();
-                    let outcome = catch_unwind(AssertUnwindSafe(|| case(number)))
-                        .unwrap_or_else(|_| Err("a panic".into()))
-                        .and_then(|outcome| {
-                            let (took, largest) = (begin.elapsed(), LARGEST.get());
-                            if took > LONGEST || largest > largest_allocation(length) {
-                                return Err(format!("took {took:?} and {largest} bytes at once"));
-                            }
-                            Ok(outcome)
-                        });
+                    let watched = || {
+                        LARGEST.set(0);
+                        let begin = Instant::now();
+                        let outcome = catch_unwind(AssertUnwindSafe(|| case(number)))
+                            .unwrap_or_else(|_| Err("a panic".into()));
+                        (outcome, begin.elapsed(), LARGEST.get())
+                    };
+                    let (mut outcome, mut took, mut largest) = watched();
+                    if took > LONGEST {
+                        // By the clock, on which other work counts: that does not come twice.
+                        (outcome, took, largest) = watched();
+                    }
+                    if outcome.is_ok() && (took > LONGEST || largest > largest_allocation(length)) {
+                        outcome = Err(format!("took {took:?} and {largest} bytes at once"));
+                    }
                     let (counts, problems) = &mut *results.lock().unwrap();
                     match outcome {
                         Ok(outcome) => *counts.entry(outcome).or_default() += 1,
