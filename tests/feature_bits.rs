@@ -54,6 +54,20 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
     );
 }
 
+/// Of versions and features a header says nothing before its checksum fits.
+#[test]
+fn a_flipped_bit_of_a_header_is_damage_and_never_a_newer_version() {
+    use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
+    let sound = Header::new(Role::Segment, 1, 2);
+    assert_eq!(Header::read(sound.as_bytes(), Role::Segment).unwrap().as_bytes(), sound.as_bytes());
+    for bit in 0..8 * HEADER_BYTES {
+        let mut bytes = sound.as_bytes().to_vec();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let read = Header::read(&bytes, Role::Segment);
+        assert!(matches!(read, Err(Refusal::Damaged(_))), "bit {bit}: {read:?}");
+    }
+}
+
 #[test]
 fn an_index_with_a_read_only_compatible_feature_answers_but_takes_no_writer() {
     let dir = tempfile::tempdir().unwrap();
