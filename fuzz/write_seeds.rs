@@ -2,6 +2,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "writes inputs, not an index")]
 
+#[allow(dead_code, unused_imports, reason = "the tool uses the rest")]
+#[path = "../tools/src/input/mod.rs"]
+mod input;
+#[allow(dead_code, reason = "the readers count things for people, and that is all")]
+#[path = "../tools/src/report.rs"]
+mod report;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -9,10 +15,11 @@ use std::path::PathBuf;
 
 fn main() -> std::io::Result<()> {
     let root = PathBuf::from(std::env::args_os().nth(1).expect("usage: write_seeds DIRECTORY"));
-    for (target, _) in support::fuzzing::TARGETS {
+    let of_library = support::fuzzing::TARGETS.map(|(target, _)| (target, support::fuzzing::seeds(target)));
+    for (target, seeds) in of_library.into_iter().chain([("inputs", input::fuzzed::seeds())]) {
         let dir = root.join(target);
         std::fs::create_dir_all(&dir)?;
-        for (number, seed) in support::fuzzing::seeds(target).iter().enumerate() {
+        for (number, seed) in seeds.iter().enumerate() {
             std::fs::write(dir.join(format!("seed-{number}")), seed)?;
         }
     }

@@ -15,9 +15,9 @@ use super::{InputOptions, InvalidUtf8, OwnAttached, Place, Problem, folder, page
 
 /// A batch is full from here on: enough for many threads, and little enough that it is still in the caches of
 /// one when it is looked into.
-const BATCH_BYTES: usize = 2 << 20;
+const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
 /// The most records of a batch.
-const BATCH_RECORDS: usize = 16_384;
+const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
 /// What stands for the bytes of a record that has hardly any, so that chunks of short records are not longer
 /// than others.
 const RECORD_BYTES: usize = 32;

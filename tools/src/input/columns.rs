@@ -1,14 +1,15 @@
 //! Parquet files: a few columns out of one, row by row, and the rows that are kept written to another.
 //!
 //! The arrow-rs readers do the decoding. What they make of a damaged file is an error of theirs; should they panic on
-//! one, that becomes an error too.
+//! one, that becomes an error too. What could not become one is looked at before: [`thrift`].
 
+use std::cell::Cell;
 use std::fs;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::time::SystemTime;
 
 use anyhow::{Context, anyhow, ensure};
@@ -19,10 +20,11 @@ use arrow_array::types::{
     UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    RowSelection, RowSelector,
 };
 use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::Compression;
@@ -30,6 +32,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
 use super::form::{Header, Headers};
+use super::thrift::{self, Checked};
 use super::{AttachedFields, OwnAttached, Place, Problem, jsonl, open};
 
 /// The most rows, and bytes by their mean, that are decoded at once.
@@ -67,9 +70,27 @@ impl Stamp {
     }
 }
 
-/// What is done by arrow-rs, a panic of which is an error.
+thread_local! {
+    /// Whether this thread is inside of [`guarded`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is done by arrow-rs, a panic of which is an error, and nothing that is told as one: it indexes and unwraps what
+/// damaged pages say, in more places than could be looked at before.
 fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|_| Err("the reader gave up: damaged".to_owned()))
+    static SILENCED: Once = Once::new();
+    SILENCED.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let done = catch_unwind(AssertUnwindSafe(what));
+    GUARDED.set(false);
+    done.unwrap_or_else(|_| Err("the reader gave up: damaged".to_owned()))
 }
 
 /// The rows of one file.
@@ -122,8 +143,9 @@ impl Rows {
         let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
         let stamp = Stamp::of(&file).map_err(|error| open::cannot(path, "read the size", &error))?;
         let bytes = stamp.bytes;
-        let Begun { reader, schema, compression, rows, places } = guarded(|| begin(file, fields))
-            .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
+        let Begun { reader, schema, compression, rows, places } =
+            guarded(|| begin(file, fields, row_bytes_max))
+                .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
         let file = headers.push(Header::Columns(Arc::new(File {
             path: Arc::clone(&name),
             schema,
@@ -207,16 +229,24 @@ struct Begun {
     places: Places,
 }
 
-fn begin(file: fs::File, fields: &jsonl::Fields) -> Result<Begun, String> {
+fn begin(file: fs::File, fields: &jsonl::Fields, row_bytes_max: usize) -> Result<Begun, String> {
     let told = |error: parquet::errors::ParquetError| error.to_string();
-    let schema =
-        ParquetRecordBatchReaderBuilder::try_new(file.try_clone().map_err(|error| error.to_string())?)
-            .map_err(|error| format!("{error} (is it a Parquet file?)"))?
-            .schema()
-            .clone();
+    let is_it = |error: String| format!("{error} (is it a Parquet file?)");
+    thrift::check_footer(&file).map_err(is_it)?;
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+        .map_err(|error| is_it(error.to_string()))?;
+    let schema = Arc::clone(metadata.schema());
     // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(told)?;
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(told)?;
+    let viewed = viewed(metadata.schema(), fields);
+    let metadata = ArrowReaderMetadata::try_new(
+        Arc::clone(metadata.metadata()),
+        ArrowReaderOptions::new().with_schema(viewed),
+    )
+    .map_err(told)?;
+    let file = Checked::new(file, row_bytes_max).map_err(|error| error.to_string())?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let find = |wanted: &str, options: &str, expected: &str, fits: fn(&DataType) -> bool| {
         let names = builder.schema().fields();
         let Some((at, field)) = names.iter().enumerate().find(|(_, field)| field.name() == wanted) else {
@@ -260,6 +290,29 @@ fn begin(file: fs::File, fields: &jsonl::Fields) -> Result<Begun, String> {
     let at_once = rows_at_once(builder.metadata());
     let reader = builder.with_projection(mask).with_batch_size(at_once).build().map_err(told)?;
     Ok(Begun { reader, schema, compression, rows, places })
+}
+
+/// The columns that are read, strings of which are lent from the pages they stand in: a text that a dictionary has once
+/// may be that of each row, and so many copies have no bounds.
+fn viewed(schema: &Schema, fields: &jsonl::Fields) -> SchemaRef {
+    let AttachedFields { value, stamp } = &fields.attached;
+    let is_read = |name: &String| {
+        [&fields.id, &fields.text].contains(&name) || [value, stamp].contains(&&Some(name.clone()))
+    };
+    let viewed = |field: &Arc<Field>| {
+        let of_type = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            _ => return Arc::clone(field),
+        };
+        if is_read(field.name()) {
+            Arc::new(field.as_ref().clone().with_data_type(of_type))
+        } else {
+            Arc::clone(field)
+        }
+    };
+    let columns: Fields = schema.fields().iter().map(viewed).collect();
+    Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
 }
 
 fn is_text(of_type: &DataType) -> bool {
@@ -517,7 +570,12 @@ fn copy(
         selectors.push(RowSelector::select(1));
         next = row + 1;
     }
-    let reader = ParquetRecordBatchReaderBuilder::try_new(input)
+    thrift::check_footer(&input)?;
+    let metadata =
+        ArrowReaderMetadata::load(&input, ArrowReaderOptions::new()).map_err(|error| error.to_string())?;
+    // Of a row that is copied no more is known than that its file was read; its other columns may be of any size.
+    let input = Checked::new(input, usize::MAX).map_err(|error| error.to_string())?;
+    let reader = Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata))
         .and_then(|builder| {
             let at_once = rows_at_once(builder.metadata());
             builder.with_row_selection(RowSelection::from(selectors)).with_batch_size(at_once).build()
@@ -654,6 +712,21 @@ mod tests {
             message.ends_with("the column \"text\" holds Int64, where strings are expected"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_long_text_that_a_dictionary_has_once_is_not_copied_for_each_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let ids = strings((0..ROWS_AT_ONCE).map(|row| Some(row.to_string())));
+        let texts = strings((0..ROWS_AT_ONCE).map(|_| Some("x".repeat(200_000))));
+        write(&path, vec![("id", ids), ("text", texts)]);
+        let mut rows = Rows::open(&path, &fields(), 1 << 20, &Headers::default(), &Arc::default()).unwrap();
+        assert_eq!(rows.next().unwrap().unwrap().1.unwrap().len(), HEAD_BYTES + 1 + 200_000);
+        let (decoded, _) = rows.batch.as_ref().unwrap();
+        assert_eq!(decoded.num_rows(), ROWS_AT_ONCE);
+        let bytes = decoded.get_array_memory_size();
+        assert!(bytes < 4 << 20, "{bytes} bytes for {ROWS_AT_ONCE} rows of one text");
     }
 
     #[test]

@@ -11,6 +11,8 @@ use super::page_text;
 const HEAD_FIELDS_MAX: usize = 256;
 /// How far into a page its own word about its characters may stand: what browsers look at.
 const CHARSET_WITHIN: usize = 1024;
+/// The largest window of a zstd content, in powers of 2: RFC 9659 allows no larger one there, and each thread has one.
+const WINDOW_LOG_MAX: u32 = 23;
 
 /// A page, or whatever else was answered.
 #[derive(Debug)]
@@ -79,8 +81,12 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
             }
             b"zstd" if content.starts_with(b"\x28\xb5\x2f\xfd") => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(&content[..]);
-                bounded(decoder.map_err(|error| format!("cannot start zstd: {error}"))?, bytes_max, "zstd")?
-                    .into()
+                let windowed = decoder.and_then(|mut decoder| {
+                    decoder.window_log_max(WINDOW_LOG_MAX)?;
+                    Ok(decoder)
+                });
+                let decoder = windowed.map_err(|error| format!("cannot start zstd: {error}"))?;
+                bounded(decoder, bytes_max, "zstd")?.into()
             }
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()

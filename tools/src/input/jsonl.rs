@@ -14,8 +14,9 @@ use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
 use super::{Content, InvalidUtf8, Place, Problem};
 
-/// How much is asked of the stream at once, and the least that a buffer holds.
-const CHUNK: usize = 256 << 10;
+/// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
+/// come to its ends.
+const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
 /// Of a record without the wanted field, how many of its fields' names are shown, and how much of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;

@@ -31,6 +31,8 @@ mod columns;
 mod features;
 mod folder;
 mod form;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzed;
 #[cfg(feature = "html")]
 mod html;
 mod http;
@@ -40,9 +42,11 @@ mod open;
 mod place;
 mod rows;
 mod scan;
+mod thrift;
 mod warc;
 mod window;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs;
 use std::io::Read;
@@ -77,6 +81,9 @@ const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 /// How many bad records are kept for the summary, beside their number.
 const BAD_KEPT: usize = 5;
+/// Of a reason that is longer than both together, how many bytes of its beginning and of its end are shown.
+const REASON_BEGINNING: usize = 600;
+const REASON_END: usize = 300;
 
 /// What is done about bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -326,8 +333,28 @@ struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.reason)
+        write!(f, "{}: {}", self.place, for_people(&self.reason))
     }
+}
+
+/// A reason may quote what stands in the input, or what a parser says of it: on one line, without what a terminal would
+/// obey, and not as long as a record. The end is kept, as it says what to do.
+fn for_people(reason: &str) -> Cow<'_, str> {
+    let mut shown = Cow::Borrowed(reason);
+    if reason.contains(char::is_control) {
+        let escaped = |character: char| match character {
+            control if control.is_control() => control.escape_default().to_string(),
+            other => other.to_string(),
+        };
+        shown = reason.chars().map(escaped).collect::<String>().into();
+    }
+    if shown.len() > REASON_BEGINNING + REASON_END {
+        let boundary = |at: &usize| shown.is_char_boundary(*at);
+        let beginning = (0..=REASON_BEGINNING).rev().find(boundary).unwrap_or(0);
+        let end = (shown.len() - REASON_END..shown.len()).find(boundary).unwrap_or(shown.len());
+        shown = format!("{} ... {}", &shown[..beginning], &shown[end..]).into();
+    }
+    shown
 }
 
 impl std::error::Error for Problem {}

@@ -14,7 +14,11 @@ use twindex::format::header::{self, Role};
 use super::{Place, Problem};
 
 /// How much is asked of a file at once when it is decompressed.
-const COMPRESSED_BUFFER: usize = 128 << 10;
+const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
+
+/// The largest window of a zstd stream that memory is taken for, in powers of 2: what `zstd -d` takes without asking. In
+/// fuzzing less, which counts every larger allocation as a fault.
+const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
 /// The compressions that are undone on the way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,12 @@ impl Compression {
             Self::Zstd => "zstd",
         }
     }
+}
+
+/// Whether a stream that begins so is not read as it stands, but undone or refused.
+#[cfg(any(test, fuzzing))]
+pub(super) fn is_undone_or_refused(start: &[u8]) -> bool {
+    Compression::found(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
 /// `path` without the suffix that [`Compression::promised`] saw.
@@ -155,7 +165,12 @@ impl Reader {
             }
             Some(Compression::Zstd) => {
                 let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
-                match zstd::stream::read::Decoder::with_buffer(whole) {
+                let decoder = zstd::stream::read::Decoder::with_buffer(whole);
+                let bounded = decoder.and_then(|mut decoder| {
+                    decoder.window_log_max(WINDOW_LOG_MAX)?;
+                    Ok(decoder)
+                });
+                match bounded {
                     Ok(decoder) => Box::new(decoder),
                     Err(error) => {
                         let place = Place::file(reader.name);

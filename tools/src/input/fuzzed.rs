@@ -1,0 +1,1078 @@
+//! The body of the fuzz target `inputs`: one input of any kind, read in ways that must make no difference, and what must
+//! hold of what comes out. It stands here as the readers are the tool's own, which no other crate can call; the tests of
+//! this file replay on a stable compiler what a fuzzer found on a nightly one.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::LazyLock;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, Date32Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt8Array,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterVersion};
+
+use super::*;
+
+/// Bytes of an input before those of the documents.
+const HEAD: usize = 12;
+/// No message is longer, whatever stands in an input; a path comes on top.
+const MESSAGE_BYTES_MAX: usize = 1500;
+/// The longest records that an input may ask for.
+const RECORD_BYTES_MAX: [usize; 8] = [0, 1, 9, 40, 150, 1000, 16 << 10, 1 << 20];
+/// How much a stream gives at once.
+const PIECES: [usize; 8] = [1, 2, 3, 7, 19, 100, 1000, 1 << 20];
+/// By how much a text may be longer than what it was made of: a byte that is no UTF-8, or one of an old encoding, takes
+/// three, and some entities of HTML are longer than their names.
+const GROWTH: usize = 4;
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Records(Kind),
+    Text,
+    Html,
+}
+
+/// What is done to the bytes before they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+    /// Two members or frames, one behind the other.
+    TwoGzip,
+    TwoZstd,
+    /// Packed, and then cut or patched.
+    DamagedGzip,
+    DamagedZstd,
+}
+
+impl Packing {
+    const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Gzip,
+        Self::Zstd,
+        Self::TwoGzip,
+        Self::TwoZstd,
+        Self::DamagedGzip,
+        Self::DamagedZstd,
+    ];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            // What is damaged in its first bytes is not what such a name promises.
+            Self::Plain | Self::DamagedGzip | Self::DamagedZstd => "",
+            Self::Gzip | Self::TwoGzip => ".gz",
+            Self::Zstd | Self::TwoZstd => ".zst",
+        }
+    }
+
+    fn of(self, plain: &[u8], by: u8) -> Vec<u8> {
+        let (first, second) = plain.split_at(plain.len() * usize::from(by) / 256);
+        let damaged = |mut packed: Vec<u8>| {
+            let at = packed.len() * usize::from(by) / 256;
+            if by.is_multiple_of(2) {
+                packed.truncate(at);
+            } else {
+                packed[at] ^= 1 << (by / 2 % 8);
+            }
+            packed
+        };
+        match self {
+            Self::Plain => plain.to_vec(),
+            Self::Gzip => gzip(plain),
+            Self::Zstd => zstd(plain),
+            Self::TwoGzip => [gzip(first), gzip(second)].concat(),
+            Self::TwoZstd => [zstd(first), zstd(second)].concat(),
+            Self::DamagedGzip => damaged(gzip(plain)),
+            Self::DamagedZstd => damaged(zstd(plain)),
+        }
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ::zstd::encode_all(bytes, 1).expect("memory")
+}
+
+/// A stream that gives its bytes in pieces of any sizes, with interruptions, and fails at its end if it is to.
+struct Pieces {
+    bytes: Arc<[u8]>,
+    at: usize,
+    /// The low bits choose a size, the highest is an interruption before it.
+    sizes: [u8; 4],
+    turn: usize,
+    interrupted: bool,
+    fails: bool,
+}
+
+impl Pieces {
+    fn of(bytes: &Arc<[u8]>, sizes: [u8; 4]) -> Self {
+        Self { bytes: Arc::clone(bytes), at: 0, sizes, turn: 0, interrupted: false, fails: false }
+    }
+
+    fn whole(bytes: &Arc<[u8]>) -> Self {
+        Self::of(bytes, [7; 4])
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let choice = self.sizes[self.turn % self.sizes.len()];
+        if choice & 0x80 != 0 && !self.interrupted {
+            self.interrupted = true;
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        self.interrupted = false;
+        self.turn += 1;
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() && self.fails {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let count = PIECES[usize::from(choice % 8)].min(rest.len()).min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// A document as it came out, without what depends on the name of its input.
+#[derive(Clone, PartialEq, Eq)]
+struct Document {
+    key: Vec<u8>,
+    /// [`Content::identity`], and of features their order, too.
+    identity: Vec<u8>,
+    features: Option<String>,
+    attached: OwnAttached,
+    place: String,
+    line: Vec<u8>,
+    form: Form,
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [key, identity, line] =
+            [&self.key, &self.identity, &self.line].map(|bytes| bytes.escape_ascii().to_string());
+        write!(f, "{} {key:?}: {identity:?} in {line:?} {:?} {:?}", self.place, self.form, self.attached)
+    }
+}
+
+impl Document {
+    /// What must be the same when it is read from another file.
+    fn says(&self) -> (&[u8], &[u8], &Option<String>, &OwnAttached) {
+        (&self.key, &self.identity, &self.features, &self.attached)
+    }
+}
+
+/// What came out of inputs.
+#[derive(Debug)]
+struct Outcome {
+    documents: Vec<Document>,
+    counts: Counts,
+    error: Option<String>,
+    /// Whether a bad record was the end: what was seen behind it in its chunk is counted, too.
+    by_bad: bool,
+    /// What went wrong with writing it again.
+    unkept: Option<String>,
+}
+
+impl Outcome {
+    /// Whether bytes could not be undone. How much of what stands before the damage comes out then depends on how much
+    /// was asked for at once.
+    fn is_cut(&self) -> bool {
+        let damaged = ["cannot undo gzip", "cannot undo zstd", "truncated: the "];
+        self.error.as_ref().is_some_and(|error| damaged.iter().any(|words| error.contains(words)))
+    }
+
+    fn begins_with(&self, other: &Self, how: &str) {
+        let fewer = other.documents.len();
+        assert!(
+            fewer <= self.documents.len(),
+            "{how}: {fewer} documents, more than {}",
+            self.documents.len()
+        );
+        assert_eq!(self.documents[..fewer], other.documents, "{how}");
+    }
+
+    #[track_caller]
+    fn assert_same(&self, other: &Self, how: &str) {
+        if self.is_cut() || other.is_cut() {
+            assert!(self.error.is_some() && other.error.is_some(), "{how}: {self:?} {other:?}");
+            let (more, fewer) =
+                if self.documents.len() < other.documents.len() { (other, self) } else { (self, other) };
+            more.begins_with(fewer, how);
+            return;
+        }
+        assert_eq!(self.error, other.error, "{how}");
+        assert_eq!(self.counts.first_bad, other.counts.first_bad, "{how}");
+        assert_eq!(self.counts.skipped_bad, other.counts.skipped_bad, "{how}");
+        if self.by_bad {
+            assert!(other.by_bad, "{how}");
+            let (more, fewer) =
+                if self.documents.len() < other.documents.len() { (other, self) } else { (self, other) };
+            more.begins_with(fewer, how);
+        } else {
+            assert_eq!(self.documents, other.documents, "{how}");
+            assert_eq!(self.counts, other.counts, "{how}");
+        }
+    }
+}
+
+/// How inputs are read.
+struct Way<'w> {
+    options: &'w InputOptions,
+    /// How many bytes of records are looked into at once.
+    chunk_bytes: usize,
+    /// Names of inputs, which are all written as one where outcomes are compared: longer ones before their beginnings.
+    names: Vec<String>,
+    /// The bytes of files.
+    files: HashMap<PathBuf, Arc<[u8]>>,
+    /// Where what comes out is written again.
+    kept: Option<&'w Path>,
+}
+
+/// What names of inputs become.
+const NAME: &str = "IN";
+
+impl<'w> Way<'w> {
+    fn new(options: &'w InputOptions) -> Self {
+        let names = vec![Place::STDIN.to_owned()];
+        Self { options, chunk_bytes: 1, names, files: HashMap::new(), kept: None }
+    }
+
+    fn file(mut self, path: &Path, bytes: &Arc<[u8]>) -> Self {
+        fs::write(path, bytes).expect("a file in a folder of our own");
+        self.names.insert(0, open::without_compression(path).display().to_string());
+        self.names.insert(0, path.display().to_string());
+        self.files.insert(path.to_owned(), Arc::clone(bytes));
+        self
+    }
+
+    fn in_chunks(mut self, bytes: usize) -> Self {
+        self.chunk_bytes = bytes;
+        self
+    }
+
+    fn nameless(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, name| text.replace(name, NAME))
+    }
+
+    fn read_stream(&self, pieces: Pieces) -> Outcome {
+        self.read(&[PathBuf::from("-")], Some(pieces))
+    }
+
+    /// Reads inputs to their end, or to what ends the reading, and looks at all that comes out.
+    fn read(&self, paths: &[PathBuf], pieces: Option<Pieces>) -> Outcome {
+        let mut pieces = pieces;
+        let mut stdin = || Box::new(pieces.take().expect("read once")) as Box<dyn Read + Send>;
+        let mut documents = match Documents::open_with(paths, self.options, &mut stdin) {
+            Ok(documents) => documents,
+            Err(error) => {
+                let error = Some(self.message(&format!("{error:#}")));
+                return Outcome {
+                    documents: Vec::new(),
+                    counts: Counts::default(),
+                    error,
+                    by_bad: false,
+                    unkept: None,
+                };
+            }
+        };
+        let mut kept =
+            self.kept.map(|folder| Kept::new(folder, documents.parser().headers().clone(), 1 << 20));
+        let mut outcome = Outcome {
+            documents: Vec::new(),
+            counts: Counts::default(),
+            error: None,
+            by_bad: false,
+            unkept: None,
+        };
+        let (mut batch, mut buffers) = (Batch::default(), Buffers::default());
+        while outcome.error.is_none() {
+            documents.next_batch(&mut batch);
+            if batch.is_over() {
+                break;
+            }
+            for chunk in batch.chunks(self.chunk_bytes) {
+                let mut found = Vec::new();
+                let parser = documents.parser();
+                let seen = chunk.read(parser, &mut buffers, |record| {
+                    found.push(self.document(&record, parser)?);
+                    Ok(())
+                });
+                let seen = seen.expect("only bad records are refused");
+                if let Err(error) = documents.account(seen) {
+                    (outcome.error, outcome.by_bad) = (Some(format!("{error:#}")), true);
+                    break;
+                }
+                if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
+                    let mut pushed = found.iter().map(|document| kept.push(document.form, &document.line));
+                    outcome.unkept = pushed.find_map(Result::err).map(|error| format!("{error:#}"));
+                }
+                outcome.documents.append(&mut found);
+            }
+            if outcome.error.is_none() {
+                outcome.error = batch.take_failure().map(|failure| format!("{failure:#}"));
+            }
+        }
+        if let Some(kept) = kept
+            && let Err(error) = kept.finish()
+        {
+            outcome.unkept = Some(format!("{error:#}"));
+        }
+        outcome.counts = documents.counts().clone();
+        outcome.counts.named = Named::default();
+        self.check_counts(&outcome);
+        if outcome.error.is_none()
+            && let Some(total) = documents.total_bytes()
+        {
+            assert_eq!(documents.bytes_read(), total, "progress ends at its total");
+        }
+        outcome.error = outcome.error.map(|error| self.message(&error));
+        for bad in &mut outcome.counts.first_bad {
+            *bad = self.message(bad);
+        }
+        outcome
+    }
+
+    fn check_counts(&self, outcome: &Outcome) {
+        let counts = &outcome.counts;
+        let documents = outcome.documents.len() as u64;
+        if outcome.by_bad {
+            assert!(counts.documents >= documents);
+            assert_eq!(counts.skipped_bad, self.options.skip_bad);
+        } else {
+            assert_eq!(counts.documents, documents);
+            if !self.options.features {
+                let bytes: usize = outcome.documents.iter().map(|document| document.identity.len()).sum();
+                assert_eq!(counts.text_bytes, bytes as u64);
+            }
+        }
+        assert!(counts.skipped_bad <= self.options.skip_bad);
+        assert_eq!(counts.first_bad.len(), BAD_KEPT.min(counts.skipped_bad as usize));
+        assert!(counts.replaced_utf8 <= counts.documents);
+        assert!(counts.replaced_utf8 == 0 || self.options.invalid_utf8 == InvalidUtf8::Replace);
+    }
+
+    /// What is said of an input names it, is one line that a terminal can show, and is not as long as the input.
+    fn message(&self, said: &str) -> String {
+        let nameless = self.nameless(said);
+        assert!(nameless.starts_with(NAME), "it names no input: {said}");
+        assert!(!nameless.contains(|character: char| character.is_control()), "no line for people: {said:?}");
+        assert!(nameless.len() < MESSAGE_BYTES_MAX, "{} bytes of a message: {said:.200}", said.len());
+        nameless
+    }
+
+    fn document(&self, record: &Record<'_>, parser: &Parser) -> anyhow::Result<Document> {
+        let attached = record.attached(parser)?;
+        assert!((1..=KEY_BYTES_MAX).contains(&record.key.len()), "a key of {} bytes", record.key.len());
+        let key = std::str::from_utf8(record.key).expect("a key is UTF-8");
+        let bytes = record.content.bytes();
+        assert!(bytes <= GROWTH * self.options.record_bytes_max, "{bytes} bytes");
+        let (identity, form) = (record.content.identity().into_owned(), record.form());
+        let line = record.line(parser)?.into_owned();
+        if let Some((path, offset)) = record.origin() {
+            let file = &self.files[&*path];
+            assert!(
+                file[offset as usize..].starts_with(&line),
+                "at {offset} of its file stands something else"
+            );
+        }
+        // Candidates are compared by their lines, which are kept or read again.
+        let again = parser.identity_of_line(form, &line).expect("a line of a document is one");
+        assert_eq!(again, identity, "the line says something else than the record");
+        let features = match record.content {
+            Content::Features(features) => Some(format!("{features:?}")),
+            Content::Text(_) => None,
+        };
+        let place = self.nameless(&record.place().to_string());
+        let is_file = place == NAME;
+        if is_file {
+            // Its line is made, and has its path as the key.
+            let object: serde_json::Value = serde_json::from_slice(&line).expect("JSON");
+            assert_eq!(object[&self.options.id_field], key);
+            if form == Form::Json {
+                let text = object[&self.options.text_field].as_str().expect("a text");
+                assert_eq!(text.as_bytes(), identity);
+            }
+        }
+        let (key, line) = match key {
+            "-" if is_file => (NAME.to_owned(), Vec::new()),
+            path if is_file => (self.nameless(path), Vec::new()),
+            key => (key.to_owned(), line),
+        };
+        Ok(Document { key: key.into_bytes(), identity, features, attached, place, line, form })
+    }
+}
+
+/// What the head of an input chooses.
+struct Head {
+    what: What,
+    packing: Packing,
+    options: InputOptions,
+    /// Whether the name of a file says what it is.
+    by_name: bool,
+    written_again: bool,
+    in_a_folder: bool,
+    sizes: [u8; 4],
+    chunk_bytes: usize,
+    by: u8,
+}
+
+impl Head {
+    fn of(head: &[u8; HEAD], what: What) -> Self {
+        let [_, packing, bits, more, s0, s1, s2, s3, chunk, by, ..] = *head;
+        let bit = |at: u8| bits >> at & 1 == 1;
+        let is_records = matches!(what, What::Records(_));
+        let named = |at, name: &str| (is_records && bit(at)).then(|| name.to_owned());
+        let mut options = InputOptions {
+            skip_bad: [0, 1, 6, u64::MAX][usize::from(bits & 3)],
+            invalid_utf8: if bit(2) { InvalidUtf8::Replace } else { InvalidUtf8::Error },
+            features: bit(3) && what == What::Records(Kind::Jsonl),
+            attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp") },
+            as_it_comes: bit(6),
+            record_bytes_max: RECORD_BYTES_MAX[usize::from(more % 8)],
+            ..InputOptions::default()
+        };
+        if bit(7) {
+            (options.id_field, options.text_field) = ("key".to_owned(), "body".to_owned());
+        }
+        let packing = match what {
+            What::Records(Kind::Parquet) => Packing::Plain,
+            _ => Packing::ALL[usize::from(packing) % Packing::ALL.len()],
+        };
+        let format = match what {
+            What::Records(kind) => InputFormat::Records(kind),
+            What::Text | What::Html => InputFormat::Text,
+        };
+        Self {
+            what,
+            packing,
+            options: InputOptions { format, ..options },
+            by_name: more & 8 != 0,
+            written_again: more & 16 != 0,
+            in_a_folder: more & 32 != 0,
+            sizes: [s0, s1, s2, s3],
+            chunk_bytes: 1 << (chunk % 24),
+            by,
+        }
+    }
+
+    fn suffix(&self) -> &'static str {
+        match self.what {
+            What::Records(kind) => kind.suffixes()[0],
+            What::Text => "txt",
+            What::Html => "html",
+        }
+    }
+}
+
+/// The target: see the head of this file.
+pub(crate) fn inputs(data: &[u8]) {
+    let Some((head, body)) = data.split_first_chunk::<HEAD>() else { return };
+    let (what, plain, made) = match head[0] % 12 {
+        0 => (What::Records(Kind::Jsonl), body.to_vec(), None),
+        1 => (What::Records(Kind::Csv), body.to_vec(), None),
+        2 => (What::Records(Kind::Tsv), body.to_vec(), None),
+        3 => (What::Records(Kind::Wet), body.to_vec(), None),
+        4 => (What::Records(Kind::Warc), body.to_vec(), None),
+        5 => made_archive(Kind::Wet, body),
+        6 => made_archive(Kind::Warc, body),
+        7 => (What::Records(Kind::Parquet), body.to_vec(), None),
+        8 => (What::Records(Kind::Parquet), patched_parquet(body), None),
+        9 => (What::Text, body.to_vec(), None),
+        10 => (What::Html, body.to_vec(), None),
+        // What is undone is raw: these are the bytes of a compressed file.
+        _ => {
+            read_undone(head, body);
+            return;
+        }
+    };
+    let head = Head::of(head, what);
+    let packed: Arc<[u8]> = head.packing.of(&plain, head.by).into();
+    let folder = tempfile::tempdir().expect("a folder");
+    let reference = read_alike(&head, &packed, folder.path());
+    match head.packing {
+        Packing::DamagedGzip | Packing::DamagedZstd => return,
+        Packing::Plain => {}
+        Packing::Gzip | Packing::Zstd | Packing::TwoGzip | Packing::TwoZstd => {
+            assert!(!reference.is_cut(), "{reference:?}");
+            let unpacked = Head { packing: Packing::Plain, ..head };
+            return inputs_unpacked(&unpacked, &reference, &plain.into(), folder.path());
+        }
+    }
+    check_records(&head, &reference, &plain, made.as_deref());
+    check_skipping(&head, &packed, folder.path());
+    if matches!(head.what, What::Records(_)) {
+        read_again(&head, &reference);
+        if head.written_again {
+            write_again(&head, &reference, &packed, folder.path());
+        }
+    }
+    if head.in_a_folder {
+        read_folder(&head, &reference, &packed, folder.path());
+    }
+}
+
+/// Reads the same bytes as a stream, at once and in pieces, and as a file, in chunks of any size.
+fn read_alike(head: &Head, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
+    let path = folder.join(format!("in.{}{}", head.suffix(), head.packing.suffix()));
+    let by_name = InputOptions { format: InputFormat::Auto, ..head.options.clone() };
+    // A page is told by its name.
+    let options = if head.by_name || head.what == What::Html { &by_name } else { &head.options };
+    let from_file = Way::new(options)
+        .file(&path, packed)
+        .in_chunks(head.chunk_bytes)
+        .read(std::slice::from_ref(&path), None);
+    if matches!(head.what, What::Html | What::Records(Kind::Parquet)) {
+        let singly = Way::new(options).file(&path, packed).read(&[path], None);
+        singly.assert_same(&from_file, "in chunks");
+        return singly;
+    }
+    let way = Way::new(&head.options);
+    let reference = way.read_stream(Pieces::whole(packed));
+    let from_pieces = Way::new(&head.options).in_chunks(1 << 22).read_stream(Pieces::of(packed, head.sizes));
+    reference.assert_same(&from_pieces, "in pieces");
+    reference.assert_same(&from_file, "from a file");
+    let failing = way.read_stream(Pieces { fails: true, ..Pieces::of(packed, head.sizes) });
+    reference.begins_with(&failing, "a stream that fails at its end");
+    assert!(failing.error.is_some() || head.what == What::Text, "a stream that failed has ended well");
+    reference
+}
+
+/// What came out of a compressed input is what comes out of a plain one.
+fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
+    let unpacked = if head.what == What::Html {
+        let path = folder.join("in.html");
+        Way::new(&InputOptions { format: InputFormat::Auto, ..head.options.clone() })
+            .file(&path, plain)
+            .read(&[path], None)
+    } else {
+        // What looks like an index or a compressed file is refused or undone, once.
+        if open::is_undone_or_refused(plain) {
+            return;
+        }
+        Way::new(&head.options).read_stream(Pieces::whole(plain))
+    };
+    packed.assert_same(&unpacked, "compressed");
+}
+
+/// Bytes that are taken for compressed ones as they are.
+fn read_undone(head: &[u8; HEAD], body: &[u8]) {
+    let kind = Kind::ALL[usize::from(head[1]) % 5];
+    let head = Head { packing: Packing::Plain, ..Head::of(head, What::Records(kind)) };
+    let folder = tempfile::tempdir().expect("a folder");
+    read_alike(&head, &body.into(), folder.path());
+}
+
+/// What a naive reader says of the same bytes.
+fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Made]>) {
+    if outcome.error.is_some() || open::is_undone_or_refused(plain) {
+        return;
+    }
+    let counts = &outcome.counts;
+    let seen = counts.documents + counts.skipped_bad + counts.no_documents;
+    let most = head.options.record_bytes_max;
+    match head.what {
+        What::Records(Kind::Jsonl) => {
+            let lines = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).split(|&byte| byte == b'\n');
+            let is_blank = |line: &&[u8]| line.iter().all(|byte| b" \t\r".contains(byte));
+            // The first is measured with its mark.
+            let marked = plain.len() - plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).len();
+            let is_counted = |(at, line): &(usize, &[u8])| {
+                line.len() + if *at == 0 { marked } else { 0 } > most || !is_blank(line)
+            };
+            assert_eq!(seen, lines.enumerate().filter(is_counted).count() as u64, "lines");
+            for document in &outcome.documents {
+                let object: serde_json::Value = serde_json::from_slice(&document.line).expect("JSON");
+                let id = &object[&head.options.id_field];
+                let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+                assert_eq!(document.key, id.as_bytes());
+                if !head.options.features {
+                    let text = object[&head.options.text_field].as_str().expect("a text");
+                    assert_eq!(document.identity, text.as_bytes());
+                }
+            }
+        }
+        What::Records(Kind::Wet | Kind::Warc) => {
+            let Some(made) = made else { return };
+            if made.iter().any(|record| !record.fits || record.bytes > most) {
+                return;
+            }
+            assert_eq!(seen, made.len() as u64, "records of a sound archive");
+            for record in made {
+                let Some((key, text)) = record.says(&head.options) else { continue };
+                let of_key = outcome.documents.iter().find(|document| document.key == key);
+                assert_eq!(of_key.map(|document| &document.identity), Some(&text), "of a sound archive");
+            }
+        }
+        What::Text | What::Html => assert_eq!(seen, 1, "a file is one document"),
+        What::Records(_) => {}
+    }
+}
+
+/// All that is handed out where nothing is skipped is handed out where everything is, and as much where nothing is bad.
+fn check_skipping(head: &Head, packed: &Arc<[u8]>, folder: &Path) {
+    let path = folder.join(format!("in.{}", head.suffix()));
+    let with = |skip_bad| {
+        let mut options = InputOptions { skip_bad, ..head.options.clone() };
+        if head.what == What::Html {
+            options.format = InputFormat::Auto;
+        }
+        Way::new(&options).file(&path, packed).read(std::slice::from_ref(&path), None)
+    };
+    let (strict, lenient) = (with(0), with(u64::MAX));
+    lenient.begins_with(&strict, "skipping bad records");
+    assert!(!lenient.by_bad);
+    if strict.error.is_none() {
+        assert_eq!((strict.documents.len(), lenient.counts.skipped_bad), (lenient.documents.len(), 0));
+    }
+}
+
+/// What came out in JSON is the same once more, as the lines that `dedup` keeps.
+fn read_again(head: &Head, outcome: &Outcome) {
+    if head.what != What::Records(Kind::Jsonl) {
+        return;
+    }
+    let lines: Vec<u8> =
+        outcome.documents.iter().flat_map(|document| [&document.line[..], b"\n"].concat()).collect();
+    let most = InputOptions::default().record_bytes_max;
+    let options = InputOptions { skip_bad: 0, record_bytes_max: most, ..head.options.clone() };
+    let again = Way::new(&options).read_stream(Pieces::whole(&lines.into()));
+    assert_eq!(again.error, None);
+    assert!(again.documents.iter().map(Document::says).eq(outcome.documents.iter().map(Document::says)));
+}
+
+/// What is kept of an input, in the form in which it came, is read as the same documents.
+fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path) {
+    let path = folder.join(format!("in.{}", head.suffix()));
+    let kept = folder.join("kept");
+    fs::create_dir(&kept).expect("a folder");
+    let way = Way { kept: Some(&kept), ..Way::new(&head.options).file(&path, packed) };
+    let unkept = way.read(&[path], None).unkept;
+    if head.what == What::Records(Kind::Parquet) && unkept.is_some() {
+        // Columns that are not read may be damaged, or whatever comes behind the rows that were.
+        assert!(unkept.is_some_and(|error| error.contains("its rows cannot be copied: ")));
+        return;
+    }
+    assert_eq!(unkept, None);
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&kept).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    let most = InputOptions::default().record_bytes_max;
+    let options = InputOptions {
+        skip_bad: 0,
+        record_bytes_max: most,
+        format: InputFormat::Auto,
+        ..head.options.clone()
+    };
+    let mut way = Way::new(&options);
+    for file in &files {
+        let bytes: Arc<[u8]> = fs::read(file).expect("a file").into();
+        way = way.file(file, &bytes);
+    }
+    let again = way.read(&files, None);
+    if outcome.documents.is_empty() {
+        return;
+    }
+    assert_eq!(again.error, None, "what was kept");
+    assert_eq!(again.documents.len(), outcome.documents.len(), "kept");
+    for (again, first) in again.documents.iter().zip(&outcome.documents) {
+        assert_eq!(again.says(), first.says(), "kept");
+    }
+}
+
+/// A folder is the files in it, in the order of their names.
+fn read_folder(head: &Head, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) {
+    let below = folder.join("below");
+    fs::create_dir(&below).expect("a folder");
+    let paths = ["a", "b"].map(|name| below.join(format!("{name}.{}", head.suffix())));
+    let [first, second] = &paths;
+    let way = Way::new(&head.options).file(first, bytes).file(second, bytes);
+    let of_folder = way.read(std::slice::from_ref(&below), None);
+    if matches!(head.what, What::Records(_)) {
+        let of_files = way.read(&paths, None);
+        of_files.assert_same(&of_folder, "in a folder");
+        let enough = head.options.skip_bad / 2 >= single.counts.skipped_bad;
+        if single.error.is_none() && enough {
+            let twice = single.documents.iter().chain(&single.documents).map(Document::says);
+            assert!(twice.eq(of_files.documents.iter().map(Document::says)), "two files of the same records");
+        }
+        return;
+    }
+    // In a folder, what is compressed is binary.
+    if open::is_undone_or_refused(bytes) {
+        return;
+    }
+    let said = single.counts.first_bad.first().or(single.error.as_ref());
+    let counts = &of_folder.counts;
+    if let Some(document) = single.documents.first() {
+        let wanted: Vec<&[u8]> = vec![&document.identity; 2];
+        assert!(
+            of_folder.documents.iter().map(|document| &document.identity[..]).eq(wanted),
+            "texts of a folder"
+        );
+    } else if said.is_some_and(|said| said.contains("not text: a zero byte")) {
+        assert_eq!(counts.skipped_binary, 2);
+    } else if said.is_some_and(|said| said.contains("not UTF-8")) {
+        assert_eq!(counts.skipped_not_utf8, 2);
+    } else {
+        assert!(counts.skipped_bad > 0 || of_folder.error.is_some());
+    }
+}
+
+/// A record of an archive that the target has made.
+struct Made {
+    number: usize,
+    /// Whether its length is true.
+    fits: bool,
+    bytes: usize,
+    /// Its content, if that is its text as it stands.
+    text: Option<Vec<u8>>,
+}
+
+impl Made {
+    /// The key and the text of it, if it is a document for certain.
+    fn says(&self, options: &InputOptions) -> Option<(Vec<u8>, Vec<u8>)> {
+        let text = String::from_utf8(self.text.clone()?).ok()?;
+        let key = if options.id_field == ID_FIELD { "u" } else { "k" };
+        Some((format!("{key}{}", self.number).into_bytes(), text.into_bytes()))
+    }
+}
+
+/// An archive of records that the input describes, one behind the other, each ended by a byte 0xff: a byte that says what
+/// it is, and its content. Most have lengths that are true, so that changes of contents come through to those.
+fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
+    let mut archive = Vec::new();
+    let mut made = Vec::new();
+    for (number, piece) in body.split(|&byte| byte == 0xff).enumerate() {
+        let (&spec, mut content) = piece.split_first().unwrap_or((&0, &[]));
+        let (of_kind, of_type) = match spec & 7 {
+            0 | 1 => ("conversion", "text/plain"),
+            2 => ("conversion", "text/html; charset=iso-8859-1"),
+            3 => ("resource", "text/html"),
+            4 | 5 => ("response", "application/http; msgtype=response"),
+            6 => ("warcinfo", "application/warc-fields"),
+            _ => ("resource", "text/plain; charset=utf-16le"),
+        };
+        let response;
+        if spec & 7 == 5 {
+            let (&codings, page) = content.split_first().unwrap_or((&0, &[]));
+            response = answer(codings, page);
+            content = &response;
+        }
+        let lie = spec & 0x18 == 0x18;
+        let length = if lie { content.len() + usize::from(spec >> 5) } else { content.len() };
+        let end = if spec & 0x80 == 0 { "\r\n" } else { "\n" };
+        let head = [
+            "WARC/1.0".to_owned(),
+            format!("WARC-Type: {of_kind}"),
+            format!("WARC-Target-URI: <u{number}>"),
+            format!("Content-Type: {of_type}"),
+            format!("key: k{number}"),
+            format!("value: v{number}"),
+            "stamp: 2026-01-31T12:00:00Z".to_owned(),
+            format!("Content-Length: {length}"),
+            String::new(),
+            String::new(),
+        ];
+        archive.extend_from_slice(head.join(end).as_bytes());
+        archive.extend_from_slice(content);
+        archive.extend_from_slice(["\r\n\r\n", "\n\n", "\r\n", ""][usize::from(spec >> 5 & 3)].as_bytes());
+        let fits = length == content.len();
+        let text = (spec & 7 < 2).then(|| content.to_vec());
+        made.push(Made { number, fits, bytes: content.len(), text });
+    }
+    (What::Records(kind), archive, Some(made))
+}
+
+/// A response of a server, its page encoded as its head says, or not.
+fn answer(codings: u8, page: &[u8]) -> Vec<u8> {
+    let mut content = page.to_vec();
+    let truly = codings & 0x80 == 0;
+    let named = match codings & 7 {
+        0 => "",
+        1 => "gzip",
+        2 => "deflate",
+        3 => "zstd",
+        4 => "gzip, zstd",
+        5 => "br",
+        6 => "identity, x-gzip",
+        _ => "gzip, gzip, gzip",
+    };
+    if truly {
+        content = match codings & 7 {
+            1 | 6 => gzip(&content),
+            2 => zlib(&content),
+            3 => zstd(&content),
+            4 => zstd(&gzip(&content)),
+            7 => gzip(&gzip(&gzip(&content))),
+            _ => content,
+        };
+    }
+    if codings & 8 != 0 && truly {
+        let mut chunked = Vec::new();
+        for part in content.chunks(11) {
+            chunked.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+            chunked.extend_from_slice(part);
+            chunked.extend_from_slice(b"\r\n");
+        }
+        content = [&chunked[..], b"0\r\n\r\n"].concat();
+    }
+    let of_type = ["text/html", "text/plain", "text/html; charset=shift_jis", "image/png"];
+    let of_type = of_type[usize::from(codings >> 4 & 3)];
+    let transfer = if codings & 8 == 0 { "identity" } else { "chunked" };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {of_type}\r\nTransfer-Encoding: {transfer}\r\nContent-Encoding: {named}\r\n\r\n"
+    );
+    [head.as_bytes(), &content].concat()
+}
+
+/// Sound Parquet files: of each type of column, compression and encoding that comes into question, and of some rows.
+static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let texts = |rows: i64| -> ArrayRef {
+        Arc::new(
+            (0..rows).map(|row| (row % 7 != 6).then(|| format!("text {}", row % 5))).collect::<StringArray>(),
+        )
+    };
+    let strings = |rows: i64| -> ArrayRef {
+        Arc::new((0..rows).map(|row| Some(format!("k{row}"))).collect::<StringArray>())
+    };
+    let large: ArrayRef = Arc::new((0..9).map(|row| Some("x".repeat(row * 9))).collect::<LargeStringArray>());
+    let binary: ArrayRef =
+        Arc::new(BinaryArray::from_iter_values((0..9_u8).map(|row| [row, 0xe4, b'a', row | 0x80])));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(-4..5));
+    let times: ArrayRef =
+        Arc::new(TimestampMicrosecondArray::from_iter_values((0..9).map(|row| row * 1_000_000_007)));
+    let days: ArrayRef = Arc::new(Date32Array::from_iter_values(0..9));
+    let small: ArrayRef = Arc::new(UInt8Array::from_iter_values(0..9));
+    let ints: ArrayRef = Arc::new((0..9).map(|row| (row != 3).then_some(row)).collect::<Int32Array>());
+    let plain = WriterProperties::builder;
+    let second = || plain().set_writer_version(WriterVersion::PARQUET_2_0);
+    [
+        (vec![("id", strings(9)), ("text", texts(9))], plain()),
+        (
+            vec![("text", large), ("id", numbers.clone()), ("value", binary.clone()), ("stamp", times)],
+            plain().set_compression(Compression::SNAPPY),
+        ),
+        (
+            vec![("id", small), ("stamp", days), ("text", binary)],
+            plain().set_compression(Compression::ZSTD(ZstdLevel::default())),
+        ),
+        (
+            vec![("key", strings(40)), ("body", texts(40))],
+            second()
+                .set_max_row_group_row_count(Some(15))
+                .set_compression(Compression::GZIP(GzipLevel::default())),
+        ),
+        (
+            vec![("id", strings(9)), ("text", texts(9)), ("stamp", ints.clone())],
+            second()
+                .set_dictionary_enabled(false)
+                .set_encoding(Encoding::DELTA_BYTE_ARRAY)
+                .set_column_encoding("stamp".into(), Encoding::DELTA_BINARY_PACKED),
+        ),
+        (
+            vec![("id", ints), ("text", texts(9)), ("value", numbers)],
+            plain()
+                .set_dictionary_enabled(false)
+                .set_compression(Compression::LZ4_RAW)
+                .set_data_page_row_count_limit(3)
+                .set_write_batch_size(3),
+        ),
+        (
+            vec![("id", strings(9)), ("text", texts(9))],
+            second()
+                .set_dictionary_enabled(false)
+                .set_column_encoding("text".into(), Encoding::DELTA_LENGTH_BYTE_ARRAY)
+                .set_compression(Compression::BROTLI(BrotliLevel::default())),
+        ),
+    ]
+    .into_iter()
+    .map(|(columns, properties)| {
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        );
+        let batch = batch.expect("columns of one length");
+        let mut file = Vec::new();
+        let mut writer =
+            ArrowWriter::try_new(&mut file, batch.schema(), Some(properties.build())).expect("a writer");
+        writer.write(&batch).expect("memory");
+        writer.close().expect("memory");
+        file
+    })
+    .collect()
+});
+
+/// A sound Parquet file with patches of four bytes: a place (2 bytes, counted from the end if the way says so), a way and
+/// a value. Bytes that are put into the footer, or taken out of it, change its length where it is told, too.
+fn patched_parquet(body: &[u8]) -> Vec<u8> {
+    let (&which, patches) = body.split_first().unwrap_or((&0, &[]));
+    let mut file = PARQUET[usize::from(which) % PARQUET.len()].clone();
+    for patch in patches.chunks_exact(4) {
+        let (&[low, high, way, value], all) = (patch.first_chunk().expect("four"), file.len());
+        let at = usize::from(u16::from_le_bytes([low, high])) % all;
+        let footer = file[all - 8..all - 4].try_into().map_or(0, u32::from_le_bytes);
+        let in_footer = at < all - 8 && at >= (all - 8).saturating_sub(footer as usize);
+        let told = |file: &mut Vec<u8>, bytes: u32| {
+            let end = file.len();
+            file[end - 8..end - 4].copy_from_slice(&bytes.to_le_bytes());
+        };
+        match way % 6 {
+            0 => file[at] = value,
+            1 => file[at] ^= 1 << (value % 8),
+            2 => file[at] = file[at].wrapping_add(value),
+            3 => file[at..all.min(at + 8)].fill(value),
+            4 if in_footer => {
+                file.insert(at, value);
+                told(&mut file, footer.wrapping_add(1));
+            }
+            5 if in_footer => {
+                file.remove(at);
+                told(&mut file, footer.saturating_sub(1));
+            }
+            _ => {}
+        }
+    }
+    file
+}
+
+/// What fuzzing begins with.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    let head = |what: u8, packing: u8, bits: u8, more: u8| -> [u8; HEAD] {
+        [what, packing, bits, more | 7, 0x80, 3, 0x84, 1, 9, 0x61, 0, 0]
+    };
+    let json: &[u8] = b"\xef\xbb\xbf{\"id\":1,\"text\":\"a b\",\"value\":{\"x\":[1]},\"stamp\":7}\r\n\n \t\r\n\
+        {\"text\":\"\\u00fc\\ud83d\\ude00 c\",\"id\":\"k\",\"stamp\":\"2026-01-31T12:00:00+01:00\"}\n\
+        {\"id\":2,\"text\":\"\xe4\xb8\"}\n[1]\n{\"id\":[],\"text\":\"x\"}\n{\"te\\u0078t\":\"last\",\"id\":-3}";
+    let features: &[u8] = b"{\"id\":1,\"text\":[\"a\",7]}\n{\"id\":2,\"text\":{\"a\":0.5}}\n{\"id\":3,\"text\":[[\"b\",2]]}\n{\"id\":4,\"text\":[]}\n";
+    let csv: &[u8] = b"\xef\xbb\xbfid,text,value,stamp,key,body\r\n1,\"a, \"\"b\"\"\nc\",v,3,k,b\r\n\n2,t\n3,\xff,,5,l,c\n4,\"open";
+    let tsv: &[u8] = b"text\tid\tkey\tbody\tvalue\tstamp\n a \tx\tk\tb\tv\t0\n\"q\tr\"\ty\tl\t\tw\t1\n";
+    let wet: &[u8] =
+        b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: a\r\nContent-Type: text/plain\r\n\
+        WARC-Date: 2026-01-31T12:00:00Z\r\nstamp: 5\r\nContent-Length: 3\r\n\r\none\r\n\r\nWARC/1.0\r\n\
+        WARC-Type: conversion\r\nWARC-Target-URI: b\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n\
+        two\r\n\r\nWARC/1.0\nWARC-Type: resource\nkey: c\nContent-Type: text/html\nContent-Length: 4\n\n<p>x";
+    let warc: &[u8] = b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: <a>\r\nContent-Type: application/http\r\n\
+        Content-Length: 70\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html; charset=\"koi8-r\"\r\n\r\n<p>\xc1\xc2&amp;x\r\n\r\n";
+    let page: &[u8] = b"<!doctype html><title>T &ngE; &#x1F600;</title><style>p{}</style><svg><svg></svg></svg><p>a<b>b</b>\
+        <textarea>c<i></textarea><!-- x --><plaintext>d&amp;</p>";
+    let made: &[u8] = b"\x00one text\xff\x80two\xff\x05\x09<p>page of gzip\xff\x05\x03<p>zstd\xff\x25\x1aplain\xff\x45\x17deep\
+        \xff\x05\x84no gzip\xff\x18a lie\xff\x43<p>resource\xff\x06info\xff\x02<p>\xe4\xff\x07a\0b\0\xff\x04HTTP/1.1 200 OK\nContent-Type: text/plain\n\nx\
+        \xff\x00last\nWARC/1.0\n";
+    let sound: &[u8] = b"\x00one\xff\x01two\nWARC/1.0\r\n\r\n\xff\x05\x01<p>three\xff\xa0\xff\x06";
+    let mut seeds = Vec::new();
+    let mut add = |head: [u8; HEAD], body: &[u8]| seeds.push([&head[..], body].concat());
+    for (at, (what, body)) in [
+        (0, json),
+        (1, csv),
+        (2, tsv),
+        (3, wet),
+        (4, warc),
+        (5, made),
+        (6, made),
+        (6, sound),
+        (9, page),
+        (9, b"a\0b"),
+        (10, page),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let at = at as u8;
+        add(head(what, 0, 3, 48), body);
+        add(head(what, 0, 0x77 ^ at & 3, 0x38), body);
+        add(head(what, 1 + at % 4, 7, 8), body);
+        add(head(what, 5 + at % 2, 0x47, 0), body);
+        add(head(what, 0, 0x83, 0), body);
+    }
+    add(head(0, 0, 0x0b, 56), features);
+    for (at, file) in PARQUET.iter().enumerate() {
+        let at = at as u8;
+        add(head(7, 0, if at == 3 { 0x83 } else { 3 }, 48), file);
+        add(head(8, 0, if at == 3 { 0x83 } else { 7 }, 56), &[at, 40, 1, 1, 3, 9, 3, 2, 1]);
+        add(head(8, 0, if matches!(at, 1 | 2 | 4) { 0x23 } else { 3 }, 0), &[at]);
+    }
+    for (at, body) in [json, csv, tsv, wet, warc].into_iter().enumerate() {
+        add(head(11, at as u8, 3, 0), &gzip(body));
+        add(head(11, at as u8, 3, 0), &zstd(body));
+    }
+    seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The directory of this name in `fuzz`.
+    fn of_fuzz(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz").join(name)
+    }
+
+    fn replay(folder: &Path) -> usize {
+        let files = fs::read_dir(folder).into_iter().flatten();
+        files
+            .map(|file| {
+                let path = file.unwrap().path();
+                println!("{}", path.display());
+                inputs(&fs::read(path).unwrap());
+            })
+            .count()
+    }
+
+    #[test]
+    fn what_fuzzing_found_in_the_readers_stays_mended() {
+        assert!(replay(&of_fuzz("regressions/inputs")) > 0, "fuzzing found something in each kind of input");
+    }
+
+    /// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora, as for those of the library.
+    #[test]
+    fn what_fuzzing_kept_of_the_readers_runs_again_where_it_is_named() {
+        let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
+            println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
+            return;
+        };
+        let folder = Path::new(&root).join("inputs");
+        assert!(replay(&folder) > 0, "nothing in {}", folder.display());
+    }
+
+    #[test]
+    fn the_readers_hold_what_they_promise_on_the_seeds_and_on_random_changes_of_them() {
+        let mut state = 11_u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for (number, seed) in seeds().iter().enumerate() {
+            println!("seed {number}");
+            inputs(seed);
+            for _ in 0..12 {
+                let mut changed = seed.clone();
+                for _ in 0..=random(4) {
+                    let at = random(changed.len());
+                    match random(4) {
+                        0 => changed[at] = random(256) as u8,
+                        1 => changed[at] ^= 1 << random(8),
+                        2 => changed.insert(at, b"\"\\,\n\r<{}[]:0\xff\x80\0-"[random(16)]),
+                        _ => drop(changed.remove(at)),
+                    }
+                }
+                inputs(&changed);
+            }
+        }
+    }
+}
