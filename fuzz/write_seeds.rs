@@ -2,9 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "writes inputs, not an index")]
 
+#[cfg(feature = "inputs")]
 #[allow(dead_code, unused_imports, reason = "the tool uses the rest")]
 #[path = "../tools/src/input/mod.rs"]
 mod input;
+#[cfg(feature = "inputs")]
 #[allow(dead_code, reason = "the readers count things for people, and that is all")]
 #[path = "../tools/src/report.rs"]
 mod report;
@@ -15,8 +17,10 @@ use std::path::PathBuf;
 
 fn main() -> std::io::Result<()> {
     let root = PathBuf::from(std::env::args_os().nth(1).expect("usage: write_seeds DIRECTORY"));
-    let of_library = support::fuzzing::TARGETS.map(|(target, _)| (target, support::fuzzing::seeds(target)));
-    for (target, seeds) in of_library.into_iter().chain([("inputs", input::fuzzed::seeds())]) {
+    let seeds = support::fuzzing::TARGETS.map(|(target, _)| (target, support::fuzzing::seeds(target)));
+    #[cfg(feature = "inputs")]
+    let seeds = seeds.into_iter().chain([("inputs", input::fuzzed::seeds())]);
+    for (target, seeds) in seeds {
         let dir = root.join(target);
         std::fs::create_dir_all(&dir)?;
         for (number, seed) in seeds.iter().enumerate() {
