@@ -28,6 +28,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::Compression;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
@@ -229,12 +230,18 @@ struct Begun {
     places: Places,
 }
 
+/// What a file says of itself, once its footer has been looked at.
+fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
+    thrift::check_footer(file)?;
+    ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(told)
+}
+
+fn told(error: ParquetError) -> String {
+    error.to_string()
+}
+
 fn begin(file: fs::File, fields: &jsonl::Fields, row_bytes_max: usize) -> Result<Begun, String> {
-    let told = |error: parquet::errors::ParquetError| error.to_string();
-    let is_it = |error: String| format!("{error} (is it a Parquet file?)");
-    thrift::check_footer(&file).map_err(is_it)?;
-    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-        .map_err(|error| is_it(error.to_string()))?;
+    let metadata = metadata_of(&file).map_err(|error| format!("{error} (is it a Parquet file?)"))?;
     let schema = Arc::clone(metadata.schema());
     // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -570,28 +577,26 @@ fn copy(
         selectors.push(RowSelector::select(1));
         next = row + 1;
     }
-    thrift::check_footer(&input)?;
-    let metadata =
-        ArrowReaderMetadata::load(&input, ArrowReaderOptions::new()).map_err(|error| error.to_string())?;
+    let metadata = metadata_of(&input)?;
     // Of a row that is copied no more is known than that its file was read; its other columns may be of any size.
     let input = Checked::new(input, usize::MAX).map_err(|error| error.to_string())?;
-    let reader = Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata))
-        .and_then(|builder| {
-            let at_once = rows_at_once(builder.metadata());
-            builder.with_row_selection(RowSelection::from(selectors)).with_batch_size(at_once).build()
-        })
-        .map_err(|error| error.to_string())?;
+    let at_once = rows_at_once(metadata.metadata());
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata)
+        .with_row_selection(RowSelection::from(selectors))
+        .with_batch_size(at_once)
+        .build()
+        .map_err(told)?;
     let mut copied = 0;
     for batch in reader {
         let batch = batch.map_err(|error| error.to_string())?;
         copied += batch.num_rows();
-        output.write(&batch).map_err(|error| error.to_string())?;
+        output.write(&batch).map_err(told)?;
         if output.in_progress_size() > memory / 4 {
-            output.flush().map_err(|error| error.to_string())?;
+            output.flush().map_err(told)?;
         }
     }
     // What the next file brings is another group: its first may be large.
-    output.flush().map_err(|error| error.to_string())?;
+    output.flush().map_err(told)?;
     if copied == rows.len() { Ok(()) } else { Err(format!("{copied} of {} are there", rows.len())) }
 }
 

@@ -5,6 +5,7 @@ use std::io::Read;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
+use super::open::zstd_within;
 use super::page_text;
 
 /// The most fields of a head that are looked at.
@@ -80,13 +81,7 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
                 bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")?.into()
             }
             b"zstd" if content.starts_with(b"\x28\xb5\x2f\xfd") => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(&content[..]);
-                let windowed = decoder.and_then(|mut decoder| {
-                    decoder.window_log_max(WINDOW_LOG_MAX)?;
-                    Ok(decoder)
-                });
-                let decoder = windowed.map_err(|error| format!("cannot start zstd: {error}"))?;
-                bounded(decoder, bytes_max, "zstd")?.into()
+                bounded(zstd_within(&content[..], WINDOW_LOG_MAX)?, bytes_max, "zstd")?.into()
             }
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()

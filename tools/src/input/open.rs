@@ -4,12 +4,13 @@
 //! to.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use twindex::format::header::{self, Role};
+use zstd::stream::read::Decoder;
 
 use super::{Place, Problem};
 
@@ -82,6 +83,20 @@ impl Origin {
             Self::Stream { name, .. } => Arc::clone(name),
         }
     }
+}
+
+/// Undoes zstd, of streams with a window up to so many bytes, in powers of 2.
+///
+/// # Errors
+///
+/// The library cannot be started: there is no memory.
+pub(super) fn zstd_within<'d, R: BufRead>(stream: R, window_log_max: u32) -> Result<Decoder<'d, R>, String> {
+    Decoder::with_buffer(stream)
+        .and_then(|mut decoder| {
+            decoder.window_log_max(window_log_max)?;
+            Ok(decoder)
+        })
+        .map_err(|error| format!("cannot start zstd: {error}"))
 }
 
 /// The magic of files of ours, the version, and what a file is for.
@@ -165,18 +180,10 @@ impl Reader {
             }
             Some(Compression::Zstd) => {
                 let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
-                let decoder = zstd::stream::read::Decoder::with_buffer(whole);
-                let bounded = decoder.and_then(|mut decoder| {
-                    decoder.window_log_max(WINDOW_LOG_MAX)?;
-                    Ok(decoder)
-                });
-                match bounded {
-                    Ok(decoder) => Box::new(decoder),
-                    Err(error) => {
-                        let place = Place::file(reader.name);
-                        return Err(Problem { place, reason: format!("cannot start zstd: {error}") });
-                    }
-                }
+                Box::new(zstd_within(whole, WINDOW_LOG_MAX).map_err(|reason| {
+                    let place = Place::file(Arc::clone(&reader.name));
+                    Problem { place, reason }
+                })?)
             }
         };
         reader.compression = found;

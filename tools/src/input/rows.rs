@@ -99,16 +99,27 @@ impl Header {
 /// The fields of a row, quotes undone. Working memory, reused from row to row.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
+    /// A delimiter and the reader for it: to make one takes longer than to read a row.
+    reader: Option<(u8, Box<Reader>)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Fields {
     fn parse(&mut self, line: &[u8], delimiter: u8) {
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
+        let reader = match &mut self.reader {
+            Some((of, reader)) if *of == delimiter => reader,
+            other => {
+                &mut other.insert((delimiter, Box::new(ReaderBuilder::new().delimiter(delimiter).build()))).1
+            }
+        };
+        reader.reset();
         // No field is longer than what it was written as; one byte more, so that the buffer is never full.
         self.bytes.resize(line.len() + 1, 0);
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
+        // The end of a line before the row: from the first bytes that it sees the reader drops a byte order mark, which is a
+        // row's own.
+        reader.read_record(b"\n", &mut self.bytes, &mut self.ends);
         let (mut read, mut written, mut ended) = (0, 0, 0);
         loop {
             let (result, input, output, ends) =
@@ -347,6 +358,14 @@ mod tests {
         assert_eq!(rows(table, b',', 1000).unwrap(), wanted);
         let tabbed = b"id\ttext\n1\tone, two\n2\t\"a\tb\"\n";
         assert_eq!(rows(tabbed, b'\t', 1000).unwrap(), [good(2, "1", "one, two"), good(3, "2", "a\tb")]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_before_the_first_row_alone() {
+        let found = rows("\u{feff}id,text\na,one\n\u{feff}a,two\n".as_bytes(), b',', 1000).unwrap();
+        assert_eq!(found, [good(2, "a", "one"), good(3, "\u{feff}a", "two")]);
+        let twice = rows("\u{feff}\u{feff}id,text\na,one\n".as_bytes(), b',', 1000);
+        assert!(twice.unwrap_err().contains("no column \"id\""));
     }
 
     #[test]
