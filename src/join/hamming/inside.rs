@@ -7,11 +7,9 @@
 //! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
 //! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
 
-use zerocopy::IntoBytes;
-
-use super::{TOGETHER, low_bits};
+use super::{Row, TOGETHER, low_bits};
 use crate::error::Result;
-use crate::kernel::{CACHE_LINE, Found, Kernel, Level, Simd, across32, near_lanes, pairs32, prefetch};
+use crate::kernel::{Found, Kernel, Level, Simd, across32, near_lanes, pairs32};
 
 /// Two fingerprints within the radius, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,26 +22,30 @@ pub struct Pair {
     pub distance: u32,
 }
 
-/// Fingerprints and their numbers, side by side.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Slice<'a> {
-    pub(super) values: &'a [u64],
-    pub(super) numbers: &'a [u32],
-    /// In the order of what leads to buckets.
-    pub(super) in_order: bool,
+/// Fingerprints and their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Slice<'a> {
+    Rows(&'a [Row]),
+    /// In the order of what leads to buckets, with consecutive numbers.
+    Ascending {
+        values: &'a [u64],
+        first: u32,
+    },
+}
+
+impl Default for Slice<'_> {
+    fn default() -> Self {
+        Self::Rows(&[])
+    }
 }
 
 impl Slice<'_> {
-    pub(super) fn part(self, range: std::ops::Range<usize>) -> Self {
-        Self { values: &self.values[range.clone()], numbers: &self.numbers[range], in_order: self.in_order }
-    }
-
-    pub(super) fn len(self) -> usize {
-        self.values.len()
-    }
-
-    pub(super) fn is_empty(self) -> bool {
-        self.values.is_empty()
+    #[inline(always)]
+    fn row(&self, at: usize) -> Row {
+        match self {
+            Self::Rows(rows) => rows[at],
+            Self::Ascending { values, first } => Row { value: values[at], number: first + at as u32 },
+        }
     }
 }
 
@@ -82,9 +84,10 @@ const SAMPLE: usize = 256;
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
+    /// Of each fingerprint its lane, in the upper half, and where it stands in what was distributed: one write each.
+    entries: Vec<u64>,
+    /// The lanes, side by side.
     lanes: Vec<u32>,
-    /// Where a lane's fingerprint stands in what was distributed.
-    places: Vec<u32>,
 }
 
 /// Is handed pairs that were found.
@@ -163,12 +166,14 @@ impl Kernel for Divide<'_, '_, '_> {
         let turn = by.turn(place.equal);
         // A copy of the loop for each way, as the way is the same for all.
         for (side, buckets) in sides.into_iter().zip(&mut buckets) {
-            match by {
-                By::Bits { start, bits } => {
-                    buckets.fill(side, bits, turn, |value| By::Bits { start, bits }.bucket(value));
+            match (side, by) {
+                (Slice::Ascending { values, .. }, _) => buckets.cut(values, by, turn),
+                (Slice::Rows(rows), By::Bits { start, bits }) => {
+                    let (place, mask) = (start + bits, low_bits(bits));
+                    buckets.fill(rows, bits, turn, |value| (value.rotate_left(place) & mask) as usize);
                 }
-                By::Group { mask, bits } => {
-                    buckets.fill(side, bits, turn, |value| By::Group { mask, bits }.bucket(value));
+                (Slice::Rows(rows), By::Group { mask, bits }) => {
+                    buckets.fill(rows, bits, turn, |value| By::Group { mask, bits }.bucket(value));
                 }
             }
         }
@@ -184,15 +189,10 @@ impl Kernel for Divide<'_, '_, '_> {
             }
             if inside.is_large(left, right) {
                 let picked = [0, 1].map(|side| {
-                    let places = buckets[side].places.get(ranges[side].clone()).unwrap_or_default();
-                    let values: Vec<u64> = places.iter().map(|&at| sides[side].values[at as usize]).collect();
-                    let numbers: Vec<u32> =
-                        places.iter().map(|&at| sides[side].numbers[at as usize]).collect();
-                    (values, numbers)
+                    let entries = buckets[side].entries.get(ranges[side].clone()).unwrap_or_default();
+                    entries.iter().map(|&entry| sides[side].row(place_of(entry))).collect::<Vec<Row>>()
                 });
-                let picked =
-                    picked.each_ref().map(|(values, numbers)| Slice { values, numbers, in_order: false });
-                inside.large(picked, place, take)?;
+                inside.large(picked.each_ref().map(|rows| &rows[..]), place, take)?;
                 continue;
             }
             inside.found.clear();
@@ -203,15 +203,14 @@ impl Kernel for Divide<'_, '_, '_> {
                 pairs32(simd, lanes(0), inside.within, &mut inside.found);
             }
             if !inside.found.pairs().is_empty() {
-                let places = |side: usize| &buckets[side].places[ranges[side].clone()];
-                let (left, right) = (places(0), places(usize::from(inside.across)));
-                let found = std::mem::take(&mut inside.found);
                 let of = usize::from(inside.across);
+                let entries = |side: usize| &buckets[side].entries[ranges[side].clone()];
+                let (left, right) = (entries(0), entries(of));
+                let found = std::mem::take(&mut inside.found);
                 inside.keep(
                     found.pairs(),
-                    [sides[0], sides[of]],
-                    |i| left[i] as usize,
-                    |j| right[j] as usize,
+                    |i| sides[0].row(place_of(left[i])),
+                    |j| sides[of].row(place_of(right[j])),
                     place,
                 );
                 inside.found = found;
@@ -223,53 +222,64 @@ impl Kernel for Divide<'_, '_, '_> {
     }
 }
 
+/// Where the fingerprint of an entry stands.
+#[inline(always)]
+fn place_of(entry: u64) -> usize {
+    entry as u32 as usize
+}
+
 impl Buckets {
+    /// Distributes fingerprints.
     #[inline(always)]
-    fn fill(&mut self, side: Slice<'_>, bits: u32, turn: u32, bucket: impl Fn(u64) -> usize) {
-        let Self { ends, lanes, places } = self;
+    fn fill(&mut self, rows: &[Row], bits: u32, turn: u32, bucket: impl Fn(u64) -> usize) {
+        let Self { ends, entries, lanes } = self;
         ends.clear();
-        if side.is_empty() {
-            return;
-        }
-        if lanes.len() < side.len() {
-            lanes.resize(side.len(), 0);
-            places.resize(side.len(), 0);
-        }
-        let (lanes, places) = (&mut lanes[..side.len()], &mut places[..side.len()]);
-        if side.in_order {
-            for (at, &value) in (0..).zip(side.values) {
-                let bucket = bucket(value);
-                if ends.len() < bucket {
-                    ends.resize(bucket, at);
-                }
-                lanes[at as usize] = value.rotate_left(turn) as u32;
-                places[at as usize] = at;
-            }
-            ends.resize(1 << bits, side.len() as u32);
+        if rows.is_empty() {
             return;
         }
         ends.resize(1 << bits, 0);
+        if entries.len() < rows.len() {
+            entries.resize(rows.len(), 0);
+        }
         // Borrowed anew, so that the loops need not ask where they are after each write.
-        let ends = &mut ends[..];
+        let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
-        let numbers = side.numbers.as_bytes();
-        for (line, values) in side.values.chunks(CACHE_LINE / size_of::<u32>()).enumerate() {
-            // Numbers are wanted when a pair is found, and have gone from the caches since they were written.
-            prefetch(numbers, line * CACHE_LINE);
-            for &value in values {
-                ends[bucket(value) & last] += 1;
-            }
+        for row in rows {
+            ends[bucket(row.value) & last] += 1;
         }
         let mut sum = 0;
         for end in &mut *ends {
             sum += std::mem::replace(end, sum);
         }
-        for (at, &value) in (0..).zip(side.values) {
+        for (at, row) in (0_u64..).zip(rows) {
+            let value = row.value;
             let end = &mut ends[bucket(value) & last];
-            lanes[*end as usize] = value.rotate_left(turn) as u32;
-            places[*end as usize] = at;
+            entries[*end as usize] = value.rotate_left(turn) << 32 | at;
             *end += 1;
         }
+        lanes.clear();
+        lanes.extend(entries.iter().map(|&entry| (entry >> 32) as u32));
+    }
+
+    /// Finds where buckets end in fingerprints that are in order.
+    #[inline(always)]
+    fn cut(&mut self, values: &[u64], by: By, turn: u32) {
+        let Self { ends, entries, lanes } = self;
+        ends.clear();
+        entries.clear();
+        lanes.clear();
+        if values.is_empty() {
+            return;
+        }
+        for (at, &value) in (0..).zip(values) {
+            let bucket = by.bucket(value);
+            if ends.len() < bucket {
+                ends.resize(bucket, at);
+            }
+        }
+        ends.resize(1 << by.bits(), values.len() as u32);
+        lanes.extend(values.iter().map(|value| value.rotate_left(turn) as u32));
+        entries.extend(0..values.len() as u64);
     }
 }
 
@@ -314,10 +324,10 @@ impl Inside {
 
     /// Finds the pairs of any number of fingerprints.
     #[inline(never)]
-    pub(super) fn large(&mut self, sides: [Slice<'_>; 2], place: &Place, take: &mut Take<'_>) -> Result<()> {
-        let [left, right] = sides.map(Slice::len);
-        let first = sides.iter().find_map(|side| side.values.first()).copied().unwrap_or_default();
-        let values = || sides.into_iter().flat_map(|side| side.values).copied();
+    pub(super) fn large(&mut self, sides: [&[Row]; 2], place: &Place, take: &mut Take<'_>) -> Result<()> {
+        let [left, right] = sides.map(<[Row]>::len);
+        let values = || sides.into_iter().flatten().map(|row| row.value);
+        let first = values().next().unwrap_or_default();
         let differ = values().fold(0, |bits, value| bits | value ^ first);
         let groups = self.within + 1;
         let comparisons = self.comparisons(left, right);
@@ -337,7 +347,7 @@ impl Inside {
                 let mut next = place.clone();
                 for &group in &groups {
                     next.equal = place.equal | group;
-                    self.divide(sides, by(group), &next, take)?;
+                    self.divide(sides.map(Slice::Rows), by(group), &next, take)?;
                     next.unequal.push(group);
                 }
                 return Ok(());
@@ -347,10 +357,10 @@ impl Inside {
     }
 
     /// Comparisons that are left in the buckets of a distribution.
-    fn comparisons_by(&self, sides: [Slice<'_>; 2], by: By) -> u64 {
-        let counts = sides.map(|side| {
+    fn comparisons_by(&self, sides: [&[Row]; 2], by: By) -> u64 {
+        let counts = sides.map(|rows| {
             let mut counts = vec![0_u32; 1 << by.bits()];
-            side.values.iter().for_each(|&value| counts[by.bucket(value)] += 1);
+            rows.iter().for_each(|row| counts[by.bucket(row.value)] += 1);
             counts
         });
         let [left, right] = &counts;
@@ -360,14 +370,14 @@ impl Inside {
     /// Compares all with all, tile by tile.
     fn compare_all(
         &mut self,
-        sides: [Slice<'_>; 2],
+        sides: [&[Row]; 2],
         equal: u64,
         place: &Place,
         take: &mut Take<'_>,
     ) -> Result<()> {
         let turn = By::Group { mask: 0, bits: 0 }.turn(equal);
         let lanes = sides
-            .map(|side| side.values.iter().map(|value| value.rotate_left(turn) as u32).collect::<Vec<u32>>());
+            .map(|rows| rows.iter().map(|row| { row.value }.rotate_left(turn) as u32).collect::<Vec<u32>>());
         let of = usize::from(self.across);
         for (i, left) in (0..).step_by(TILE).zip(lanes[0].chunks(TILE)) {
             let from = if self.across { 0 } else { i };
@@ -377,7 +387,7 @@ impl Inside {
                 found.clear();
                 let right = (self.across || j > i).then_some(right);
                 near_lanes(self.level, left, right, self.within, &mut found);
-                self.keep(found.pairs(), [sides[0], sides[of]], |at| i + at, |at| j + at, place);
+                self.keep(found.pairs(), |at| sides[0][i + at], |at| sides[of][j + at], place);
                 self.found = found;
                 self.hand_on(TOGETHER, take)?;
             }
@@ -390,17 +400,16 @@ impl Inside {
     fn keep(
         &mut self,
         found: &[(u32, u32)],
-        [left, right]: [Slice<'_>; 2],
-        left_at: impl Fn(usize) -> usize,
-        right_at: impl Fn(usize) -> usize,
+        left: impl Fn(usize) -> Row,
+        right: impl Fn(usize) -> Row,
         place: &Place,
     ) {
         for &(i, j) in found {
-            let (i, j) = (left_at(i as usize), right_at(j as usize));
-            let difference = left.values[i] ^ right.values[j];
+            let (left, right) = (left(i as usize), right(j as usize));
+            let difference = left.value ^ right.value;
             let distance = difference.count_ones();
             if distance <= self.within && place.owns(difference) {
-                let (a, b) = (left.numbers[i], right.numbers[j]);
+                let (a, b) = (left.number, right.number);
                 let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
                 self.pairs.push(Pair { a, b, distance });
             }

@@ -24,11 +24,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use inside::{By, Inside, Place, Slice};
 use parking_lot::Mutex;
+use zerocopy::{FromZeros, Immutable, IntoBytes};
 
 pub use inside::Pair;
 pub use values::{Read, Values};
 
 use crate::error::{Error, Result};
+use crate::kernel::prefetch;
 use crate::segment::near::check_radius;
 use crate::segment::sorted::sort;
 
@@ -42,8 +44,8 @@ const BUCKETS_BITS_MAX: u32 = 11;
 const BUCKET_BITS: u32 = 3;
 /// As many are compared without tables, or by those that are made inside buckets.
 const FEW: usize = 1 << 12;
-/// Bytes of a fingerprint in a table.
-const ROW_BYTES: usize = size_of::<u64>() + size_of::<u32>();
+/// Rows that follow in a part while the one of now is written: by then, the line of a cache that they go to is there.
+const AHEAD: usize = 8;
 /// Fingerprints for which a thread is worth beginning.
 const THREAD_LEAST: usize = 1 << 11;
 /// Ranges of parts for each thread that sorts them: with more of them, none waits long for the last.
@@ -88,9 +90,11 @@ impl Table {
         !u64::MAX.unbounded_shr(self.bits) >> self.start
     }
 
+    /// The part of a fingerprint. What does not depend on it is computed when this is called, once for many.
     #[inline(always)]
-    fn part(self, value: u64) -> usize {
-        (value.unbounded_shr(64 - self.start - self.part_bits) & low_bits(self.part_bits)) as usize
+    fn part(self) -> impl Fn(u64) -> usize {
+        let (turn, mask) = (self.start + self.part_bits, low_bits(self.part_bits));
+        move |value| (value.rotate_left(turn) & mask) as usize
     }
 }
 
@@ -99,49 +103,50 @@ const fn low_bits(bits: u32) -> u64 {
     !u64::MAX.unbounded_shl(bits)
 }
 
-/// Fingerprints and their numbers, in parts.
+/// A fingerprint and its number. Both in one place, so that a part is one stream of writes.
+#[derive(Clone, Copy, Debug, Default, FromZeros, Immutable, IntoBytes)]
+#[repr(C, packed(4))]
+pub(super) struct Row {
+    value: u64,
+    number: u32,
+}
+
+/// Rows in parts.
 #[derive(Debug, Default)]
-struct Rows {
-    values: Vec<u64>,
-    numbers: Vec<u32>,
+struct Parts {
+    rows: Vec<Row>,
     /// Where each part ends.
     ends: Vec<u32>,
 }
 
-impl Rows {
-    fn slice(&self, part: usize) -> Slice<'_> {
+impl Parts {
+    fn part(&self, part: usize) -> &[Row] {
         let start = part.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
-        let range = start..self.ends[part] as usize;
-        Slice { values: &self.values, numbers: &self.numbers, in_order: false }.part(range)
+        &self.rows[start..self.ends[part] as usize]
     }
 
     /// What all pieces have of a part, put together in `room` where there are several.
-    fn gathered<'r>(pieces: &'r [&Self], part: usize, room: &'r mut Self) -> Slice<'r> {
-        if let [rows] = pieces {
-            return rows.slice(part);
+    fn gathered<'r>(pieces: &'r [&Self], part: usize, room: &'r mut Vec<Row>) -> &'r [Row] {
+        if let [parts] = pieces {
+            return parts.part(part);
         }
-        room.values.clear();
-        room.numbers.clear();
-        for rows in pieces {
-            let Slice { values, numbers, .. } = rows.slice(part);
-            room.values.extend_from_slice(values);
-            room.numbers.extend_from_slice(numbers);
-        }
-        Slice { values: &room.values, numbers: &room.numbers, in_order: false }
+        room.clear();
+        pieces.iter().for_each(|parts| room.extend_from_slice(parts.part(part)));
+        room
     }
 }
 
 /// Tables that are not in use: memory that was used before costs less than fresh.
 #[derive(Debug, Default)]
-pub(super) struct Spare(Mutex<Vec<Rows>>);
+pub(super) struct Spare(Mutex<Vec<Parts>>);
 
 impl Spare {
-    fn take(&self) -> Rows {
+    fn take(&self) -> Parts {
         self.0.lock().pop().unwrap_or_default()
     }
 
-    fn put(&self, rows: Rows) {
-        self.0.lock().push(rows);
+    fn put(&self, parts: Parts) {
+        self.0.lock().push(parts);
     }
 }
 
@@ -158,9 +163,9 @@ struct Worker<S> {
     /// Which piece of each side it distributes.
     piece: usize,
     /// That piece, for each side.
-    rows: [Rows; 2],
+    parts: [Parts; 2],
     /// The part at hand, for each side.
-    part: [Rows; 2],
+    room: [Vec<Row>; 2],
     inside: Inside,
     state: S,
 }
@@ -205,8 +210,8 @@ pub(super) fn join<S: Send>(
     let mut workers: Vec<Worker<S>> = (0..threads)
         .map(|piece| Worker {
             piece,
-            rows: [spare.take(), Rows::default()],
-            part: <[Rows; 2]>::default(),
+            parts: [spare.take(), Parts::default()],
+            room: <[Vec<Row>; 2]>::default(),
             inside: Inside::new(within, across),
             state: begin(),
         })
@@ -249,22 +254,17 @@ fn few<S>(
     begin: impl Fn() -> S,
     take: impl Fn(&mut S, &[Pair]) -> Result<()>,
 ) -> Result<S> {
-    let mut rows = [Rows::default(), Rows::default()];
+    let mut rows: [Vec<Row>; 2] = <[Vec<Row>; 2]>::default();
     for (side, rows) in sides.iter().zip(&mut rows) {
         side.for_each_slice(|first, values| {
-            rows.values.extend_from_slice(values);
-            rows.numbers.extend((first..).take(values.len()));
+            rows.extend(values.iter().zip(first..).map(|(&value, number)| Row { value, number }));
             Ok(())
         })?;
     }
     let mut inside = Inside::new(within, sides.len() > 1);
     let mut state = begin();
     let mut take = |pairs: &[Pair]| take(&mut state, pairs);
-    inside.large(
-        rows.each_ref().map(|rows| Slice { values: &rows.values, numbers: &rows.numbers, in_order: false }),
-        &Place::default(),
-        &mut take,
-    )?;
+    inside.large(rows.each_ref().map(|rows| &rows[..]), &Place::default(), &mut take)?;
     inside.hand_on(1, &mut take)?;
     Ok(state)
 }
@@ -273,22 +273,36 @@ impl<'a> Join<'a> {
     /// Counts what each of so many pieces of the sides has of each part.
     fn new(sides: &'a [Values<'a>], tables: Vec<Table>, pieces: usize) -> Result<Self> {
         let mut join = Self { sides, tables, counts: Vec::new() };
-        for side in sides {
+        for (of, side) in sides.iter().enumerate() {
             let none = || join.tables.iter().map(|table| vec![0; 1 << table.part_bits]).collect();
             let mut counts: Vec<(usize, Vec<Vec<u32>>)> = (0..pieces).map(|piece| (piece, none())).collect();
             on_threads(&mut counts, |(piece, counts)| {
                 side.for_each_slice_of(*piece, pieces, |_, values| {
                     for some in values.chunks(TOGETHER) {
-                        for (table, counts) in join.tables.iter().zip(&mut *counts) {
+                        for (number, (table, counts)) in join.tables.iter().zip(&mut *counts).enumerate() {
+                            if join.is_sorted(of, number) {
+                                continue;
+                            }
+                            let (part, counts) = (table.part(), &mut counts[..]);
                             let last = counts.len() - 1;
                             for &value in some {
-                                counts[table.part(value) & last] += 1;
+                                counts[part(value) & last] += 1;
                             }
                         }
                     }
                     Ok(())
                 })
             })?;
+            if let Values::Sorted(values) = side {
+                // Parts of what is in order begin where a search finds them.
+                let (part, counts) = (join.tables[0].part(), &mut counts[0].1[0]);
+                let mut start = 0;
+                for (number, count) in counts.iter_mut().enumerate() {
+                    let end = start + values[start..].partition_point(|&value| part(value) <= number);
+                    *count = (end - start) as u32;
+                    start = end;
+                }
+            }
             join.counts.push(counts.into_iter().map(|(_, counts)| counts).collect());
         }
         Ok(join)
@@ -309,7 +323,7 @@ impl<'a> Join<'a> {
         let parts = 1 << self.tables[table].part_bits;
         let distributed: Vec<usize> =
             (0..self.sides.len()).filter(|&of| !self.is_sorted(of, table)).collect();
-        let most = effort.memory / ROW_BYTES;
+        let most = effort.memory / size_of::<Row>();
         let pieces = self.counts.first().map_or(1, Vec::len);
         // What stands in several pieces has to be put together, by each thread a part.
         let needed = |rows: usize, largest: usize| {
@@ -341,10 +355,10 @@ impl<'a> Join<'a> {
         on_threads(workers, |worker| {
             (0..self.sides.len())
                 .filter(|&of| !self.is_sorted(of, table))
-                .try_for_each(|of| self.distribute(of, worker.piece, table, parts, &mut worker.rows[of]))
+                .try_for_each(|of| self.distribute(of, worker.piece, table, parts, &mut worker.parts[of]))
         })?;
-        let rows: Vec<[Rows; 2]> =
-            workers.iter_mut().map(|worker| std::mem::take(&mut worker.rows)).collect();
+        let pieces: Vec<[Parts; 2]> =
+            workers.iter_mut().map(|worker| std::mem::take(&mut worker.parts)).collect();
         let starts: Vec<Vec<usize>> = (0..self.sides.len())
             .map(|of| {
                 if !self.is_sorted(of, table) {
@@ -360,24 +374,24 @@ impl<'a> Join<'a> {
             .collect();
         let next = AtomicUsize::new(parts.start);
         on_threads(workers, |worker| {
-            let compared = self.compare(table, parts, &next, (&rows, &starts), worker, take);
+            let compared = self.compare(table, parts, &next, (&pieces, &starts), worker, take);
             if compared.is_err() {
                 next.store(parts.end, Ordering::Relaxed);
             }
             compared
         })?;
-        workers.iter_mut().zip(rows).for_each(|(worker, rows)| worker.rows = rows);
+        workers.iter_mut().zip(pieces).for_each(|(worker, parts)| worker.parts = parts);
         Ok(())
     }
 
-    /// Compares what meets in one part after the other, as long as there are some: of `rows`, the pieces of what was
-    /// distributed, and of what is in order as it stands, in which parts begin at `starts`.
+    /// Compares what meets in one part after the other, as long as there are some: of `distributed`, piece by piece,
+    /// and of what is in order as it stands, in which parts begin at `starts`.
     fn compare<S>(
         &self,
         table: usize,
         parts: &Range<usize>,
         next: &AtomicUsize,
-        (rows, starts): (&[[Rows; 2]], &[Vec<usize>]),
+        (distributed, starts): (&[[Parts; 2]], &[Vec<usize>]),
         worker: &mut Worker<S>,
         take: &impl Fn(&mut S, &[Pair]) -> Result<()>,
     ) -> Result<()> {
@@ -387,9 +401,9 @@ impl<'a> Join<'a> {
         };
         let Table { start, bits, part_bits } = self.tables[table];
         let by = By::Bits { start: start + part_bits, bits: bits - part_bits };
-        let pieces: Vec<Vec<&Rows>> =
-            (0..self.sides.len()).map(|of| rows.iter().map(|rows| &rows[of]).collect()).collect();
-        let Worker { part: room, inside, state, .. } = worker;
+        let pieces: Vec<Vec<&Parts>> =
+            (0..self.sides.len()).map(|of| distributed.iter().map(|piece| &piece[of]).collect()).collect();
+        let Worker { room, inside, state, .. } = worker;
         let mut take = |pairs: &[Pair]| take(state, pairs);
         loop {
             let part = next.fetch_add(1, Ordering::Relaxed);
@@ -404,13 +418,9 @@ impl<'a> Join<'a> {
             for (of, (slice, room)) in slices.iter_mut().zip(&mut *room).enumerate().take(self.sides.len()) {
                 *slice = match (self.sides[of].held(), starts[of].get(part)) {
                     (Some(held), Some(&start)) => {
-                        // The numbers of what is in order are consecutive.
-                        room.numbers.clear();
-                        room.numbers.extend((start as u32..).take(counts[of]));
-                        let values = &held[start..start + counts[of]];
-                        Slice { values, numbers: &room.numbers, in_order: true }
+                        Slice::Ascending { values: &held[start..start + counts[of]], first: start as u32 }
                     }
-                    _ => Rows::gathered(&pieces[of], part - parts.start, room),
+                    _ => Slice::Rows(Parts::gathered(&pieces[of], part - parts.start, room)),
                 };
             }
             inside.divide(slices, by, &place, &mut take)?;
@@ -424,31 +434,31 @@ impl<'a> Join<'a> {
         piece: usize,
         table: usize,
         parts: &Range<usize>,
-        rows: &mut Rows,
+        to: &mut Parts,
     ) -> Result<()> {
         let (pieces, counts) = (self.counts[of].len(), &self.counts[of][piece][table]);
         let table = self.tables[table];
-        let Rows { values: to, numbers, ends } = rows;
+        let Parts { rows, ends } = to;
         ends.clear();
         let mut sum = 0_u32;
         for &count in &counts[parts.clone()] {
             ends.push(sum);
             sum += count;
         }
-        if to.len() < sum as usize {
+        if rows.len() < sum as usize {
             // What is there need not be kept, and fresh memory is zero already.
-            (*to, *numbers) = (Vec::new(), Vec::new());
-            *to = vec![0; sum as usize];
-            *numbers = vec![0; sum as usize];
+            *rows = Vec::new();
+            *rows = Row::new_vec_zeroed(sum as usize).map_err(|_| no_memory(sum))?;
         }
-        let (to, numbers) = (&mut to[..sum as usize], &mut numbers[..sum as usize]);
+        let rows = &mut rows[..sum as usize];
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(piece, pieces, |from, values| {
             // Borrowed anew, so that the loops need not ask where they are after each write.
-            let (ends, to, numbers) = (&mut ends[..], &mut *to, &mut *numbers);
+            let (part, ends, rows) = (table.part(), &mut ends[..], &mut *rows);
             if all {
+                let last = ends.len() - 1;
                 for (number, &value) in (from..).zip(values) {
-                    put(&mut ends[table.part(value)], to, numbers, value, number)?;
+                    put(&mut ends[part(value) & last], rows, Row { value, number })?;
                 }
             } else {
                 // Those of the range are picked first: a branch for each would be guessed wrongly too often.
@@ -457,11 +467,11 @@ impl<'a> Join<'a> {
                     let mut count = 0;
                     for (at, &value) in (0..).zip(some) {
                         picked[count % TOGETHER] = at;
-                        count += usize::from(table.part(value).wrapping_sub(first) < ends.len());
+                        count += usize::from(part(value).wrapping_sub(first) < ends.len());
                     }
                     for &at in &picked[..count] {
-                        let value = some[usize::from(at)];
-                        put(&mut ends[table.part(value) - first], to, numbers, value, from + u32::from(at))?;
+                        let (value, number) = (some[usize::from(at)], from + u32::from(at));
+                        put(&mut ends[part(value) - first], rows, Row { value, number })?;
                     }
                 }
             }
@@ -472,14 +482,17 @@ impl<'a> Join<'a> {
 
 /// Puts a fingerprint at the end of its part. Parts are as long as the first reading said.
 #[inline(always)]
-fn put(end: &mut u32, to: &mut [u64], numbers: &mut [u32], value: u64, number: u32) -> Result<()> {
+fn put(end: &mut u32, rows: &mut [Row], row: Row) -> Result<()> {
     let place = *end as usize;
-    match (to.get_mut(place), numbers.get_mut(place)) {
-        (Some(to), Some(of)) => (*to, *of) = (value, number),
-        _ => return Err(changed()),
-    }
+    prefetch(rows.as_bytes(), (place + AHEAD) * size_of::<Row>());
+    *rows.get_mut(place).ok_or_else(changed)? = row;
     *end += 1;
     Ok(())
+}
+
+#[cold]
+fn no_memory(rows: u32) -> Error {
+    Error::Invalid(format!("no memory for a table of {rows} fingerprints: allow less with `memory`"))
 }
 
 #[cold]
@@ -512,7 +525,7 @@ impl Distinct {
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
         let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
         let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits }], threads)?;
-        let mut rows: Vec<(usize, Rows)> = (0..threads).map(|piece| (piece, spare.take())).collect();
+        let mut distributed: Vec<(usize, Parts)> = (0..threads).map(|piece| (piece, spare.take())).collect();
         let mut sorting: Vec<Sorting> = (0..threads).map(|_| Sorting::default()).collect();
         let mut all = Self { values: vec![0; count], starts: vec![0; count + 1], numbers: vec![0; count] };
         // Where each range of parts begins, and how many different fingerprints it has.
@@ -520,8 +533,8 @@ impl Distinct {
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
         let mut first = 0;
         for parts in join.ranges(0, effort) {
-            on_threads(&mut rows, |(piece, rows)| join.distribute(0, *piece, 0, &parts, rows))?;
-            let pieces: Vec<&Rows> = rows.iter().map(|(_, rows)| rows).collect();
+            on_threads(&mut distributed, |(piece, to)| join.distribute(0, *piece, 0, &parts, to))?;
+            let pieces: Vec<&Parts> = distributed.iter().map(|(_, parts)| parts).collect();
             let some =
                 if threads > 1 { parts.len().div_ceil(threads * RANGES_A_THREAD) } else { parts.len() };
             let mut work: Vec<_> = sorting.iter_mut().map(|sorting| (sorting, Vec::new())).collect();
@@ -547,8 +560,8 @@ impl Distinct {
             let of_threads = work.iter().flat_map(|(_, work)| work);
             distinct.extend(of_threads.map(|(first, _, to)| (*first, to.values.len())));
         }
-        for (_, rows) in rows {
-            spare.put(rows);
+        for (_, parts) in distributed {
+            spare.put(parts);
         }
         // Ranges follow one another, without what was there more than once.
         distinct.sort_unstable();
@@ -585,7 +598,7 @@ struct Sorted<'t> {
 #[derive(Default)]
 #[repr(align(128))]
 struct Sorting {
-    part: Rows,
+    room: Vec<Row>,
     items: Vec<u128>,
     scratch: Vec<u128>,
 }
@@ -593,14 +606,13 @@ struct Sorting {
 impl Sorting {
     /// Sorts what the pieces have of these parts; returns how many different fingerprints that are. `first` is how many
     /// numbers are before.
-    fn sort(&mut self, pieces: &[&Rows], parts: Range<usize>, first: u32, to: &mut Sorted<'_>) -> usize {
-        let Self { part: room, items, scratch } = self;
+    fn sort(&mut self, pieces: &[&Parts], parts: Range<usize>, first: u32, to: &mut Sorted<'_>) -> usize {
+        let Self { room, items, scratch } = self;
         let (mut distinct, mut at, mut last) = (0, 0, None);
         for part in parts {
-            let Slice { values, numbers, .. } = Rows::gathered(pieces, part, room);
+            let rows = Parts::gathered(pieces, part, room);
             items.clear();
-            let item = |(&value, &number): (&u64, &u32)| u128::from(value) << 32 | u128::from(number);
-            items.extend(values.iter().zip(numbers).map(item));
+            items.extend(rows.iter().map(|row| u128::from(row.value) << 32 | u128::from(row.number)));
             sort(items, scratch);
             for &item in &*items {
                 let value = (item >> 32) as u64;
