@@ -25,25 +25,27 @@ pub struct Pair {
 /// Fingerprints and their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slice<'a> {
-    Rows(&'a [Row]),
+    /// Turned to the left by so many bits.
+    Rows { rows: &'a [Row], turn: u32 },
     /// In the order of what leads to buckets, with consecutive numbers.
-    Ascending {
-        values: &'a [u64],
-        first: u32,
-    },
+    Ascending { values: &'a [u64], first: u32 },
 }
 
 impl Default for Slice<'_> {
     fn default() -> Self {
-        Self::Rows(&[])
+        Self::Rows { rows: &[], turn: 0 }
     }
 }
 
 impl Slice<'_> {
+    /// A row as it is, not turned.
     #[inline(always)]
     fn row(&self, at: usize) -> Row {
         match self {
-            Self::Rows(rows) => rows[at],
+            Self::Rows { rows, turn } => {
+                let Row { value, number } = rows[at];
+                Row { value: value.rotate_right(*turn), number }
+            }
             Self::Ascending { values, first } => Row { value: values[at], number: first + at as u32 },
         }
     }
@@ -168,19 +170,22 @@ impl Kernel for Divide<'_, '_, '_> {
         for (side, buckets) in sides.into_iter().zip(&mut buckets) {
             match (side, by) {
                 (Slice::Ascending { values, .. }, _) => buckets.cut(values, by, turn),
-                (Slice::Rows(rows), By::Bits { start, bits }) => {
-                    let (place, mask) = (start + bits, low_bits(bits));
-                    buckets.fill(rows, bits, turn, |value| (value.rotate_left(place) & mask) as usize);
+                // Rows of a table are turned so that what leads to a bucket is in front, and the lane behind it.
+                (Slice::Rows { rows, .. }, By::Bits { bits, .. }) => {
+                    let (down, mask) = (64 - bits, low_bits(bits));
+                    let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
+                    buckets.fill(rows, bits, bucket, |turned| turned.wrapping_shl(bits));
                 }
-                (Slice::Rows(rows), By::Group { mask, bits }) => {
-                    buckets.fill(rows, bits, turn, |value| By::Group { mask, bits }.bucket(value));
+                (Slice::Rows { rows, .. }, By::Group { mask, bits }) => {
+                    let bucket = |value| By::Group { mask, bits }.bucket(value);
+                    buckets.fill(rows, bits, bucket, |value: u64| value.rotate_left(turn) << 32);
                 }
             }
         }
         let mut starts = [0; 2];
         for bucket in 0..1_usize << by.bits() {
-            let ends =
-                [&buckets[0], &buckets[1]].map(|side| side.ends.get(bucket).map_or(0, |&end| end as usize));
+            let end = |side: &Buckets| side.ends.get(bucket).map_or(0, |&end| end as usize);
+            let ends = [end(&buckets[0]), if inside.across { end(&buckets[1]) } else { 0 }];
             let ranges = [starts[0]..ends[0], starts[1]..ends[1]];
             starts = ends;
             let [left, right] = [ends[0] - ranges[0].start, ends[1] - ranges[1].start];
@@ -229,9 +234,9 @@ fn place_of(entry: u64) -> usize {
 }
 
 impl Buckets {
-    /// Distributes fingerprints.
+    /// Distributes fingerprints; the lane of each is the upper half of `lane`.
     #[inline(always)]
-    fn fill(&mut self, rows: &[Row], bits: u32, turn: u32, bucket: impl Fn(u64) -> usize) {
+    fn fill(&mut self, rows: &[Row], bits: u32, bucket: impl Fn(u64) -> usize, lane: impl Fn(u64) -> u64) {
         let Self { ends, entries, lanes } = self;
         ends.clear();
         if rows.is_empty() {
@@ -254,7 +259,7 @@ impl Buckets {
         for (at, row) in (0_u64..).zip(rows) {
             let value = row.value;
             let end = &mut ends[bucket(value) & last];
-            entries[*end as usize] = value.rotate_left(turn) << 32 | at;
+            entries[*end as usize] = lane(value) & !low_bits(32) | at;
             *end += 1;
         }
         lanes.clear();
@@ -347,7 +352,7 @@ impl Inside {
                 let mut next = place.clone();
                 for &group in &groups {
                     next.equal = place.equal | group;
-                    self.divide(sides.map(Slice::Rows), by(group), &next, take)?;
+                    self.divide(sides.map(|rows| Slice::Rows { rows, turn: 0 }), by(group), &next, take)?;
                     next.unequal.push(group);
                 }
                 return Ok(());

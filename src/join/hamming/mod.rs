@@ -90,11 +90,17 @@ impl Table {
         !u64::MAX.unbounded_shr(self.bits) >> self.start
     }
 
-    /// The part of a fingerprint. What does not depend on it is computed when this is called, once for many.
+    /// How far fingerprints are turned to the left in rows: what leads to a part is at the end, and what leads on from
+    /// there in front.
+    fn turn(self) -> u32 {
+        self.start + self.part_bits
+    }
+
+    /// The part of a fingerprint that is turned.
     #[inline(always)]
     fn part(self) -> impl Fn(u64) -> usize {
-        let (turn, mask) = (self.start + self.part_bits, low_bits(self.part_bits));
-        move |value| (value.rotate_left(turn) & mask) as usize
+        let mask = low_bits(self.part_bits);
+        move |turned| (turned & mask) as usize
     }
 }
 
@@ -107,6 +113,7 @@ const fn low_bits(bits: u32) -> u64 {
 #[derive(Clone, Copy, Debug, Default, FromZeros, Immutable, IntoBytes)]
 #[repr(C, packed(4))]
 pub(super) struct Row {
+    /// The fingerprint, which may be turned.
     value: u64,
     number: u32,
 }
@@ -283,10 +290,10 @@ impl<'a> Join<'a> {
                             if join.is_sorted(of, number) {
                                 continue;
                             }
-                            let (part, counts) = (table.part(), &mut counts[..]);
+                            let (turn, part, counts) = (table.turn(), table.part(), &mut counts[..]);
                             let last = counts.len() - 1;
-                            for &value in some {
-                                counts[part(value) & last] += 1;
+                            for value in some {
+                                counts[part(value.rotate_left(turn)) & last] += 1;
                             }
                         }
                     }
@@ -295,10 +302,12 @@ impl<'a> Join<'a> {
             })?;
             if let Values::Sorted(values) = side {
                 // Parts of what is in order begin where a search finds them.
-                let (part, counts) = (join.tables[0].part(), &mut counts[0].1[0]);
+                let (turn, part, counts) =
+                    (join.tables[0].turn(), join.tables[0].part(), &mut counts[0].1[0]);
                 let mut start = 0;
                 for (number, count) in counts.iter_mut().enumerate() {
-                    let end = start + values[start..].partition_point(|&value| part(value) <= number);
+                    let is_before = |value: &u64| part(value.rotate_left(turn)) <= number;
+                    let end = start + values[start..].partition_point(is_before);
                     *count = (end - start) as u32;
                     start = end;
                 }
@@ -399,8 +408,9 @@ impl<'a> Join<'a> {
             equal: self.tables[table].mask(),
             unequal: self.tables[..table].iter().map(|table| table.mask()).collect(),
         };
-        let Table { start, bits, part_bits } = self.tables[table];
-        let by = By::Bits { start: start + part_bits, bits: bits - part_bits };
+        let Table { bits, part_bits, .. } = self.tables[table];
+        let turn = self.tables[table].turn();
+        let by = By::Bits { start: turn, bits: bits - part_bits };
         let pieces: Vec<Vec<&Parts>> =
             (0..self.sides.len()).map(|of| distributed.iter().map(|piece| &piece[of]).collect()).collect();
         let Worker { room, inside, state, .. } = worker;
@@ -420,7 +430,7 @@ impl<'a> Join<'a> {
                     (Some(held), Some(&start)) => {
                         Slice::Ascending { values: &held[start..start + counts[of]], first: start as u32 }
                     }
-                    _ => Slice::Rows(Parts::gathered(&pieces[of], part - parts.start, room)),
+                    _ => Slice::Rows { rows: Parts::gathered(&pieces[of], part - parts.start, room), turn },
                 };
             }
             inside.divide(slices, by, &place, &mut take)?;
@@ -454,10 +464,11 @@ impl<'a> Join<'a> {
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(piece, pieces, |from, values| {
             // Borrowed anew, so that the loops need not ask where they are after each write.
-            let (part, ends, rows) = (table.part(), &mut ends[..], &mut *rows);
+            let (turn, part, ends, rows) = (table.turn(), table.part(), &mut ends[..], &mut *rows);
             if all {
                 let last = ends.len() - 1;
-                for (number, &value) in (from..).zip(values) {
+                for (number, value) in (from..).zip(values) {
+                    let value = value.rotate_left(turn);
                     put(&mut ends[part(value) & last], rows, Row { value, number })?;
                 }
             } else {
@@ -465,12 +476,13 @@ impl<'a> Join<'a> {
                 let mut picked = [0_u16; TOGETHER];
                 for (some, from) in values.chunks(TOGETHER).zip((from..).step_by(TOGETHER)) {
                     let mut count = 0;
-                    for (at, &value) in (0..).zip(some) {
+                    for (at, value) in (0..).zip(some) {
                         picked[count % TOGETHER] = at;
-                        count += usize::from(part(value).wrapping_sub(first) < ends.len());
+                        let part = part(value.rotate_left(turn));
+                        count += usize::from(part.wrapping_sub(first) < ends.len());
                     }
                     for &at in &picked[..count] {
-                        let (value, number) = (some[usize::from(at)], from + u32::from(at));
+                        let (value, number) = (some[usize::from(at)].rotate_left(turn), from + u32::from(at));
                         put(&mut ends[part(value) - first], rows, Row { value, number })?;
                     }
                 }
@@ -526,7 +538,9 @@ impl Distinct {
         let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
         let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits }], threads)?;
         let mut distributed: Vec<(usize, Parts)> = (0..threads).map(|piece| (piece, spare.take())).collect();
-        let mut sorting: Vec<Sorting> = (0..threads).map(|_| Sorting::default()).collect();
+        let turn = join.tables[0].turn();
+        let mut sorting: Vec<Sorting> =
+            (0..threads).map(|_| Sorting { turn, ..Sorting::default() }).collect();
         let mut all = Self { values: vec![0; count], starts: vec![0; count + 1], numbers: vec![0; count] };
         // Where each range of parts begins, and how many different fingerprints it has.
         let mut distinct: Vec<(usize, usize)> = Vec::new();
@@ -598,6 +612,8 @@ struct Sorted<'t> {
 #[derive(Default)]
 #[repr(align(128))]
 struct Sorting {
+    /// How far rows are turned.
+    turn: u32,
     room: Vec<Row>,
     items: Vec<u128>,
     scratch: Vec<u128>,
@@ -607,12 +623,14 @@ impl Sorting {
     /// Sorts what the pieces have of these parts; returns how many different fingerprints that are. `first` is how many
     /// numbers are before.
     fn sort(&mut self, pieces: &[&Parts], parts: Range<usize>, first: u32, to: &mut Sorted<'_>) -> usize {
-        let Self { room, items, scratch } = self;
+        let Self { turn, room, items, scratch } = self;
         let (mut distinct, mut at, mut last) = (0, 0, None);
         for part in parts {
             let rows = Parts::gathered(pieces, part, room);
             items.clear();
-            items.extend(rows.iter().map(|row| u128::from(row.value) << 32 | u128::from(row.number)));
+            let item =
+                |row: &Row| u128::from({ row.value }.rotate_right(*turn)) << 32 | u128::from(row.number);
+            items.extend(rows.iter().map(item));
             sort(items, scratch);
             for &item in &*items {
                 let value = (item >> 32) as u64;
