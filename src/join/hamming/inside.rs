@@ -7,9 +7,11 @@
 //! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
 //! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
 
+use zerocopy::IntoBytes;
+
 use super::{Row, TOGETHER, low_bits};
 use crate::error::Result;
-use crate::kernel::{Found, Kernel, Level, Simd, across32, near_lanes, pairs32};
+use crate::kernel::{CACHE_LINE, Found, Kernel, Level, Simd, across32, near_lanes, pairs32, prefetch};
 
 /// Two fingerprints within the radius, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +40,14 @@ impl Default for Slice<'_> {
 }
 
 impl Slice<'_> {
+    #[inline(always)]
+    fn number(&self, at: usize) -> u32 {
+        match self {
+            Self::Rows { rows, .. } => rows[at].number,
+            Self::Ascending { first, .. } => first + at as u32,
+        }
+    }
+
     /// A row as it is, not turned.
     #[inline(always)]
     fn row(&self, at: usize) -> Row {
@@ -46,7 +56,7 @@ impl Slice<'_> {
                 let Row { value, number } = rows[at];
                 Row { value: value.rotate_right(*turn), number }
             }
-            Self::Ascending { values, first } => Row { value: values[at], number: first + at as u32 },
+            Self::Ascending { values, .. } => Row { value: values[at], number: self.number(at) },
         }
     }
 }
@@ -82,12 +92,21 @@ const SAMPLED: usize = 1 << 12;
 /// How many are looked at for that.
 const SAMPLE: usize = 256;
 
+/// Bits of where a fingerprint stands among as many as a part mostly has: the others of an entry are a fingerprint's.
+const SHORT_PLACE_BITS: u32 = 16;
+/// Bytes of rows that are asked for together, and how far ahead.
+const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
+const AHEAD_BYTES: usize = 16 * CACHE_LINE;
+
 /// Room for one distribution: where each bucket ends, and what is in it, for each side.
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// Of each fingerprint its lane, in the upper half, and where it stands in what was distributed: one write each.
+    /// Of each fingerprint the bits behind those that lead to its bucket, the lane first, and where it stands in what was
+    /// distributed: one write each.
     entries: Vec<u64>,
+    /// Bits of where it stands.
+    place_bits: u32,
     /// The lanes, side by side.
     lanes: Vec<u32>,
 }
@@ -174,14 +193,26 @@ impl Kernel for Divide<'_, '_, '_> {
                 (Slice::Rows { rows, .. }, By::Bits { bits, .. }) => {
                     let (down, mask) = (64 - bits, low_bits(bits));
                     let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
-                    buckets.fill(rows, bits, bucket, |turned| turned.wrapping_shl(bits));
+                    let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
+                    buckets.fill(rows, (bits, place_bits), bucket, |turned| turned.wrapping_shl(bits));
                 }
                 (Slice::Rows { rows, .. }, By::Group { mask, bits }) => {
                     let bucket = |value| By::Group { mask, bits }.bucket(value);
-                    buckets.fill(rows, bits, bucket, |value: u64| value.rotate_left(turn) << 32);
+                    buckets.fill(rows, (bits, 32), bucket, |value: u64| value.rotate_left(turn) << 32);
                 }
             }
         }
+        let of = usize::from(inside.across);
+        // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
+        let told = match by {
+            By::Bits { start, bits }
+                if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
+                    && place.equal.count_ones() >= SHORT_PLACE_BITS =>
+            {
+                Some(start + bits)
+            }
+            _ => None,
+        };
         let mut starts = [0; 2];
         for bucket in 0..1_usize << by.bits() {
             let end = |side: &Buckets| side.ends.get(bucket).map_or(0, |&end| end as usize);
@@ -195,7 +226,8 @@ impl Kernel for Divide<'_, '_, '_> {
             if inside.is_large(left, right) {
                 let picked = [0, 1].map(|side| {
                     let entries = buckets[side].entries.get(ranges[side].clone()).unwrap_or_default();
-                    entries.iter().map(|&entry| sides[side].row(place_of(entry))).collect::<Vec<Row>>()
+                    let row = |&entry| sides[side].row(buckets[side].place(entry));
+                    entries.iter().map(row).collect::<Vec<Row>>()
                 });
                 inside.large(picked.each_ref().map(|rows| &rows[..]), place, take)?;
                 continue;
@@ -208,14 +240,21 @@ impl Kernel for Divide<'_, '_, '_> {
                 pairs32(simd, lanes(0), inside.within, &mut inside.found);
             }
             if !inside.found.pairs().is_empty() {
-                let of = usize::from(inside.across);
                 let entries = |side: usize| &buckets[side].entries[ranges[side].clone()];
                 let (left, right) = (entries(0), entries(of));
+                let row = |side: usize, entry| sides[side].row(buckets[side].place(entry));
+                let number = |side: usize, entry| sides[side].number(buckets[side].place(entry));
                 let found = std::mem::take(&mut inside.found);
                 inside.keep(
                     found.pairs(),
-                    |i| sides[0].row(place_of(left[i])),
-                    |j| sides[of].row(place_of(right[j])),
+                    |i, j| match told {
+                        Some(turn) => {
+                            let difference = (left[i] ^ right[j]) & !low_bits(SHORT_PLACE_BITS);
+                            difference.rotate_right(turn)
+                        }
+                        None => row(0, left[i]).value ^ row(of, right[j]).value,
+                    },
+                    |i, j| (number(0, left[i]), number(of, right[j])),
                     place,
                 );
                 inside.found = found;
@@ -227,17 +266,24 @@ impl Kernel for Divide<'_, '_, '_> {
     }
 }
 
-/// Where the fingerprint of an entry stands.
-#[inline(always)]
-fn place_of(entry: u64) -> usize {
-    entry as u32 as usize
-}
-
 impl Buckets {
-    /// Distributes fingerprints; the lane of each is the upper half of `lane`.
+    /// Where the fingerprint of an entry stands.
     #[inline(always)]
-    fn fill(&mut self, rows: &[Row], bits: u32, bucket: impl Fn(u64) -> usize, lane: impl Fn(u64) -> u64) {
-        let Self { ends, entries, lanes } = self;
+    fn place(&self, entry: u64) -> usize {
+        (entry & low_bits(self.place_bits)) as usize
+    }
+
+    /// Distributes fingerprints; what an entry has in front of `place_bits` is of `lane`.
+    #[inline(always)]
+    fn fill(
+        &mut self,
+        rows: &[Row],
+        (bits, place_bits): (u32, u32),
+        bucket: impl Fn(u64) -> usize,
+        lane: impl Fn(u64) -> u64,
+    ) {
+        self.place_bits = place_bits;
+        let Self { ends, entries, lanes, .. } = self;
         ends.clear();
         if rows.is_empty() {
             return;
@@ -249,17 +295,23 @@ impl Buckets {
         // Borrowed anew, so that the loops need not ask where they are after each write.
         let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
-        for row in rows {
-            ends[bucket(row.value) & last] += 1;
+        for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<Row>())) {
+            // They have gone from the caches since they were written.
+            for line in (0..TOGETHER_BYTES).step_by(CACHE_LINE) {
+                prefetch(rows.as_bytes(), at + AHEAD_BYTES + line);
+            }
+            for row in some {
+                ends[bucket(row.value) & last] += 1;
+            }
         }
-        let mut sum = 0;
+        let (mut sum, places) = (0, low_bits(place_bits));
         for end in &mut *ends {
             sum += std::mem::replace(end, sum);
         }
         for (at, row) in (0_u64..).zip(rows) {
             let value = row.value;
             let end = &mut ends[bucket(value) & last];
-            entries[*end as usize] = lane(value) & !low_bits(32) | at;
+            entries[*end as usize] = lane(value) & !places | at;
             *end += 1;
         }
         lanes.clear();
@@ -269,7 +321,8 @@ impl Buckets {
     /// Finds where buckets end in fingerprints that are in order.
     #[inline(always)]
     fn cut(&mut self, values: &[u64], by: By, turn: u32) {
-        let Self { ends, entries, lanes } = self;
+        self.place_bits = 32;
+        let Self { ends, entries, lanes, .. } = self;
         ends.clear();
         entries.clear();
         lanes.clear();
@@ -392,7 +445,13 @@ impl Inside {
                 found.clear();
                 let right = (self.across || j > i).then_some(right);
                 near_lanes(self.level, left, right, self.within, &mut found);
-                self.keep(found.pairs(), |at| sides[0][i + at], |at| sides[of][j + at], place);
+                let (left, right) = (&sides[0][i..], &sides[of][j..]);
+                self.keep(
+                    found.pairs(),
+                    |i, j| left[i].value ^ right[j].value,
+                    |i, j| (left[i].number, right[j].number),
+                    place,
+                );
                 self.found = found;
                 self.hand_on(TOGETHER, take)?;
             }
@@ -405,16 +464,16 @@ impl Inside {
     fn keep(
         &mut self,
         found: &[(u32, u32)],
-        left: impl Fn(usize) -> Row,
-        right: impl Fn(usize) -> Row,
+        difference: impl Fn(usize, usize) -> u64,
+        numbers: impl Fn(usize, usize) -> (u32, u32),
         place: &Place,
     ) {
         for &(i, j) in found {
-            let (left, right) = (left(i as usize), right(j as usize));
-            let difference = left.value ^ right.value;
+            let (i, j) = (i as usize, j as usize);
+            let difference = difference(i, j);
             let distance = difference.count_ones();
             if distance <= self.within && place.owns(difference) {
-                let (a, b) = (left.number, right.number);
+                let (a, b) = numbers(i, j);
                 let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
                 self.pairs.push(Pair { a, b, distance });
             }
