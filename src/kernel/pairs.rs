@@ -284,10 +284,11 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds `(from + i, first + j)` for the near pairs of any number of rows and up to `16 R` columns.
+    /// Adds `(from + i, first + j)` for the near pairs of any number of rows and up to `16 R` columns; the other way round
+    /// if rows are `BEHIND` columns.
     #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
     #[inline]
-    fn tile<const R: usize>(
+    fn tile<const R: usize, const BEHIND: bool>(
         rows: &[u32],
         columns: &[u32],
         (from, first): (u32, u32),
@@ -317,7 +318,12 @@ pub(super) mod x86 {
                 // Lanes that are not there may have been near.
                 near &= there;
                 while near != 0 {
-                    found.add(from + u32::from(i), first + near.trailing_zeros());
+                    let (i, j) = (from + u32::from(i), first + near.trailing_zeros());
+                    if BEHIND {
+                        found.add(j, i)
+                    } else {
+                        found.add(i, j)
+                    }
                     near &= near - 1;
                 }
             }
@@ -330,10 +336,10 @@ pub(super) mod x86 {
     fn tile_of(rows: &[u32], columns: &[u32], place: (u32, u32), limit: __m512i, found: &mut Found) {
         match columns.len() {
             0 => {}
-            1..=16 => tile::<1>(rows, columns, place, limit, found),
-            17..=32 => tile::<2>(rows, columns, place, limit, found),
-            33..=48 => tile::<3>(rows, columns, place, limit, found),
-            _ => tile::<4>(rows, columns, place, limit, found),
+            1..=16 => tile::<1, false>(rows, columns, place, limit, found),
+            17..=32 => tile::<2, false>(rows, columns, place, limit, found),
+            33..=48 => tile::<3, false>(rows, columns, place, limit, found),
+            _ => tile::<4, false>(rows, columns, place, limit, found),
         }
     }
 
@@ -341,12 +347,21 @@ pub(super) mod x86 {
     #[inline]
     pub(in super::super) fn pairs32_avx512(lanes: &[u32], radius: u32, found: &mut Found) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
-        for (columns, first) in lanes.chunks(TILE).zip((0..).step_by(TILE)) {
-            tile_of(&lanes[..first], columns, (0, first as u32), limit, found);
-            for (block, from) in columns.chunks(SIXTEEN).zip((0..).step_by(SIXTEEN)) {
-                let (behind, at) = (from + block.len(), (first + from) as u32);
-                among(block, at, limit, found);
-                tile_of(block, &columns[behind..], (at, (first + behind) as u32), limit, found);
+        // What is in registers is full wherever it can be: the rest of a number of lanes goes through them.
+        let behind = |end: usize| (&lanes[end.min(lanes.len())..], end as u32);
+        for (columns, first) in lanes.chunks(TILE).zip((0_u32..).step_by(TILE)) {
+            let (rows, from) = behind(first as usize + TILE);
+            tile::<{ TILE / SIXTEEN }, true>(rows, columns, (from, first), limit, found);
+            for (block, at) in columns.chunks(SIXTEEN).zip((0..).step_by(SIXTEEN)) {
+                let (others, from) =
+                    (&columns[columns.len().min(at + SIXTEEN)..], first + (at + SIXTEEN) as u32);
+                let first = first + at as u32;
+                among(block, first, limit, found);
+                if others.len() <= SIXTEEN {
+                    tile::<1, true>(others, block, (from, first), limit, found);
+                } else {
+                    tile_of(block, others, (first, from), limit, found);
+                }
             }
         }
     }
