@@ -38,6 +38,8 @@ use crate::segment::sorted::sort;
 const PART_BITS: u32 = 14;
 /// Bits of the first distribution at most: as many streams as the processor's page tables know.
 const PARTS_BITS_MAX: u32 = 10;
+/// Bits of the second, as far as there are others: as many buckets as the first-level cache has lines for.
+const BUCKETS_BITS: u32 = 9;
 /// Bits of the second at most.
 const BUCKETS_BITS_MAX: u32 = 11;
 /// Fingerprints of a bucket, as a power of two, where blocks have bits enough.
@@ -206,8 +208,8 @@ pub(super) fn join<S: Send>(
             let (start, end) = (64 * block / groups, 64 * (block + 1) / groups);
             let wanted = most.ilog2().saturating_sub(BUCKET_BITS).max(1);
             let bits = wanted.min(end - start).min(PARTS_BITS_MAX + BUCKETS_BITS_MAX);
-            let few = bits.saturating_sub(BUCKETS_BITS_MAX);
-            let part_bits = most.ilog2().saturating_sub(PART_BITS).max(few).min(PARTS_BITS_MAX).min(bits);
+            let even = bits.saturating_sub(BUCKETS_BITS);
+            let part_bits = most.ilog2().saturating_sub(PART_BITS).max(even).min(PARTS_BITS_MAX).min(bits);
             Table { start, bits, part_bits }
         })
         .collect();
