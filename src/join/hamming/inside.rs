@@ -168,40 +168,54 @@ impl By {
     }
 }
 
-/// One distribution and what follows from it.
-struct Divide<'i, 's, 't> {
+/// One distribution of a side.
+struct Fill<'b, 's> {
+    buckets: &'b mut Buckets,
+    side: Slice<'s>,
+    by: By,
+    turn: u32,
+}
+
+impl Kernel for Fill<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { buckets, side, by, turn } = self;
+        // A copy of the loop for each way, as the way is the same for all.
+        match (side, by) {
+            (Slice::Ascending { values, .. }, _) => buckets.cut(values, by, turn),
+            // Rows of a table are turned so that what leads to a bucket is in front, and the lane behind it.
+            (Slice::Rows { rows, .. }, By::Bits { bits, .. }) => {
+                let (down, mask) = (64 - bits, low_bits(bits));
+                let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
+                let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
+                buckets.fill(rows, (bits, place_bits), bucket, |turned| turned.wrapping_shl(bits));
+            }
+            (Slice::Rows { rows, .. }, By::Group { mask, bits }) => {
+                let bucket = |value| By::Group { mask, bits }.bucket(value);
+                buckets.fill(rows, (bits, 32), bucket, |value: u64| value.rotate_left(turn) << 32);
+            }
+        }
+    }
+}
+
+/// What is compared after a distribution.
+struct Compare<'i, 's, 't> {
     inside: &'i mut Inside,
     sides: [Slice<'s>; 2],
+    buckets: &'i [Buckets; 2],
     by: By,
     place: &'i Place,
     take: &'i mut Take<'t>,
 }
 
-impl Kernel for Divide<'_, '_, '_> {
+impl Kernel for Compare<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Result<()> {
-        let Self { inside, sides, by, place, take } = self;
-        let mut buckets = inside.free.pop().unwrap_or_default();
-        let turn = by.turn(place.equal);
-        // A copy of the loop for each way, as the way is the same for all.
-        for (side, buckets) in sides.into_iter().zip(&mut buckets) {
-            match (side, by) {
-                (Slice::Ascending { values, .. }, _) => buckets.cut(values, by, turn),
-                // Rows of a table are turned so that what leads to a bucket is in front, and the lane behind it.
-                (Slice::Rows { rows, .. }, By::Bits { bits, .. }) => {
-                    let (down, mask) = (64 - bits, low_bits(bits));
-                    let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
-                    let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
-                    buckets.fill(rows, (bits, place_bits), bucket, |turned| turned.wrapping_shl(bits));
-                }
-                (Slice::Rows { rows, .. }, By::Group { mask, bits }) => {
-                    let bucket = |value| By::Group { mask, bits }.bucket(value);
-                    buckets.fill(rows, (bits, 32), bucket, |value: u64| value.rotate_left(turn) << 32);
-                }
-            }
-        }
+        let Self { inside, sides, buckets, by, place, take } = self;
         let of = usize::from(inside.across);
         // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
         let told = match by {
@@ -261,7 +275,6 @@ impl Kernel for Divide<'_, '_, '_> {
                 inside.hand_on(TOGETHER, take)?;
             }
         }
-        inside.free.push(buckets);
         Ok(())
     }
 }
@@ -355,7 +368,14 @@ impl Inside {
         place: &Place,
         take: &mut Take<'_>,
     ) -> Result<()> {
-        self.level.dispatch(Divide { inside: self, sides, by, place, take })
+        let (level, turn) = (self.level, by.turn(place.equal));
+        let mut buckets = self.free.pop().unwrap_or_default();
+        for (side, buckets) in sides.into_iter().zip(&mut buckets) {
+            level.dispatch(Fill { buckets, side, by, turn });
+        }
+        level.dispatch(Compare { inside: self, sides, buckets: &buckets, by, place, take })?;
+        self.free.push(buckets);
+        Ok(())
     }
 
     /// Hands on the pairs that are kept, if there are so many.
