@@ -270,13 +270,13 @@ pub(super) mod x86 {
                 _mm512_mask_cmple_epu32_mask(there[$turn - 1], ones, limit)
             }),*]};
         }
-        let near = near!(1 2 3 4 5 6 7 8);
-        if near.iter().fold(0, |all, near| all | near) == 0 {
-            return;
-        }
-        for (mut near, turn) in near.into_iter().zip(1..) {
+        let [a, b, c, d, e, f, g, h] = near!(1 2 3 4 5 6 7 8).map(u64::from);
+        // All in two words: how often each loop goes round is what the processor cannot foresee.
+        let words = [a | b << 16 | c << 32 | d << 48, e | f << 16 | g << 32 | h << 48];
+        for (mut near, turn) in words.into_iter().zip([1, 5]) {
             while near != 0 {
-                let i = near.trailing_zeros();
+                let bit = near.trailing_zeros();
+                let (i, turn) = (bit % SIXTEEN as u32, turn + bit / SIXTEEN as u32);
                 let j = (i + turn) % SIXTEEN as u32;
                 found.add(from + i.min(j), from + i.max(j));
                 near &= near - 1;

@@ -71,9 +71,11 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Whether it is reported here. Without branches, which would be foreseen wrongly too often.
     #[inline(always)]
     pub(super) fn owns(&self, difference: u64) -> bool {
-        difference & self.equal == 0 && self.unequal.iter().all(|group| difference & group != 0)
+        let differs = |all, group: &u64| all & (difference & group != 0);
+        self.unequal.iter().fold(difference & self.equal == 0, differs)
     }
 }
 
@@ -123,7 +125,9 @@ pub(super) struct Inside {
     across: bool,
     free: Vec<[Buckets; 2]>,
     found: Found,
-    /// Pairs that were found and not yet taken.
+    /// Those of the pairs found that are near in all bits and reported where they were found, with their distances.
+    near: Vec<(u32, u32, u32)>,
+    /// Pairs that are near and not yet taken.
     pairs: Vec<Pair>,
 }
 
@@ -357,7 +361,15 @@ impl Buckets {
 impl Inside {
     pub(super) fn new(within: u32, across: bool) -> Self {
         let level = Level::chosen();
-        Self { within, level, across, free: Vec::new(), found: Found::default(), pairs: Vec::new() }
+        Self {
+            within,
+            level,
+            across,
+            free: Vec::new(),
+            found: Found::default(),
+            near: Vec::new(),
+            pairs: Vec::new(),
+        }
     }
 
     /// Finds the pairs of what a table's distribution has brought together, by what leads the table behind that.
@@ -488,16 +500,22 @@ impl Inside {
         numbers: impl Fn(usize, usize) -> (u32, u32),
         place: &Place,
     ) {
-        for &(i, j) in found {
-            let (i, j) = (i as usize, j as usize);
-            let difference = difference(i, j);
-            let distance = difference.count_ones();
-            if distance <= self.within && place.owns(difference) {
-                let (a, b) = numbers(i, j);
-                let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
-                self.pairs.push(Pair { a, b, distance });
-            }
+        if self.near.len() < found.len() {
+            self.near.resize(found.len(), (0, 0, 0));
         }
+        let near = &mut self.near[..found.len()];
+        let mut count = 0;
+        for &(i, j) in found {
+            let difference = difference(i as usize, j as usize);
+            let distance = difference.count_ones();
+            near[count] = (i, j, distance);
+            count += usize::from((distance <= self.within) & place.owns(difference));
+        }
+        self.pairs.extend(near[..count].iter().map(|&(i, j, distance)| {
+            let (a, b) = numbers(i as usize, j as usize);
+            let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
+            Pair { a, b, distance }
+        }));
     }
 }
 
