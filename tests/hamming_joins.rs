@@ -146,6 +146,59 @@ fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
 
 /// An index of some segments and what is not in one yet, of whose documents some are deleted or replaced; and what is
 /// live in it.
+/// A part of a table that has more than 2^16 fingerprints cannot tell them apart by 16 bits.
+#[test]
+fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(4);
+    let mut set: Vec<u64> = Vec::new();
+    for at in 0..80_000_usize {
+        // The first bits of all blocks are the same, so that all of a table is one part, and the others make buckets.
+        let new = random.next() & 0x0fff_0fff_0fff_0fff;
+        let earlier = set.get(random.next() as usize % (at + 1)).copied();
+        let flips = random.next() % 5;
+        let value = earlier.filter(|_| at % 3 == 2).map_or(new, |earlier| random.flipped(earlier, flips));
+        set.push(value);
+    }
+    let (most, few) = set.split_at(77_000);
+    let near = |left: &[u64], right: &[u64], from: fn(usize) -> usize| -> Pairs {
+        let mut pairs = Vec::new();
+        for (a, x) in left.iter().enumerate() {
+            let from = from(a);
+            for (b, y) in right.iter().enumerate().skip(from) {
+                let distance = (x ^ y).count_ones();
+                if distance <= 3 {
+                    pairs.push((a as u32, b as u32, distance));
+                }
+            }
+        }
+        pairs
+    };
+    for (left, right, expected) in [
+        (&set[..], None, near(&set, &set, |a| a + 1)),
+        (most, Some(RawValues::Held(few)), near(most, few, |_| 0)),
+        (few, Some(RawValues::Held(most)), near(few, most, |_| 0)),
+    ] {
+        let states = raw_meetings_within(
+            RawValues::Held(left),
+            right,
+            3,
+            effort(&dir, 1, 1 << 30),
+            Vec::new,
+            |found: &mut Pairs, meeting| {
+                meeting.for_each(|a, b| {
+                    found.push((a, b, meeting.distance));
+                    Ok(())
+                })
+            },
+        );
+        let mut found = states.unwrap().concat();
+        found.sort_unstable();
+        assert!(expected.len() > 500, "{}", expected.len());
+        assert!(found == expected, "{} of {}", found.len(), expected.len());
+    }
+}
+
 fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (Index, BTreeMap<u64, u64>) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join(name), params).unwrap();
