@@ -1,6 +1,6 @@
-//! The body of the fuzz target `inputs`: one input of any kind, read in ways that must make no difference, and what must
-//! hold of what comes out. It stands here as the readers are the tool's own, which no other crate can call; the tests of
-//! this file replay on a stable compiler what a fuzzer found on a nightly one.
+//! The body of the fuzz target `inputs`: one input of any kind, read in ways that must make no difference, and what
+//! must hold of what comes out. It stands here as the readers are the tool's own, which no other crate can call; the
+//! tests of this file replay on a stable compiler what a fuzzer found on a nightly one.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -237,27 +237,32 @@ struct Way<'w> {
     options: &'w InputOptions,
     /// How many bytes of records are looked into at once.
     chunk_bytes: usize,
-    /// Names of inputs, which are all written as one where outcomes are compared: longer ones before their beginnings.
-    names: Vec<String>,
+    /// Names of inputs, and what is written for them where outcomes are compared: longer ones before their beginnings.
+    names: Vec<(String, String)>,
     /// The bytes of files.
     files: HashMap<PathBuf, Arc<[u8]>>,
     /// Where what comes out is written again.
     kept: Option<&'w Path>,
 }
 
-/// What names of inputs become.
+/// What names of inputs become, or begin with.
 const NAME: &str = "IN";
 
 impl<'w> Way<'w> {
     fn new(options: &'w InputOptions) -> Self {
-        let names = vec![Place::STDIN.to_owned()];
+        let names = vec![(Place::STDIN.to_owned(), NAME.to_owned())];
         Self { options, chunk_bytes: 1, names, files: HashMap::new(), kept: None }
     }
 
-    fn file(mut self, path: &Path, bytes: &Arc<[u8]>) -> Self {
+    fn file(self, path: &Path, bytes: &Arc<[u8]>) -> Self {
+        self.file_as(path, bytes, NAME)
+    }
+
+    fn file_as(mut self, path: &Path, bytes: &Arc<[u8]>, name: &str) -> Self {
         fs::write(path, bytes).expect("a file in a folder of our own");
-        self.names.insert(0, open::without_compression(path).display().to_string());
-        self.names.insert(0, path.display().to_string());
+        for path in [&open::without_compression(path), path] {
+            self.names.insert(0, (path.display().to_string(), name.to_owned()));
+        }
         self.files.insert(path.to_owned(), Arc::clone(bytes));
         self
     }
@@ -268,7 +273,7 @@ impl<'w> Way<'w> {
     }
 
     fn nameless(&self, text: &str) -> String {
-        self.names.iter().fold(text.to_owned(), |text, name| text.replace(name, NAME))
+        self.names.iter().fold(text.to_owned(), |text, (name, other)| text.replace(name, other))
     }
 
     fn read_stream(&self, pieces: Pieces) -> Outcome {
@@ -381,8 +386,6 @@ impl<'w> Way<'w> {
         let attached = record.attached(parser)?;
         assert!((1..=KEY_BYTES_MAX).contains(&record.key.len()), "a key of {} bytes", record.key.len());
         let key = std::str::from_utf8(record.key).expect("a key is UTF-8");
-        let bytes = record.content.bytes();
-        assert!(bytes <= GROWTH * self.options.record_bytes_max, "{bytes} bytes");
         let (identity, form) = (record.content.identity().into_owned(), record.form());
         let line = record.line(parser)?.into_owned();
         if let Some((path, offset)) = record.origin() {
@@ -400,7 +403,8 @@ impl<'w> Way<'w> {
             Content::Text(_) => None,
         };
         let place = self.nameless(&record.place().to_string());
-        let is_file = place == NAME;
+        let is_file = self.names.iter().any(|(_, name)| *name == place);
+        self.check_length(form, is_file, record.content.bytes(), &line);
         if is_file {
             // Its line is made, and has its path as the key.
             let object: serde_json::Value = serde_json::from_slice(&line).expect("JSON");
@@ -416,6 +420,22 @@ impl<'w> Way<'w> {
             key => (key.to_owned(), line),
         };
         Ok(Document { key: key.into_bytes(), identity, features, attached, place, line, form })
+    }
+
+    /// Nothing that is longer than it may be has become a document.
+    fn check_length(&self, form: Form, is_file: bool, bytes: usize, line: &[u8]) {
+        let most = self.options.record_bytes_max;
+        // A byte that is no UTF-8 becomes three.
+        let replaced = if self.options.invalid_utf8 == InvalidUtf8::Replace { 3 * most } else { most };
+        match form {
+            Form::Json | Form::Row(_) if !is_file => assert!(line.len() <= replaced, "a line"),
+            Form::Json | Form::Row(_) | Form::Columns(_) => assert!(bytes <= replaced, "a text"),
+            Form::Html => assert!(bytes <= GROWTH * most, "a page"),
+            Form::Archive { .. } => {
+                let head = warc::head_end(line).expect("a head");
+                assert!(line.len() - head <= most && bytes <= GROWTH * most, "a record");
+            }
+        }
     }
 }
 
@@ -602,6 +622,12 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
                 let id = &object[&head.options.id_field];
                 let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
                 assert_eq!(document.key, id.as_bytes());
+                // Of a key no byte is replaced.
+                let stands_there = || {
+                    plain.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes())
+                        || plain.to_ascii_lowercase().windows(4).any(|bytes| bytes == b"fffd")
+                };
+                assert!(!id.contains('\u{fffd}') || stands_there(), "{id:?} stands nowhere");
                 if !head.options.features {
                     let text = object[&head.options.text_field].as_str().expect("a text");
                     assert_eq!(document.identity, text.as_bytes());
@@ -621,7 +647,33 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
             }
         }
         What::Text | What::Html => assert_eq!(seen, 1, "a file is one document"),
+        What::Records(kind @ (Kind::Csv | Kind::Tsv)) if !plain.contains(&b'"') => {
+            check_rows(head, outcome, plain, if kind == Kind::Csv { b',' } else { b'\t' });
+            assert_eq!(seen + 1, rows_of(plain).count() as u64, "rows");
+        }
         What::Records(_) => {}
+    }
+}
+
+/// The rows of a table without quotes, the first of which names the columns.
+fn rows_of(plain: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let plain = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain);
+    plain.split(|byte| b"\r\n".contains(byte)).filter(|row| !row.is_empty())
+}
+
+/// Each document is a row of a table without quotes, and they come in its order.
+fn check_rows(head: &Head, outcome: &Outcome, plain: &[u8], delimiter: u8) {
+    let mut rows = rows_of(plain).map(|row| row.split(|byte| *byte == delimiter).collect::<Vec<_>>());
+    let names = rows.next().expect("names");
+    let at = |name: &str| names.iter().position(|other| *other == name.as_bytes()).expect("a column");
+    let (id, text) = (at(&head.options.id_field), at(&head.options.text_field));
+    for document in &outcome.documents {
+        let is_row = |row: Vec<&[u8]>| {
+            row.len() == names.len()
+                && row[id] == document.key
+                && String::from_utf8_lossy(row[text]).as_bytes() == document.identity
+        };
+        assert!(rows.any(is_row), "{document:?} is no row, or before another");
     }
 }
 
@@ -680,9 +732,20 @@ fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path
         format: InputFormat::Auto,
         ..head.options.clone()
     };
+    let end: &[u8] = if matches!(outcome.documents.first(), Some(Document { form: Form::Archive { .. }, .. }))
+    {
+        b"\r\n\r\n"
+    } else {
+        b"\n"
+    };
+    let lines: Vec<u8> =
+        outcome.documents.iter().flat_map(|document| [&document.line[..], end].concat()).collect();
     let mut way = Way::new(&options);
     for file in &files {
         let bytes: Arc<[u8]> = fs::read(file).expect("a file").into();
+        if head.what != What::Records(Kind::Parquet) {
+            assert!(bytes.ends_with(&lines), "records are kept as they stood, each with its end");
+        }
         way = way.file(file, &bytes);
     }
     let again = way.read(&files, None);
@@ -702,7 +765,8 @@ fn read_folder(head: &Head, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) 
     fs::create_dir(&below).expect("a folder");
     let paths = ["a", "b"].map(|name| below.join(format!("{name}.{}", head.suffix())));
     let [first, second] = &paths;
-    let way = Way::new(&head.options).file(first, bytes).file(second, bytes);
+    let names = ["1", "2"].map(|number| format!("{NAME}{number}"));
+    let way = Way::new(&head.options).file_as(first, bytes, &names[0]).file_as(second, bytes, &names[1]);
     let of_folder = way.read(std::slice::from_ref(&below), None);
     if matches!(head.what, What::Records(_)) {
         let of_files = way.read(&paths, None);
@@ -726,6 +790,7 @@ fn read_folder(head: &Head, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) 
             of_folder.documents.iter().map(|document| &document.identity[..]).eq(wanted),
             "texts of a folder"
         );
+        assert!(of_folder.documents.iter().map(|document| &document.place).eq(&names), "in their order");
     } else if said.is_some_and(|said| said.contains("not text: a zero byte")) {
         assert_eq!(counts.skipped_binary, 2);
     } else if said.is_some_and(|said| said.contains("not UTF-8")) {
@@ -740,8 +805,9 @@ struct Made {
     number: usize,
     /// Whether its length is true.
     fits: bool,
+    /// The most that it is long, packed or undone.
     bytes: usize,
-    /// Its content, if that is its text as it stands.
+    /// Its text, where that is known without reading it: its content, or what a plain page was before it was encoded.
     text: Option<Vec<u8>>,
 }
 
@@ -754,8 +820,8 @@ impl Made {
     }
 }
 
-/// An archive of records that the input describes, one behind the other, each ended by a byte 0xff: a byte that says what
-/// it is, and its content. Most have lengths that are true, so that changes of contents come through to those.
+/// An archive of records that the input describes, one behind the other, each ended by a byte 0xff: a byte that says
+/// what it is, and its content. Most have lengths that are true, so that changes of contents come through to those.
 fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
     let mut archive = Vec::new();
     let mut made = Vec::new();
@@ -769,11 +835,16 @@ fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
             6 => ("warcinfo", "application/warc-fields"),
             _ => ("resource", "text/plain; charset=utf-16le"),
         };
-        let response;
+        let mut text = (spec & 7 < 2).then(|| content.to_vec());
+        let (response, mut undone) = (&mut Vec::new(), 0);
         if spec & 7 == 5 {
             let (&codings, page) = content.split_first().unwrap_or((&0, &[]));
-            response = answer(codings, page);
-            content = &response;
+            *response = answer(codings, page);
+            content = response;
+            // What of it is packed once and not yet again is a little longer at most.
+            undone = page.len() + 100;
+            let is_plain = codings & 0xb0 == 0x10 && codings & 7 != 5 && !page.starts_with(b"\xef\xbb\xbf");
+            text = is_plain.then(|| page.to_vec());
         }
         let lie = spec & 0x18 == 0x18;
         let length = if lie { content.len() + usize::from(spec >> 5) } else { content.len() };
@@ -794,8 +865,7 @@ fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
         archive.extend_from_slice(content);
         archive.extend_from_slice(["\r\n\r\n", "\n\n", "\r\n", ""][usize::from(spec >> 5 & 3)].as_bytes());
         let fits = length == content.len();
-        let text = (spec & 7 < 2).then(|| content.to_vec());
-        made.push(Made { number, fits, bytes: content.len(), text });
+        made.push(Made { number, fits, bytes: content.len().max(undone), text });
     }
     (What::Records(kind), archive, Some(made))
 }
@@ -804,6 +874,11 @@ fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
 fn answer(codings: u8, page: &[u8]) -> Vec<u8> {
     let mut content = page.to_vec();
     let truly = codings & 0x80 == 0;
+    // In one member or two.
+    let gzip = |bytes: &[u8]| {
+        let (first, second) = bytes.split_at(if codings & 0x40 == 0 { 0 } else { bytes.len() / 2 });
+        if first.is_empty() { gzip(second) } else { [gzip(first), gzip(second)].concat() }
+    };
     let named = match codings & 7 {
         0 => "",
         1 => "gzip",
@@ -837,7 +912,8 @@ fn answer(codings: u8, page: &[u8]) -> Vec<u8> {
     let of_type = of_type[usize::from(codings >> 4 & 3)];
     let transfer = if codings & 8 == 0 { "identity" } else { "chunked" };
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {of_type}\r\nTransfer-Encoding: {transfer}\r\nContent-Encoding: {named}\r\n\r\n"
+        "HTTP/1.1 200 OK\r\nContent-Type: {of_type}\r\nTransfer-Encoding: {transfer}\r\n\
+         Content-Encoding: {named}\r\n\r\n"
     );
     [head.as_bytes(), &content].concat()
 }
@@ -918,8 +994,8 @@ static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     .collect()
 });
 
-/// A sound Parquet file with patches of four bytes: a place (2 bytes, counted from the end if the way says so), a way and
-/// a value. Bytes that are put into the footer, or taken out of it, change its length where it is told, too.
+/// A sound Parquet file with patches of four bytes: a place (2 bytes), a way and a value. Bytes that are put into the
+/// footer, or taken out of it, change its length where it is told, too.
 fn patched_parquet(body: &[u8]) -> Vec<u8> {
     let (&which, patches) = body.split_first().unwrap_or((&0, &[]));
     let mut file = PARQUET[usize::from(which) % PARQUET.len()].clone();
@@ -953,33 +1029,50 @@ fn patched_parquet(body: &[u8]) -> Vec<u8> {
 
 /// What fuzzing begins with.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    // The low bits of `more` say by how much the limit is lower than the highest.
     let head = |what: u8, packing: u8, bits: u8, more: u8| -> [u8; HEAD] {
-        [what, packing, bits, more | 7, 0x80, 3, 0x84, 1, 9, 0x61, 0, 0]
+        [what, packing, bits, more ^ 7, 0x80, 3, 0x84, 1, 9, 0x61, 0, 0]
     };
     let json: &[u8] = b"\xef\xbb\xbf{\"id\":1,\"text\":\"a b\",\"value\":{\"x\":[1]},\"stamp\":7}\r\n\n \t\r\n\
         {\"text\":\"\\u00fc\\ud83d\\ude00 c\",\"id\":\"k\",\"stamp\":\"2026-01-31T12:00:00+01:00\"}\n\
-        {\"id\":2,\"text\":\"\xe4\xb8\"}\n[1]\n{\"id\":[],\"text\":\"x\"}\n{\"te\\u0078t\":\"last\",\"id\":-3}";
-    let features: &[u8] = b"{\"id\":1,\"text\":[\"a\",7]}\n{\"id\":2,\"text\":{\"a\":0.5}}\n{\"id\":3,\"text\":[[\"b\",2]]}\n{\"id\":4,\"text\":[]}\n";
-    let csv: &[u8] = b"\xef\xbb\xbfid,text,value,stamp,key,body\r\n1,\"a, \"\"b\"\"\nc\",v,3,k,b\r\n\n2,t\n3,\xff,,5,l,c\n4,\"open";
+        {\"id\":2,\"text\":\"\xe4\xb8\"}\n[1]\n{\"id\":\"\",\"text\":\"x\"}\n\
+        {\"id\":\"\xfe\",\"text\":\"x\",\"stamp\":1}\n{\"id\":[],\"text\":\"x\"}\n{\"te\\u0078t\":\"last\",\"id\":-3}";
+    let features: &[u8] = b"{\"id\":1,\"text\":[\"a\",7]}\n{\"id\":2,\"text\":{\"a\":0.5}}\n\
+        {\"id\":3,\"text\":[[\"b\",2]]}\n{\"id\":4,\"text\":[]}\n";
+    let csv: &[u8] = b"\xef\xbb\xbfid,text,value,stamp,key,body\r\n1,\"a, \"\"b\"\"\nc\",v,3,k,b\r\n\n\
+        2,t\n3,\xff,,5,l,c\n4,\"open";
+    let unquoted: &[u8] =
+        b"\xef\xbb\xbfid,text,value,stamp,key,body\n\xef\xbb\xbfa,one,v,1,\xef\xbb\xbfa,one\n\
+        a,two,v,2,a,two\n,three,v,3,,three\nb\xfe,four,v,4,b\xfe,four\r\n\r\nfive\nc,six,v,6,c,six";
     let tsv: &[u8] = b"text\tid\tkey\tbody\tvalue\tstamp\n a \tx\tk\tb\tv\t0\n\"q\tr\"\ty\tl\t\tw\t1\n";
     let wet: &[u8] =
         b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: a\r\nContent-Type: text/plain\r\n\
         WARC-Date: 2026-01-31T12:00:00Z\r\nstamp: 5\r\nContent-Length: 3\r\n\r\none\r\n\r\nWARC/1.0\r\n\
         WARC-Type: conversion\r\nWARC-Target-URI: b\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n\
-        two\r\n\r\nWARC/1.0\nWARC-Type: resource\nkey: c\nContent-Type: text/html\nContent-Length: 4\n\n<p>x";
-    let warc: &[u8] = b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: <a>\r\nContent-Type: application/http\r\n\
-        Content-Length: 70\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html; charset=\"koi8-r\"\r\n\r\n<p>\xc1\xc2&amp;x\r\n\r\n";
-    let page: &[u8] = b"<!doctype html><title>T &ngE; &#x1F600;</title><style>p{}</style><svg><svg></svg></svg><p>a<b>b</b>\
-        <textarea>c<i></textarea><!-- x --><plaintext>d&amp;</p>";
-    let made: &[u8] = b"\x00one text\xff\x80two\xff\x05\x09<p>page of gzip\xff\x05\x03<p>zstd\xff\x25\x1aplain\xff\x45\x17deep\
-        \xff\x05\x84no gzip\xff\x18a lie\xff\x43<p>resource\xff\x06info\xff\x02<p>\xe4\xff\x07a\0b\0\xff\x04HTTP/1.1 200 OK\nContent-Type: text/plain\n\nx\
+        two\r\n\r\nWARC/1.0\nWARC-Type: resource\nkey: c\nContent-Type: text/html\nContent-Length: 4\n\n<p>x\n\n\
+        WARC/1.0\nWARC-Type: conversion\nWARC-Target-URI: d\xfe\nContent-Type: text/plain\nContent-Length: 1\n\nx\n\n\
+        WARC/1.0\nWARC-Type: conversion\nWARC-Target-URI:\nContent-Type: text/plain\nContent-Length: 1\n\nx\n\n\
+        WARC/1.0\nWARC-Type: resource\nWARC-Target-URI: e\xfe\nContent-Type: text/html\nContent-Length: 4\n\n<p>x";
+    let warc: &[u8] =
+        b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: <a>\r\nContent-Type: application/http\r\n\
+        Content-Length: 70\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html; charset=\"koi8-r\"\r\n\r\n\
+        <p>\xc1\xc2&amp;x\r\n\r\n";
+    let page: &[u8] =
+        b"<!doctype html><title>T &ngE; &#x1F600;</title><style>p{}</style><svg><svg></svg></svg>\
+        <p>a<b>b</b><textarea>c<i></textarea><!-- x --><plaintext>d&amp;</p>";
+    let made: &[u8] = b"\x00one text\xff\x80two\xff\x05\x09<p>page of gzip\xff\x05\x03<p>zstd\xff\x25\x1aplain\
+        \xff\x45\x17deep\xff\x05\x84no gzip\xff\x18a lie\xff\x43<p>resource\xff\x06info\xff\x02<p>\xe4\xff\x07a\0b\0\
+        \xff\x04HTTP/1.1 200 OK\nContent-Type: text/plain\n\nx\
         \xff\x00last\nWARC/1.0\n";
-    let sound: &[u8] = b"\x00one\xff\x01two\nWARC/1.0\r\n\r\n\xff\x05\x01<p>three\xff\xa0\xff\x06";
+    let sound: &[u8] =
+        b"\x00one\xff\x01two\nWARC/1.0\r\n\r\n\xff\x05\x01<p>three\xff\xa0\xff\x06\xff\x05\x51two members";
+    let bomb = [&b"\x05\x11"[..], &[b'x'; 2000]].concat();
     let mut seeds = Vec::new();
     let mut add = |head: [u8; HEAD], body: &[u8]| seeds.push([&head[..], body].concat());
     for (at, (what, body)) in [
         (0, json),
         (1, csv),
+        (1, unquoted),
         (2, tsv),
         (3, wet),
         (4, warc),
@@ -999,13 +1092,18 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         add(head(what, 1 + at % 4, 7, 8), body);
         add(head(what, 5 + at % 2, 0x47, 0), body);
         add(head(what, 0, 0x83, 0), body);
+        // Limits of 40 bytes, and of one.
+        add(head(what, 0, 7, 4), body);
+        add(head(what, 0, 3, 6), body);
     }
+    add(head(6, 0, 3, 3), &bomb);
     add(head(0, 0, 0x0b, 56), features);
     for (at, file) in PARQUET.iter().enumerate() {
         let at = at as u8;
         add(head(7, 0, if at == 3 { 0x83 } else { 3 }, 48), file);
         add(head(8, 0, if at == 3 { 0x83 } else { 7 }, 56), &[at, 40, 1, 1, 3, 9, 3, 2, 1]);
         add(head(8, 0, if matches!(at, 1 | 2 | 4) { 0x23 } else { 3 }, 0), &[at]);
+        add(head(8, 0, if at == 3 { 0x83 } else { 3 }, 6), &[at]);
     }
     for (at, body) in [json, csv, tsv, wet, warc].into_iter().enumerate() {
         add(head(11, at as u8, 3, 0), &gzip(body));
@@ -1023,20 +1121,46 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz").join(name)
     }
 
-    fn replay(folder: &Path) -> usize {
+    fn replay(folder: &Path) -> Vec<String> {
         let files = fs::read_dir(folder).into_iter().flatten();
         files
             .map(|file| {
                 let path = file.unwrap().path();
                 println!("{}", path.display());
-                inputs(&fs::read(path).unwrap());
+                inputs(&fs::read(&path).unwrap());
+                path.file_name().unwrap().to_str().unwrap().to_owned()
             })
-            .count()
+            .collect()
+    }
+
+    /// A test for each file, so that `scripts/guards` sees each of them fail.
+    macro_rules! found {
+        ($($name:ident)*) => {
+            const FOUND: &[&str] = &[$(stringify!($name)),*];
+            mod found {
+                $(#[test]
+                fn $name() {
+                    let file = stringify!($name).replace('_', "-");
+                    super::inputs(&std::fs::read(super::of_fuzz("regressions/inputs").join(file)).unwrap());
+                })*
+            }
+        };
+    }
+
+    found! {
+        a_line_that_is_one_string_was_told_in_all_its_length
+        an_address_of_an_archive_was_told_in_all_its_length
+        an_address_of_an_archive_was_told_with_escapes_of_terminals
+        an_archive_told_a_coding_in_all_its_length
+        what_is_said_of_a_length_depended_on_how_a_stream_was_cut
     }
 
     #[test]
     fn what_fuzzing_found_in_the_readers_stays_mended() {
-        assert!(replay(&of_fuzz("regressions/inputs")) > 0, "fuzzing found something in each kind of input");
+        let mut files = replay(&of_fuzz("regressions/inputs"));
+        files.sort();
+        let tests = FOUND.iter().map(|name| name.replace('_', "-"));
+        assert!(files.into_iter().eq(tests), "each file has a test of its name");
     }
 
     /// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora, as for those of the library.
@@ -1047,7 +1171,7 @@ mod tests {
             return;
         };
         let folder = Path::new(&root).join("inputs");
-        assert!(replay(&folder) > 0, "nothing in {}", folder.display());
+        assert!(!replay(&folder).is_empty(), "nothing in {}", folder.display());
     }
 
     #[test]
