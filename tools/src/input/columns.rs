@@ -28,7 +28,6 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::Compression;
-use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
@@ -233,11 +232,7 @@ struct Begun {
 /// What a file says of itself, once its footer has been looked at.
 fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
     thrift::check_footer(file)?;
-    ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(told)
-}
-
-fn told(error: ParquetError) -> String {
-    error.to_string()
+    ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|error| error.to_string())
 }
 
 fn begin(file: fs::File, fields: &jsonl::Fields, row_bytes_max: usize) -> Result<Begun, String> {
@@ -245,13 +240,14 @@ fn begin(file: fs::File, fields: &jsonl::Fields, row_bytes_max: usize) -> Result
     let schema = Arc::clone(metadata.schema());
     // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).map_err(told)?;
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)
+        .map_err(|error| error.to_string())?;
     let viewed = viewed(metadata.schema(), fields);
     let metadata = ArrowReaderMetadata::try_new(
         Arc::clone(metadata.metadata()),
         ArrowReaderOptions::new().with_schema(viewed),
     )
-    .map_err(told)?;
+    .map_err(|error| error.to_string())?;
     let file = Checked::new(file, row_bytes_max).map_err(|error| error.to_string())?;
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let find = |wanted: &str, options: &str, expected: &str, fits: fn(&DataType) -> bool| {
@@ -295,7 +291,8 @@ fn begin(file: fs::File, fields: &jsonl::Fields, row_bytes_max: usize) -> Result
         Places { key: place(key), text: place(text), value: value.map(place), stamp: stamp.map(place) };
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
     let at_once = rows_at_once(builder.metadata());
-    let reader = builder.with_projection(mask).with_batch_size(at_once).build().map_err(told)?;
+    let reader =
+        builder.with_projection(mask).with_batch_size(at_once).build().map_err(|error| error.to_string())?;
     Ok(Begun { reader, schema, compression, rows, places })
 }
 
@@ -585,18 +582,18 @@ fn copy(
         .with_row_selection(RowSelection::from(selectors))
         .with_batch_size(at_once)
         .build()
-        .map_err(told)?;
+        .map_err(|error| error.to_string())?;
     let mut copied = 0;
     for batch in reader {
         let batch = batch.map_err(|error| error.to_string())?;
         copied += batch.num_rows();
-        output.write(&batch).map_err(told)?;
+        output.write(&batch).map_err(|error| error.to_string())?;
         if output.in_progress_size() > memory / 4 {
-            output.flush().map_err(told)?;
+            output.flush().map_err(|error| error.to_string())?;
         }
     }
     // What the next file brings is another group: its first may be large.
-    output.flush().map_err(told)?;
+    output.flush().map_err(|error| error.to_string())?;
     if copied == rows.len() { Ok(()) } else { Err(format!("{copied} of {} are there", rows.len())) }
 }
 
@@ -753,6 +750,30 @@ mod tests {
             errors += usize::from(read.is_err());
         }
         assert!(errors > good.len() / 2, "{errors} of {}", good.len());
+    }
+
+    #[test]
+    fn a_panic_that_becomes_an_error_is_not_told_and_any_other_is() {
+        const ALONE: &str = "TWINDEX_ALONE";
+        static TOLD: AtomicU64 = AtomicU64::new(0);
+        if std::env::var_os(ALONE).is_none() {
+            // A hook is that of all tests of a process: this needs one of its own.
+            let name = "input::columns::tests::a_panic_that_becomes_an_error_is_not_told_and_any_other_is";
+            let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+            let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&alone.stdout);
+            assert!(alone.status.success() && said.contains("1 passed"), "alone: {said}");
+            return;
+        }
+        std::panic::set_hook(Box::new(|_| {
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        }));
+        let done = guarded(|| -> Result<(), String> { panic!("as arrow-rs does") });
+        assert_eq!(done, Err("the reader gave up: damaged".to_owned()));
+        assert_eq!(TOLD.load(Ordering::Relaxed), 0);
+        assert_eq!(guarded(|| Ok(1)), Ok(1));
+        assert!(catch_unwind(|| panic!("of ours")).is_err());
+        assert_eq!(TOLD.load(Ordering::Relaxed), 1);
     }
 
     #[test]

@@ -243,6 +243,23 @@ mod tests {
     }
 
     #[test]
+    fn a_content_is_undone_within_a_window_of_8_mib_and_no_larger_one() {
+        let within = |window_log: u32| {
+            let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.window_log(window_log).unwrap();
+            encoder.write_all(b"plain").unwrap();
+            let head = "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n";
+            text(&answer(head, &encoder.finish().unwrap()))
+        };
+        assert_eq!(within(WINDOW_LOG_MAX), Ok(Some("plain".to_owned())));
+        let said = within(WINDOW_LOG_MAX + 1).unwrap_err();
+        assert!(
+            said.starts_with("its content cannot be undone by zstd") && said.contains("memory"),
+            "{said}"
+        );
+    }
+
+    #[test]
     #[cfg(feature = "html")]
     fn characters_are_those_that_the_page_or_its_head_says() {
         let html = |of_type: &str, content: &[u8]| {

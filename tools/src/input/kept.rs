@@ -27,8 +27,8 @@ pub(crate) fn is_name(file: &str) -> bool {
     ["jsonl", "csv", "tsv", "wet", "warc", columns::SUFFIX].contains(&suffix) && number.is_some()
 }
 
-/// The files that documents are written to: one of JSON lines, one of each kind of archive, and one for each header
-/// of tables and each set of columns. Documents of one form come one after the other, so that one file is open at a time.
+/// The files that documents are written to: one of JSON lines, one of each kind of archive, and one for each header of
+/// tables and each set of columns. Documents of one form come one after the other, so that one file is open at a time.
 pub(crate) struct Kept {
     folder: PathBuf,
     headers: Headers,

@@ -17,8 +17,8 @@ use super::{Place, Problem};
 /// How much is asked of a file at once when it is decompressed.
 const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 
-/// The largest window of a zstd stream that memory is taken for, in powers of 2: what `zstd -d` takes without asking. In
-/// fuzzing less, which counts every larger allocation as a fault.
+/// The largest window of a zstd stream that memory is taken for, in powers of 2: what `zstd -d` takes without asking.
+/// In fuzzing less, which counts every larger allocation as a fault.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
 /// The compressions that are undone on the way in.

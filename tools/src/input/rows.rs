@@ -117,8 +117,8 @@ impl Fields {
         // No field is longer than what it was written as; one byte more, so that the buffer is never full.
         self.bytes.resize(line.len() + 1, 0);
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
-        // The end of a line before the row: from the first bytes that it sees the reader drops a byte order mark, which is a
-        // row's own.
+        // The end of a line before the row: from the first bytes that it sees the reader drops a byte order mark, which
+        // is a row's own.
         reader.read_record(b"\n", &mut self.bytes, &mut self.ends);
         let (mut read, mut written, mut ended) = (0, 0, 0);
         loop {
@@ -285,8 +285,8 @@ impl Rows {
     }
 }
 
-/// Whether a row, which is the last, ends in a field between quotes that none has ended: as `csv-core` reads it, a quote
-/// opens a field at its beginning alone, and inside of one two of them are a quote.
+/// Whether a row, which is the last, ends in a field between quotes that none has ended: as `csv-core` reads it, a
+/// quote opens a field at its beginning alone, and inside of one two of them are a quote.
 fn ends_in_quotes(row: &[u8], delimiter: u8) -> bool {
     let (mut quoted, mut begins) = (false, true);
     let mut bytes = trimmed(row).0.iter().copied().peekable();

@@ -1,9 +1,12 @@
-//! What a Parquet file says of itself, walked over before arrow-rs believes it: footers and page headers, in the compact
-//! protocol of Thrift.
+//! What a Parquet file says of itself, walked over before arrow-rs believes it: footers and page headers, in the
+//! compact protocol of Thrift.
 //!
-//! arrow-rs reserves memory for what a length says before it sees whether so much is there, and follows groups inside of
-//! groups by recursion: neither an allocation that fails nor the end of a stack can be caught. So what it is given has
-//! lengths that fit, and groups that are not deeper than [`GROUPS_MAX`].
+//! arrow-rs reserves memory for what a length says before it sees whether so much is there, and follows groups inside
+//! of groups by recursion: neither an allocation that fails nor the end of a stack can be caught. So what it is given
+//! has lengths that fit, and groups that are not deeper than [`GROUPS_MAX`].
+//!
+//! arrow-rs takes fields by the low bits of their numbers, and reads each as what it should be, whatever type it says.
+//! So only files of which both see the same pass: a field that is known has its type, and a number is in its range.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -44,11 +47,56 @@ enum Wrong {
 
 type Walked<T> = std::result::Result<T, Wrong>;
 
-/// The types of the protocol that are told apart here.
-const BOOLEANS: [u8; 2] = [1, 2];
-const I32: u8 = 5;
-const LIST: u8 = 9;
+/// The types of the protocol that fields have here.
+const BOOLEAN: Field = Field(1, &[]); // true; false is a type of its own, 2
+const BYTE: Field = Field(3, &[]);
+const I32: Field = Field(5, &[]);
+const BINARY: Field = Field(8, &[]);
+const LIST: Field = Field(9, &[]);
+const EMPTY: Field = Field(STRUCT, &[]);
 const STRUCT: u8 = 12;
+
+/// The type of a field, and of a structure what its fields are, from 1 on. Those behind them may be anything.
+#[derive(Clone, Copy)]
+struct Field(u8, &'static [Field]);
+
+/// The beginning of a footer, up to the schema.
+const FOOTER: &[Field] = &[I32, LIST];
+/// An element of a schema.
+const ELEMENT: &[Field] = &[I32, I32, I32, BINARY, I32, I32, I32, I32, I32, Field(STRUCT, LOGICAL)];
+/// What a column means.
+const LOGICAL: &[Field] = &[
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    Field(STRUCT, &[I32, I32]),
+    EMPTY,
+    TIME,
+    TIME,
+    EMPTY,
+    Field(STRUCT, &[BYTE, BOOLEAN]),
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    Field(STRUCT, &[BYTE]),
+    Field(STRUCT, &[BINARY]),
+    Field(STRUCT, &[BINARY, I32]),
+];
+const TIME: Field = Field(STRUCT, &[BOOLEAN, Field(STRUCT, &[EMPTY, EMPTY, EMPTY])]);
+/// The header of a page: of data, of an index, of a dictionary, of data once more.
+const PAGE: &[Field] = &[
+    I32,
+    I32,
+    I32,
+    I32,
+    Field(STRUCT, &[I32, I32, I32, I32]),
+    EMPTY,
+    Field(STRUCT, &[I32, I32, BOOLEAN]),
+    Field(STRUCT, &[I32, I32, I32, I32, I32, I32, BOOLEAN]),
+];
 
 impl<'b> Walk<'b> {
     fn new(bytes: &'b [u8]) -> Self {
@@ -88,42 +136,53 @@ impl<'b> Walk<'b> {
         Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
-    /// The type of the items and their number, each of which is a byte at least.
+    /// A number of 32 bits, not negative.
+    fn count(&mut self) -> Walked<u64> {
+        i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(Wrong::Bad)
+    }
+
+    /// The type of the items and their number.
     fn list(&mut self) -> Walked<(u8, u64)> {
         let head = self.byte()?;
         let items = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-        if items > (self.bytes.len() - self.at) as u64 {
-            return Err(Wrong::Short);
-        }
         Ok((head & 15, items))
     }
 
-    /// Hands each field of a structure to `take`, which says whether it has walked over it.
-    fn fields(&mut self, depth: u32, take: &mut dyn FnMut(&mut Self, i64, u8) -> Walked<bool>) -> Walked<()> {
-        if depth > DEPTH_MAX {
-            return Err(Wrong::Bad);
-        }
-        let mut id = 0_i64;
+    /// Hands the number of each field of a structure to `take`, which says whether it has walked over it.
+    fn fields(
+        &mut self,
+        known: &[Field],
+        depth: u32,
+        take: &mut dyn FnMut(&mut Self, i16) -> Walked<bool>,
+    ) -> Walked<()> {
+        let mut id = 0_i16;
         loop {
             let head = self.byte()?;
             if head == 0 {
                 return Ok(());
             }
-            id = if head >> 4 == 0 { self.number()? } else { id + i64::from(head >> 4) };
-            let of_type = head & 15;
-            if !take(self, id, of_type)? && !BOOLEANS.contains(&of_type) {
-                self.value(of_type, depth + 1)?;
+            let next = if head >> 4 == 0 { self.number()? } else { i64::from(id) + i64::from(head >> 4) };
+            id = i16::try_from(next).map_err(|_| Wrong::Bad)?;
+            // Both booleans are one type.
+            let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
+            let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
+            if field.is_some_and(|field| field.0 != of_type) {
+                return Err(Wrong::Bad);
+            }
+            if !take(self, id)? && of_type != BOOLEAN.0 {
+                self.value(of_type, field.map_or(&[], |field| field.1), depth + 1)?;
             }
         }
     }
 
-    /// Walks over a value, other than a boolean of a structure, which stands in its type.
-    fn value(&mut self, of_type: u8, depth: u32) -> Walked<()> {
+    /// Walks over a value, other than a boolean of a structure, which stands in its type. One in a list is a byte, over
+    /// which arrow-rs does not pass: no list here has any.
+    fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> Walked<()> {
         if depth > DEPTH_MAX {
             return Err(Wrong::Bad);
         }
         match of_type {
-            1..=3 => self.pass(1),
+            3 => self.pass(1),
             4..=6 => self.varint().map(drop),
             7 => self.pass(8),
             8 => {
@@ -132,23 +191,20 @@ impl<'b> Walk<'b> {
             }
             9 | 10 => {
                 let (of_type, items) = self.list()?;
-                (0..items).try_for_each(|_| self.value(of_type, depth + 1))
+                (0..items).try_for_each(|_| self.value(of_type, &[], depth + 1))
             }
             11 => {
                 let items = self.varint()?;
-                if items > (self.bytes.len() - self.at) as u64 {
-                    return Err(Wrong::Short);
-                }
                 if items == 0 {
                     return Ok(());
                 }
                 let types = self.byte()?;
                 (0..items).try_for_each(|_| {
-                    self.value(types >> 4, depth + 1)?;
-                    self.value(types & 15, depth + 1)
+                    self.value(types >> 4, &[], depth + 1)?;
+                    self.value(types & 15, &[], depth + 1)
                 })
             }
-            12 => self.fields(depth, &mut |_, _, _| Ok(false)),
+            STRUCT => self.fields(known, depth, &mut |_, _| Ok(false)),
             13 => self.pass(16),
             _ => Err(Wrong::Bad),
         }
@@ -157,18 +213,15 @@ impl<'b> Walk<'b> {
 
 /// Whether the groups of a schema are as many and as deep as they may be.
 fn check_schema(walk: &mut Walk<'_>) -> Walked<()> {
-    let (of_type, elements) = walk.list()?;
-    if of_type != STRUCT {
-        return Err(Wrong::Bad);
-    }
+    let (_, elements) = walk.list()?;
     // How many more are wanted inside of each group that is open.
     let mut open: Vec<u64> = Vec::new();
     for _ in 0..elements {
         let mut children = 0;
-        walk.fields(2, &mut |walk, id, of_type| {
-            let is_children = (id, of_type) == (5, I32);
+        walk.fields(ELEMENT, 2, &mut |walk, id| {
+            let is_children = id == 5;
             if is_children {
-                children = u64::try_from(walk.number()?).map_err(|_| Wrong::Bad)?;
+                children = walk.count()?;
             }
             Ok(is_children)
         })?;
@@ -218,12 +271,15 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         .ok_or_else(|| format!("its footer is of {length} bytes, and the file of {bytes}"))?;
     let mut footer = vec![0; length as usize];
     file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(told)?;
-    let walked = Walk::new(&footer).fields(0, &mut |walk, id, of_type| {
-        let is_schema = (id, of_type) == (2, LIST);
+    let mut has_schema = false;
+    let walked = Walk::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
+        // The first schema is the one. Only the version stands before it: what is unknown could hide another.
+        let is_schema = id == 2 && !has_schema;
         if is_schema {
+            has_schema = true;
             check_schema(walk)?;
         }
-        Ok(is_schema)
+        if has_schema || id == 1 { Ok(is_schema) } else { Err(Wrong::Bad) }
     });
     walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())
 }
@@ -232,13 +288,13 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
 fn page(bytes: &[u8]) -> Walked<(u64, u64, usize)> {
     let mut walk = Walk::new(bytes);
     let (mut undone, mut packed) = (None, None);
-    walk.fields(0, &mut |walk, id, of_type| {
-        let wanted = match (id, of_type) {
-            (2, I32) => &mut undone,
-            (3, I32) => &mut packed,
+    walk.fields(PAGE, 0, &mut |walk, id| {
+        let wanted = match id {
+            2 => &mut undone,
+            3 => &mut packed,
             _ => return Ok(false),
         };
-        *wanted = Some(u64::try_from(walk.number()?).map_err(|_| Wrong::Bad)?);
+        *wanted = Some(walk.count()?);
         Ok(true)
     })?;
     match (undone, packed) {
@@ -364,7 +420,17 @@ mod tests {
 
     /// A Parquet file of no rows, with a schema of elements that have so many children each.
     fn of_schema(children: &[u64]) -> Vec<u8> {
-        let mut footer = [&b"\x15\x02\x19\xfc"[..], &varint(children.len() as u64)].concat();
+        of_footer(&[b"\x15\x02", &schema(children)[..]].concat())
+    }
+
+    fn of_footer(footer: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
+        [&b"PAR1"[..], footer, &length, b"PAR1"].concat()
+    }
+
+    /// What stands behind the version in a footer.
+    fn schema(children: &[u64]) -> Vec<u8> {
+        let mut footer = [&b"\x19\xfc"[..], &varint(children.len() as u64)].concat();
         for &children in children {
             // Optional (3) and called `a` (4); of type int32 (1) unless it has children (5).
             let (of_type, repetition) =
@@ -376,8 +442,7 @@ mod tests {
             footer.push(0);
         }
         footer.extend(b"\x16\x00\x19\x0c\x00");
-        let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
-        [&b"PAR1"[..], &footer, &length, b"PAR1"].concat()
+        footer
     }
 
     /// What opening such a file as one of documents says.
@@ -407,6 +472,29 @@ mod tests {
         assert_eq!(check_footer(&file(&of_schema(&beside))), Ok(()));
     }
 
+    /// Found by reading: arrow-rs takes 65,538 for 2, and reads what it knows as what it should be.
+    #[test]
+    fn what_arrow_would_read_otherwise_than_it_is_walked_over_is_refused() {
+        let deep = schema(&[vec![1; 200_000], vec![0]].concat());
+        let far = [&b"\x15\x02\x09"[..], &number((1 << 16) + 2), &deep[1..]].concat();
+        // Walked over as a text, and read as a version with the schema behind it.
+        let sound = schema(&[1, 0]);
+        let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
+        // The same in what a column means, of a decimal's scale: the next column is a group of more than there are.
+        let group = [&b"\x15\x02\x00\x00\x00\x35\x02\x18\x01a\x15"[..], &number(1 << 30), b"\x00"].concat();
+        let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
+        let leaf = &schema(&[0])[3..];
+        let meant = [b"\x15\x02\x19\x2c\x35\x02\x18\x01a\x15\x02\x5c\x5c", &scale[..], leaf].concat();
+        // Behind what is not known here, and read as the number of rows.
+        let rows = [&b"\x09\x04"[..], &deep[1..]].concat();
+        let before =
+            [&b"\x15\x02\x28"[..], &varint(rows.len() as u64), &rows, b"\x09\x04", &sound[1..]].concat();
+        for footer in [far, hidden, meant, before] {
+            let said = opened(&of_footer(&footer));
+            assert!(said.contains("its footer is damaged"), "{said}");
+        }
+    }
+
     #[test]
     fn what_is_no_footer_is_told() {
         for (bytes, wanted) in [
@@ -432,7 +520,7 @@ mod tests {
             file.get_read(50).unwrap().read_to_end(&mut read).map(|_| read).map_err(|error| error.to_string())
         };
         let sound = head(1000, 100, b"");
-        assert_eq!(read(&sound, 10), Ok(sound));
+        assert_eq!(read(&sound, 10), Ok(sound.clone()));
         let large = head(PAGE_BYTES + 1, 1 << 20, b"");
         assert_eq!(read(&large, 256 << 20), Ok(large.clone()));
         assert!(read(&large, 10).unwrap_err().ends_with(&format!("and {PAGE_BYTES} is the most")));
@@ -443,8 +531,25 @@ mod tests {
         // A text of statistics that is longer than the file: arrow-rs would take memory for it.
         let text = head(10, 10, &[b"\x2c\x58", &varint(1 << 50)[..]].concat());
         assert_eq!(read(&text, 10).unwrap_err(), "the header of a page is damaged");
+        // One so long that it would end where it began.
+        let round = head(10, 10, &[&b"\x98"[..], &varint(u64::MAX - 10)].concat());
+        // Structures inside of each other, to the end of any stack; the greatest number of a field, and one more.
+        let deep = head(10, 10, &vec![0x9c; 200_000]);
+        let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
+        // A number of more bytes than it may have.
+        let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
+        // The length once more by another number, which arrow-rs takes for the same; and the type as a text of it.
+        let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
+        let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
+        // Booleans in a list, which have bytes or none; a header that is longer than any.
+        let flags = head(10, 10, &[&b"\x09"[..], &number(40), b"\x21\x01\x01"].concat());
+        let endless = vec![7; HEAD_BYTES_MAX as usize];
+        let endless = head(10, 10, &[&b"\x98"[..], &varint(HEAD_BYTES_MAX), &endless].concat());
+        for bytes in [round, deep, last, wide, again, hidden, flags, endless, head(10, 1 << 32, b"")] {
+            assert_eq!(read(&bytes, 10).unwrap_err(), "the header of a page is damaged");
+        }
         // A header that is longer than what is looked at first.
-        let long = head(10, 10, &[b"\x28", &varint(5000)[..], &[7; 5000]].concat());
+        let long = head(10, 10, &[b"\x98", &varint(5000)[..], &[7; 5000]].concat());
         assert_eq!(read(&long, 10), Ok(long));
         let past = Checked::new(file(b"1234"), 10).unwrap();
         assert!(past.get_bytes(2, 3).is_err() && past.get_bytes(2, usize::MAX).is_err());

@@ -192,7 +192,7 @@ fn next_record(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Where the head ends: behind the first empty line.
-fn head_end(bytes: &[u8]) -> Option<usize> {
+pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),
         [b'\r', b'\n', ..] => Some(at + 3),
