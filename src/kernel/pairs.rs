@@ -320,9 +320,9 @@ pub(super) mod x86 {
                 while near != 0 {
                     let (i, j) = (from + u32::from(i), first + near.trailing_zeros());
                     if BEHIND {
-                        found.add(j, i)
+                        found.add(j, i);
                     } else {
-                        found.add(i, j)
+                        found.add(i, j);
                     }
                     near &= near - 1;
                 }

@@ -74,8 +74,8 @@ impl Place {
     /// Whether it is reported here. Without branches, which would be foreseen wrongly too often.
     #[inline(always)]
     pub(super) fn owns(&self, difference: u64) -> bool {
-        let differs = |all, group: &u64| all & (difference & group != 0);
-        self.unequal.iter().fold(difference & self.equal == 0, differs)
+        let shared: u32 = self.unequal.iter().map(|group| u32::from(difference & group == 0)).sum();
+        u64::from(shared) | difference & self.equal == 0
     }
 }
 
@@ -450,7 +450,9 @@ impl Inside {
     fn comparisons_by(&self, sides: [&[Row]; 2], by: By) -> u64 {
         let counts = sides.map(|rows| {
             let mut counts = vec![0_u32; 1 << by.bits()];
-            rows.iter().for_each(|row| counts[by.bucket(row.value)] += 1);
+            for row in rows {
+                counts[by.bucket(row.value)] += 1;
+            }
             counts
         });
         let [left, right] = &counts;

@@ -140,7 +140,9 @@ impl Parts {
             return parts.part(part);
         }
         room.clear();
-        pieces.iter().for_each(|parts| room.extend_from_slice(parts.part(part)));
+        for parts in pieces {
+            room.extend_from_slice(parts.part(part));
+        }
         room
     }
 }
