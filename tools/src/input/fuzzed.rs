@@ -424,16 +424,16 @@ fn read_alike(head: &Head, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
 
 /// What came out of a compressed input is what comes out of a plain one.
 fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
+    // What looks like an index or a compressed file is refused or undone, once.
+    if open::is_undone_or_refused(plain) {
+        return;
+    }
     let unpacked = if head.what == What::Html {
         let path = folder.join("in.html");
         Way::new(&InputOptions { format: InputFormat::Auto, ..head.options.clone() })
             .file(&path, plain)
             .read(&[path], None)
     } else {
-        // What looks like an index or a compressed file is refused or undone, once.
-        if open::is_undone_or_refused(plain) {
-            return;
-        }
         Way::new(&head.options).read_stream(Pieces::whole(plain))
     };
     packed.assert_same(&unpacked, "compressed");
@@ -685,6 +685,7 @@ mod tests {
 
     found! {
         a_line_that_is_one_string_was_told_in_all_its_length
+        a_page_that_is_compressed_twice_is_undone_once
         an_address_of_an_archive_was_told_in_all_its_length
         an_address_of_an_archive_was_told_with_escapes_of_terminals
         an_archive_told_a_coding_in_all_its_length

@@ -1,5 +1,5 @@
-//! What inputs of the fuzz target `inputs` are: how bytes choose a kind, options and a compression, archives and Parquet
-//! files that are made of them, and what fuzzing begins with.
+//! What inputs of the fuzz target `inputs` are: how bytes choose a kind, options and a compression, archives and
+//! Parquet files that are made of them, and what fuzzing begins with.
 
 use std::io::Write;
 use std::sync::LazyLock;
