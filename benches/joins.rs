@@ -31,7 +31,7 @@ impl Kernel for Runs<'_> {
     fn run<S: Simd>(self, simd: S) -> usize {
         let Self(lanes, mean, found) = self;
         found.clear();
-        lanes.chunks(mean).for_each(|run| pairs32(simd, run, RADIUS, found));
+        lanes.chunks(mean).for_each(|run| pairs32(simd, run.into(), RADIUS, found));
         found.pairs().len()
     }
 }

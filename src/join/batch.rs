@@ -265,8 +265,8 @@ pub fn raw_answers_within<S: Send>(
             near.extend(block.iter().map(|&value| value as u32));
             for (some, at) in lanes.chunks(BLOCK).zip((0_u32..).step_by(BLOCK)) {
                 found.clear();
-                near_lanes(Level::chosen(), some, Some(&near), within, &mut found);
-                for &(question, value) in found.pairs() {
+                near_lanes(Level::chosen(), some.into(), Some(near[..].into()), within, &mut found);
+                for &[question, value] in found.pairs() {
                     let question = at + question;
                     let difference = questions[question as usize] ^ block[value as usize];
                     if difference.count_ones() <= within {

@@ -4,6 +4,7 @@
 //! a million documents with one fingerprint are one row of each table.
 
 use std::ops::Range;
+use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use roaring::RoaringBitmap;
@@ -15,6 +16,7 @@ use super::runs::{Sorter, merge};
 use crate::error::{Error, Result};
 use crate::key::KeyBuf;
 use crate::segment::Segment;
+use crate::segment::scan::HeldPostings;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 
@@ -22,6 +24,8 @@ use crate::store::snapshot::Place;
 const TOGETHER: usize = 1 << 12;
 /// Pairs ahead of the one at hand whose documents are asked for.
 const AHEAD: usize = 16;
+/// Pairs ahead of the one at hand whose lists of documents are asked for.
+const LISTS_AHEAD: usize = 8;
 /// Fingerprints whose documents a thread looks at before it asks for more.
 const STRETCH: u64 = 1 << 17;
 
@@ -76,6 +80,8 @@ impl Meeting<'_> {
 /// The fingerprints of a snapshot, numbered segment by segment, by rank.
 pub(super) struct Fingerprints<'a> {
     segments: Vec<(&'a Segment, &'a RoaringBitmap)>,
+    /// The documents of each segment.
+    postings: Vec<HeldPostings<'a>>,
     /// The number of the first of each segment, and one behind the last.
     first: Vec<u64>,
     /// All of them, if they fit memory.
@@ -98,7 +104,8 @@ impl<'a> Fingerprints<'a> {
             effort.memory -= bytes;
             held = Some(hold(&segments, count as usize, effort.threads.max(1))?);
         }
-        Ok(Self { segments, first, held })
+        let postings = segments.iter().map(|(segment, _)| segment.held_postings()).collect::<Result<_>>()?;
+        Ok(Self { segments, postings, first, held })
     }
 
     fn len(&self) -> usize {
@@ -141,22 +148,43 @@ impl<'a> Fingerprints<'a> {
         self.first.partition_point(|&first| first <= u64::from(number)) - 1
     }
 
-    /// Asks for what [`documents`](Self::documents) of this number reads first.
+    /// The place of the segment that has the fingerprint of this number, and its rank there.
+    #[inline]
+    fn rank(&self, number: u32) -> (usize, u32) {
+        let of = self.segment_of(number);
+        (of, (u64::from(number) - self.first[of]) as u32)
+    }
+
+    /// Asks for what [`only`](Self::only) of this number reads.
     #[inline]
     fn hint(&self, number: u32) {
-        let of = self.segment_of(number);
-        self.segments[of].0.hint_postings((u64::from(number) - self.first[of]) as u32);
+        let (of, rank) = self.rank(number);
+        self.postings[of].hint(rank);
+    }
+
+    /// Asks for the list that [`documents`](Self::documents) of this number reads, if there is one.
+    #[inline]
+    fn hint_list(&self, number: u32) {
+        let (of, rank) = self.rank(number);
+        self.postings[of].hint_list(rank);
+    }
+
+    /// The place of the segment and the document of the fingerprint of this number where it is known to be live and
+    /// the only one; nothing where [`documents`](Self::documents) must be asked.
+    #[inline]
+    fn only(&self, number: u32) -> Option<(usize, u32)> {
+        let (of, rank) = self.rank(number);
+        let ordinal = self.postings[of].only(rank).filter(|_| self.segments[of].1.is_empty())?;
+        Some((of, ordinal))
     }
 
     /// Replaces `ordinals` by those of the live documents of the fingerprint of this number; returns the place of its
     /// segment.
     #[inline]
     pub(super) fn documents(&self, number: u32, ordinals: &mut Vec<u32>) -> Result<usize> {
-        ordinals.clear();
-        let of = self.segment_of(number);
-        let (segment, deleted) = self.segments[of];
-        let rank = (u64::from(number) - self.first[of]) as u32;
-        segment.postings(rank, |ordinal| ordinals.push(ordinal))?;
+        let (of, rank) = self.rank(number);
+        self.postings[of].documents(rank, ordinals)?;
+        let deleted = self.segments[of].1;
         if !deleted.is_empty() {
             ordinals.retain(|&ordinal| !deleted.contains(ordinal));
         }
@@ -246,6 +274,16 @@ pub fn meetings_within<S: Send>(
                 left.hint(ahead.a);
                 other.hint(ahead.b);
             }
+            if let Some(ahead) = pairs.get(at + LISTS_AHEAD) {
+                left.hint_list(ahead.a);
+                other.hint_list(ahead.b);
+            }
+            if let (Some((a, mine)), Some((b, theirs))) = (left.only(pair.a), other.only(pair.b)) {
+                let (left, right) =
+                    (left.of(a, slice::from_ref(&mine)), other.of(b, slice::from_ref(&theirs)));
+                take(state, &Meeting { left, right, distance: pair.distance, inside: false })?;
+                continue;
+            }
             let (a, b) = (left.documents(pair.a, mine)?, other.documents(pair.b, theirs)?);
             if mine.is_empty() || theirs.is_empty() {
                 continue;
@@ -264,11 +302,14 @@ pub fn meetings_within<S: Send>(
         hamming::on_threads(&mut states, |state| {
             let mut live = Vec::new();
             while let Some((number, ranks)) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let (segment, deleted) = left.segments[*number];
-                segment.for_each_shared(ranks.clone(), |_, ordinals| {
-                    live.clear();
-                    live.extend(ordinals.iter().copied().filter(|&ordinal| !deleted.contains(ordinal)));
-                    let all = left.of(*number, &live);
+                let deleted = left.segments[*number].1;
+                left.postings[*number].for_each_shared(ranks.clone(), |_, ordinals| {
+                    let mut all = left.of(*number, ordinals);
+                    if !deleted.is_empty() {
+                        live.clear();
+                        live.extend(ordinals.iter().copied().filter(|&ordinal| !deleted.contains(ordinal)));
+                        all.ordinals = &live;
+                    }
                     take(state, &Meeting { left: all, right: all, distance: 0, inside: true })
                 })?;
             }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use zerocopy::little_endian::{U16, U32};
 
 use super::bytes::{self, Classes};
-use super::pairs::Found;
+use super::pairs::{Found, Lanes};
 use super::{near, pairs, weighted};
 
 /// The environment variable that asks for a level by its name.
@@ -211,10 +211,10 @@ pub trait Simd: Copy {
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
 
     /// Adds the pairs of near lanes; see [`pairs32`](super::pairs32).
-    fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Found);
+    fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found);
 
     /// Adds the pairs of a left and a right lane that are near; see [`across32`](super::across32).
-    fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Found);
+    fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found);
 }
 
 /// The plain level.
@@ -253,12 +253,12 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Found) {
+    fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
         pairs::pairs32_portable(lanes, radius, found);
     }
 
     #[inline(always)]
-    fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
+    fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
         pairs::across32_portable(left, right, radius, found);
     }
 }
@@ -268,7 +268,7 @@ mod x86 {
     use zerocopy::little_endian::{U16, U32};
 
     use super::super::bytes::{self, Classes, x86};
-    use super::super::pairs::Found;
+    use super::super::pairs::{Found, Lanes};
     use super::super::{near, pairs, weighted};
     use super::{Kernel, Simd};
 
@@ -341,7 +341,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Found) {
+        fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
@@ -350,7 +350,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
+        fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
@@ -416,7 +416,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn pairs32(self, lanes: &[u32], radius: u32, found: &mut Found) {
+        fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
@@ -425,7 +425,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn across32(self, left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
+        fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {

@@ -18,7 +18,7 @@ pub mod weighted;
 pub use bytes::Classes;
 pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};
-pub use pairs::{Found, across32, near_lanes, pairs32};
+pub use pairs::{Found, Lanes, across32, near_lanes, pairs32};
 
 /// Bytes that come into the caches together, on the processors that matter here.
 pub const CACHE_LINE: usize = 64;

@@ -6,16 +6,48 @@
 //!
 //! AVX-512 keeps up to 64 lanes in registers and goes through the others with them. It notes, without a branch, which
 //! of these are near any, and looks again at those: a branch that one pair in ten takes costs more than the pairs.
-//! Sixteen lanes meet each other as one register and its rotations. AVX2 counts the ones of half bytes in a register
-//! (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
+//! Sixteen lanes meet each other as one register and its rotations. Which pairs are near are the bits of a word, whose
+//! numbers one instruction puts side by side, so that there is no loop over them either. AVX2 counts the ones of half
+//! bytes in a register (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
 
 use super::{Kernel, Level, Simd};
+
+/// Lanes, and the number of the first; the others follow.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes<'a> {
+    /// 32 bits of each fingerprint.
+    pub lanes: &'a [u32],
+    /// The number of the first.
+    pub first: u32,
+}
+
+impl<'a> Lanes<'a> {
+    /// Those from a place on, and up to another if that is not behind the end.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn part(self, start: usize, end: usize) -> Self {
+        let end = end.min(self.lanes.len());
+        Self { lanes: self.lanes.get(start..end).unwrap_or_default(), first: self.first + start as u32 }
+    }
+
+    #[inline(always)]
+    fn numbered(self) -> impl Iterator<Item = (u32, u32)> + use<'a> {
+        (self.first..).zip(self.lanes.iter().copied())
+    }
+}
+
+impl<'a> From<&'a [u32]> for Lanes<'a> {
+    /// Numbered from 0.
+    fn from(lanes: &'a [u32]) -> Self {
+        Self { lanes, first: 0 }
+    }
+}
 
 /// Pairs that were found. Room is made ahead and kept, so that the loops that add pairs call nothing.
 #[derive(Debug, Default)]
 pub struct Found {
     /// What is behind `len` is of no meaning.
-    items: Vec<(u32, u32)>,
+    items: Vec<[u32; 2]>,
     len: usize,
 }
 
@@ -29,7 +61,7 @@ impl Found {
     /// The pairs, in no particular order.
     #[must_use]
     #[inline(always)]
-    pub fn pairs(&self) -> &[(u32, u32)] {
+    pub fn pairs(&self) -> &[[u32; 2]] {
         &self.items[..self.len]
     }
 
@@ -43,39 +75,39 @@ impl Found {
 
     #[cold]
     fn grow(&mut self, more: usize) {
-        self.items.resize((self.len + more).max(2 * self.items.len()), (0, 0));
+        self.items.resize((self.len + more).max(2 * self.items.len()), [0; 2]);
     }
 
     /// Adds a pair for which there is room.
     #[inline(always)]
     fn add(&mut self, i: u32, j: u32) {
-        self.items[self.len] = (i, j);
+        self.items[self.len] = [i, j];
         self.len += 1;
     }
 }
 
-/// Adds all pairs `(i, j)`, `i < j`, of lanes that differ in at most `radius` bits, in no particular
+/// Adds the numbers `[i, j]`, `i < j`, of all pairs of lanes that differ in at most `radius` bits, in no particular
 /// order.
 ///
 /// Cost: n^2 / 2 comparisons, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
-pub fn pairs32<S: Simd>(simd: S, lanes: &[u32], radius: u32, found: &mut Found) {
+pub fn pairs32<S: Simd>(simd: S, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
     simd.pairs32(lanes, radius, found);
 }
 
-/// Adds all pairs `(i, j)` of a lane of `left` and a lane of `right` that differ in at most `radius` bits, in no
-/// particular order.
+/// Adds the numbers `[i, j]` of all pairs of a lane of `left` and a lane of `right` that differ in at most `radius`
+/// bits, in no particular order.
 ///
 /// Cost: `left` x `right` comparisons, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
-pub fn across32<S: Simd>(simd: S, left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
+pub fn across32<S: Simd>(simd: S, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
     simd.across32(left, right, radius, found);
 }
 
 /// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] without others.
-pub fn near_lanes(level: Level, lanes: &[u32], others: Option<&[u32]>, radius: u32, found: &mut Found) {
-    struct Lanes<'a>(&'a [u32], Option<&'a [u32]>, u32, &'a mut Found);
-    impl Kernel for Lanes<'_> {
+pub fn near_lanes(level: Level, lanes: Lanes<'_>, others: Option<Lanes<'_>>, radius: u32, found: &mut Found) {
+    struct Near<'a>(Lanes<'a>, Option<Lanes<'a>>, u32, &'a mut Found);
+    impl Kernel for Near<'_> {
         type Output = ();
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
@@ -85,32 +117,32 @@ pub fn near_lanes(level: Level, lanes: &[u32], others: Option<&[u32]>, radius: u
             }
         }
     }
-    level.dispatch(Lanes(lanes, others, radius, found));
+    level.dispatch(Near(lanes, others, radius, found));
 }
 
 /// The plain version of [`Simd::pairs32`].
 #[inline(always)]
-pub(super) fn pairs32_portable(lanes: &[u32], radius: u32, found: &mut Found) {
-    for (i, &lane) in lanes.iter().enumerate() {
-        row_portable(i as u32, lane, &lanes[i + 1..], i as u32 + 1, radius, found);
+pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut Found) {
+    for (at, (i, lane)) in (1..).zip(all.numbered()) {
+        row_portable(i, lane, Lanes { lanes: &all.lanes[at..], first: i + 1 }, radius, found);
     }
 }
 
 /// The plain version of [`Simd::across32`].
 #[inline(always)]
-pub(super) fn across32_portable(left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
-    for (i, &lane) in (0..).zip(left) {
-        row_portable(i, lane, right, 0, radius, found);
+pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+    for (i, lane) in left.numbered() {
+        row_portable(i, lane, right, radius, found);
     }
 }
 
 /// Lanes that the plain version looks at together before branching.
 const STEP: usize = 16;
 
-/// Adds `(i, first + j)` for each lane `j` that is near `lane`.
+/// Adds `[i, j]` for each lane, of the number j, that is near `lane`.
 #[inline(always)]
-fn row_portable(i: u32, lane: u32, lanes: &[u32], first: u32, radius: u32, found: &mut Found) {
-    for (step, at) in lanes.chunks(STEP).zip((first..).step_by(STEP)) {
+fn row_portable(i: u32, lane: u32, others: Lanes<'_>, radius: u32, found: &mut Found) {
+    for (step, at) in others.lanes.chunks(STEP).zip((others.first..).step_by(STEP)) {
         // No branch inside: the compiler turns this into vector code.
         let mut near = false;
         for other in step {
@@ -132,12 +164,15 @@ fn row_portable(i: u32, lane: u32, lanes: &[u32], first: u32, radius: u32, found
 pub(super) mod x86 {
     use std::arch::x86_64::{
         __m256i, __m512i, _bzhi_u32, _bzhi_u64, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_xor_si256,
-        _mm512_alignr_epi32, _mm512_cmple_epu32_mask, _mm512_mask_cmple_epu32_mask, _mm512_maskz_loadu_epi32,
-        _mm512_min_epu32, _mm512_popcnt_epi32, _mm512_set1_epi32, _mm512_xor_si512,
+        _mm512_add_epi64, _mm512_alignr_epi32, _mm512_alignr_epi64, _mm512_and_si512, _mm512_castsi512_si128,
+        _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi64, _mm512_mask_cmple_epu32_mask,
+        _mm512_maskz_compress_epi8, _mm512_maskz_loadu_epi32, _mm512_max_epu32, _mm512_min_epu32,
+        _mm512_or_si512, _mm512_popcnt_epi32, _mm512_set_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
+        _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
     };
 
     use super::super::near::x86::{ones_of_bytes, sums_below};
-    use super::Found;
+    use super::{Found, Lanes};
 
     /// Lanes of an AVX2 register.
     const EIGHT: usize = 8;
@@ -145,13 +180,15 @@ pub(super) mod x86 {
     const SIXTEEN: usize = 16;
     /// Lanes of a tile's columns.
     const TILE: usize = 4 * SIXTEEN;
+    /// Rows that are compared with sixteen columns together: a bit of a word for each pair.
+    const FOUR: usize = 4;
 
-    /// Adds `(i, first + j)` for each bit `j` that is set.
+    /// Adds `[i, first + j]` for each bit `j` that is set.
     #[inline(always)]
-    fn add(mut mask: u32, i: u32, first: usize, found: &mut Found) {
+    fn add(mut mask: u32, i: u32, first: u32, found: &mut Found) {
         found.reserve(32);
         while mask != 0 {
-            found.add(i, first as u32 + mask.trailing_zeros());
+            found.add(i, first + mask.trailing_zeros());
             mask &= mask - 1;
         }
     }
@@ -169,10 +206,11 @@ pub(super) mod x86 {
         }
     }
 
-    /// Lanes from `from` on that are near `lane`.
+    /// Lanes from the place `from` on that are near `lane`.
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    fn row_avx2(i: u32, lane: u32, lanes: &[u32], from: usize, radius: u32, found: &mut Found) {
+    fn row_avx2(i: u32, lane: u32, others: Lanes<'_>, from: usize, radius: u32, found: &mut Found) {
+        let Lanes { lanes, first } = others;
         let n = lanes.len();
         let limit = _mm256_set1_epi32(radius.min(32).cast_signed() + 1);
         let query = _mm256_set1_epi32(lane.cast_signed());
@@ -182,35 +220,35 @@ pub(super) mod x86 {
         while at + 2 * EIGHT <= n {
             let both = mask(at) | mask(at + EIGHT) << EIGHT;
             if both != 0 {
-                add(both, i, at, found);
+                add(both, i, first + at as u32, found);
             }
             at += 2 * EIGHT;
         }
         if at + EIGHT <= n {
-            add(mask(at), i, at, found);
+            add(mask(at), i, first + at as u32, found);
             at += EIGHT;
         }
         if at < n && n >= EIGHT {
             // The last eight, of which some have been seen.
             let last = n - EIGHT;
-            add(mask(last) >> (at - last), i, at, found);
+            add(mask(last) >> (at - last), i, first + at as u32, found);
         } else if at < n {
-            super::row_portable(i, lane, &lanes[at..], at as u32, radius, found);
+            super::row_portable(i, lane, others.part(at, n), radius, found);
         }
     }
 
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    pub(in super::super) fn pairs32_avx2(lanes: &[u32], radius: u32, found: &mut Found) {
-        for (i, &lane) in lanes.iter().enumerate() {
-            row_avx2(i as u32, lane, lanes, i + 1, radius, found);
+    pub(in super::super) fn pairs32_avx2(all: Lanes<'_>, radius: u32, found: &mut Found) {
+        for (at, (i, lane)) in (1..).zip(all.numbered()) {
+            row_avx2(i, lane, all, at, radius, found);
         }
     }
 
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    pub(in super::super) fn across32_avx2(left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
-        for (i, &lane) in (0..).zip(left) {
+    pub(in super::super) fn across32_avx2(left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+        for (i, lane) in left.numbered() {
             row_avx2(i, lane, right, 0, radius, found);
         }
     }
@@ -256,13 +294,64 @@ pub(super) mod x86 {
         all
     };
 
-    /// Adds `(from + i, from + j)` for the near pairs of the first 16 lanes.
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
+    /// The numbers of a pair, side by side as they are in memory.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn among(lanes: &[u32], from: u32, limit: __m512i, found: &mut Found) {
-        found.reserve(SIXTEEN * (SIXTEEN - 1) / 2);
-        let there = &ROTATED[lanes.len().min(SIXTEEN)];
-        let lanes = sixteen(lanes, 0);
+    fn both(i: __m512i, j: __m512i) -> __m512i {
+        _mm512_or_si512(i, _mm512_slli_epi64::<32>(j))
+    }
+
+    /// The same number for each side of a pair, or another.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn firsts(i: u32, j: u32) -> __m512i {
+        _mm512_set1_epi64((u64::from(i) | u64::from(j) << 32).cast_signed())
+    }
+
+    /// Adds a pair for each bit of `near` that is set: of the numbers of eight bits, `pairs` makes eight pairs.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn add_bits(near: u64, found: &mut Found, pairs: impl Fn(__m512i) -> __m512i) {
+        const TOGETHER: usize = 8;
+        let all = _mm512_set_epi64(
+            0x3f3e_3d3c_3b3a_3938,
+            0x3736_3534_3332_3130,
+            0x2f2e_2d2c_2b2a_2928,
+            0x2726_2524_2322_2120,
+            0x1f1e_1d1c_1b1a_1918,
+            0x1716_1514_1312_1110,
+            0x0f0e_0d0c_0b0a_0908,
+            0x0706_0504_0302_0100,
+        );
+        let count = near.count_ones() as usize;
+        found.reserve(count.next_multiple_of(TOGETHER).max(TOGETHER));
+        let mut bits = _mm512_maskz_compress_epi8(near, all);
+        let mut at = found.len;
+        found.len += count;
+        // Rarely more than once.
+        loop {
+            let to: &mut [[u32; 2]] = &mut found.items[at..at + TOGETHER];
+            let eight = pairs(_mm512_cvtepu8_epi64(_mm512_castsi512_si128(bits)));
+            #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
+            // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight times two numbers of four bytes, of
+            // which any bits are valid.
+            unsafe {
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), eight);
+            }
+            at += TOGETHER;
+            if at >= found.len {
+                return;
+            }
+            bits = _mm512_alignr_epi64::<1>(bits, bits);
+        }
+    }
+
+    /// Adds the near pairs of the first 16 lanes.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn among(block: Lanes<'_>, limit: __m512i, found: &mut Found) {
+        let there = &ROTATED[block.lanes.len().min(SIXTEEN)];
+        let lanes = sixteen(block.lanes, 0);
         macro_rules! near {
             ($($turn:literal)*) => {[$({
                 let turned = _mm512_alignr_epi32::<$turn>(lanes, lanes);
@@ -271,31 +360,53 @@ pub(super) mod x86 {
             }),*]};
         }
         let [a, b, c, d, e, f, g, h] = near!(1 2 3 4 5 6 7 8).map(u64::from);
-        // All in two words: how often each loop goes round is what the processor cannot foresee.
+        let (firsts, low) = (firsts(block.first, block.first), _mm512_set1_epi64(SIXTEEN as i64 - 1));
         let words = [a | b << 16 | c << 32 | d << 48, e | f << 16 | g << 32 | h << 48];
-        for (mut near, turn) in words.into_iter().zip([1, 5]) {
-            while near != 0 {
-                let bit = near.trailing_zeros();
-                let (i, turn) = (bit % SIXTEEN as u32, turn + bit / SIXTEEN as u32);
-                let j = (i + turn) % SIXTEEN as u32;
-                found.add(from + i.min(j), from + i.max(j));
-                near &= near - 1;
-            }
+        for (near, turn) in words.into_iter().zip([1, 5]) {
+            add_bits(near, found, |bits| {
+                let i = _mm512_and_si512(bits, low);
+                let turns = _mm512_add_epi64(_mm512_srli_epi64::<4>(bits), _mm512_set1_epi64(turn));
+                let j = _mm512_and_si512(_mm512_add_epi64(i, turns), low);
+                _mm512_add_epi64(firsts, both(_mm512_min_epu32(i, j), _mm512_max_epu32(i, j)))
+            });
         }
     }
 
-    /// Adds `(from + i, first + j)` for the near pairs of any number of rows and up to `16 R` columns; the other way round
-    /// if rows are `BEHIND` columns.
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
+    /// Adds the near pairs of up to 16 columns and of rows behind them.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn few(columns: Lanes<'_>, rows: Lanes<'_>, limit: __m512i, found: &mut Found) {
+        let lanes = sixteen(columns.lanes, 0);
+        let there = u64::from(lanes_left(columns.lanes.len())) * 0x0001_0001_0001_0001;
+        let low = _mm512_set1_epi64(SIXTEEN as i64 - 1);
+        for (four, first) in rows.lanes.chunks(FOUR).zip((rows.first..).step_by(FOUR)) {
+            let mut near = 0;
+            for k in 0..FOUR {
+                // One that is not there is the first once more, of which nothing is taken.
+                let row = _mm512_set1_epi32(four.get(k).unwrap_or(&four[0]).cast_signed());
+                let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
+                near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
+            }
+            near &= _bzhi_u64(there, (four.len() * SIXTEEN) as u32);
+            add_bits(near, found, |bits| {
+                let pair = both(_mm512_and_si512(bits, low), _mm512_srli_epi64::<4>(bits));
+                _mm512_add_epi64(firsts(columns.first, first), pair)
+            });
+        }
+    }
+
+    /// Adds the near pairs of any number of rows and up to `16 R` columns, the row first, or the column if rows are
+    /// `BEHIND` columns.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile<const R: usize, const BEHIND: bool>(
-        rows: &[u32],
-        columns: &[u32],
-        (from, first): (u32, u32),
+        rows: Lanes<'_>,
+        columns: Lanes<'_>,
         limit: __m512i,
         found: &mut Found,
     ) {
-        for (rows, from) in rows.chunks(TILE).zip((from..).step_by(TILE)) {
+        let Lanes { lanes: columns, first } = columns;
+        for (rows, from) in rows.lanes.chunks(TILE).zip((rows.first..).step_by(TILE)) {
             // Nothing is called from here on, so that the columns stay in registers.
             found.reserve(TILE * TILE);
             let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(columns, at * SIXTEEN));
@@ -308,70 +419,120 @@ pub(super) mod x86 {
                 noted[count % TILE] = i;
                 count += usize::from(_mm512_cmple_epu32_mask(least, limit) != 0);
             }
-            for &i in &noted[..count] {
-                let row = _mm512_set1_epi32(rows[usize::from(i)].cast_signed());
-                let mut near = 0;
-                for (lanes, at) in lanes.into_iter().zip((0..).step_by(SIXTEEN)) {
-                    let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
-                    near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << at;
-                }
-                // Lanes that are not there may have been near.
-                near &= there;
-                while near != 0 {
-                    let (i, j) = (from + u32::from(i), first + near.trailing_zeros());
-                    if BEHIND {
-                        found.add(j, i);
-                    } else {
-                        found.add(i, j);
-                    }
-                    near &= near - 1;
-                }
-            }
+            // Lanes that are not there may have been near.
+            add_noted::<R, BEHIND>(&noted[..count], (rows, from), (lanes, first), |_| there, limit, found);
         }
+    }
+
+    /// Adds the pairs of the rows that are noted, by their places, with the columns that `counted` leaves of each; the row
+    /// first, or the column if rows are `BEHIND` columns.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn add_noted<const R: usize, const BEHIND: bool>(
+        noted: &[u8],
+        (rows, from): (&[u32], u32),
+        (lanes, first): ([__m512i; R], u32),
+        counted: impl Fn(u8) -> u64,
+        limit: __m512i,
+        found: &mut Found,
+    ) {
+        for &i in noted {
+            let row = _mm512_set1_epi32(rows[usize::from(i)].cast_signed());
+            let mut near = 0;
+            for (lanes, at) in lanes.into_iter().zip((0..).step_by(SIXTEEN)) {
+                let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
+                near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << at;
+            }
+            let row = from + u32::from(i);
+            add_bits(near & counted(i), found, |bits| {
+                if BEHIND {
+                    _mm512_add_epi64(firsts(first, row), bits)
+                } else {
+                    _mm512_add_epi64(firsts(row, first), _mm512_slli_epi64::<32>(bits))
+                }
+            });
+        }
+    }
+
+    /// Adds the near pairs of as many lanes as a tile has columns.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn triangle(all: &[u32; TILE], first: u32, limit: __m512i, found: &mut Found) {
+        const R: usize = TILE / SIXTEEN;
+        // Nothing is called from here on, so that the columns stay in registers.
+        found.reserve(TILE * TILE / 2);
+        let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(all, at * SIXTEEN));
+        let (mut noted, mut count) = ([0_u8; TILE], 0);
+        macro_rules! rows {
+            ($($block:literal)*) => {$(
+                for i in 0..SIXTEEN {
+                    let row = _mm512_set1_epi32(all[$block * SIXTEEN + i].cast_signed());
+                    let ones = |lanes| _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
+                    // Those behind it, in its own register and in the others.
+                    let mut near = _mm512_cmple_epu32_mask(ones(lanes[$block]), limit) & 0xfffe << i;
+                    let others = lanes[$block + 1..].iter().map(|&lanes| ones(lanes));
+                    if let Some(least) = others.reduce(|a, b| _mm512_min_epu32(a, b)) {
+                        near |= _mm512_cmple_epu32_mask(least, limit);
+                    }
+                    noted[count % TILE] = ($block * SIXTEEN + i) as u8;
+                    count += usize::from(near != 0);
+                }
+            )*};
+        }
+        rows!(0 1 2 3);
+        add_noted::<R, false>(&noted[..count], (all, first), (lanes, first), |i| !1 << i, limit, found);
     }
 
     /// The tile for as many columns, up to [`TILE`].
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn tile_of(rows: &[u32], columns: &[u32], place: (u32, u32), limit: __m512i, found: &mut Found) {
-        match columns.len() {
+    fn tile_of(rows: Lanes<'_>, columns: Lanes<'_>, limit: __m512i, found: &mut Found) {
+        match columns.lanes.len() {
             0 => {}
-            1..=16 => tile::<1, false>(rows, columns, place, limit, found),
-            17..=32 => tile::<2, false>(rows, columns, place, limit, found),
-            33..=48 => tile::<3, false>(rows, columns, place, limit, found),
-            _ => tile::<4, false>(rows, columns, place, limit, found),
+            1..=16 => tile::<1, false>(rows, columns, limit, found),
+            17..=32 => tile::<2, false>(rows, columns, limit, found),
+            33..=48 => tile::<3, false>(rows, columns, limit, found),
+            _ => tile::<4, false>(rows, columns, limit, found),
         }
     }
 
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    pub(in super::super) fn pairs32_avx512(lanes: &[u32], radius: u32, found: &mut Found) {
+    pub(in super::super) fn pairs32_avx512(all: Lanes<'_>, radius: u32, found: &mut Found) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
+        let count = all.lanes.len();
         // What is in registers is full wherever it can be: the rest of a number of lanes goes through them.
-        let behind = |end: usize| (&lanes[end.min(lanes.len())..], end as u32);
-        for (columns, first) in lanes.chunks(TILE).zip((0_u32..).step_by(TILE)) {
-            let (rows, from) = behind(first as usize + TILE);
-            tile::<{ TILE / SIXTEEN }, true>(rows, columns, (from, first), limit, found);
-            for (block, at) in columns.chunks(SIXTEEN).zip((0..).step_by(SIXTEEN)) {
-                let (others, from) =
-                    (&columns[columns.len().min(at + SIXTEEN)..], first + (at + SIXTEEN) as u32);
-                let first = first + at as u32;
-                among(block, first, limit, found);
-                if others.len() <= SIXTEEN {
-                    tile::<1, true>(others, block, (from, first), limit, found);
+        for start in (0..count).step_by(TILE) {
+            let columns = all.part(start, start + TILE);
+            if let Ok(full) = columns.lanes.try_into() {
+                tile::<{ TILE / SIXTEEN }, true>(all.part(start + TILE, count), columns, limit, found);
+                triangle(full, columns.first, limit, found);
+                continue;
+            }
+            for at in (0..columns.lanes.len()).step_by(SIXTEEN) {
+                let block = columns.part(at, at + SIXTEEN);
+                let others = columns.part(at + SIXTEEN, TILE);
+                among(block, limit, found);
+                if others.lanes.len() <= SIXTEEN {
+                    few(block, others, limit, found);
                 } else {
-                    tile_of(block, others, (first, from), limit, found);
+                    tile_of(block, others, limit, found);
                 }
             }
         }
     }
 
-    #[target_feature(enable = "avx512f,avx512vpopcntdq,bmi1,bmi2")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    pub(in super::super) fn across32_avx512(left: &[u32], right: &[u32], radius: u32, found: &mut Found) {
+    pub(in super::super) fn across32_avx512(
+        left: Lanes<'_>,
+        right: Lanes<'_>,
+        radius: u32,
+        found: &mut Found,
+    ) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
-        for (columns, first) in right.chunks(TILE).zip((0..).step_by(TILE)) {
-            tile_of(left, columns, (0, first), limit, found);
+        for start in (0..right.lanes.len()).step_by(TILE) {
+            tile_of(left, right.part(start, start + TILE), limit, found);
         }
     }
 }
@@ -382,8 +543,12 @@ mod tests {
     use super::*;
     use crate::splitmix::SplitMix;
 
+    /// The numbers of the first lanes.
+    const LEFT: u32 = 1 << 31;
+    const RIGHT: u32 = 70_000;
+
     /// Those inside and those across.
-    type Pairs = [Vec<(u32, u32)>; 2];
+    type Pairs = [Vec<[u32; 2]>; 2];
 
     struct Both<'a>(&'a [u32], &'a [u32], u32, &'a mut [Found; 2]);
 
@@ -393,8 +558,10 @@ mod tests {
             let [inside, across] = self.3;
             inside.clear();
             across.clear();
-            pairs32(simd, self.0, self.2, inside);
-            across32(simd, self.0, self.1, self.2, across);
+            let [left, right] =
+                [(self.0, LEFT), (self.1, RIGHT)].map(|(lanes, first)| Lanes { lanes, first });
+            pairs32(simd, left, self.2, inside);
+            across32(simd, left, right, self.2, across);
             [inside, across].map(|found| {
                 let mut pairs = found.pairs().to_vec();
                 pairs.sort_unstable();
@@ -406,15 +573,15 @@ mod tests {
     /// The definition, without steps.
     fn defined(left: &[u32], right: &[u32], radius: u32) -> Pairs {
         let near = |a: &u32, b: &u32| (a ^ b).count_ones() <= radius;
-        let all = |from: &dyn Fn(usize) -> usize, right: &[u32]| {
+        let all = |from: &dyn Fn(usize) -> usize, (right, first): (&[u32], u32)| {
             let mut found = Vec::new();
             for (i, a) in left.iter().enumerate() {
                 let others = right.iter().enumerate().skip(from(i)).filter(|(_, b)| near(a, b));
-                found.extend(others.map(|(j, _)| (i as u32, j as u32)));
+                found.extend(others.map(|(j, _)| [LEFT + i as u32, first + j as u32]));
             }
             found
         };
-        [all(&|i| i + 1, left), all(&|_| 0, right)]
+        [all(&|i| i + 1, (left, LEFT)), all(&|_| 0, (right, RIGHT))]
     }
 
     #[test]

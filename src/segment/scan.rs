@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::open::{Fingerprints, Segment};
 use super::tables::At;
 use crate::error::Result;
-use crate::format::postings::{self, Posting};
+use crate::format::postings::{self, LIST, Posting};
 use crate::format::ranks;
 use crate::format::table::planes::Walk;
 use crate::format::table::{Layout, Source};
@@ -115,41 +115,21 @@ impl Segment {
         Ok(())
     }
 
-    /// Asks for what [`postings`](Self::postings) of this rank reads first, where the file is mapped, without waiting.
-    #[inline]
-    pub(crate) fn hint_postings(&self, rank: u32) {
-        if let Some(fingerprints) = &self.fingerprints {
-            let place = fingerprints.postings.offset + postings::range(rank.into()).start;
-            prefetch(self.whole(), place as usize);
-        }
-    }
-
-    /// Hands the fingerprints of these ranks that several documents have to `each`, by rank and with the ordinals,
-    /// ascending. As [`postings`](Self::postings), with next to nothing to do for all others.
+    /// All postings, for those who ask for many.
     ///
     /// # Errors
-    /// As [`postings`](Self::postings), or what `each` returns.
-    pub fn for_each_shared(
-        &self,
-        ranks: Range<u64>,
-        mut each: impl FnMut(u32, &[u32]) -> Result<()>,
-    ) -> Result<()> {
-        let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
-        let mut ordinals = Vec::new();
-        for start in ranks.clone().step_by(TOGETHER as usize) {
-            let end = ranks.end.min(start + TOGETHER);
-            let range = postings::range(start).start..postings::range(end).start;
-            let entries: &[U32] = self.column(&fingerprints.postings, range)?;
-            for (rank, entry) in (start as u32..).zip(entries) {
-                if entry.get() & postings::LIST == 0 {
-                    continue;
-                }
-                ordinals.clear();
-                self.postings(rank, |ordinal| ordinals.push(ordinal))?;
-                each(rank, &ordinals)?;
-            }
+    /// [`Error::Corrupt`](crate::Error::Corrupt): of a file that is mapped or in memory, all pages are checked.
+    pub fn held_postings(&self) -> Result<HeldPostings<'_>> {
+        let documents = self.documents().min(LIST.into()) as u32;
+        let (mut entries, mut lists): (&[U32], &[U32]) = (&[], &[]);
+        if let Some(Fingerprints { postings: section, .. }) = &self.fingerprints
+            && !self.whole().is_empty()
+        {
+            let rows = postings::range(section.rows).start;
+            entries = self.column(section, 0..rows)?;
+            lists = self.column(section, rows..section.length)?;
         }
-        Ok(())
+        Ok(HeldPostings { segment: self, entries, lists, documents })
     }
 
     /// For postings that are asked for by ascending ranks.
@@ -167,6 +147,110 @@ pub(crate) struct FingerprintStretch {
     walk: Option<Walk>,
 }
 
+/// The postings of a segment: at hand where the file is mapped or in memory, otherwise read when they are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldPostings<'a> {
+    segment: &'a Segment,
+    entries: &'a [U32],
+    lists: &'a [U32],
+    /// Documents of the segment.
+    documents: u32,
+}
+
+impl<'a> HeldPostings<'a> {
+    /// Asks for what [`only`](Self::only) of this rank reads, without waiting.
+    #[inline(always)]
+    pub(crate) fn hint(self, rank: u32) {
+        prefetch(self.entries.as_bytes(), postings::range(rank.into()).start as usize);
+    }
+
+    /// Asks for the list of this rank if it has one, once its entry is there.
+    #[inline(always)]
+    pub(crate) fn hint_list(self, rank: u32) {
+        let entry = self.entries.get(rank as usize).map_or(0, |entry| entry.get());
+        // Without a branch, which would be guessed wrongly too often.
+        let place = if entry & LIST == 0 { 0 } else { entry & !LIST };
+        prefetch(self.lists.as_bytes(), place as usize * size_of::<U32>());
+    }
+
+    /// The document of this rank where it is at hand and one alone; nothing where [`documents`](Self::documents) has
+    /// more to say.
+    #[inline(always)]
+    pub(crate) fn only(self, rank: u32) -> Option<u32> {
+        // What begins a list is more than any ordinal.
+        self.entries.get(rank as usize).map(|entry| entry.get()).filter(|&entry| entry < self.documents)
+    }
+
+    /// Replaces `ordinals` by those of the documents of this rank, ascending.
+    ///
+    /// # Errors
+    /// As [`Segment::postings`].
+    #[inline]
+    pub(crate) fn documents(self, rank: u32, ordinals: &mut Vec<u32>) -> Result<()> {
+        ordinals.clear();
+        if self.several(rank, ordinals) {
+            return Ok(());
+        }
+        ordinals.clear();
+        self.segment.postings(rank, |ordinal| ordinals.push(ordinal))
+    }
+
+    /// Adds the documents of this rank where they are at hand, several, and as they must be.
+    #[inline]
+    fn several(self, rank: u32, ordinals: &mut Vec<u32>) -> bool {
+        let Some(list) = self.list(rank) else { return false };
+        let mut next = 0;
+        for ordinal in list.iter().map(|ordinal| ordinal.get()) {
+            if ordinal < next || ordinal >= self.documents {
+                return false;
+            }
+            next = ordinal + 1;
+            ordinals.push(ordinal);
+        }
+        true
+    }
+
+    #[inline]
+    fn list(self, rank: u32) -> Option<&'a [U32]> {
+        let entry = self.entries.get(rank as usize)?.get();
+        let (count, rest) = self.lists.get((entry & !LIST) as usize..)?.split_first()?;
+        rest.get(..count.get() as usize).filter(|list| entry & LIST != 0 && list.len() > 1)
+    }
+
+    /// Hands the fingerprints of these ranks that several documents have to `each`, by rank and with the ordinals,
+    /// ascending. As [`Segment::postings`], with next to nothing to do for all others.
+    ///
+    /// # Errors
+    /// As [`Segment::postings`], or what `each` returns.
+    pub fn for_each_shared(
+        self,
+        ranks: Range<u64>,
+        mut each: impl FnMut(u32, &[u32]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(fingerprints) = &self.segment.fingerprints else { return Ok(()) };
+        let mut ordinals = Vec::new();
+        for start in ranks.clone().step_by(TOGETHER as usize) {
+            let end = ranks.end.min(start + TOGETHER);
+            let range = postings::range(start).start..postings::range(end).start;
+            let entries: &[U32] = self.segment.column(&fingerprints.postings, range)?;
+            // Noted first: a branch for each would be guessed wrongly too often.
+            let (mut noted, mut count) = ([0; TOGETHER as usize], 0);
+            for (rank, entry) in (start as u32..).zip(entries) {
+                noted[count % noted.len()] = rank;
+                count += usize::from(entry.get() & LIST != 0);
+            }
+            for (at, &rank) in noted[..count].iter().enumerate() {
+                self.hint_list(noted[(at + LISTS_AHEAD).min(count - 1)]);
+                self.documents(rank, &mut ordinals)?;
+                each(rank, &ordinals)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lists ahead of the one at hand that are asked for.
+const LISTS_AHEAD: usize = 4;
 /// Entries read together.
 const TOGETHER: u64 = 1 << 10;
 

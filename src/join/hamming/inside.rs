@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 
 use super::{Row, TOGETHER, low_bits};
 use crate::error::Result;
-use crate::kernel::{CACHE_LINE, Found, Kernel, Level, Simd, across32, near_lanes, pairs32, prefetch};
+use crate::kernel::{CACHE_LINE, Found, Kernel, Lanes, Level, Simd, across32, near_lanes, pairs32, prefetch};
 
 /// Two fingerprints within the radius, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +89,8 @@ const SAVED_SHIFT: u32 = 1;
 const BUCKET_BITS: u32 = 3;
 /// Buckets of a distribution at most, as a power of two.
 const BUCKETS_BITS_MAX: u32 = 11;
+/// Pairs found that are looked at together.
+const FOUND: usize = 1 << 9;
 /// Fingerprints from which on it pays to look at which bits tell them apart.
 const SAMPLED: usize = 1 << 12;
 /// How many are looked at for that.
@@ -113,6 +115,13 @@ struct Buckets {
     lanes: Vec<u32>,
 }
 
+/// Room for the distributions of both sides, and for what is found.
+#[derive(Debug, Default)]
+struct Room {
+    buckets: [Buckets; 2],
+    found: Found,
+}
+
 /// Is handed pairs that were found.
 pub(super) type Take<'t> = dyn FnMut(&[Pair]) -> Result<()> + 't;
 
@@ -123,8 +132,7 @@ pub(super) struct Inside {
     level: Level,
     /// Left and right are different sets; otherwise the right is empty.
     across: bool,
-    free: Vec<[Buckets; 2]>,
-    found: Found,
+    free: Vec<Room>,
     /// Those of the pairs found that are near in all bits and reported where they were found, with their distances.
     near: Vec<(u32, u32, u32)>,
     /// Pairs that are near and not yet taken.
@@ -209,6 +217,7 @@ struct Compare<'i, 's, 't> {
     inside: &'i mut Inside,
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
+    found: &'i mut Found,
     by: By,
     place: &'i Place,
     take: &'i mut Take<'t>,
@@ -219,7 +228,7 @@ impl Kernel for Compare<'_, '_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Result<()> {
-        let Self { inside, sides, buckets, by, place, take } = self;
+        let Self { inside, sides, buckets, found, by, place, take } = self;
         let of = usize::from(inside.across);
         // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
         let told = match by {
@@ -230,6 +239,26 @@ impl Kernel for Compare<'_, '_, '_> {
                 Some(start + bits)
             }
             _ => None,
+        };
+        found.clear();
+        // Of many buckets together: how many pairs one has is what a processor cannot foresee.
+        let keep = |inside: &mut Inside, found: &mut Found| {
+            let (left, right) = (&buckets[0].entries[..], &buckets[of].entries[..]);
+            let row = |side: usize, entry| sides[side].row(buckets[side].place(entry));
+            let number = |side: usize, entry| sides[side].number(buckets[side].place(entry));
+            inside.keep(
+                found.pairs(),
+                |i, j| match told {
+                    Some(turn) => {
+                        let difference = (left[i] ^ right[j]) & !low_bits(SHORT_PLACE_BITS);
+                        difference.rotate_right(turn)
+                    }
+                    None => row(0, left[i]).value ^ row(of, right[j]).value,
+                },
+                |i, j| (number(0, left[i]), number(of, right[j])),
+                place,
+            );
+            found.clear();
         };
         let mut starts = [0; 2];
         for bucket in 0..1_usize << by.bits() {
@@ -250,36 +279,22 @@ impl Kernel for Compare<'_, '_, '_> {
                 inside.large(picked.each_ref().map(|rows| &rows[..]), place, take)?;
                 continue;
             }
-            inside.found.clear();
-            let lanes = |side: usize| &buckets[side].lanes[ranges[side].clone()];
+            let lanes = |side: usize| {
+                let range = ranges[side].clone();
+                Lanes { first: range.start as u32, lanes: &buckets[side].lanes[range] }
+            };
             if inside.across {
-                across32(simd, lanes(0), lanes(1), inside.within, &mut inside.found);
+                across32(simd, lanes(0), lanes(1), inside.within, found);
             } else {
-                pairs32(simd, lanes(0), inside.within, &mut inside.found);
+                pairs32(simd, lanes(0), inside.within, found);
             }
-            if !inside.found.pairs().is_empty() {
-                let entries = |side: usize| &buckets[side].entries[ranges[side].clone()];
-                let (left, right) = (entries(0), entries(of));
-                let row = |side: usize, entry| sides[side].row(buckets[side].place(entry));
-                let number = |side: usize, entry| sides[side].number(buckets[side].place(entry));
-                let found = std::mem::take(&mut inside.found);
-                inside.keep(
-                    found.pairs(),
-                    |i, j| match told {
-                        Some(turn) => {
-                            let difference = (left[i] ^ right[j]) & !low_bits(SHORT_PLACE_BITS);
-                            difference.rotate_right(turn)
-                        }
-                        None => row(0, left[i]).value ^ row(of, right[j]).value,
-                    },
-                    |i, j| (number(0, left[i]), number(of, right[j])),
-                    place,
-                );
-                inside.found = found;
+            if found.pairs().len() >= FOUND {
+                keep(inside, found);
                 inside.hand_on(TOGETHER, take)?;
             }
         }
-        Ok(())
+        keep(inside, found);
+        inside.hand_on(TOGETHER, take)
     }
 }
 
@@ -331,8 +346,13 @@ impl Buckets {
             entries[*end as usize] = lane(value) & !places | at;
             *end += 1;
         }
-        lanes.clear();
-        lanes.extend(entries.iter().map(|&entry| (entry >> 32) as u32));
+        if lanes.len() < rows.len() {
+            lanes.resize(rows.len(), 0);
+        }
+        // Not by an iterator's own loop, which would be compiled for plain instructions.
+        for (lane, entry) in lanes.iter_mut().zip(entries) {
+            *lane = (*entry >> 32) as u32;
+        }
     }
 
     /// Finds where buckets end in fingerprints that are in order.
@@ -341,8 +361,6 @@ impl Buckets {
         self.place_bits = 32;
         let Self { ends, entries, lanes, .. } = self;
         ends.clear();
-        entries.clear();
-        lanes.clear();
         if values.is_empty() {
             return;
         }
@@ -353,23 +371,22 @@ impl Buckets {
             }
         }
         ends.resize(1 << by.bits(), values.len() as u32);
-        lanes.extend(values.iter().map(|value| value.rotate_left(turn) as u32));
-        entries.extend(0..values.len() as u64);
+        if entries.len() < values.len() {
+            entries.resize(values.len(), 0);
+        }
+        if lanes.len() < values.len() {
+            lanes.resize(values.len(), 0);
+        }
+        for (at, ((lane, entry), value)) in (0..).zip(lanes.iter_mut().zip(&mut *entries).zip(values)) {
+            (*lane, *entry) = (value.rotate_left(turn) as u32, at);
+        }
     }
 }
 
 impl Inside {
     pub(super) fn new(within: u32, across: bool) -> Self {
         let level = Level::chosen();
-        Self {
-            within,
-            level,
-            across,
-            free: Vec::new(),
-            found: Found::default(),
-            near: Vec::new(),
-            pairs: Vec::new(),
-        }
+        Self { within, level, across, free: Vec::new(), near: Vec::new(), pairs: Vec::new() }
     }
 
     /// Finds the pairs of what a table's distribution has brought together, by what leads the table behind that.
@@ -381,12 +398,13 @@ impl Inside {
         take: &mut Take<'_>,
     ) -> Result<()> {
         let (level, turn) = (self.level, by.turn(place.equal));
-        let mut buckets = self.free.pop().unwrap_or_default();
-        for (side, buckets) in sides.into_iter().zip(&mut buckets) {
+        let mut room = self.free.pop().unwrap_or_default();
+        let Room { buckets, found } = &mut room;
+        for (side, buckets) in sides.into_iter().zip(&mut *buckets) {
             level.dispatch(Fill { buckets, side, by, turn });
         }
-        level.dispatch(Compare { inside: self, sides, buckets: &buckets, by, place, take })?;
-        self.free.push(buckets);
+        level.dispatch(Compare { inside: self, sides, buckets, found, by, place, take })?;
+        self.free.push(room);
         Ok(())
     }
 
@@ -471,14 +489,14 @@ impl Inside {
         let lanes = sides
             .map(|rows| rows.iter().map(|row| { row.value }.rotate_left(turn) as u32).collect::<Vec<u32>>());
         let of = usize::from(self.across);
+        let mut found = Found::default();
         for (i, left) in (0..).step_by(TILE).zip(lanes[0].chunks(TILE)) {
             let from = if self.across { 0 } else { i };
             for (j, right) in (from..).step_by(TILE).zip(lanes[of][from.min(lanes[of].len())..].chunks(TILE))
             {
-                let mut found = std::mem::take(&mut self.found);
                 found.clear();
                 let right = (self.across || j > i).then_some(right);
-                near_lanes(self.level, left, right, self.within, &mut found);
+                near_lanes(self.level, left.into(), right.map(Lanes::from), self.within, &mut found);
                 let (left, right) = (&sides[0][i..], &sides[of][j..]);
                 self.keep(
                     found.pairs(),
@@ -486,7 +504,6 @@ impl Inside {
                     |i, j| (left[i].number, right[j].number),
                     place,
                 );
-                self.found = found;
                 self.hand_on(TOGETHER, take)?;
             }
         }
@@ -497,7 +514,7 @@ impl Inside {
     #[inline(always)]
     fn keep(
         &mut self,
-        found: &[(u32, u32)],
+        found: &[[u32; 2]],
         difference: impl Fn(usize, usize) -> u64,
         numbers: impl Fn(usize, usize) -> (u32, u32),
         place: &Place,
@@ -507,17 +524,18 @@ impl Inside {
         }
         let near = &mut self.near[..found.len()];
         let mut count = 0;
-        for &(i, j) in found {
+        for &[i, j] in found {
             let difference = difference(i as usize, j as usize);
             let distance = difference.count_ones();
             near[count] = (i, j, distance);
             count += usize::from((distance <= self.within) & place.owns(difference));
         }
-        self.pairs.extend(near[..count].iter().map(|&(i, j, distance)| {
+        self.pairs.reserve(count);
+        for &(i, j, distance) in &near[..count] {
             let (a, b) = numbers(i as usize, j as usize);
             let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
-            Pair { a, b, distance }
-        }));
+            self.pairs.push(Pair { a, b, distance });
+        }
     }
 }
 

@@ -173,7 +173,8 @@ fn merged(batches: &[Records], deletes: &[BTreeSet<u64>], memory: usize) -> Vec<
 fn go_through(segment: &Segment, by_ordinal: &[u64]) {
     let mut shared = 0;
     let ranks = 0..segment.distinct_fingerprints();
-    segment
+    let postings = segment.held_postings().unwrap();
+    postings
         .for_each_shared(ranks, |_, ordinals| {
             let of = |ordinal: &u32| by_ordinal[*ordinal as usize];
             assert!(ordinals.len() > 1 && ordinals.is_sorted());
