@@ -218,6 +218,8 @@ struct Compare<'i, 's, 't> {
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
     found: &'i mut Found,
+    /// What is distributed next: asked for meanwhile.
+    ahead: &'i [&'s [Row]],
     by: By,
     place: &'i Place,
     take: &'i mut Take<'t>,
@@ -228,7 +230,7 @@ impl Kernel for Compare<'_, '_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Result<()> {
-        let Self { inside, sides, buckets, found, by, place, take } = self;
+        let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
         let of = usize::from(inside.across);
         // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
         let told = match by {
@@ -262,6 +264,13 @@ impl Kernel for Compare<'_, '_, '_> {
         };
         let mut starts = [0; 2];
         for bucket in 0..1_usize << by.bits() {
+            for rows in ahead {
+                let bytes = rows.as_bytes();
+                let bound = |bucket: usize| (bytes.len() as u64 * bucket as u64 >> by.bits()) as usize;
+                for at in (bound(bucket)..bound(bucket + 1)).step_by(CACHE_LINE) {
+                    prefetch(bytes, at);
+                }
+            }
             let end = |side: &Buckets| side.ends.get(bucket).map_or(0, |&end| end as usize);
             let ends = [end(&buckets[0]), if inside.across { end(&buckets[1]) } else { 0 }];
             let ranges = [starts[0]..ends[0], starts[1]..ends[1]];
@@ -393,6 +402,7 @@ impl Inside {
     pub(super) fn divide(
         &mut self,
         sides: [Slice<'_>; 2],
+        ahead: &[&[Row]],
         by: By,
         place: &Place,
         take: &mut Take<'_>,
@@ -403,7 +413,7 @@ impl Inside {
         for (side, buckets) in sides.into_iter().zip(&mut *buckets) {
             level.dispatch(Fill { buckets, side, by, turn });
         }
-        level.dispatch(Compare { inside: self, sides, buckets, found, by, place, take })?;
+        level.dispatch(Compare { inside: self, sides, buckets, found, ahead, by, place, take })?;
         self.free.push(room);
         Ok(())
     }
@@ -455,7 +465,13 @@ impl Inside {
                 let mut next = place.clone();
                 for &group in &groups {
                     next.equal = place.equal | group;
-                    self.divide(sides.map(|rows| Slice::Rows { rows, turn: 0 }), by(group), &next, take)?;
+                    self.divide(
+                        sides.map(|rows| Slice::Rows { rows, turn: 0 }),
+                        &[],
+                        by(group),
+                        &next,
+                        take,
+                    )?;
                     next.unequal.push(group);
                 }
                 return Ok(());

@@ -418,11 +418,20 @@ impl<'a> Join<'a> {
         let pieces: Vec<Vec<&Parts>> =
             (0..self.sides.len()).map(|of| distributed.iter().map(|piece| &piece[of]).collect()).collect();
         let Worker { room, inside, state, .. } = worker;
+        let first = parts.start;
         let mut take = |pairs: &[Pair]| take(state, pairs);
+        let claim = || next.fetch_add(1, Ordering::Relaxed);
+        let (mut claimed, mut ahead) = (claim(), Vec::<&[Row]>::new());
         loop {
-            let part = next.fetch_add(1, Ordering::Relaxed);
+            let part = claimed;
             if part >= parts.end {
                 return inside.hand_on(1, &mut take);
+            }
+            claimed = claim();
+            ahead.clear();
+            if claimed < parts.end {
+                let all = pieces.iter().enumerate().filter(|&(of, _)| !self.is_sorted(of, table));
+                ahead.extend(all.flat_map(|(_, pieces)| pieces).map(|piece| piece.part(claimed - first)));
             }
             let counts = [0, 1].map(|of| self.count(of, table, part));
             if if self.sides.len() > 1 { counts.contains(&0) } else { counts[0] < 2 } {
@@ -437,7 +446,7 @@ impl<'a> Join<'a> {
                     _ => Slice::Rows { rows: Parts::gathered(&pieces[of], part - parts.start, room), turn },
                 };
             }
-            inside.divide(slices, by, &place, &mut take)?;
+            inside.divide(slices, &ahead, by, &place, &mut take)?;
         }
     }
 
