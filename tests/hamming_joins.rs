@@ -144,8 +144,6 @@ fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
     }
 }
 
-/// An index of some segments and what is not in one yet, of whose documents some are deleted or replaced; and what is
-/// live in it.
 /// A part of a table that has more than 2^16 fingerprints cannot tell them apart by 16 bits.
 #[test]
 fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
@@ -199,6 +197,8 @@ fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
     }
 }
 
+/// An index of some segments and what is not in one yet, of whose documents some are deleted or replaced; and what is
+/// live in it.
 fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (Index, BTreeMap<u64, u64>) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join(name), params).unwrap();

@@ -7,6 +7,8 @@
 //! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
 //! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
 
+use std::ops::Range;
+
 use zerocopy::IntoBytes;
 
 use super::{Row, TOGETHER, low_bits};
@@ -139,11 +141,21 @@ pub(super) struct Inside {
     pairs: Vec<Pair>,
 }
 
+/// What is known of the parities of two fingerprints, each the number of its ones modulo 2, that are reported somewhere.
+///
+/// A pair of the last of k + 1 tables differs in each of the k groups before, and in at most k bits: in exactly k. So its
+/// parities are different if k is odd, and the same if it is even; either way only half of a bucket's pairs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parity {
+    Different,
+    Same,
+}
+
 /// What leads into which bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
-    /// So many bits behind the first `start`.
-    Bits { start: u32, bits: u32 },
+    /// So many bits behind the first `start`; behind them by the parity, if anything is known of it.
+    Bits { start: u32, bits: u32, parity: Option<Parity> },
     /// A hash of these bits, of so many bits.
     Group { mask: u64, bits: u32 },
 }
@@ -155,11 +167,20 @@ impl By {
         }
     }
 
+    fn parity(self) -> Option<Parity> {
+        match self {
+            Self::Bits { parity, .. } => parity,
+            Self::Group { .. } => None,
+        }
+    }
+
     /// The bucket of a fingerprint.
     #[inline(always)]
     fn bucket(self, value: u64) -> usize {
         match self {
-            Self::Bits { start, bits } => (value.unbounded_shr(64 - start - bits) & low_bits(bits)) as usize,
+            Self::Bits { start, bits, .. } => {
+                (value.unbounded_shr(64 - start - bits) & low_bits(bits)) as usize
+            }
             // Multiplying spreads what the mask leaves over the upper bits.
             Self::Group { mask, bits } => {
                 (value & mask).wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
@@ -171,7 +192,7 @@ impl By {
     /// equal, or to where most of the bits stand that may differ.
     fn turn(self, equal: u64) -> u32 {
         match self {
-            Self::Bits { start, bits } => (start + bits + 32) % 64,
+            Self::Bits { start, bits, .. } => (start + bits + 32) % 64,
             Self::Group { .. } => {
                 let lost = |turn: &u32| (equal.rotate_left(*turn) as u32).count_ones();
                 (0..64).min_by_key(lost).unwrap_or(0)
@@ -198,11 +219,18 @@ impl Kernel for Fill<'_, '_> {
         match (side, by) {
             (Slice::Ascending { values, .. }, _) => buckets.cut(values, by, turn),
             // Rows of a table are turned so that what leads to a bucket is in front, and the lane behind it.
-            (Slice::Rows { rows, .. }, By::Bits { bits, .. }) => {
+            (Slice::Rows { rows, .. }, By::Bits { bits, parity, .. }) => {
                 let (down, mask) = (64 - bits, low_bits(bits));
                 let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
+                let lane = |turned: u64| turned.wrapping_shl(bits);
                 let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
-                buckets.fill(rows, (bits, place_bits), bucket, |turned| turned.wrapping_shl(bits));
+                match parity {
+                    None => buckets.fill(rows, (bits, place_bits), bucket, lane),
+                    Some(_) => {
+                        let half = |turned: u64| bucket(turned) << 1 | turned.count_ones() as usize & 1;
+                        buckets.fill(rows, (bits + 1, place_bits), half, lane);
+                    }
+                }
             }
             (Slice::Rows { rows, .. }, By::Group { mask, bits }) => {
                 let bucket = |value| By::Group { mask, bits }.bucket(value);
@@ -234,7 +262,7 @@ impl Kernel for Compare<'_, '_, '_> {
         let of = usize::from(inside.across);
         // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
         let told = match by {
-            By::Bits { start, bits }
+            By::Bits { start, bits, .. }
                 if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
                     && place.equal.count_ones() >= SHORT_PLACE_BITS =>
             {
@@ -262,6 +290,7 @@ impl Kernel for Compare<'_, '_, '_> {
             );
             found.clear();
         };
+        let halves = by.parity().is_some();
         let mut starts = [0; 2];
         for bucket in 0..1_usize << by.bits() {
             for rows in ahead {
@@ -271,15 +300,22 @@ impl Kernel for Compare<'_, '_, '_> {
                     prefetch(bytes, at);
                 }
             }
-            let end = |side: &Buckets| side.ends.get(bucket).map_or(0, |&end| end as usize);
-            let ends = [end(&buckets[0]), if inside.across { end(&buckets[1]) } else { 0 }];
+            // Of halves, the even one comes first.
+            let end = |side: &Buckets, half| {
+                let bucket = if halves { bucket << 1 | half } else { bucket };
+                side.ends.get(bucket).map_or(0, |&end| end as usize)
+            };
+            let ends_of =
+                |half| [end(&buckets[0], half), if inside.across { end(&buckets[1], half) } else { 0 }];
+            let (middles, ends) = (ends_of(0), ends_of(1));
             let ranges = [starts[0]..ends[0], starts[1]..ends[1]];
+            let firsts = starts;
             starts = ends;
             let [left, right] = [ends[0] - ranges[0].start, ends[1] - ranges[1].start];
             if if inside.across { left == 0 || right == 0 } else { left < 2 } {
                 continue;
             }
-            if inside.is_large(left, right) {
+            if inside.is_large(left, right, halves) {
                 let picked = [0, 1].map(|side| {
                     let entries = buckets[side].entries.get(ranges[side].clone()).unwrap_or_default();
                     let row = |&entry| sides[side].row(buckets[side].place(entry));
@@ -288,14 +324,31 @@ impl Kernel for Compare<'_, '_, '_> {
                 inside.large(picked.each_ref().map(|rows| &rows[..]), place, take)?;
                 continue;
             }
-            let lanes = |side: usize| {
-                let range = ranges[side].clone();
-                Lanes { first: range.start as u32, lanes: &buckets[side].lanes[range] }
+            let lanes = |side: usize, range: Range<usize>| Lanes {
+                first: range.start as u32,
+                lanes: &buckets[side].lanes[range],
             };
-            if inside.across {
-                across32(simd, lanes(0), lanes(1), inside.within, found);
-            } else {
-                pairs32(simd, lanes(0), inside.within, found);
+            let half = |side: usize, odd: bool| {
+                lanes(side, if odd { middles[side]..ends[side] } else { firsts[side]..middles[side] })
+            };
+            let within = inside.within;
+            match (by.parity(), inside.across) {
+                (None, false) => pairs32(simd, lanes(0, ranges[0].clone()), within, found),
+                (None, true) => {
+                    across32(simd, lanes(0, ranges[0].clone()), lanes(1, ranges[1].clone()), within, found);
+                }
+                (Some(Parity::Different), false) => {
+                    across32(simd, half(0, false), half(0, true), within, found)
+                }
+                (Some(Parity::Same), false) => {
+                    pairs32(simd, half(0, false), within, found);
+                    pairs32(simd, half(0, true), within, found);
+                }
+                (Some(parity), true) => {
+                    let other = parity == Parity::Different;
+                    across32(simd, half(0, false), half(1, other), within, found);
+                    across32(simd, half(0, true), half(1, !other), within, found);
+                }
             }
             if found.pairs().len() >= FOUND {
                 keep(inside, found);
@@ -435,9 +488,10 @@ impl Inside {
     }
 
     #[inline(always)]
-    fn is_large(&self, left: usize, right: usize) -> bool {
+    fn is_large(&self, left: usize, right: usize, halves: bool) -> bool {
         left + right > TILE
-            || self.comparisons(left, right) > DISTRIBUTE * u64::from(self.within + 1) * (left + right) as u64
+            || self.comparisons(left, right) >> u32::from(halves)
+                > DISTRIBUTE * u64::from(self.within + 1) * (left + right) as u64
     }
 
     /// Finds the pairs of any number of fingerprints.

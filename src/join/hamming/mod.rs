@@ -12,6 +12,9 @@
 //! the pieces have of them. Where memory does not suffice for a table, it is made and compared range by range of its
 //! parts, each of which reads all fingerprints and takes its own.
 //!
+//! What is reported by the last block differs in each of the k before it, and so in exactly k bits: of its buckets only
+//! pairs whose parities say that are compared, which are half of them.
+//!
 //! There is no design of more tables of more bits for more fingerprints, as a search has: buckets that have grown are
 //! divided once more where they are, in the cache (`inside`), which is as many tables of as many bits.
 
@@ -22,7 +25,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use inside::{By, Inside, Place, Slice};
+use inside::{By, Inside, Parity, Place, Slice};
 use parking_lot::Mutex;
 use zerocopy::{FromZeros, Immutable, IntoBytes};
 
@@ -44,6 +47,8 @@ const BUCKETS_BITS: u32 = 9;
 const BUCKETS_BITS_MAX: u32 = 11;
 /// Fingerprints of a bucket, as a power of two, where blocks have bits enough.
 const BUCKET_BITS: u32 = 3;
+/// Mean fingerprints of a bucket from which on it pays to divide it by parity.
+const HALVED: usize = 32;
 /// As many are compared without tables, or by those that are made inside buckets.
 const FEW: usize = 1 << 12;
 /// Rows that follow in a part while the one of now is written: by then, the line of a cache that they go to is there.
@@ -84,6 +89,8 @@ struct Table {
     bits: u32,
     /// Bits of these for the first distribution.
     part_bits: u32,
+    /// What is known of the parities of pairs that are reported here, where it pays to look.
+    parity: Option<Parity>,
 }
 
 impl Table {
@@ -212,7 +219,10 @@ pub(super) fn join<S: Send>(
             let bits = wanted.min(end - start).min(PARTS_BITS_MAX + BUCKETS_BITS_MAX);
             let even = bits.saturating_sub(BUCKETS_BITS);
             let part_bits = most.ilog2().saturating_sub(PART_BITS).max(even).min(PARTS_BITS_MAX).min(bits);
-            Table { start, bits, part_bits }
+            let is_last = block > 0 && block == within;
+            let parity = if within % 2 == 1 { Parity::Different } else { Parity::Same };
+            let parity = (is_last && most >> bits >= HALVED).then_some(parity);
+            Table { start, bits, part_bits, parity }
         })
         .collect();
     let all: usize = sides.iter().map(Values::len).sum();
@@ -412,9 +422,9 @@ impl<'a> Join<'a> {
             equal: self.tables[table].mask(),
             unequal: self.tables[..table].iter().map(|table| table.mask()).collect(),
         };
-        let Table { bits, part_bits, .. } = self.tables[table];
+        let Table { bits, part_bits, parity, .. } = self.tables[table];
         let turn = self.tables[table].turn();
-        let by = By::Bits { start: turn, bits: bits - part_bits };
+        let by = By::Bits { start: turn, bits: bits - part_bits, parity };
         let pieces: Vec<Vec<&Parts>> =
             (0..self.sides.len()).map(|of| distributed.iter().map(|piece| &piece[of]).collect()).collect();
         let Worker { room, inside, state, .. } = worker;
@@ -549,7 +559,7 @@ impl Distinct {
         let sides = [values.held().map_or(values, Values::Held)];
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
         let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
-        let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits }], threads)?;
+        let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits, parity: None }], threads)?;
         let mut distributed: Vec<(usize, Parts)> = (0..threads).map(|piece| (piece, spare.take())).collect();
         let turn = join.tables[0].turn();
         let mut sorting: Vec<Sorting> =
