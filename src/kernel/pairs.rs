@@ -163,12 +163,11 @@ fn row_portable(i: u32, lane: u32, others: Lanes<'_>, radius: u32, found: &mut F
 #[allow(clippy::cast_ptr_alignment, reason = "loads with a u in their name take any alignment")]
 pub(super) mod x86 {
     use std::arch::x86_64::{
-        __m256i, __m512i, _bzhi_u32, _bzhi_u64, _mm256_loadu_si256, _mm256_set1_epi32, _mm256_xor_si256,
-        _mm512_add_epi64, _mm512_alignr_epi32, _mm512_alignr_epi64, _mm512_and_si512, _mm512_castsi512_si128,
-        _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi64, _mm512_mask_cmple_epu32_mask,
-        _mm512_maskz_compress_epi8, _mm512_maskz_loadu_epi32, _mm512_max_epu32, _mm512_min_epu32,
-        _mm512_or_si512, _mm512_popcnt_epi32, _mm512_set_epi64, _mm512_set1_epi32, _mm512_set1_epi64,
-        _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_xor_si512,
+        __m256i, __m512i, _bzhi_u32, _bzhi_u64, _mm_unpacklo_epi8, _mm256_loadu_si256, _mm256_set1_epi32,
+        _mm256_xor_si256, _mm512_add_epi32, _mm512_alignr_epi32, _mm512_alignr_epi64, _mm512_castsi512_si128,
+        _mm512_cmple_epu32_mask, _mm512_cvtepu8_epi32, _mm512_loadu_si512, _mm512_mask_cmple_epu32_mask,
+        _mm512_maskz_compress_epi8, _mm512_maskz_loadu_epi32, _mm512_min_epu32, _mm512_popcnt_epi32,
+        _mm512_set1_epi32, _mm512_set1_epi64, _mm512_storeu_si512, _mm512_xor_si512,
     };
 
     use super::super::near::x86::{ones_of_bytes, sums_below};
@@ -294,47 +293,86 @@ pub(super) mod x86 {
         all
     };
 
-    /// The numbers of a pair, side by side as they are in memory.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-    #[inline]
-    fn both(i: __m512i, j: __m512i) -> __m512i {
-        _mm512_or_si512(i, _mm512_slli_epi64::<32>(j))
+    /// For each bit of a word, the numbers of the pair that it stands for, each behind that of its side's first lane.
+    struct Bits {
+        i: [u8; 64],
+        j: [u8; 64],
     }
 
-    /// The same number for each side of a pair, or another.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-    #[inline]
-    fn firsts(i: u32, j: u32) -> __m512i {
-        _mm512_set1_epi64((u64::from(i) | u64::from(j) << 32).cast_signed())
+    impl Bits {
+        /// Bits that stand for lanes of one side.
+        const LANES: [u8; 64] = {
+            let mut lanes = [0; 64];
+            let mut bit = 0;
+            while bit < 64 {
+                lanes[bit] = bit as u8;
+                bit += 1;
+            }
+            lanes
+        };
+        /// Of lanes behind a row.
+        const BEHIND_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
+        /// Of lanes before a row.
+        const BEFORE_A_ROW: Self = Self { i: Self::LANES, j: [0; 64] };
+        /// Of sixteen lanes before each of four rows.
+        const BEFORE_FOUR: Self = {
+            let (mut i, mut j) = ([0; 64], [0; 64]);
+            let mut bit = 0;
+            while bit < 64 {
+                i[bit] = (bit % SIXTEEN) as u8;
+                j[bit] = (bit / SIXTEEN) as u8;
+                bit += 1;
+            }
+            Self { i, j }
+        };
+
+        /// Of sixteen lanes with themselves rotated.
+        const ROTATED_BY_1_TO_4: Self = Self::rotated(1);
+        const ROTATED_BY_5_TO_8: Self = Self::rotated(5);
+
+        /// By `first` lanes, and by up to three more.
+        const fn rotated(first: usize) -> Self {
+            let (mut i, mut j) = ([0; 64], [0; 64]);
+            let mut bit = 0;
+            while bit < 64 {
+                let (one, other) = (bit % SIXTEEN, (bit + first + bit / SIXTEEN) % SIXTEEN);
+                i[bit] = if one < other { one } else { other } as u8;
+                j[bit] = if one < other { other } else { one } as u8;
+                bit += 1;
+            }
+            Self { i, j }
+        }
     }
 
-    /// Adds a pair for each bit of `near` that is set: of the numbers of eight bits, `pairs` makes eight pairs.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn load(bytes: &[u8; 64]) -> __m512i {
+        #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
+        // SAFETY: reads 64 bytes at any alignment; `bytes` is a live array of as many, and any bits are valid.
+        unsafe {
+            _mm512_loadu_si512(bytes.as_ptr().cast())
+        }
+    }
+
+    /// Adds a pair for each bit of `near` that is set: as `bits` says, behind the numbers of the first lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn add_bits(near: u64, found: &mut Found, pairs: impl Fn(__m512i) -> __m512i) {
+    fn add_bits(near: u64, bits: &Bits, (i, j): (u32, u32), found: &mut Found) {
         const TOGETHER: usize = 8;
-        let all = _mm512_set_epi64(
-            0x3f3e_3d3c_3b3a_3938,
-            0x3736_3534_3332_3130,
-            0x2f2e_2d2c_2b2a_2928,
-            0x2726_2524_2322_2120,
-            0x1f1e_1d1c_1b1a_1918,
-            0x1716_1514_1312_1110,
-            0x0f0e_0d0c_0b0a_0908,
-            0x0706_0504_0302_0100,
-        );
+        let firsts = _mm512_set1_epi64((u64::from(i) | u64::from(j) << 32).cast_signed());
         let count = near.count_ones() as usize;
         found.reserve(count.next_multiple_of(TOGETHER).max(TOGETHER));
-        let mut bits = _mm512_maskz_compress_epi8(near, all);
+        let [mut i, mut j] = [&bits.i, &bits.j].map(|bytes| _mm512_maskz_compress_epi8(near, load(bytes)));
         let mut at = found.len;
         found.len += count;
         // Rarely more than once.
         loop {
             let to: &mut [[u32; 2]] = &mut found.items[at..at + TOGETHER];
-            let eight = pairs(_mm512_cvtepu8_epi64(_mm512_castsi512_si128(bits)));
+            let both = _mm_unpacklo_epi8(_mm512_castsi512_si128(i), _mm512_castsi512_si128(j));
+            let eight = _mm512_add_epi32(firsts, _mm512_cvtepu8_epi32(both));
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight times two numbers of four bytes, of
-            // which any bits are valid.
+            // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight times two numbers of four bytes,
+            // of which any bits are valid.
             unsafe {
                 _mm512_storeu_si512(to.as_mut_ptr().cast(), eight);
             }
@@ -342,7 +380,7 @@ pub(super) mod x86 {
             if at >= found.len {
                 return;
             }
-            bits = _mm512_alignr_epi64::<1>(bits, bits);
+            [i, j] = [i, j].map(|bytes| _mm512_alignr_epi64::<1>(bytes, bytes));
         }
     }
 
@@ -359,16 +397,13 @@ pub(super) mod x86 {
                 _mm512_mask_cmple_epu32_mask(there[$turn - 1], ones, limit)
             }),*]};
         }
-        let [a, b, c, d, e, f, g, h] = near!(1 2 3 4 5 6 7 8).map(u64::from);
-        let (firsts, low) = (firsts(block.first, block.first), _mm512_set1_epi64(SIXTEEN as i64 - 1));
-        let words = [a | b << 16 | c << 32 | d << 48, e | f << 16 | g << 32 | h << 48];
-        for (near, turn) in words.into_iter().zip([1, 5]) {
-            add_bits(near, found, |bits| {
-                let i = _mm512_and_si512(bits, low);
-                let turns = _mm512_add_epi64(_mm512_srli_epi64::<4>(bits), _mm512_set1_epi64(turn));
-                let j = _mm512_and_si512(_mm512_add_epi64(i, turns), low);
-                _mm512_add_epi64(firsts, both(_mm512_min_epu32(i, j), _mm512_max_epu32(i, j)))
-            });
+        let word = |[a, b, c, d]: [u16; 4]| {
+            u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
+        };
+        add_bits(word(near!(1 2 3 4)), &Bits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
+        // Of five lanes, all have met.
+        if block.lanes.len() > 5 {
+            add_bits(word(near!(5 6 7 8)), &Bits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
         }
     }
 
@@ -378,7 +413,6 @@ pub(super) mod x86 {
     fn few(columns: Lanes<'_>, rows: Lanes<'_>, limit: __m512i, found: &mut Found) {
         let lanes = sixteen(columns.lanes, 0);
         let there = u64::from(lanes_left(columns.lanes.len())) * 0x0001_0001_0001_0001;
-        let low = _mm512_set1_epi64(SIXTEEN as i64 - 1);
         for (four, first) in rows.lanes.chunks(FOUR).zip((rows.first..).step_by(FOUR)) {
             let mut near = 0;
             for k in 0..FOUR {
@@ -388,10 +422,7 @@ pub(super) mod x86 {
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
             }
             near &= _bzhi_u64(there, (four.len() * SIXTEEN) as u32);
-            add_bits(near, found, |bits| {
-                let pair = both(_mm512_and_si512(bits, low), _mm512_srli_epi64::<4>(bits));
-                _mm512_add_epi64(firsts(columns.first, first), pair)
-            });
+            add_bits(near, &Bits::BEFORE_FOUR, (columns.first, first), found);
         }
     }
 
@@ -424,8 +455,8 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds the pairs of the rows that are noted, by their places, with the columns that `counted` leaves of each; the row
-    /// first, or the column if rows are `BEHIND` columns.
+    /// Adds the pairs of the rows that are noted, by their places, with the columns that `counted` leaves of each; the
+    /// row first, or the column if rows are `BEHIND` columns.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_noted<const R: usize, const BEHIND: bool>(
@@ -444,13 +475,12 @@ pub(super) mod x86 {
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << at;
             }
             let row = from + u32::from(i);
-            add_bits(near & counted(i), found, |bits| {
-                if BEHIND {
-                    _mm512_add_epi64(firsts(first, row), bits)
-                } else {
-                    _mm512_add_epi64(firsts(row, first), _mm512_slli_epi64::<32>(bits))
-                }
-            });
+            let near = near & counted(i);
+            if BEHIND {
+                add_bits(near, &Bits::BEFORE_A_ROW, (first, row), found);
+            } else {
+                add_bits(near, &Bits::BEHIND_A_ROW, (row, first), found);
+            }
         }
     }
 

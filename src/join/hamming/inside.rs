@@ -141,10 +141,11 @@ pub(super) struct Inside {
     pairs: Vec<Pair>,
 }
 
-/// What is known of the parities of two fingerprints, each the number of its ones modulo 2, that are reported somewhere.
+/// What is known of the parities, the numbers of ones modulo 2, of two fingerprints that are reported somewhere.
 ///
-/// A pair of the last of k + 1 tables differs in each of the k groups before, and in at most k bits: in exactly k. So its
-/// parities are different if k is odd, and the same if it is even; either way only half of a bucket's pairs are compared.
+/// A pair of the last of k + 1 tables differs in each of the k groups before, and in at most k bits: in exactly k. So
+/// its parities are different if k is odd, and the same if it is even; either way only half of a bucket's pairs are
+/// compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parity {
     Different,
@@ -224,12 +225,11 @@ impl Kernel for Fill<'_, '_> {
                 let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
                 let lane = |turned: u64| turned.wrapping_shl(bits);
                 let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
-                match parity {
-                    None => buckets.fill(rows, (bits, place_bits), bucket, lane),
-                    Some(_) => {
-                        let half = |turned: u64| bucket(turned) << 1 | turned.count_ones() as usize & 1;
-                        buckets.fill(rows, (bits + 1, place_bits), half, lane);
-                    }
+                if parity.is_none() {
+                    buckets.fill(rows, (bits, place_bits), bucket, lane);
+                } else {
+                    let half = |turned: u64| bucket(turned) << 1 | turned.count_ones() as usize & 1;
+                    buckets.fill(rows, (bits + 1, place_bits), half, lane);
                 }
             }
             (Slice::Rows { rows, .. }, By::Group { mask, bits }) => {
@@ -295,7 +295,7 @@ impl Kernel for Compare<'_, '_, '_> {
         for bucket in 0..1_usize << by.bits() {
             for rows in ahead {
                 let bytes = rows.as_bytes();
-                let bound = |bucket: usize| (bytes.len() as u64 * bucket as u64 >> by.bits()) as usize;
+                let bound = |bucket: usize| ((bytes.len() as u64 * bucket as u64) >> by.bits()) as usize;
                 for at in (bound(bucket)..bound(bucket + 1)).step_by(CACHE_LINE) {
                     prefetch(bytes, at);
                 }
@@ -338,7 +338,7 @@ impl Kernel for Compare<'_, '_, '_> {
                     across32(simd, lanes(0, ranges[0].clone()), lanes(1, ranges[1].clone()), within, found);
                 }
                 (Some(Parity::Different), false) => {
-                    across32(simd, half(0, false), half(0, true), within, found)
+                    across32(simd, half(0, false), half(0, true), within, found);
                 }
                 (Some(Parity::Same), false) => {
                     pairs32(simd, half(0, false), within, found);
