@@ -531,6 +531,16 @@ pub(super) mod x86 {
     pub(in super::super) fn pairs32_avx512(all: Lanes<'_>, radius: u32, found: &mut Found) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         let count = all.lanes.len();
+        // Mostly there are few, for which the loops below would cost more than what is in them.
+        if count <= 2 * SIXTEEN {
+            let [one, two] = [all.part(0, SIXTEEN), all.part(SIXTEEN, count)];
+            among(one, limit, found);
+            if !two.lanes.is_empty() {
+                few(one, two, limit, found);
+                among(two, limit, found);
+            }
+            return;
+        }
         // What is in registers is full wherever it can be: the rest of a number of lanes goes through them.
         for start in (0..count).step_by(TILE) {
             let columns = all.part(start, start + TILE);

@@ -104,6 +104,9 @@ const SHORT_PLACE_BITS: u32 = 16;
 const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
 const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 
+/// Buckets that are compared between two times that some of what is distributed next is asked for.
+const AHEAD_TOGETHER: usize = 8;
+
 /// Room for one distribution: where each bucket ends, and what is in it, for each side.
 #[derive(Debug, Default)]
 struct Buckets {
@@ -293,11 +296,14 @@ impl Kernel for Compare<'_, '_, '_> {
         let halves = by.parity().is_some();
         let mut starts = [0; 2];
         for bucket in 0..1_usize << by.bits() {
-            for rows in ahead {
-                let bytes = rows.as_bytes();
-                let bound = |bucket: usize| ((bytes.len() as u64 * bucket as u64) >> by.bits()) as usize;
-                for at in (bound(bucket)..bound(bucket + 1)).step_by(CACHE_LINE) {
-                    prefetch(bytes, at);
+            if bucket.is_multiple_of(AHEAD_TOGETHER) {
+                for bytes in ahead.iter().map(|rows| rows.as_bytes()) {
+                    let bound = |bucket: usize| {
+                        ((bytes.len() as u64 * bucket as u64) >> by.bits()).min(bytes.len() as u64) as usize
+                    };
+                    for at in (bound(bucket)..bound(bucket + AHEAD_TOGETHER)).step_by(CACHE_LINE) {
+                        prefetch(bytes, at);
+                    }
                 }
             }
             // Of halves, the even one comes first.
@@ -307,7 +313,8 @@ impl Kernel for Compare<'_, '_, '_> {
             };
             let ends_of =
                 |half| [end(&buckets[0], half), if inside.across { end(&buckets[1], half) } else { 0 }];
-            let (middles, ends) = (ends_of(0), ends_of(1));
+            let ends = ends_of(1);
+            let middles = if halves { ends_of(0) } else { ends };
             let ranges = [starts[0]..ends[0], starts[1]..ends[1]];
             let firsts = starts;
             starts = ends;
