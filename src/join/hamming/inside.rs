@@ -83,8 +83,6 @@ impl Place {
 
 /// Lanes that are compared as a whole: they and their answers stay in the caches.
 const TILE: usize = 1024;
-/// What distributing a fingerprint by one group costs, in comparisons of two lanes.
-const DISTRIBUTE: u64 = 64;
 /// A distribution must leave at most one in so many comparisons, as a power of two.
 const SAVED_SHIFT: u32 = 1;
 /// Fingerprints of a bucket that a distribution aims at, as a power of two.
@@ -106,6 +104,14 @@ const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 
 /// Buckets that are compared between two times that some of what is distributed next is asked for.
 const AHEAD_TOGETHER: usize = 8;
+
+/// What distributing a fingerprint by one group costs, in comparisons of two lanes: the more, the faster these are.
+fn distributing(level: Level) -> u64 {
+    match level {
+        Level::Avx512 => 192,
+        Level::Avx2 | Level::Scalar => 64,
+    }
+}
 
 /// Room for one distribution: where each bucket ends, and what is in it, for each side.
 #[derive(Debug, Default)]
@@ -498,7 +504,7 @@ impl Inside {
     fn is_large(&self, left: usize, right: usize, halves: bool) -> bool {
         left + right > TILE
             || self.comparisons(left, right) >> u32::from(halves)
-                > DISTRIBUTE * u64::from(self.within + 1) * (left + right) as u64
+                > distributing(self.level) * u64::from(self.within + 1) * (left + right) as u64
     }
 
     /// Finds the pairs of any number of fingerprints.
@@ -511,7 +517,7 @@ impl Inside {
         let groups = self.within + 1;
         let comparisons = self.comparisons(left, right);
         if differ.count_ones() > self.within
-            && comparisons > DISTRIBUTE * u64::from(groups) * (left + right) as u64
+            && comparisons > distributing(self.level) * u64::from(groups) * (left + right) as u64
         {
             let groups = if left + right < SAMPLED {
                 even_groups(differ, groups)
