@@ -223,8 +223,12 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
             work.push((segment, stretch, to));
         }
     }
-    hamming::on_threads(&mut work, |work| {
-        work.iter_mut().try_for_each(|(segment, stretch, to)| segment.read_fingerprints(stretch, to))
+    let mut work: Vec<_> = work.into_iter().enumerate().collect();
+    hamming::on_threads(&mut work, |(part, work)| {
+        for (segment, stretch, to) in work {
+            segment.read_fingerprints(stretch, to)?;
+        }
+        segments.iter().try_for_each(|(segment, _)| segment.check_postings(*part, threads))
     })?;
     Ok(held)
 }

@@ -175,7 +175,9 @@ impl Pages {
     #[inline(never)]
     fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), Trouble> {
         let View::Fetched(fetched) = file else {
-            if last > page {
+            // Not anew with each page of what was announced, half of which is on its way at least.
+            if last > page && !(self.is_under_way(page + 1) && self.is_under_way(last.min(page + AHEAD / 2)))
+            {
                 self.announce(file, page..last.min(page + AHEAD) + 1);
             }
             return self.check(file, page);
@@ -256,11 +258,15 @@ impl Pages {
         page >= WALK && (page - WALK..page).rev().all(|before| self.sound.has(before))
     }
 
+    /// True for a page that was announced or found sound.
+    fn is_under_way(&self, page: u64) -> bool {
+        self.announced.has(page) || self.sound.has(page)
+    }
+
     /// Keeps the disk ahead of a walk that has come to this page.
     fn read_ahead(&self, file: &View, page: u64) {
         let middle = (page + AHEAD / 2).min(self.count() - 1);
-        let under_way = self.announced.has(middle) || self.sound.has(middle);
-        if !under_way && self.is_walk(page) {
+        if !self.is_under_way(middle) && self.is_walk(page) {
             self.announce(file, page..page + AHEAD);
         }
     }
@@ -273,7 +279,7 @@ impl Pages {
         }
         let (first, last) = (range.start / PAGE, (range.end - 1) / PAGE);
         for page in first..=last.min(self.count().saturating_sub(1)) {
-            if !self.sound.has(page) && !self.announced.has(page) {
+            if !self.is_under_way(page) {
                 return self.announce(file, page..last + 1);
             }
         }

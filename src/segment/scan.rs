@@ -132,6 +132,16 @@ impl Segment {
         Ok(HeldPostings { segment: self, entries, lists, documents })
     }
 
+    /// Compares one of so many parts of what [`held_postings`](Self::held_postings) then has at hand with its checksums.
+    pub(crate) fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
+        let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
+        if self.whole().is_empty() {
+            return Ok(());
+        }
+        let place = |part: usize| (u128::from(section.length) * part as u128 / parts as u128) as u64;
+        self.read(section, place(part)..place(part + 1)).map(drop)
+    }
+
     /// For postings that are asked for by ascending ranks.
     pub(super) fn postings_in_order(&self) -> PostingsInOrder<'_> {
         PostingsInOrder { segment: self, start: 0, bytes: &[] }

@@ -242,6 +242,11 @@ pub(super) fn join<S: Send>(
             join.run(table, &parts, &mut workers, &take)?;
         }
     }
+    // Giving so much memory back takes the system long enough to do it side by side.
+    on_threads(&mut workers, |worker| {
+        (worker.parts, worker.room) = Default::default();
+        Ok(())
+    })?;
     Ok(workers.into_iter().map(|worker| worker.state).collect())
 }
 
