@@ -527,10 +527,8 @@ fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_
         println!("{name}: {states} distinct states, {count} syncs, missed: {missed:?}");
         assert!(states > 200, "{states}");
         // Those of the new index are the last: of its files, of their directory, and of the one it is in.
-        // Salvage commits as a writer does, with a sync before CURRENT that matters only to who can find the directory.
-        let needed = |number: usize| name != "salvage" || number != count - 3;
         let kept: Vec<usize> = (count - 4..=count).filter(|number| !missed.contains(number)).collect();
-        assert!(kept.iter().all(|&number| !needed(number)), "{kept:?} of {count}");
+        assert_eq!(kept, [0_usize; 0], "{name}: of {count}");
     }
 }
 

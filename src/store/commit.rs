@@ -10,7 +10,8 @@
 //! 5. The directory is synced: the commit is durable. A generation that has no documents which the one before has not,
 //!    and begins no log, does without: should the old `CURRENT` come back, its files are there.
 //!
-//!    An index that is created does without step 3: its directory has no name yet by which anybody would open it.
+//!    An index that is created or salvaged does without step 3: its directory has no name yet by which anybody would
+//!    open it.
 //! 6. Manifests before the last two, and segments and logs that no longer belong, are unlinked. A failure here costs
 //!    space only, and the next commit tries again. A generation that only moved documents from one file to another may
 //!    leave the files of the one before, until the next: so there is something to go back to.

@@ -240,6 +240,7 @@ fn fill(
     let index = Index::open_with(Arc::clone(vfs), out)?;
     let mut writer = index.writer()?;
     writer.set_logged(false);
+    writer.set_unnamed();
     writer.set_max_jump(u64::MAX);
     for ((segment, deleted), file) in segments.iter().zip(&mut told.files) {
         let Some(segment) = segment else { continue };

@@ -262,10 +262,14 @@ impl Writer {
 
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
-        commit::sync_dir(vfs, dir)?;
+        let settles = acknowledges || begins || self.owes_sync;
+        // Nobody opens what has no name yet: there, one sync behind `CURRENT` is enough.
+        if self.named || !settles {
+            commit::sync_dir(vfs, dir)?;
+        }
         self.settled = false;
         commit::point(vfs, dir, &current, &mut self.pointed)?;
-        if acknowledges || begins || self.owes_sync {
+        if settles {
             commit::sync_dir(vfs, dir)?;
             self.settled = true;
         }

@@ -115,6 +115,8 @@ pub struct Writer {
     owes_sync: bool,
     /// True where `CURRENT` is known to be durable as it is.
     settled: bool,
+    /// True where the directory has a name by which it is found after a crash.
+    named: bool,
     packed: Vec<u8>,
     scratch: Scratch,
 }
@@ -191,6 +193,7 @@ impl Writer {
             pointed: false,
             owes_sync: false,
             settled: false,
+            named: true,
             packed: Vec::new(),
             scratch: Scratch::default(),
             shared,
@@ -214,6 +217,11 @@ impl Writer {
     /// are some 260,000 documents. Otherwise each commit makes a segment: right for few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.logged = logged;
+    }
+
+    /// The directory gets its name when all is in it: before that, a crash leaves nothing that is opened.
+    pub(super) fn set_unnamed(&mut self) {
+        self.named = false;
     }
 
     /// What commits promise from now on, as far as they go to the log; those that make a segment are always durable.
