@@ -607,14 +607,16 @@ impl Distinct {
         }
         // Ranges follow one another, without what was there more than once.
         distinct.sort_unstable();
-        let mut end = 0;
-        for (first, len) in distinct {
-            if end < first {
-                all.values.copy_within(first..first + len, end);
-                all.starts.copy_within(first..first + len, end);
+        let end = distinct.iter().map(|(_, len)| len).sum();
+        std::thread::scope(|scope| {
+            let mut values = || close_gaps(&mut all.values, &distinct);
+            if threads > 1 {
+                scope.spawn(values);
+            } else {
+                values();
             }
-            end += len;
-        }
+            close_gaps(&mut all.starts, &distinct);
+        });
         all.values.truncate(end);
         all.starts.truncate(end);
         all.starts.push(count as u32);
@@ -626,6 +628,17 @@ impl Distinct {
     pub(super) fn at(&self, place: u32) -> &[u32] {
         let place = place as usize;
         &self.numbers[self.starts[place] as usize..self.starts[place + 1] as usize]
+    }
+}
+
+/// Moves stretches, each from where it begins and so long, in ascending order, to follow one another from the front.
+fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
+    let mut end = 0;
+    for &(first, len) in stretches {
+        if end < first {
+            all.copy_within(first..first + len, end);
+        }
+        end += len;
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use byteorder::{LittleEndian, ReadBytesExt};
 use clap::Args;
 use serde::Serialize;
 use twindex::sys::RealVfs;
@@ -458,7 +459,12 @@ impl RawColumn {
     /// The next `most` numbers, fewer at the end of the file, none behind it.
     pub(crate) fn wave(&mut self, most: usize) -> anyhow::Result<Vec<u64>> {
         let count = self.rest.min(most as u64);
-        (0..count).map(|_| self.next()).collect()
+        let mut numbers = vec![0; usize::try_from(count)?];
+        self.reader
+            .read_u64_into::<LittleEndian>(&mut numbers)
+            .with_context(|| format!("{}: cannot read", self.path.display()))?;
+        self.rest -= count;
+        Ok(numbers)
     }
 }
 

@@ -11,20 +11,9 @@ use super::super::build::RawColumn;
 use super::{Pairs, Totals};
 use crate::report::Stopwatch;
 
-/// Numbers that are read together.
-const TOGETHER: usize = 1 << 16;
-
 /// All of a file.
 fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
-    let mut column = RawColumn::open(path)?;
-    let mut all = Vec::with_capacity(usize::try_from(column.rows).unwrap_or(0));
-    loop {
-        let some = column.wave(TOGETHER)?;
-        if some.is_empty() {
-            return Ok(all);
-        }
-        all.extend(some);
-    }
+    RawColumn::open(path)?.wave(usize::MAX)
 }
 
 impl Pairs {
