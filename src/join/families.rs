@@ -15,14 +15,15 @@
 //! Who is compared with whom is decided by [`Families::plan`], one batch of pairs after the other; the rest is
 //! done by any number of threads. Which leader a set has changes no result.
 
-use super::sets::{ShingleSets, could_resemble, least_intersection};
+use super::sets::{Reading, ShingleSets, could_resemble, least_intersection};
 use crate::error::Result;
 use crate::sketch::{Resemblance, intersection_from};
 
 /// What is known of sets by their differences to leaders.
 ///
-/// For each batch of pairs: [`plan`](Self::plan), [`difference`](Self::difference) for all that it asks for,
-/// [`add`](Self::add) each in the order of the plan, and then [`for_each_resembling`](Self::for_each_resembling).
+/// For each batch of pairs: [`plan`](Self::plan), [`difference`](Self::difference) for all that it asks for, a
+/// [piece](Self::pieces) at a time, [`add`](Self::add) each in the order of the plan, and then
+/// [`for_each_resembling`](Self::for_each_resembling).
 ///
 /// ```
 /// use twindex::join::{Families, ShingleSets};
@@ -56,6 +57,9 @@ pub struct Families<'a> {
     most: usize,
 }
 
+/// Elements of sets whose differences are found before any of them is added. Two thirds of them may be allocated for
+/// differences, which is more than these have.
+const PIECE_ELEMENTS: u64 = 3 << 20;
 /// No leader.
 const NONE: u32 = u32::MAX;
 
@@ -122,6 +126,24 @@ impl<'a> Families<'a> {
         wanted
     }
 
+    /// Cuts what [`plan`](Self::plan) asks for into pieces whose differences are found and added one piece after the
+    /// other, so that those that wait to be added take 16 MiB at most, or what one of them takes.
+    #[must_use]
+    pub fn pieces<'p>(&self, wanted: &'p [(u32, u32)]) -> Vec<&'p [(u32, u32)]> {
+        let mut pieces = Vec::new();
+        let (mut start, mut elements) = (0, 0);
+        for (at, &(set, leader)) in wanted.iter().enumerate() {
+            let more = self.sets.size(set) + self.sets.size(leader);
+            if elements + more > PIECE_ELEMENTS && start < at {
+                pieces.push(&wanted[start..at]);
+                (start, elements) = (at, 0);
+            }
+            elements += more;
+        }
+        pieces.extend((start < wanted.len()).then(|| &wanted[start..]));
+        pieces
+    }
+
     fn lead(&mut self, set: u32) {
         self.leaders[set as usize] = set;
         self.kept[set as usize] = Kept::default();
@@ -168,7 +190,8 @@ impl<'a> Families<'a> {
         threshold: f64,
         mut each: impl FnMut(u32, u32, Resemblance),
     ) -> Result<()> {
-        let (mut left, mut right) = (Vec::new(), Vec::new());
+        // The first of a pair most often is that of the pair before.
+        let (mut left, mut right) = (Reading::new(self.sets), Reading::new(self.sets));
         for &(a, b) in pairs {
             if !self.could_resemble(a, b, threshold) {
                 continue;
@@ -179,9 +202,7 @@ impl<'a> Families<'a> {
             let intersection = if leader != NONE && leader == self.leaders[b as usize] {
                 self.by_differences(leader, a, b, least)
             } else {
-                left.clear();
-                right.clear();
-                intersection_from(self.sets.set(a, &mut left)?, self.sets.set(b, &mut right)?, least)
+                intersection_from(left.set(a)?, right.set(b)?, least)
             };
             if let Some(intersection) = intersection {
                 let resemblance = Resemblance::Exact { intersection, union: sum - intersection };
@@ -339,7 +360,9 @@ mod tests {
                 for _ in 0..10 {
                     let mut member = || (random.next() % sets.len() as u64) as u32;
                     let pairs: Vec<(u32, u32)> = (0..300).map(|_| (member(), member())).collect();
-                    for (set, leader) in families.plan(&pairs, threshold) {
+                    let wanted = families.plan(&pairs, threshold);
+                    assert_eq!(families.pieces(&wanted).concat(), wanted);
+                    for (set, leader) in wanted {
                         let difference = families.difference(set, leader).unwrap();
                         by_differences += usize::from(difference.parts.is_some());
                         families.add(difference);

@@ -7,10 +7,12 @@
 //! [`Banding`](crate::bands::Banding::recall).
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::ops::Range;
 
 use super::candidates::{Side, Work, cap_of, read};
+use super::hamming::Effort;
 use super::runs::Sorter;
+use super::threads::on_threads;
 use crate::error::Result;
 use crate::sketch::matches;
 use crate::store::Snapshot;
@@ -55,6 +57,17 @@ impl Scores {
     fn add(&mut self, band: usize, score: usize, pairs: u64) {
         let place = &mut self.pairs[band][score];
         *place = place.saturating_add(pairs);
+    }
+
+    /// Adds what was counted of other buckets.
+    fn add_all(&mut self, others: &Self) {
+        for (counts, more) in self.pairs.iter_mut().zip(&others.pairs) {
+            counts.iter_mut().zip(more).for_each(|(count, more)| *count = count.saturating_add(*more));
+        }
+        self.capped_buckets += others.capped_buckets;
+        self.largest_bucket = self.largest_bucket.max(others.largest_bucket);
+        self.buckets.resize(self.buckets.len().max(others.buckets.len()), 0);
+        self.buckets.iter_mut().zip(&others.buckets).for_each(|(count, more)| *count += more);
     }
 }
 
@@ -179,7 +192,7 @@ impl BandKeys {
         bands: usize,
         numbers: usize,
         max_bucket: usize,
-        memory: usize,
+        (memory, threads): (usize, usize),
     ) -> Result<Option<Self>> {
         let each = bands * (size_of::<(u32, u32)>() + size_of::<u32>());
         if numbers.saturating_mul(each) > memory {
@@ -189,29 +202,36 @@ impl BandKeys {
         let mut all = Self { bands, entries: Vec::new(), ends: Vec::new(), keys, mixed };
         let mut known = vec![0; numbers];
         let mut work = Work::default();
-        let mut entries = Vec::new();
-        for band in 0..bands {
-            read(sides, band, &mut entries)?;
-            for &(key, number) in &entries {
-                let number = number as usize;
-                // Of each number one key, in every band.
-                all.mixed[number] |= known[number] != band;
-                known[number] = band + 1;
-                all.keys[number * bands + band] = key;
-            }
-            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
-                if bucket.len() > max_bucket {
+        let numbers: Vec<usize> = (0..bands).collect();
+        let mut threads = vec![(); threads.clamp(1, bands.max(1))];
+        for some in numbers.chunks(threads.len()) {
+            let read = on_threads(&mut threads, some, |(), &band| {
+                let mut entries = Vec::new();
+                read(sides, band, &mut entries)?;
+                Ok(entries)
+            })?;
+            for (&band, entries) in some.iter().zip(read) {
+                for &(key, number) in &entries {
+                    let number = number as usize;
+                    // Of each number one key, in every band.
+                    all.mixed[number] |= known[number] != band;
+                    known[number] = band + 1;
+                    all.keys[number * bands + band] = key;
+                }
+                for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+                    if bucket.len() > max_bucket {
+                        return Ok(None);
+                    }
+                    work.bucket(bucket.len() as u64);
+                }
+                // A signature of few bits is one of many documents, with many keys of a band.
+                let entries_bytes = (all.entries.len() + entries.len()) * size_of::<(u32, u32)>();
+                if entries_bytes + all.keys.len() * size_of::<u32>() > memory {
                     return Ok(None);
                 }
-                work.bucket(bucket.len() as u64);
+                all.entries.extend_from_slice(&entries);
+                all.ends.push(all.entries.len());
             }
-            // A signature of few bits is one of many documents, with many keys of a band.
-            let entries_bytes = (all.entries.len() + entries.len()) * size_of::<(u32, u32)>();
-            if entries_bytes + all.keys.len() * size_of::<u32>() > memory {
-                return Ok(None);
-            }
-            all.entries.extend_from_slice(&entries);
-            all.ends.push(all.entries.len());
         }
         let is_bounded = work.cap(max_bucket as u64, sides, bands) == max_bucket as u64;
         Ok(is_bounded.then_some(all))
@@ -223,14 +243,113 @@ impl BandKeys {
         (!self.mixed[number]).then(|| &self.keys[number * self.bands..][..self.bands])
     }
 
-    /// Hands each bucket to `each`, with its band.
-    fn for_each_bucket(&self, mut each: impl FnMut(usize, &[(u32, u32)]) -> Result<()>) -> Result<()> {
-        let mut start = 0;
-        for (band, &end) in self.ends.iter().enumerate() {
-            self.entries[start..end].chunk_by(|a, b| a.0 == b.0).try_for_each(|bucket| each(band, bucket))?;
-            start = end;
+    /// The entries of a band.
+    fn of_band(&self, band: usize) -> Range<usize> {
+        let start = if band == 0 { 0 } else { self.ends[band - 1] };
+        start..self.ends[band]
+    }
+
+    /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries behind
+    /// them in their buckets, or those of one.
+    fn pieces(&self) -> Vec<(usize, Range<usize>)> {
+        let mut pieces = Vec::new();
+        for band in 0..self.bands {
+            let Range { start: mut at, end } = self.of_band(band);
+            let (mut from, mut pairs) = (at, 0);
+            for bucket in self.entries[at..end].chunk_by(|a, b| a.0 == b.0) {
+                for behind in (0..bucket.len()).rev() {
+                    at += 1;
+                    pairs += behind + 1;
+                    if pairs >= PIECE || at == end {
+                        pieces.push((band, from..at));
+                        (from, pairs) = (at, 0);
+                    }
+                }
+            }
         }
-        Ok(())
+        pieces
+    }
+}
+
+/// Pairs that are looked at before what was found of them is handed out; each may take 12 bytes until then.
+const PIECE: usize = 1 << 18;
+/// Pieces for each thread that are looked at before that.
+const PIECES: usize = 4;
+
+/// What signatures tell of the pairs that meet.
+struct Meeting<'a> {
+    keys: &'a BandKeys,
+    max_bucket: usize,
+    minima: usize,
+    documents: &'a [u32],
+}
+
+/// What a thread has counted.
+struct Counted {
+    scores: Scores,
+    /// As in [`BandScores::shared`].
+    shared: Vec<(u64, u64)>,
+}
+
+impl Counted {
+    fn new(bands: usize, minima: usize) -> Self {
+        Self { scores: Scores::new(bands, minima), shared: vec![(0, 0); minima + 1] }
+    }
+}
+
+/// What was found in a piece.
+#[derive(Default)]
+struct Found {
+    /// Pairs that did not meet in a band before, with their scores.
+    pairs: Vec<(u32, u32, u32)>,
+    /// Pairs of which one has [several keys](BandKeys::of).
+    mixed: Vec<(u32, u32)>,
+}
+
+impl Meeting<'_> {
+    /// Looks at the pairs of the entries of a piece, each with all that are behind it in its bucket.
+    fn count(
+        &self,
+        (band, piece): &(usize, Range<usize>),
+        counted: &mut Counted,
+        score_of: impl Fn(u32, u32) -> Result<usize>,
+    ) -> Result<Found> {
+        let (band, keys) = (*band, self.keys);
+        let whole = keys.of_band(band);
+        let mut found = Found::default();
+        let mut bucket_end = piece.start;
+        for at in piece.clone() {
+            let (key, a) = keys.entries[at];
+            if at == bucket_end {
+                let rest = &keys.entries[at..whole.end];
+                bucket_end += rest.iter().take_while(|entry| entry.0 == key).count();
+                // The first piece that has of the bucket takes note of it.
+                if at == whole.start || keys.entries[at - 1].0 != key {
+                    counted.scores.bucket(bucket_end - at, self.max_bucket);
+                }
+            }
+            let documents_a = self.documents[a as usize];
+            counted.scores.add(band, self.minima, pairs_among(documents_a));
+            let of_a = keys.of(a);
+            for &(_, b) in &keys.entries[at + 1..bucket_end] {
+                let (Some(of_a), Some(of_b)) = (of_a, keys.of(b)) else {
+                    found.mixed.push((a, b));
+                    continue;
+                };
+                if of_a[..band].iter().zip(&of_b[..band]).any(|(a, b)| a == b) {
+                    continue; // met in a band before
+                }
+                let score = score_of(a, b)?;
+                let pairs = u64::from(documents_a) * u64::from(self.documents[b as usize]);
+                counted.shared[score].0 += 1;
+                for (later, _) in of_a.iter().zip(of_b).enumerate().skip(band).filter(|(_, (a, b))| a == b) {
+                    counted.shared[score].1 += 1;
+                    counted.scores.add(later, score, pairs);
+                }
+                found.pairs.push((a, b, score as u32));
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -264,9 +383,9 @@ fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
 /// where no signatures are kept. Of a bucket of more than `max_bucket` different signatures, or of fewer where their
 /// pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document, only neighbours are compared.
 ///
-/// Takes 8 bytes of memory for each document, some 40 for each different signature, and `memory` bytes for the keys
-/// of their bands, or, where these are more or buckets are capped, for pairs; what is more goes to an unnamed file in
-/// `dir`.
+/// Takes 8 bytes of memory for each document and thread, some 40 for each different signature, and the memory of
+/// `effort` for the keys of their bands, or, where these are more or buckets are capped, for pairs; what is more goes
+/// to an unnamed file.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt), [`Error::Io`](crate::Error::Io) from the scratch file, or what `each`
@@ -274,7 +393,7 @@ fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
 pub fn band_scores(
     snapshot: &Snapshot,
     max_bucket: usize,
-    (dir, memory): (&Path, usize),
+    effort: Effort<'_>,
     mut each: impl FnMut(u32, u32, u32) -> Result<()>,
 ) -> Result<BandScores> {
     let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
@@ -288,7 +407,7 @@ pub fn band_scores(
     let pairs_of = |a: u32, b: u32| u64::from(documents[a as usize]) * u64::from(documents[b as usize]);
     let mut scores = Scores::new(bands, minima);
     let mut shared = vec![(0_u64, 0_u64); minima + 1];
-    let mut sorter: Sorter<u128> = Sorter::new(dir, memory / 2);
+    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 2);
     let record = |a: u32, b: u32, band: usize| u128::from(a) << 96 | u128::from(b) << 64 | band as u128;
     let score_of = |a: u32, b: u32| -> Result<usize> {
         let signature = |group: u32| {
@@ -297,33 +416,25 @@ pub fn band_scores(
         };
         Ok(matches(signature(a)?, signature(b)?, minima, bits))
     };
-    if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, memory / 2)? {
-        keys.for_each_bucket(|band, bucket| {
-            scores.bucket(bucket.len(), max_bucket);
-            for (place, &(_, a)) in bucket.iter().enumerate() {
-                scores.add(band, minima, pairs_among(documents[a as usize]));
-                let of_a = keys.of(a);
-                for &(_, b) in &bucket[place + 1..] {
-                    let (Some(of_a), Some(of_b)) = (of_a, keys.of(b)) else {
-                        sorter.push(record(a, b, band))?;
-                        continue;
-                    };
-                    if of_a[..band].iter().zip(&of_b[..band]).any(|(a, b)| a == b) {
-                        continue; // met in a band before
-                    }
-                    let score = score_of(a, b)?;
-                    shared[score].0 += 1;
-                    for (later, _) in
-                        of_a.iter().zip(of_b).enumerate().skip(band).filter(|(_, (a, b))| a == b)
-                    {
-                        shared[score].1 += 1;
-                        scores.add(later, score, pairs_of(a, b));
-                    }
-                    each(a, b, score as u32)?;
-                }
+    let room = (effort.memory / 2, effort.threads);
+    if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, room)? {
+        let meeting = Meeting { keys: &keys, max_bucket, minima, documents: &documents };
+        let mut counted: Vec<_> = (0..effort.threads.max(1)).map(|_| Counted::new(bands, minima)).collect();
+        for some in keys.pieces().chunks(PIECES * counted.len()) {
+            let found =
+                on_threads(&mut counted, some, |counted, piece| meeting.count(piece, counted, score_of))?;
+            for ((band, _), found) in some.iter().zip(found) {
+                found.pairs.into_iter().try_for_each(|(a, b, score)| each(a, b, score))?;
+                found.mixed.into_iter().try_for_each(|(a, b)| sorter.push(record(a, b, *band)))?;
             }
-            Ok(())
-        })?;
+        }
+        for counted in counted {
+            scores.add_all(&counted.scores);
+            shared.iter_mut().zip(counted.shared).for_each(|(sum, more)| {
+                sum.0 += more.0;
+                sum.1 += more.1;
+            });
+        }
     } else {
         let mut entries: Vec<(u32, u32)> = Vec::new();
         let cap = usize::try_from(cap_of(&sides, bands, max_bucket, &mut entries)?).unwrap_or(max_bucket);

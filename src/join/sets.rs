@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use zerocopy::IntoBytes;
+
 use crate::error::{Error, Result};
 use crate::sketch::{Resemblance, intersection_from, jaccard};
 use crate::sys::Spill;
@@ -47,8 +49,7 @@ impl ShingleSets {
             self.spill = Some(spill);
         }
         if let Some(spill) = &mut self.spill {
-            let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
-            spill.append(&bytes).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+            spill.append(set.as_bytes()).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
         } else {
             self.held.extend_from_slice(set);
         }
@@ -147,23 +148,57 @@ impl ShingleSets {
         Ok(())
     }
 
+    /// The elements of a set that is in memory.
+    fn held(&self, number: u32) -> Option<&[u64]> {
+        let range = self.range(number);
+        (range.end <= self.held.len() as u64).then(|| &self.held[range.start as usize..range.end as usize])
+    }
+
     /// The elements of a set, ascending; read to the end of `read` if they are in the scratch file.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn set<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
-        let range = self.range(number);
-        if range.end <= self.held.len() as u64 {
-            return Ok(&self.held[range.start as usize..range.end as usize]);
+        if let Some(set) = self.held(number) {
+            return Ok(set);
         }
+        let range = self.range(number);
         let missing = || io::Error::other("a set beyond the budget without a scratch file");
         let io_error = |e| Error::io("read a scratch file in", &self.dir, e);
         let spill = self.spill.as_ref().ok_or_else(missing).map_err(io_error)?;
-        let mut bytes = vec![0; (range.end - range.start) as usize * 8];
-        spill.read_exact_at(&mut bytes, (range.start - self.held.len() as u64) * 8).map_err(io_error)?;
         let start = read.len();
-        read.extend(bytes.as_chunks().0.iter().map(|hash| u64::from_le_bytes(*hash)));
+        read.resize(start + (range.end - range.start) as usize, 0);
+        let offset = (range.start - self.held.len() as u64) * size_of::<u64>() as u64;
+        spill.read_exact_at(read[start..].as_mut_bytes(), offset).map_err(io_error)?;
         Ok(&read[start..])
+    }
+}
+
+/// Reads sets one after the other; the same one again costs nothing.
+pub(super) struct Reading<'a> {
+    sets: &'a ShingleSets,
+    /// The set that was read last, if it is in the scratch file.
+    last: Option<u32>,
+    read: Vec<u64>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(sets: &'a ShingleSets) -> Self {
+        Self { sets, last: None, read: Vec::new() }
+    }
+
+    /// The elements of a set, ascending.
+    pub(super) fn set(&mut self, number: u32) -> Result<&[u64]> {
+        if let Some(set) = self.sets.held(number) {
+            return Ok(set);
+        }
+        if self.last != Some(number) {
+            self.last = None;
+            self.read.clear();
+            self.sets.set(number, &mut self.read)?;
+            self.last = Some(number);
+        }
+        Ok(&self.read)
     }
 }
 

@@ -64,11 +64,13 @@ pub fn resembling_sets<E: From<Error>>(
     let mut families = Families::new(sets, effort.memory / 2);
     prefix_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
         let wanted = families.plan(batch, threshold);
-        let differences = on_parts(&wanted, effort.threads, |wanted| {
-            wanted.iter().map(|&(set, leader)| families.difference(set, leader)).collect()
-        })?;
-        for difference in differences {
-            families.add(difference);
+        for piece in families.pieces(&wanted) {
+            let differences = on_parts(piece, effort.threads, |wanted| {
+                wanted.iter().map(|&(set, leader)| families.difference(set, leader)).collect()
+            })?;
+            for difference in differences {
+                families.add(difference);
+            }
         }
         let found = on_parts(batch, effort.threads, |pairs| {
             let mut found = Vec::new();

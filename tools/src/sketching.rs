@@ -1,22 +1,27 @@
 //! Documents to sketches, on all cores, in the order of the input.
 
+use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
+use rayon::Yield;
 use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use twindex::{Error, Key};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{
-    Batch, Buffers, Chunk, Content, Documents, Form, OwnAttached, Parser, Place, Record, Seen, bad_at,
+    BATCH_BYTES, Batch, Buffers, Content, Documents, Form, OwnAttached, Parser, Place, Record, Seen, bad_at,
 };
 use crate::progress::Progress;
 use crate::shard::Shard;
 
 /// Bytes of input handed to one core at a time.
-const CHUNK_BYTES: usize = 128 << 10;
+const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
+/// Chunks for each thread that are read before the first of them is taken.
+const AHEAD: usize = 4;
 
 /// What all threads need to work on chunks.
 pub(crate) struct Job<N, B, W> {
@@ -28,8 +33,11 @@ pub(crate) struct Job<N, B, W> {
     pub(crate) work: W,
 }
 
+/// A batch that was worked on, and what it was turned into.
+type Worked<T> = (Batch, anyhow::Result<(Seen, T)>);
+
 /// Reads all documents, works on chunks of them on all cores, and hands what each was turned into to `take`, in the
-/// order of the input. Meanwhile what the batch before was turned into is taken, and the next one is read.
+/// order of the input. Chunks are read ahead of those that are worked on, so that no thread waits for another.
 ///
 /// # Errors
 ///
@@ -61,46 +69,63 @@ fn for_each_chunk_counted<S: Send, T: Send>(
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let idle = Mutex::new(Vec::new());
-    let lend = |chunk: Chunk<'_>| -> anyhow::Result<(Seen, T)> {
+    let lend = |batch: &Batch| -> anyhow::Result<(Seen, T)> {
         let lent = idle.lock().ok().and_then(|mut idle| idle.pop());
         let (mut buffers, mut state) = lent.unwrap_or_else(|| (Buffers::default(), (job.state)()));
         let mut made = (job.begin)();
-        let seen =
-            chunk.read(&parser, &mut buffers, |record| (job.work)(&mut state, &mut made, &parser, record))?;
+        let work = |record: Record<'_>| (job.work)(&mut state, &mut made, &parser, record);
+        let seen = batch.whole().read(&parser, &mut buffers, work)?;
         if let Ok(mut idle) = idle.lock() {
             idle.push((buffers, state));
         }
         Ok((seen, made))
     };
-    let mut take_all = |all: Vec<anyhow::Result<(Seen, T)>>, documents: &mut Documents| {
-        for made in all {
-            let (seen, made) = made?;
-            documents.account(seen)?;
-            take(made, documents)?;
+    let lend = &lend;
+    let most = AHEAD * rayon::current_num_threads().max(2);
+    // What each batch is turned into, in the order of the input, comes by a channel of its own.
+    let mut coming: VecDeque<Receiver<Worked<T>>> = VecDeque::new();
+    let mut spare: Vec<Batch> = Vec::new();
+    let (mut is_over, mut failure) = (false, None);
+    rayon::in_place_scope_fifo(|scope| {
+        let mut is_idle = false;
+        loop {
+            // What is ready is taken, which stays on this thread; then there is room to read more; then this thread
+            // does what the others do, and waits only if nothing is left to do.
+            let ready = match coming.front() {
+                None => Err(TryRecvError::Empty),
+                Some(first) if is_idle => first.recv().map_err(|_| TryRecvError::Disconnected),
+                Some(first) => first.try_recv(),
+            };
+            is_idle = false;
+            match ready {
+                Ok((batch, made)) => {
+                    coming.pop_front();
+                    spare.push(batch);
+                    let (seen, made) = made?;
+                    documents.account(seen)?;
+                    take(made, documents)?;
+                }
+                Err(TryRecvError::Disconnected) => return Ok(()), // it panicked, and so will the scope
+                Err(TryRecvError::Empty) if !is_over && coming.len() < most => {
+                    let mut batch = spare.pop().unwrap_or_default();
+                    documents.next_batch(&mut batch, CHUNK_BYTES);
+                    progress.set(documents.bytes_read());
+                    failure = batch.take_failure();
+                    is_over = failure.is_some() || !batch.has_records();
+                    if batch.has_records() {
+                        let (sender, receiver) = sync_channel(1);
+                        coming.push_back(receiver);
+                        scope.spawn_fifo(move |_| {
+                            let made = lend(&batch);
+                            let _ = sender.send((batch, made)); // nobody waits for it if one before it failed
+                        });
+                    }
+                }
+                Err(TryRecvError::Empty) if coming.is_empty() => return failure.map_or(Ok(()), Err),
+                Err(TryRecvError::Empty) => is_idle = rayon::yield_now() != Some(Yield::Executed),
+            }
         }
-        anyhow::Ok(())
-    };
-    let (mut batch, mut next) = (Batch::default(), Batch::default());
-    documents.next_batch(&mut batch);
-    let mut waiting = Vec::new();
-    while !batch.is_over() {
-        let mut made = Vec::new();
-        rayon::in_place_scope(|scope| {
-            scope.spawn(|_| batch.chunks(CHUNK_BYTES).into_par_iter().map(lend).collect_into_vec(&mut made));
-            // Whoever takes stays on this thread.
-            take_all(std::mem::take(&mut waiting), documents)?;
-            documents.next_batch(&mut next);
-            anyhow::Ok(())
-        })?;
-        progress.set(documents.bytes_read());
-        if let Some(failure) = batch.take_failure() {
-            take_all(made, documents)?;
-            return Err(failure);
-        }
-        waiting = made;
-        std::mem::swap(&mut batch, &mut next);
-    }
-    take_all(waiting, documents)
+    })
 }
 
 /// Sketches documents one after the other, with working memory of its own.
@@ -455,7 +480,7 @@ pub(crate) fn for_each_sketched_as_it_comes(
     let mut batch = Batch::default();
     loop {
         taking.wait()?;
-        documents.next_batch(&mut batch);
+        documents.next_batch(&mut batch, BATCH_BYTES);
         if batch.is_over() {
             return Ok(());
         }

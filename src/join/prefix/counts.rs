@@ -158,9 +158,15 @@ pub(super) fn counted(
     // Threads first find elements, and then each counts those of its parts: no two write to one place.
     let part_bits = rooms.len().next_power_of_two().ilog2().min(bits - 2).min(crowd_bits);
     let mut parts = parts(&mut shared, &mut crowds, part_bits);
+    // Memory that is read before it is written to costs a fault for the page of zeros that stands for it, and another one
+    // that all other threads must hear of.
+    on_each(&mut parts, |_, part| {
+        part.seen.fill(0);
+        part.counts.fill(0);
+    });
     let mut finders: Vec<_> =
         rooms.iter_mut().map(|room| Finder { room, elements: vec![Vec::new(); parts.len()] }).collect();
-    for some in pieces.chunks(PIECES * finders.len()) {
+    for some in pieces.chunks(2 * PIECES * finders.len()) {
         on_threads(&mut finders, some, |finder, piece| {
             for &set in &list[piece.clone()] {
                 let (head, _) = ordered.head(set, finder.room)?;

@@ -73,7 +73,7 @@ const MEETINGS_LEAST: u64 = 1_000_000_000;
 /// How many elements before it is looked up an element's postings are asked for; and its slot twice as many.
 const AHEAD: usize = 8;
 /// Pieces for each thread that are worked on before what they gave is handed out.
-const PIECES: usize = 4;
+const PIECES: usize = 8;
 /// The least memory of each part.
 const LEAST: usize = 1 << 16;
 

@@ -13,9 +13,9 @@ use super::form::{self, Form, Headers, Understood};
 use super::jsonl::{Fields, Found};
 use super::{InputOptions, InvalidUtf8, OwnAttached, Place, Problem, folder, page_text};
 
-/// A batch is full from here on: enough for many threads, and little enough that it is still in the caches of
-/// one when it is looked into.
-const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
+/// Bytes of a batch that is cut up for many threads, and little enough that it is still in the caches of one when it is
+/// looked into.
+pub(crate) const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
 /// The most records of a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
 /// What stands for the bytes of a record that has hardly any, so that chunks of short records are not longer
@@ -76,18 +76,18 @@ impl Raw {
 }
 
 impl Batch {
-    /// Makes room. The memory of one enormous batch is given back.
-    pub(super) fn clear(&mut self) {
+    /// Makes room for about this many bytes. The memory of one enormous batch is given back.
+    pub(super) fn clear(&mut self, bytes: usize) {
         self.bytes.clear();
-        self.bytes.shrink_to(4 * BATCH_BYTES);
+        self.bytes.shrink_to(4 * bytes);
         self.records.clear();
         self.names.clear();
         self.size = 0;
         self.failure = None;
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.size >= BATCH_BYTES || self.records.len() >= BATCH_RECORDS
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        self.size >= bytes || self.records.len() >= BATCH_RECORDS
     }
 
     /// True if there is nothing more: no record, and no failure either.
@@ -95,7 +95,7 @@ impl Batch {
         self.records.is_empty() && self.failure.is_none()
     }
 
-    pub(super) fn has_records(&self) -> bool {
+    pub(crate) fn has_records(&self) -> bool {
         !self.records.is_empty()
     }
 
@@ -134,6 +134,11 @@ impl Batch {
     fn push(&mut self, record: Raw) {
         self.size += record.size();
         self.records.push(record);
+    }
+
+    /// All of the batch.
+    pub(crate) fn whole(&self) -> Chunk<'_> {
+        Chunk { batch: self, records: &self.records }
     }
 
     /// Cuts the batch in runs of records of about this many bytes, no fewer than one.

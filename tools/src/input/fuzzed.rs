@@ -218,7 +218,7 @@ impl<'w> Way<'w> {
         };
         let (mut batch, mut buffers) = (Batch::default(), Buffers::default());
         while outcome.error.is_none() {
-            documents.next_batch(&mut batch);
+            documents.next_batch(&mut batch, BATCH_BYTES);
             if batch.is_over() {
                 break;
             }

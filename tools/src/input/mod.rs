@@ -60,7 +60,7 @@ use serde::Serialize;
 use crate::report::{count, counted};
 pub(crate) use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
-pub(crate) use batch::{Batch, Buffers, Chunk, Content, Parser, Record, Seen};
+pub(crate) use batch::{BATCH_BYTES, Batch, Buffers, Content, Parser, Record, Seen};
 use folder::Contents;
 pub(crate) use form::Form;
 use form::Headers;
@@ -715,11 +715,11 @@ impl Documents {
         self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
 
-    /// Replaces `batch` by the next records, none after the last. What ended the reading, if anything did, stands
-    /// behind them, [`Batch::take_failure`], and nothing is read after it.
-    pub(crate) fn next_batch(&mut self, batch: &mut Batch) {
-        batch.clear();
-        while !self.stopped && !batch.is_full() {
+    /// Replaces `batch` by the next records, of about this many bytes, none after the last. What ended the reading, if
+    /// anything did, stands behind them, [`Batch::take_failure`], and nothing is read after it.
+    pub(crate) fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
+        batch.clear(bytes);
+        while !self.stopped && !batch.is_full(bytes) {
             let waits = || self.records.as_ref().is_some_and(Records::would_wait);
             if self.as_it_comes && batch.has_records() && waits() {
                 return;

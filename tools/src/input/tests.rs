@@ -55,7 +55,7 @@ impl OneByOne {
                 if let Some(failure) = self.batch.take_failure() {
                     return Err(failure);
                 }
-                self.documents.next_batch(&mut self.batch);
+                self.documents.next_batch(&mut self.batch, BATCH_BYTES);
                 self.at = 0;
                 if self.batch.is_over() {
                     return Ok(None);

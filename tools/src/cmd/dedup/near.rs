@@ -107,7 +107,8 @@ impl Collector {
         verify: impl Fn(&[(u32, u32)]) -> twindex::Result<Vec<(u32, u32, Score)>> + Send + Sync,
     ) -> twindex::Result<()> {
         let watch = Stopwatch::start();
-        let found: Vec<_> = candidates.par_chunks(CHUNK).map(verify).collect::<twindex::Result<_>>()?;
+        let found: Vec<_> =
+            candidates.par_chunks(CHUNK).with_max_len(1).map(verify).collect::<twindex::Result<_>>()?;
         let pushed = found.into_iter().flatten().try_for_each(|(a, b, score)| self.push(a, b, score));
         self.verifying += watch.cpu_seconds();
         pushed
@@ -122,9 +123,10 @@ impl Collector {
     ) -> twindex::Result<()> {
         let watch = Stopwatch::start();
         let wanted = families.plan(candidates, threshold);
-        for some in wanted.chunks(CHUNK) {
-            let differences: Vec<_> = some
+        for piece in families.pieces(&wanted) {
+            let differences: Vec<_> = piece
                 .par_iter()
+                .with_max_len(CHUNK / 16)
                 .map(|&(set, leader)| families.difference(set, leader))
                 .collect::<twindex::Result<_>>()?;
             for difference in differences {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use twindex::bands::Banding;
 use twindex::join::scores::{Alike, Scores};
-use twindex::join::{Forest, band_scores, block_scores};
+use twindex::join::{Effort, Forest, band_scores, block_scores};
 use twindex::{KeyBuf, Snapshot};
 
 use super::Look;
@@ -195,7 +195,8 @@ impl Banded {
         // No more different signatures than documents.
         let documents = if clusters_known { 0 } else { snapshot.documents() };
         let mut forest = Forest::new(u32::try_from(documents).unwrap_or(u32::MAX));
-        let found = band_scores(snapshot, look.max_bucket, room, |a, b, score| {
+        let effort = Effort { dir: room.0, memory: room.1, threads: rayon::current_num_threads() };
+        let found = band_scores(snapshot, look.max_bucket, effort, |a, b, score| {
             if !clusters_known && is_near[score as usize] {
                 forest.join(a, b);
             }
