@@ -15,15 +15,15 @@
 //! Who is compared with whom is decided by [`Families::plan`], one batch of pairs after the other; the rest is
 //! done by any number of threads. Which leader a set has changes no result.
 
-use super::sets::{Reading, ShingleSets, could_resemble, least_intersection};
+use super::sets::{Reading, ShingleSets, least_intersection};
 use crate::error::Result;
 use crate::sketch::{Resemblance, intersection_from};
 
 /// What is known of sets by their differences to leaders.
 ///
-/// For each batch of pairs: [`plan`](Self::plan), [`difference`](Self::difference) for all that it asks for, a
-/// [piece](Self::pieces) at a time, [`add`](Self::add) each in the order of the plan, and then
-/// [`for_each_resembling`](Self::for_each_resembling).
+/// For each batch of pairs: those that are [`plausible`](Self::plausible); of these [`plan`](Self::plan),
+/// [`difference`](Self::difference) for all that it asks for, a [piece](Self::pieces) at a time, [`add`](Self::add) each
+/// in the order of the plan, and then [`for_each_resembling`](Self::for_each_resembling).
 ///
 /// ```
 /// use twindex::join::{Families, ShingleSets};
@@ -34,8 +34,8 @@ use crate::sketch::{Resemblance, intersection_from};
 ///     sets.push(&set)?;
 /// }
 /// let mut families = Families::new(&sets, 1 << 20);
-/// let pairs = [(1, 0), (2, 1)];
-/// for (set, leader) in families.plan(&pairs, 0.5) {
+/// let pairs = families.plausible(&[(1, 0), (2, 1)], 0.5);
+/// for (set, leader) in families.plan(&pairs) {
 ///     let difference = families.difference(set, leader)?;
 ///     families.add(difference);
 /// }
@@ -93,17 +93,23 @@ impl<'a> Families<'a> {
         }
     }
 
-    /// Finds leaders for the sets of these pairs that have none yet, and returns the sets to be compared with theirs:
-    /// set, leader. Pairs whose sizes alone rule out a resemblance of `threshold` do not count.
+    /// The pairs that are not [ruled out](ShingleSets::may_resemble) without looking into sets.
     #[must_use]
-    pub fn plan(&mut self, pairs: &[(u32, u32)], threshold: f64) -> Vec<(u32, u32)> {
+    pub fn plausible(&self, pairs: &[(u32, u32)], threshold: f64) -> Vec<(u32, u32)> {
+        pairs.iter().copied().filter(|&(a, b)| self.sets.may_resemble(a, b, threshold)).collect()
+    }
+
+    /// Finds leaders for the sets of these pairs that have none yet, and returns the sets to be compared with theirs:
+    /// set, leader.
+    #[must_use]
+    pub fn plan(&mut self, pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
         if self.elements.len() > self.most {
             self.elements.clear();
             self.leaders.fill(NONE);
         }
         let mut wanted = Vec::new();
         for &(a, b) in pairs {
-            if a == b || !self.could_resemble(a, b, threshold) {
+            if a == b {
                 continue;
             }
             match (self.leaders[a as usize], self.leaders[b as usize]) {
@@ -149,11 +155,6 @@ impl<'a> Families<'a> {
         self.kept[set as usize] = Kept::default();
     }
 
-    fn could_resemble(&self, a: u32, b: u32, threshold: f64) -> bool {
-        let (a, b) = (self.sets.size(a), self.sets.size(b));
-        could_resemble(a.min(b), a.max(b), threshold)
-    }
-
     /// How a set differs from its leader.
     ///
     /// # Errors
@@ -193,9 +194,6 @@ impl<'a> Families<'a> {
         // The first of a pair most often is that of the pair before.
         let (mut left, mut right) = (Reading::new(self.sets), Reading::new(self.sets));
         for &(a, b) in pairs {
-            if !self.could_resemble(a, b, threshold) {
-                continue;
-            }
             let sum = (self.sets.size(a) + self.sets.size(b)) as usize;
             let least = least_intersection(sum, threshold);
             let leader = self.leaders[a as usize];
@@ -360,7 +358,8 @@ mod tests {
                 for _ in 0..10 {
                     let mut member = || (random.next() % sets.len() as u64) as u32;
                     let pairs: Vec<(u32, u32)> = (0..300).map(|_| (member(), member())).collect();
-                    let wanted = families.plan(&pairs, threshold);
+                    let plausible = families.plausible(&pairs, threshold);
+                    let wanted = families.plan(&plausible);
                     assert_eq!(families.pieces(&wanted).concat(), wanted);
                     for (set, leader) in wanted {
                         let difference = families.difference(set, leader).unwrap();
@@ -368,7 +367,9 @@ mod tests {
                         families.add(difference);
                     }
                     let (mut found, mut wanted) = (Vec::new(), Vec::new());
-                    families.for_each_resembling(&pairs, threshold, |a, b, r| found.push((a, b, r))).unwrap();
+                    families
+                        .for_each_resembling(&plausible, threshold, |a, b, r| found.push((a, b, r)))
+                        .unwrap();
                     stored.for_each_resembling(&pairs, threshold, |a, b, r| wanted.push((a, b, r))).unwrap();
                     assert_eq!(found, wanted);
                 }

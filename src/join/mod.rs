@@ -17,6 +17,7 @@ pub mod equal;
 pub mod families;
 pub mod forest;
 pub mod hamming;
+mod odd_sketches;
 pub mod pairs;
 pub mod prefix;
 pub mod raw;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use zerocopy::IntoBytes;
 
+use super::odd_sketches::OddSketches;
 use crate::error::{Error, Result};
 use crate::sketch::{Resemblance, intersection_from, jaccard};
 use crate::sys::Spill;
@@ -12,6 +13,8 @@ use crate::sys::Spill;
 /// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
 /// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the
 /// chance that any two collide at all is 3 %, and one collision changes one resemblance by one shingle.
+///
+/// Beside the budget, a set takes 16 to 24 bytes.
 #[derive(Debug)]
 pub struct ShingleSets {
     dir: PathBuf,
@@ -20,13 +23,17 @@ pub struct ShingleSets {
     spill: Option<Spill>,
     /// End of each set, in hashes; those beyond `held` are in the scratch file.
     ends: Vec<u64>,
+    odd: OddSketches,
 }
 
 impl ShingleSets {
-    /// Holds up to `budget` bytes in memory; the rest goes to an unnamed file in `dir`.
+    /// Holds up to `budget` bytes in memory; the rest goes to an unnamed file in `dir`. An eighth of the budget is for
+    /// what [rules pairs out](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
-        Self { dir: dir.to_owned(), budget, held: Vec::new(), spill: None, ends: Vec::new() }
+        let odd = OddSketches::new(budget / 8);
+        let budget = budget - budget / 8;
+        Self { dir: dir.to_owned(), budget, held: Vec::new(), spill: None, ends: Vec::new(), odd }
     }
 
     /// Adds a set, sorted and distinct, and returns its number.
@@ -54,6 +61,7 @@ impl ShingleSets {
             self.held.extend_from_slice(set);
         }
         self.ends.push(self.ends.last().unwrap_or(&0) + set.len() as u64);
+        self.odd.push(set);
         Ok(number)
     }
 
@@ -91,6 +99,19 @@ impl ShingleSets {
         range.end - range.start
     }
 
+    /// False for two sets that are known not to resemble each other by `threshold`: by their sizes, or by how much they
+    /// differ at least. No set is read for that.
+    #[must_use]
+    pub fn may_resemble(&self, a: u32, b: u32, threshold: f64) -> bool {
+        let (of_a, of_b) = (self.size(a), self.size(b));
+        if !could_resemble(of_a.min(of_b), of_a.max(of_b), threshold) {
+            return false;
+        }
+        // What is not shared is in one of the two.
+        let shared = 2 * least_intersection((of_a + of_b) as usize, threshold) as u64;
+        (of_a + of_b).checked_sub(shared).is_some_and(|most| self.odd.least_difference(a, b) <= most)
+    }
+
     /// The resemblance of two sets, counted.
     ///
     /// # Errors
@@ -103,15 +124,14 @@ impl ShingleSets {
         Ok(Resemblance::Exact { intersection, union })
     }
 
-    /// The resemblance of two sets if it is at least `threshold`. Sets whose sizes alone rule that out are not
-    /// read.
+    /// The resemblance of two sets if it is at least `threshold`. Sets for which that is
+    /// [ruled out](Self::may_resemble) are not read.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn resemblance_from(&self, a: u32, b: u32, threshold: f64) -> Result<Option<Resemblance>> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        let (of_a, of_b) = (self.size(a), self.size(b));
-        if !could_resemble(of_a.min(of_b), of_a.max(of_b), threshold) {
+        if !self.may_resemble(a, b, threshold) {
             return Ok(None);
         }
         let left = self.set(a, &mut left)?;
@@ -132,12 +152,11 @@ impl ShingleSets {
     ) -> Result<()> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         for same in pairs.chunk_by(|x, y| x.0 == y.0) {
-            let (a, of_a) = (same[0].0, self.size(same[0].0));
+            let a = same[0].0;
             left.clear();
             let set = self.set(a, &mut left)?;
             for &(_, b) in same {
-                let of_b = self.size(b);
-                if could_resemble(of_a.min(of_b), of_a.max(of_b), threshold) {
+                if self.may_resemble(a, b, threshold) {
                     right.clear();
                     if let Some(resemblance) = resemblance_from(set, self.set(b, &mut right)?, threshold) {
                         each(a, b, resemblance);

@@ -63,7 +63,8 @@ pub fn resembling_sets<E: From<Error>>(
 ) -> std::result::Result<Prefixes, E> {
     let mut families = Families::new(sets, effort.memory / 2);
     prefix_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
-        let wanted = families.plan(batch, threshold);
+        let batch = &on_parts(batch, effort.threads, |batch| Ok(families.plausible(batch, threshold)))?;
+        let wanted = families.plan(batch);
         for piece in families.pieces(&wanted) {
             let differences = on_parts(piece, effort.threads, |wanted| {
                 wanted.iter().map(|&(set, leader)| families.difference(set, leader)).collect()

@@ -122,7 +122,12 @@ impl Collector {
         threshold: f64,
     ) -> twindex::Result<()> {
         let watch = Stopwatch::start();
-        let wanted = families.plan(candidates, threshold);
+        let plausible: Vec<_> = candidates
+            .par_chunks(CHUNK)
+            .with_max_len(1)
+            .flat_map_iter(|pairs| families.plausible(pairs, threshold))
+            .collect();
+        let wanted = families.plan(&plausible);
         for piece in families.pieces(&wanted) {
             let differences: Vec<_> = piece
                 .par_iter()
@@ -135,7 +140,7 @@ impl Collector {
         }
         self.verifying += watch.cpu_seconds();
         let families = &*families;
-        self.verify(candidates, |pairs| {
+        self.verify(&plausible, |pairs| {
             let mut found = Vec::new();
             let each = |a, b, resemblance| found.push((a, b, Score::counted(resemblance)));
             families.for_each_resembling(pairs, threshold, each)?;

@@ -215,16 +215,19 @@ pub(super) fn find(
         Verify::Exact => {
             let (texts, numbers) = texts(args, sides, &found, scratch)?;
             let mut families = Families::new(&texts.sets, memory / 4);
-            let (mut of, mut both) = (Vec::new(), Vec::new());
+            let mut both = Vec::new();
             found.for_each_batch(|batch| {
                 count += batch.len() as u64;
-                of.clear();
-                of.extend(batch.iter().map(|(a, b)| (numbers[a], numbers[b])));
-                for (set, leader) in families.plan(&of, threshold) {
+                let (batch, of): (Vec<_>, Vec<_>) = batch
+                    .iter()
+                    .map(|(a, b)| ((a, b), (numbers[a], numbers[b])))
+                    .filter(|&(_, (a, b))| texts.sets.may_resemble(a, b, threshold))
+                    .unzip();
+                for (set, leader) in families.plan(&of) {
                     let difference = families.difference(set, leader)?;
                     families.add(difference);
                 }
-                for (&(a, b), sets) in batch.iter().zip(&of) {
+                for ((&a, &b), sets) in batch.into_iter().zip(&of) {
                     both.clear();
                     families.for_each_resembling(&[*sets], threshold, |_, _, found| both.push(found))?;
                     for resemblance in &both {
