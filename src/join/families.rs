@@ -109,7 +109,7 @@ impl<'a> Families<'a> {
         }
         let mut wanted = Vec::new();
         for &(a, b) in pairs {
-            if a == b {
+            if a == b || self.sets.are_of_one_family(a, b) {
                 continue;
             }
             match (self.leaders[a as usize], self.leaders[b as usize]) {
@@ -193,11 +193,14 @@ impl<'a> Families<'a> {
     ) -> Result<()> {
         // The first of a pair most often is that of the pair before.
         let (mut left, mut right) = (Reading::new(self.sets), Reading::new(self.sets));
+        let mut read = [Vec::new(), Vec::new()];
         for &(a, b) in pairs {
             let sum = (self.sets.size(a) + self.sets.size(b)) as usize;
             let least = least_intersection(sum, threshold);
             let leader = self.leaders[a as usize];
-            let intersection = if leader != NONE && leader == self.leaders[b as usize] {
+            let intersection = if self.sets.are_of_one_family(a, b) {
+                self.sets.shared((a, b), least, &mut read)?
+            } else if leader != NONE && leader == self.leaders[b as usize] {
                 self.by_differences(leader, a, b, least)
             } else {
                 intersection_from(left.set(a)?, right.set(b)?, least)

@@ -11,12 +11,15 @@
 //! Everything here works on snapshots and on numbers the caller chooses for documents.
 
 pub mod batch;
+pub mod bitmaps;
 pub mod candidates;
+pub mod distinct;
 pub mod elements;
 pub mod equal;
 pub mod families;
 pub mod forest;
 pub mod hamming;
+mod leaders;
 mod odd_sketches;
 pub mod pairs;
 pub mod prefix;
@@ -29,9 +32,11 @@ mod threads;
 pub mod verified;
 
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
+pub use bitmaps::bitmap_candidates;
 pub use candidates::{
     Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
 };
+pub use distinct::Sorting;
 pub use elements::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_groups};
 pub use families::{Difference, Families};
@@ -44,7 +49,7 @@ pub use runs::{Sorted, Sorter, merge as merge_sorted};
 pub use scores::{band_scores, block_scores};
 pub use sets::ShingleSets;
 pub use spanning::{SpanningForest, Stars};
-pub use verified::{resembling_documents, resembling_sets};
+pub use verified::{resembling_documents, resembling_sets, set_candidates};
 
 use crate::error::Result;
 use crate::store::Snapshot;

@@ -7,7 +7,13 @@
 //! differ in too much to be near, and no others (the bitmap filter of Sandes, Teodoro and Melo, *Bitmap filter: speeding
 //! up exact set similarity joins with bitwise operations*, Information Systems 88, 2020).
 
+use std::ops::Range;
+
+use super::leaders::Parts;
 use crate::kernel::vectorized;
+
+/// Bytes that sketches may take whatever the memory, so that what is found by comparing them does not depend on it.
+pub(super) const BYTES: usize = 32 << 20;
 
 /// Odd sketches of sets, in the order in which they were added: within some memory, or a word for each set.
 #[derive(Debug)]
@@ -24,30 +30,56 @@ pub(super) struct OddSketches {
 /// Halvings behind which every sketch is one word.
 const ALL: u32 = u32::BITS;
 
+/// Words for the sketch of a set: one to two bits for an element.
+pub(super) fn words_for(size: usize) -> usize {
+    size.div_ceil(u64::BITS as usize).next_power_of_two()
+}
+
 impl OddSketches {
-    /// None yet, of which all will take this many bytes at most, or 8 bytes each.
+    /// None yet, of which all will take this many bytes at most, or 8 bytes each; 32 MiB are never too much.
     pub(super) fn new(memory: usize) -> Self {
-        Self { words: Vec::new(), starts: Vec::new(), most: memory / size_of::<u64>(), halved: 0 }
+        Self { words: Vec::new(), starts: Vec::new(), most: memory.max(BYTES) / size_of::<u64>(), halved: 0 }
     }
 
-    /// Words for the sketch of a set: one to two bits for an element, if there is the memory.
+    /// Words for the sketch of a set, if there is the memory.
     fn words_for(&self, size: usize) -> usize {
-        (size.div_ceil(u64::BITS as usize).next_power_of_two() >> self.halved).max(1)
+        (words_for(size) >> self.halved).max(1)
     }
 
     /// Adds the sketch of a set of fewer than 2^32 elements.
     pub(super) fn push(&mut self, set: &[u64]) {
-        while self.words.len() + self.words_for(set.len()) > self.most && self.halved < ALL {
+        let start = self.begin(set.len());
+        let words = &mut self.words[start..];
+        for &element in set {
+            toggle(words, element);
+        }
+    }
+
+    /// Adds a sketch of nothing for a set of so many elements, and returns where it begins.
+    fn begin(&mut self, size: usize) -> usize {
+        while self.words.len() + self.words_for(size) > self.most && self.halved < ALL {
             self.halve();
         }
         let start = self.words.len();
         self.starts.push(start);
-        self.words.resize(start + self.words_for(set.len()), 0);
-        let words = &mut self.words[start..];
-        // The low bits: sets are sorted, and neighbours would wait for one another at one word.
-        for &element in set {
-            let place = (element >> 6) as usize & (words.len() - 1);
-            words[place] ^= 1 << (element & 63);
+        self.words.resize(start + self.words_for(size), 0);
+        start
+    }
+
+    /// Adds the sketch of a set of so many elements that has these parts of another one, its number and elements.
+    pub(super) fn push_by(&mut self, (leader, elements): (u32, &[u64]), parts: Parts<'_>, size: usize) {
+        let start = self.begin(size);
+        let of_leader = self.range(leader);
+        if of_leader.len() == self.words.len() - start {
+            self.words.copy_within(of_leader, start);
+            let words = &mut self.words[start..];
+            parts.for_each_gone(elements, |element| toggle(words, element));
+            for &element in parts.new {
+                toggle(words, element);
+            }
+        } else {
+            let words = &mut self.words[start..];
+            parts.for_each(elements, |element| toggle(words, element));
         }
     }
 
@@ -68,10 +100,14 @@ impl OddSketches {
         self.halved += 1;
     }
 
-    fn of(&self, number: u32) -> &[u64] {
+    fn range(&self, number: u32) -> Range<usize> {
         let number = number as usize;
-        let end = self.starts.get(number + 1).copied().unwrap_or(self.words.len());
-        &self.words[self.starts[number]..end]
+        self.starts[number]..self.starts.get(number + 1).copied().unwrap_or(self.words.len())
+    }
+
+    /// The sketch of a set, by its number.
+    pub(super) fn of(&self, number: u32) -> &[u64] {
+        &self.words[self.range(number)]
     }
 
     /// A number of elements that at least are in one of two sets and not in the other.
@@ -80,6 +116,14 @@ impl OddSketches {
         let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
         vectorized(|| differing(short, long))
     }
+}
+
+/// Adds an element that was not there, or takes out one that was.
+#[inline(always)]
+fn toggle(words: &mut [u64], element: u64) {
+    // The low bits: sets are sorted, and neighbours would wait for one another at one word.
+    let place = (element >> 6) as usize & (words.len() - 1);
+    words[place] ^= 1 << (element & 63);
 }
 
 /// Places in which two sketches differ, of which the longer one is folded to the length of the other.
@@ -117,7 +161,7 @@ mod tests {
     }
 
     fn sketches_of(sets: &[BTreeSet<u64>], memory: usize) -> OddSketches {
-        let mut sketches = OddSketches::new(memory);
+        let mut sketches = OddSketches { most: memory / size_of::<u64>(), ..OddSketches::new(0) };
         for set in sets {
             sketches.push(&set.iter().copied().collect::<Vec<_>>());
         }

@@ -5,35 +5,62 @@ use std::path::{Path, PathBuf};
 
 use zerocopy::IntoBytes;
 
+use super::distinct::Sorting;
+use super::leaders::{Found, Leaders, NONE, Parts, ones};
 use super::odd_sketches::OddSketches;
 use crate::error::{Error, Result};
 use crate::sketch::{Resemblance, intersection_from, jaccard};
 use crate::sys::Spill;
 
+/// Leaders that a set is compared with at most, to find one that it is like.
+const GUESSES: usize = 4;
+
 /// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
 /// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the
 /// chance that any two collide at all is 3 %, and one collision changes one resemblance by one shingle.
 ///
-/// Beside the budget, a set takes 16 to 24 bytes.
+/// A set that has most of its elements from one before is kept as what it has of it, and beside it: see
+/// [`push_like`](Self::push_like).
+///
+/// Beside the budget, a set takes 24 to 32 bytes.
 #[derive(Debug)]
 pub struct ShingleSets {
     dir: PathBuf,
     budget: usize,
+    /// Of each set its elements, or what it has of its leader and beside it.
     held: Vec<u64>,
     spill: Option<Spill>,
-    /// End of each set, in hashes; those beyond `held` are in the scratch file.
+    /// Where each set ends, in words; those beyond `held` are in the scratch file.
     ends: Vec<u64>,
+    sizes: Vec<u32>,
+    elements: u64,
+    /// Of each set the one by which it is told, or itself.
+    leader_of: Vec<u32>,
+    leaders: Leaders,
     odd: OddSketches,
+    sorting: Sorting,
+    found: Found,
 }
 
 impl ShingleSets {
-    /// Holds up to `budget` bytes in memory; the rest goes to an unnamed file in `dir`. An eighth of the budget is for
-    /// what [rules pairs out](Self::may_resemble).
+    /// Holds up to `budget` bytes in memory; the rest goes to an unnamed file in `dir`. An eighth of the budget, or 32
+    /// MiB if that is more, is for what [rules pairs out](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
-        let odd = OddSketches::new(budget / 8);
-        let budget = budget - budget / 8;
-        Self { dir: dir.to_owned(), budget, held: Vec::new(), spill: None, ends: Vec::new(), odd }
+        Self {
+            dir: dir.to_owned(),
+            budget: budget - budget / 8,
+            held: Vec::new(),
+            spill: None,
+            ends: Vec::new(),
+            sizes: Vec::new(),
+            elements: 0,
+            leader_of: Vec::new(),
+            leaders: Leaders::default(),
+            odd: OddSketches::new(budget / 8),
+            sorting: Sorting::default(),
+            found: Found::default(),
+        }
     }
 
     /// Adds a set, sorted and distinct, and returns its number.
@@ -41,28 +68,130 @@ impl ShingleSets {
     /// # Errors
     /// [`Error::Io`] from the scratch file; [`Error::Limit`] behind 2^32 sets, and for a set of 2^32 elements.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
-        let number = u32::try_from(self.ends.len()).map_err(|_| Error::Limit {
+        let number = self.next_number(set.len())?;
+        self.append(set)?;
+        self.odd.push(set);
+        self.account(set.len(), number);
+        Ok(number)
+    }
+
+    /// Adds the set of these hashes, which may repeat, in any order, and returns its number. Where it has most of its
+    /// elements from a set that was added before, it takes a bit for each element of that one. Sets with the same
+    /// *anchors* most likely resemble each other: minima, or other hashes of which sets that do so share some. What is
+    /// added is the same whatever they are.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let mut sets = twindex::join::ShingleSets::new(dir.path(), 1 << 20);
+    /// let hashes: Vec<u64> = (1..100_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+    /// sets.push_like(&hashes, &[7])?;
+    /// let set = sets.push_like(&hashes[..90], &[7])?;
+    /// assert_eq!((sets.size(set), sets.resemblance(0, set)?.value()), (90, 90.0 / 99.0));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_like(&mut self, hashes: &[u64], anchors: &[u64]) -> Result<u32> {
+        let number = self.next_number(hashes.len())?;
+        let (mut sorting, mut found) = (std::mem::take(&mut self.sorting), std::mem::take(&mut self.found));
+        let pushed = self.push_by_leader(hashes, anchors, &mut sorting, &mut found);
+        let pushed = match pushed {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                found.distinct.clear();
+                sorting.append_distinct(hashes, &mut found.distinct);
+                self.push_whole(number, &found.distinct, anchors)
+            }
+            Err(error) => Err(error),
+        };
+        (self.sorting, self.found) = (sorting, found);
+        pushed.map(|()| number)
+    }
+
+    /// Adds the set by one of the leaders that are guessed; false if none is like it.
+    fn push_by_leader(
+        &mut self,
+        hashes: &[u64],
+        anchors: &[u64],
+        sorting: &mut Sorting,
+        found: &mut Found,
+    ) -> Result<bool> {
+        self.leaders.guess(anchors, &mut found.guesses);
+        for number in 0..found.guesses.len().min(GUESSES) {
+            let leader = found.guesses[number];
+            let Some(elements) = self.held(leader) else { continue };
+            if !self.leaders.compare(leader, elements, hashes, sorting, found) {
+                continue;
+            }
+            let parts = found.parts();
+            let range = self.range(leader);
+            let elements = &self.held[range.start as usize..range.end as usize];
+            self.odd.push_by((leader, elements), parts, found.size);
+            self.append(parts.bits)?;
+            self.append_more(parts.new)?;
+            self.account(found.size, leader);
+            self.leaders.hint(anchors, leader);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Adds a set, by which others can be told from now on.
+    fn push_whole(&mut self, number: u32, set: &[u64], anchors: &[u64]) -> Result<()> {
+        self.append(set)?;
+        self.odd.push(set);
+        self.account(set.len(), number);
+        // One in the scratch file would have to be read for each set that is compared with it.
+        if self.spill.is_none() && self.leaders.lead(number, set) {
+            self.leaders.hint(anchors, number);
+        }
+        Ok(())
+    }
+
+    fn next_number(&self, elements: usize) -> Result<u32> {
+        let number = u32::try_from(self.ends.len()).ok().filter(|&number| number != NONE);
+        let number = number.ok_or_else(|| Error::Limit {
             what: "shingle sets",
             limit: u64::from(u32::MAX),
             found: self.ends.len() as u64,
         })?;
-        if u32::try_from(set.len()).is_err() {
+        if u32::try_from(elements).is_err() {
             let limit = u64::from(u32::MAX);
-            return Err(Error::Limit { what: "shingles of a set", limit, found: set.len() as u64 });
+            return Err(Error::Limit { what: "shingles of a set", limit, found: elements as u64 });
         }
-        if self.spill.is_none() && (self.held.len() + set.len()) * 8 > self.budget {
+        Ok(number)
+    }
+
+    /// Appends the words of a new set.
+    fn append(&mut self, words: &[u64]) -> Result<()> {
+        let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
+        if self.spill.is_none() && held + size_of_val(words) > self.budget {
             let spill =
                 Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
             self.spill = Some(spill);
         }
+        self.ends.push(self.ends.last().copied().unwrap_or(0));
+        self.append_more(words)
+    }
+
+    /// Appends more words of the last set.
+    fn append_more(&mut self, words: &[u64]) -> Result<()> {
         if let Some(spill) = &mut self.spill {
-            spill.append(set.as_bytes()).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+            spill.append(words.as_bytes()).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
         } else {
-            self.held.extend_from_slice(set);
+            self.held.extend_from_slice(words);
         }
-        self.ends.push(self.ends.last().unwrap_or(&0) + set.len() as u64);
-        self.odd.push(set);
-        Ok(number)
+        if let Some(end) = self.ends.last_mut() {
+            *end += words.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn account(&mut self, size: usize, leader: u32) {
+        self.sizes.push(size as u32);
+        self.elements += size as u64;
+        self.leader_of.push(leader);
     }
 
     /// Sets added.
@@ -74,13 +203,23 @@ impl ShingleSets {
     /// Elements of all sets together.
     #[must_use]
     pub fn elements(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        self.elements
     }
 
     /// True before the first.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// What rules pairs out.
+    pub(super) fn sketches(&self) -> &OddSketches {
+        &self.odd
+    }
+
+    /// Where scratch files are made.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     fn range(&self, number: u32) -> std::ops::Range<u64> {
@@ -95,8 +234,7 @@ impl ShingleSets {
     /// For a number that [`push`](Self::push) did not return; so do the others.
     #[must_use]
     pub fn size(&self, number: u32) -> u64 {
-        let range = self.range(number);
-        range.end - range.start
+        self.sizes[number as usize].into()
     }
 
     /// False for two sets that are known not to resemble each other by `threshold`: by their sizes, or by how much they
@@ -117,10 +255,15 @@ impl ShingleSets {
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn resemblance(&self, a: u32, b: u32) -> Result<Resemblance> {
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        let left = self.set(a, &mut left)?;
-        let right = self.set(b, &mut right)?;
-        let (intersection, union) = jaccard(left, right);
+        let mut read = [Vec::new(), Vec::new()];
+        if self.are_of_one_family(a, b)
+            && let Some(intersection) = self.shared((a, b), 0, &mut read)?
+        {
+            let union = (self.size(a) + self.size(b)) as usize - intersection;
+            return Ok(Resemblance::Exact { intersection, union });
+        }
+        let [left, right] = &mut read;
+        let (intersection, union) = jaccard(self.set(a, left)?, self.set(b, right)?);
         Ok(Resemblance::Exact { intersection, union })
     }
 
@@ -167,19 +310,27 @@ impl ShingleSets {
         Ok(())
     }
 
-    /// The elements of a set that is in memory.
-    fn held(&self, number: u32) -> Option<&[u64]> {
+    /// The words of a set that is in memory.
+    fn held_words(&self, number: u32) -> &[u64] {
         let range = self.range(number);
-        (range.end <= self.held.len() as u64).then(|| &self.held[range.start as usize..range.end as usize])
+        self.held.get(range.start as usize..range.end as usize).unwrap_or(&[])
     }
 
-    /// The elements of a set, ascending; read to the end of `read` if they are in the scratch file.
-    ///
-    /// # Errors
-    /// [`Error::Io`] from the scratch file.
-    pub fn set<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
-        if let Some(set) = self.held(number) {
-            return Ok(set);
+    /// True if all that stands for a set is in memory.
+    fn is_held(&self, number: u32) -> bool {
+        self.range(number).end <= self.held.len() as u64
+    }
+
+    /// The elements of a set, if they are in memory as they are.
+    fn held(&self, number: u32) -> Option<&[u64]> {
+        let is_whole = self.leader_of[number as usize] == number;
+        (is_whole && self.is_held(number)).then(|| self.held_words(number))
+    }
+
+    /// What stands for a set; read to the end of `read` if that is in the scratch file.
+    fn words<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
+        if self.is_held(number) {
+            return Ok(self.held_words(number));
         }
         let range = self.range(number);
         let missing = || io::Error::other("a set beyond the budget without a scratch file");
@@ -190,6 +341,62 @@ impl ShingleSets {
         let offset = (range.start - self.held.len() as u64) * size_of::<u64>() as u64;
         spill.read_exact_at(read[start..].as_mut_bytes(), offset).map_err(io_error)?;
         Ok(&read[start..])
+    }
+
+    /// The elements of a set, ascending; written to the end of `read` if they are not in memory as they are.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn set<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
+        if let Some(set) = self.held(number) {
+            return Ok(set);
+        }
+        let leader = self.leader_of[number as usize];
+        if leader == number {
+            return self.words(number, read);
+        }
+        let start = read.len();
+        let mut words = Vec::new();
+        let parts = self.parts_of(leader, self.words(number, &mut words)?);
+        read.reserve(self.sizes[number as usize] as usize);
+        parts.for_each(self.held_words(leader), |element| read.push(element));
+        Ok(&read[start..])
+    }
+
+    fn parts_of<'a>(&self, leader: u32, words: &'a [u64]) -> Parts<'a> {
+        let bits = (self.sizes[leader as usize] as usize).div_ceil(u64::BITS as usize);
+        let (bits, new) = words.split_at(bits.min(words.len()));
+        Parts { bits, new }
+    }
+
+    /// Whether two sets are told by the same one, or one by the other, so that [`shared`](Self::shared) knows what they
+    /// have in common.
+    pub(super) fn are_of_one_family(&self, a: u32, b: u32) -> bool {
+        self.leader_of[a as usize] == self.leader_of[b as usize]
+    }
+
+    /// How many elements two sets [of one family](Self::are_of_one_family) have in common, if there are `least` or more.
+    /// Words that are not in memory are read with `read`.
+    pub(super) fn shared(
+        &self,
+        (a, b): (u32, u32),
+        least: usize,
+        read: &mut [Vec<u64>; 2],
+    ) -> Result<Option<usize>> {
+        let leader = self.leader_of[a as usize];
+        let [of_a, of_b] = read;
+        of_a.clear();
+        of_b.clear();
+        let shared = match (a == leader, b == leader) {
+            (true, true) => self.sizes[leader as usize] as usize,
+            (true, false) => ones(self.parts_of(leader, self.words(b, of_b)?).bits),
+            (false, true) => ones(self.parts_of(leader, self.words(a, of_a)?).bits),
+            (false, false) => {
+                let (a, b) = (self.words(a, of_a)?, self.words(b, of_b)?);
+                return Ok(self.parts_of(leader, a).shared(self.parts_of(leader, b), least));
+            }
+        };
+        Ok((shared >= least).then_some(shared))
     }
 }
 
@@ -254,6 +461,7 @@ fn resemblance_from(a: &[u64], b: &[u64], threshold: f64) -> Option<Resemblance>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::splitmix::SplitMix;
 
     #[test]
     fn sets_on_disk_resemble_as_sets_in_memory_do() {
@@ -283,6 +491,78 @@ mod tests {
                     assert!(!far_enough || found[0] == (a, b, expected));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn sets_that_are_told_by_others_are_what_they_would_be_by_themselves() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(3);
+        // Families of texts: a line of hashes, of which some are repeated, is changed in places from version to version.
+        let mut texts: Vec<(u64, Vec<u64>)> = Vec::new();
+        for number in 0..300_u64 {
+            let size = [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000, 70_000][(number % 12) as usize];
+            let (family, mut text) = match texts.iter().rev().find(|(family, _)| *family == number % 24) {
+                Some(before) => before.clone(),
+                None => (number % 24, std::iter::repeat_with(|| random.next()).take(size).collect()),
+            };
+            for _ in 0..=text.len() / 40 {
+                let at = random.next() as usize % (text.len() + 1);
+                let end = (at + random.next() as usize % 6).min(text.len());
+                let repeated = text.get(random.next() as usize % (text.len() + 1)).copied();
+                let _ = text.splice(at..end, [random.next()].into_iter().chain(repeated));
+            }
+            texts.push((family, text));
+        }
+        let anchors = |family: u64| [family, family + 100, SplitMix(family).next()];
+        for budget in [usize::MAX, 1 << 20, 100_000, 0] {
+            let mut led = ShingleSets::new(dir.path(), budget);
+            let mut alone = ShingleSets::new(dir.path(), usize::MAX);
+            for (number, (family, text)) in (0..).zip(&texts) {
+                let mut set = text.clone();
+                set.sort_unstable();
+                set.dedup();
+                // A wrong guess does no harm.
+                let family = if number % 10 == 9 { number % 24 + 1 } else { *family };
+                assert_eq!(led.push_like(text, &anchors(family)).unwrap(), number as u32);
+                assert_eq!(alone.push(&set).unwrap(), number as u32);
+                assert_eq!(led.size(number as u32), set.len() as u64);
+            }
+            let by_others =
+                led.leader_of.iter().zip(0..).filter(|&(&leader, number)| leader != number).count();
+            assert!(budget < 1 << 20 || by_others > 60, "{budget}: {by_others}");
+            assert!(budget > 0 || by_others == 0, "none that would have to be read");
+            assert!((budget < usize::MAX) == led.spill.is_some());
+            assert_eq!(led.elements(), alone.elements());
+            for a in 0..texts.len() as u32 {
+                let (mut of_led, mut of_alone) = (vec![5], Vec::new());
+                assert_eq!(
+                    led.set(a, &mut of_led).unwrap(),
+                    alone.set(a, &mut of_alone).unwrap(),
+                    "{budget} {a}"
+                );
+                assert_eq!(led.sketches().of(a), alone.sketches().of(a), "{budget} {a}");
+            }
+            let (mut read, mut of_one_family) = ([Vec::new(), Vec::new()], 0);
+            for a in (0..texts.len() as u32).step_by(3) {
+                for b in 0..texts.len() as u32 {
+                    let expected = alone.resemblance(a, b).unwrap();
+                    assert_eq!(led.resemblance(a, b).unwrap(), expected, "{budget} {a} {b}");
+                    let Resemblance::Exact { intersection, .. } = expected else { panic!("not counted") };
+                    if led.are_of_one_family(a, b) {
+                        of_one_family += 1;
+                        for least in [0, intersection, intersection + 1] {
+                            let shared = led.shared((a, b), least, &mut read).unwrap();
+                            assert_eq!(
+                                shared,
+                                (least <= intersection).then_some(intersection),
+                                "{a} {b} {least}"
+                            );
+                        }
+                    }
+                }
+            }
+            assert!(budget < 1 << 20 || of_one_family > 150, "{budget}: {of_one_family}");
         }
     }
 

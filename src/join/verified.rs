@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::bitmaps::bitmap_candidates;
 use super::families::Families;
 use super::hamming::Effort;
 use super::prefix::{Prefixes, prefix_candidates};
@@ -29,6 +30,26 @@ fn on_parts<T: Sync, R: Send>(
     let parts: Vec<&[T]> = items.chunks(items.len().div_ceil(threads.max(1)).max(WORTH_A_THREAD)).collect();
     let made = on_threads(&mut vec![(); threads.max(1)], &parts, |(), part| work(part))?;
     Ok(made.into_iter().flatten().collect())
+}
+
+/// Hands pairs of sets to `each`, as [`prefix_candidates`] does: all whose resemblance is at least `threshold`, by
+/// comparing [all sketches](bitmap_candidates) where that is less work and can be done, otherwise by prefixes. Which way
+/// is taken depends on the sets, the threshold and `max_bucket` alone.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn set_candidates<E: From<Error>>(
+    sets: &ShingleSets,
+    threshold: f64,
+    max_bucket: usize,
+    memory: usize,
+    threads: usize,
+    mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+) -> std::result::Result<Prefixes, E> {
+    match bitmap_candidates(sets, threshold, max_bucket, memory, threads, &mut each)? {
+        Some(found) => Ok(found),
+        None => prefix_candidates(sets, threshold, max_bucket, memory, threads, each),
+    }
 }
 
 /// Hands each pair of sets whose resemblance is at least `threshold`, above 0, to `each`, with it: by prefixes, none is
@@ -62,7 +83,7 @@ pub fn resembling_sets<E: From<Error>>(
     mut each: impl FnMut(u32, u32, Resemblance) -> std::result::Result<(), E>,
 ) -> std::result::Result<Prefixes, E> {
     let mut families = Families::new(sets, effort.memory / 2);
-    prefix_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
+    set_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
         let batch = &on_parts(batch, effort.threads, |batch| Ok(families.plausible(batch, threshold)))?;
         let wanted = families.plan(batch);
         for piece in families.pieces(&wanted) {

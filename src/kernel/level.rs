@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U16, U32};
 
 use super::bytes::{self, Classes};
 use super::pairs::{Found, Lanes};
-use super::{near, pairs, weighted};
+use super::{equal, near, pairs, weighted};
 
 /// The environment variable that asks for a level by its name.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
@@ -206,6 +206,9 @@ pub trait Simd: Copy {
     /// 48 bits of `query` count. Lanes that only one of the two has are not there.
     fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
 
+    /// The mask of the numbers that are equal to one: bit i stands for number i.
+    fn equal8(self, numbers: &[u64; 8], number: u64) -> u32;
+
     /// Adds to sum i the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which checks that
     /// there are not too many. Sums of more wrap around.
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
@@ -248,6 +251,11 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    fn equal8(self, numbers: &[u64; 8], number: u64) -> u32 {
+        equal::equal8(numbers, number)
+    }
+
+    #[inline(always)]
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
         weighted::ones_portable(hashes, weights, sums);
     }
@@ -269,7 +277,7 @@ mod x86 {
 
     use super::super::bytes::{self, Classes, x86};
     use super::super::pairs::{Found, Lanes};
-    use super::super::{near, pairs, weighted};
+    use super::super::{equal, near, pairs, weighted};
     use super::{Kernel, Simd};
 
     /// Proof that the features of [`avx2`] are there: made there only.
@@ -332,6 +340,15 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 near::x86::near48_avx2(high, low, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn equal8(self, numbers: &[u64; 8], number: u64) -> u32 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                equal::x86::equal8_avx2(numbers, number)
             }
         }
 
@@ -403,6 +420,15 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 near::x86::near48_avx512(high, low, query, radius)
+            }
+        }
+
+        #[inline(always)]
+        fn equal8(self, numbers: &[u64; 8], number: u64) -> u32 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                equal::x86::equal8_avx512(numbers, number)
             }
         }
 

@@ -10,6 +10,7 @@
 
 mod bytes;
 pub mod clmul;
+mod equal;
 mod level;
 mod near;
 mod pairs;

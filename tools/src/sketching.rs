@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context;
 use rayon::Yield;
 use rayon::prelude::*;
+use twindex::join::Sorting;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use twindex::{Error, Key};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -134,8 +135,7 @@ pub(crate) struct Sketching<'s> {
     scratch: Scratch,
     set: Vec<u64>,
     vector: Vec<(u64, i64)>,
-    places: Vec<u32>,
-    sorted: Vec<u64>,
+    sorting: Sorting,
 }
 
 impl<'s> Sketching<'s> {
@@ -145,8 +145,7 @@ impl<'s> Sketching<'s> {
             scratch: Scratch::default(),
             set: Vec::new(),
             vector: Vec::new(),
-            places: Vec::new(),
-            sorted: Vec::new(),
+            sorting: Sorting::default(),
         }
     }
 
@@ -175,82 +174,22 @@ impl<'s> Sketching<'s> {
 
     /// Appends the distinct shingles of the document sketched last, sorted.
     fn shingles(&mut self, shingles: &mut Vec<u64>) {
-        append_sorted(self.scratch.shingles(), &mut self.places, &mut self.sorted, shingles);
+        self.sorting.append_distinct(self.scratch.shingles(), shingles);
     }
-}
 
-/// The most hashes that may begin with the same bits before sorting by them is given up.
-const CROWD: u32 = 32;
-
-/// Appends the distinct ones of `hashes`, sorted. Hashes are spread evenly, so that as many leading bits as there are
-/// hashes leave little to do; those that are not are sorted as anything else is.
-fn append_sorted(hashes: &[u64], places: &mut Vec<u32>, sorted: &mut Vec<u64>, distinct: &mut Vec<u64>) {
-    sort_hashes(hashes, places, sorted);
-    // Each is written, and written over if the next is the same.
-    let start = distinct.len();
-    distinct.resize(start + sorted.len(), 0);
-    let out = &mut distinct[start..];
-    let mut count = 0;
-    for (at, &hash) in sorted.iter().enumerate() {
-        out[count] = hash;
-        count += usize::from(sorted.get(at + 1) != Some(&hash));
-    }
-    distinct.truncate(start + count);
-}
-
-/// Replaces `sorted` by `hashes`, sorted.
-fn sort_hashes(hashes: &[u64], places: &mut Vec<u32>, sorted: &mut Vec<u64>) {
-    if hashes.len() < 64 || u32::try_from(hashes.len()).is_err() {
-        sorted.clear();
-        sorted.extend_from_slice(hashes);
-        sorted.sort_unstable();
-        return;
-    }
-    // Half as many hashes as places, or fewer: most are in order then.
-    let shift = u64::BITS - (hashes.len().ilog2() + 2);
-    places.clear();
-    places.resize(1 << (hashes.len().ilog2() + 2), 0);
-    for hash in hashes {
-        places[(hash >> shift) as usize] += 1;
-    }
-    let mut next = 0;
-    let mut most = 0;
-    for place in places.iter_mut() {
-        most = most.max(*place);
-        next += std::mem::replace(place, next);
-    }
-    if most > CROWD {
-        sorted.clear();
-        sorted.extend_from_slice(hashes);
-        sorted.sort_unstable();
-        return;
-    }
-    if sorted.len() < hashes.len() {
-        sorted.resize(hashes.len(), 0);
-    }
-    sorted.truncate(hashes.len());
-    for &hash in hashes {
-        let place = &mut places[(hash >> shift) as usize];
-        sorted[*place as usize] = hash;
-        *place += 1;
-    }
-    // What is out of order is so within a few places.
-    for end in 1..sorted.len() {
-        let hash = sorted[end];
-        let mut at = end;
-        while at > 0 && sorted[at - 1] > hash {
-            sorted[at] = sorted[at - 1];
-            at -= 1;
-        }
-        sorted[at] = hash;
+    /// Appends the shingles of the document sketched last, as they come.
+    fn occurrences(&self, shingles: &mut Vec<u64>) {
+        shingles.extend_from_slice(self.scratch.shingles());
     }
 }
 
 /// What is wanted of each document beside its sketch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// The distinct shingles.
+    /// The distinct shingles, sorted.
     pub(crate) shingles: bool,
+    /// All shingles as they come, which costs less; not with `shingles`.
+    pub(crate) occurrences: bool,
     /// All of the document.
     pub(crate) whole: bool,
     /// Documents of other parts are passed over, before they cost more than their reading.
@@ -325,7 +264,7 @@ pub(crate) fn line_hash(line: &[u8]) -> u64 {
 struct Chunked<L> {
     /// With what was found out about each.
     all: Vec<(Sketched, L)>,
-    /// The distinct shingles of all of them, one document after the other, if they were wanted; and where each ends.
+    /// The shingles of all of them, one document after the other, if they were wanted; and where each ends.
     shingles: Vec<u64>,
     ends: Vec<usize>,
 }
@@ -356,7 +295,7 @@ pub(crate) fn for_each_sketched(
     for_each_shingled(documents, sketcher, wanted, progress, |one, _| each(one))
 }
 
-/// As [`for_each_sketched`], each with its distinct shingles, sorted, if they were wanted.
+/// As [`for_each_sketched`], each with its shingles, if they were wanted.
 ///
 /// # Errors
 ///
@@ -401,6 +340,8 @@ pub(crate) fn for_each_looked_up<L: Send>(
             chunked.all.push((one, found));
             if wanted.shingles {
                 sketching.shingles(&mut chunked.shingles);
+            } else if wanted.occurrences {
+                sketching.occurrences(&mut chunked.shingles);
             }
             chunked.ends.push(chunked.shingles.len());
             Ok(())
@@ -510,32 +451,5 @@ pub(crate) fn for_each_sketched_as_it_comes(
         if let Some(failure) = batch.take_failure() {
             return Err(failure);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hashes_are_sorted_however_they_are_spread() {
-        let (mut places, mut sorted) = (Vec::new(), vec![7]);
-        for size in [0, 1, 2, 63, 64, 65, 100, 1023, 1024, 1025, 5000] {
-            for crowded in [0, 5, 30, 63] {
-                let hashes: Vec<u64> = (0..size)
-                    .map(|i: u64| (i % 4000).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) >> crowded)
-                    .collect();
-                let mut wanted = hashes.clone();
-                wanted.sort_unstable();
-                sort_hashes(&hashes, &mut places, &mut sorted);
-                assert_eq!(sorted, wanted, "{size} {crowded}");
-                wanted.dedup();
-                let mut distinct = vec![9, 9];
-                append_sorted(&hashes, &mut places, &mut sorted, &mut distinct);
-                assert_eq!((&distinct[..2], &distinct[2..]), (&[9, 9][..], &wanted[..]), "{size} {crowded}");
-            }
-        }
-        sort_hashes(&[u64::MAX; 100], &mut places, &mut sorted);
-        assert_eq!(sorted, [u64::MAX; 100]);
     }
 }

@@ -28,7 +28,7 @@
 
 mod counts;
 mod index;
-mod order;
+pub(super) mod order;
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -118,7 +118,7 @@ fn indexed_part(size: usize, threshold: f64) -> usize {
 }
 
 /// The least size of a set that can resemble one of `size` elements; more than `size` for none.
-pub(super) fn least_part(size: usize, threshold: f64) -> usize {
+pub(in super::super) fn least_part(size: usize, threshold: f64) -> usize {
     let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
     // As in `least_intersection`: a guess, and then the definition.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use twindex::join::{Common, Groups, SampledBy, ShingleSets};
-use twindex::{Fingerprint, Key};
+use twindex::{Fingerprint, Key, Sketch};
 
 use super::against::Dropped;
 use super::lines::Lines;
@@ -50,6 +50,18 @@ pub(super) struct Corpus {
     pub(super) parser: Parser,
     /// False where no set is ever compared, so that none need be held.
     holds_sets: bool,
+}
+
+/// Minima by which near texts find each other.
+const ANCHORS: usize = 12;
+
+/// Hashes of which texts that resemble each other most likely share some: minima, or features where none are kept.
+fn anchors(sketch: &Sketch) -> ([u64; ANCHORS], usize) {
+    let mut anchors = [0; ANCHORS];
+    let minima = (0..).zip(sketch.signature()).map(|(number, &minimum)| (number << 32) | u64::from(minimum));
+    let hashes = minima.chain(sketch.features().iter().copied());
+    let count = anchors.iter_mut().zip(hashes).map(|(anchor, hash)| *anchor = hash).count();
+    (anchors, count)
 }
 
 impl Group {
@@ -143,7 +155,12 @@ impl Corpus {
         if group < new {
             return Ok(group);
         }
-        let set = self.sets.push(if self.holds_sets { shingles } else { &[] })?;
+        let set = if self.holds_sets {
+            let (anchors, count) = anchors(&one.sketch);
+            self.sets.push_like(shingles, &anchors[..count])?
+        } else {
+            self.sets.push(&[])?
+        };
         debug_assert_eq!(set, new);
         if let Some((by, sketches)) = &mut self.sketches {
             sketches.push(match by {
@@ -154,7 +171,7 @@ impl Corpus {
         self.groups.push(Group {
             members: Vec::new(),
             text_bytes: one.text_bytes,
-            shingles: shingles.len() as u64,
+            shingles: if self.holds_sets { self.sets.size(set) } else { shingles.len() as u64 },
             is_empty: one.sketch.is_empty(),
             fingerprint: one.sketch.fingerprint(),
         });

@@ -214,7 +214,14 @@ impl Dedup {
         let (mut empty, mut finding_copies) = (0, Duration::ZERO);
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
-        let wanted = Wanted { shingles, whole: true, ..Wanted::default() };
+        // Sets that are held find out what is distinct; of others it is only counted.
+        let holds_sets = self.holds_sets();
+        let wanted = Wanted {
+            shingles: shingles && !holds_sets,
+            occurrences: shingles && holds_sets,
+            whole: true,
+            ..Wanted::default()
+        };
         let look = |sketch: &Sketch| match &against {
             None => Ok(None),
             Some(against) => Ok(against.nearest(sketch)?),
@@ -311,9 +318,13 @@ impl Dedup {
 
     /// What will be remembered of the documents.
     fn corpus(&self, folder: &Path, documents: &Documents) -> anyhow::Result<Corpus> {
-        let holds_sets = self.resembles() && self.verify() == Verify::Exact;
         let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
-        Corpus::new(folder, memory, parser, holds_sets, self.sampled_by())
+        Corpus::new(folder, memory, parser, self.holds_sets(), self.sampled_by())
+    }
+
+    /// Whether sets of shingles are ever compared.
+    fn holds_sets(&self) -> bool {
+        self.resembles() && self.verify() == Verify::Exact
     }
 
     /// Writes the files and the page, at the same time: neither needs the other, and each is the work of one thread.

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use rayon::prelude::*;
 use twindex::join::{
     Agreement, Common, Effort, Families, Forest, Sorted, Sorter, candidates_agreeing, merge_elements,
-    numbered_pairs_within, prefix_candidates,
+    numbered_pairs_within, set_candidates,
 };
 use twindex::sketch::matches;
 use twindex::{Key, Resemblance, Snapshot};
@@ -175,10 +175,9 @@ impl Near {
         let mut collector = Collector::new(corpus, limits);
         let mut families = Families::new(&corpus.sets, limits.memory / 4);
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
-        let found =
-            prefix_candidates(&corpus.sets, threshold, limits.max_bucket, memory, threads, |batch| {
-                collector.count(&mut families, batch, threshold)
-            })?;
+        let found = set_candidates(&corpus.sets, threshold, limits.max_bucket, memory, threads, |batch| {
+            collector.count(&mut families, batch, threshold)
+        })?;
         let mut near = collector.finish(Kind::Resemblance, &watch)?;
         near.candidates = found.candidates;
         near.capped = Capped { buckets: 0, shingles: found.capped, largest: found.largest, cap: found.cap };
