@@ -246,8 +246,8 @@ const STRIDE: usize = 8;
 /// their elements, with which they resemble each other by half.
 fn differences(leader: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let most = (leader.len() + set.len()) / 3;
-    let (mut gone, mut new) = (vec![0; most + STRIDE + 1], vec![0; most + STRIDE + 1]);
-    let (mut i, mut j, mut gone_count, mut new_count) = (0, 0, 0, 0);
+    let (mut gone, mut new) = (Vec::new(), Vec::new());
+    let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (leader[i..].first_chunk::<STRIDE>(), set[j..].first_chunk::<STRIDE>()) {
         // Sets of a family have long runs in common.
         if x == y {
@@ -257,11 +257,13 @@ fn differences(leader: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
         }
         // Neither goes on more than once a step.
         let (mut at, mut to) = (0, 0);
+        let (mut some_gone, mut some_new) = ([0; STRIDE], [0; STRIDE]);
+        let (mut gone_count, mut new_count) = (0, 0);
         for _ in 0..STRIDE {
             let (x, y) = (x[at & (STRIDE - 1)], y[to & (STRIDE - 1)]);
             // Written, and kept if it is a difference: which side goes on is as good as random.
-            gone[gone_count] = x;
-            new[new_count] = y;
+            some_gone[gone_count & (STRIDE - 1)] = x;
+            some_new[new_count & (STRIDE - 1)] = y;
             gone_count += usize::from(x < y);
             new_count += usize::from(y < x);
             at += usize::from(x <= y);
@@ -269,12 +271,12 @@ fn differences(leader: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
         }
         i += at;
         j += to;
-        if gone_count + new_count > most {
+        gone.extend_from_slice(&some_gone[..gone_count]);
+        new.extend_from_slice(&some_new[..new_count]);
+        if gone.len() + new.len() > most {
             return None;
         }
     }
-    gone.truncate(gone_count);
-    new.truncate(new_count);
     while i < leader.len() && j < set.len() {
         let (x, y) = (leader[i], set[j]);
         if x < y {

@@ -7,14 +7,18 @@
 //! [`Banding`](crate::bands::Banding::recall).
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
+
+use xxhash_rust::xxh3::Xxh3Builder;
 
 use super::candidates::{Side, Work, cap_of, read};
 use super::hamming::Effort;
 use super::runs::Sorter;
 use super::threads::on_threads;
 use crate::error::Result;
-use crate::sketch::matches;
+use crate::kernel::{Kernel, Level, Simd};
+use crate::sketch::{matches, matches_inlined};
 use crate::store::Snapshot;
 
 /// Blocks of a fingerprint.
@@ -171,6 +175,9 @@ impl BandScores {
     }
 }
 
+/// Keys that are compared at once.
+const LANES: usize = 16;
+
 /// The keys of all bands, in memory: of a pair that meets in a bucket they tell in which others it meets, so that pairs
 /// need not be collected and sorted to be counted once.
 struct BandKeys {
@@ -179,8 +186,8 @@ struct BandKeys {
     entries: Vec<(u32, u32)>,
     /// Where each band ends.
     ends: Vec<usize>,
-    /// By number, and band.
-    keys: Vec<u32>,
+    /// By number, and band: a row for each number, as long as one of [`LANES`] for every so many bands.
+    keys: Vec<[u32; LANES]>,
     /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
     mixed: Vec<bool>,
 }
@@ -194,11 +201,12 @@ impl BandKeys {
         max_bucket: usize,
         (memory, threads): (usize, usize),
     ) -> Result<Option<Self>> {
-        let each = bands * (size_of::<(u32, u32)>() + size_of::<u32>());
+        let rows = bands.div_ceil(LANES);
+        let each = bands * size_of::<(u32, u32)>() + rows * size_of::<[u32; LANES]>();
         if numbers.saturating_mul(each) > memory {
             return Ok(None);
         }
-        let (keys, mixed) = (vec![0; numbers * bands], vec![false; numbers]);
+        let (keys, mixed) = (vec![[0; LANES]; numbers * rows], vec![false; numbers]);
         let mut all = Self { bands, entries: Vec::new(), ends: Vec::new(), keys, mixed };
         let mut known = vec![0; numbers];
         let mut work = Work::default();
@@ -216,7 +224,7 @@ impl BandKeys {
                     // Of each number one key, in every band.
                     all.mixed[number] |= known[number] != band;
                     known[number] = band + 1;
-                    all.keys[number * bands + band] = key;
+                    all.keys[number * rows + band / LANES][band % LANES] = key;
                 }
                 for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
                     if bucket.len() > max_bucket {
@@ -226,7 +234,7 @@ impl BandKeys {
                 }
                 // A signature of few bits is one of many documents, with many keys of a band.
                 let entries_bytes = (all.entries.len() + entries.len()) * size_of::<(u32, u32)>();
-                if entries_bytes + all.keys.len() * size_of::<u32>() > memory {
+                if entries_bytes + size_of_val(all.keys.as_slice()) > memory {
                     return Ok(None);
                 }
                 all.entries.extend_from_slice(&entries);
@@ -238,9 +246,10 @@ impl BandKeys {
     }
 
     /// The keys of a number; none if its documents differ.
-    fn of(&self, number: u32) -> Option<&[u32]> {
-        let number = number as usize;
-        (!self.mixed[number]).then(|| &self.keys[number * self.bands..][..self.bands])
+    #[inline(always)]
+    fn of(&self, number: u32) -> Option<&[[u32; LANES]]> {
+        let (number, rows) = (number as usize, self.bands.div_ceil(LANES));
+        (!self.mixed[number]).then(|| &self.keys[number * rows..][..rows])
     }
 
     /// The entries of a band.
@@ -281,7 +290,10 @@ struct Meeting<'a> {
     keys: &'a BandKeys,
     max_bucket: usize,
     minima: usize,
+    bits: u8,
     documents: &'a [u32],
+    /// By number.
+    signatures: &'a [&'a [u8]],
 }
 
 /// What a thread has counted.
@@ -306,56 +318,74 @@ struct Found {
     mixed: Vec<(u32, u32)>,
 }
 
-impl Meeting<'_> {
-    /// Looks at the pairs of the entries of a piece, each with all that are behind it in its bucket.
-    fn count(
-        &self,
-        (band, piece): &(usize, Range<usize>),
-        counted: &mut Counted,
-        score_of: impl Fn(u32, u32) -> Result<usize>,
-    ) -> Result<Found> {
-        let (band, keys) = (*band, self.keys);
+/// The entries of a piece, each to be looked at with all that are behind it in its bucket.
+struct Piece<'a> {
+    meeting: &'a Meeting<'a>,
+    band: usize,
+    entries: Range<usize>,
+    counted: &'a mut Counted,
+}
+
+impl Kernel for Piece<'_> {
+    type Output = Found;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Found {
+        let Self { meeting, band, entries: piece, counted } = self;
+        let Meeting { keys, max_bucket, minima, bits, documents, signatures } = *meeting;
         let whole = keys.of_band(band);
         let mut found = Found::default();
         let mut bucket_end = piece.start;
-        for at in piece.clone() {
+        for at in piece {
             let (key, a) = keys.entries[at];
             if at == bucket_end {
                 let rest = &keys.entries[at..whole.end];
                 bucket_end += rest.iter().take_while(|entry| entry.0 == key).count();
                 // The first piece that has of the bucket takes note of it.
                 if at == whole.start || keys.entries[at - 1].0 != key {
-                    counted.scores.bucket(bucket_end - at, self.max_bucket);
+                    counted.scores.bucket(bucket_end - at, max_bucket);
                 }
             }
-            let documents_a = self.documents[a as usize];
-            counted.scores.add(band, self.minima, pairs_among(documents_a));
-            let of_a = keys.of(a);
+            let documents_a = documents[a as usize];
+            counted.scores.add(band, minima, pairs_among(documents_a));
+            let (of_a, signature) = (keys.of(a), signatures[a as usize]);
             for &(_, b) in &keys.entries[at + 1..bucket_end] {
                 let (Some(of_a), Some(of_b)) = (of_a, keys.of(b)) else {
                     found.mixed.push((a, b));
                     continue;
                 };
-                if of_a[..band].iter().zip(&of_b[..band]).any(|(a, b)| a == b) {
+                // The bands of each row in which they meet, a bit each.
+                let meets = |row: usize| simd.equal16(&of_a[row], &of_b[row]);
+                let row = band / LANES;
+                let (before, now) = ((0..row).any(|row| meets(row) != 0), meets(row));
+                if before || now & ((1 << (band % LANES)) - 1) != 0 {
                     continue; // met in a band before
                 }
-                let score = score_of(a, b)?;
-                let pairs = u64::from(documents_a) * u64::from(self.documents[b as usize]);
+                let score = matches_inlined(signature, signatures[b as usize], minima, bits);
+                let pairs = u64::from(documents_a) * u64::from(documents[b as usize]);
                 counted.shared[score].0 += 1;
-                for (later, _) in of_a.iter().zip(of_b).enumerate().skip(band).filter(|(_, (a, b))| a == b) {
-                    counted.shared[score].1 += 1;
-                    counted.scores.add(later, score, pairs);
+                for later in row..of_a.len() {
+                    // Behind the last band all are equal.
+                    let rest = keys.bands - later * LANES;
+                    let mut bands = meets(later) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
+                    while bands != 0 {
+                        counted.shared[score].1 += 1;
+                        counted.scores.add(later * LANES + bands.trailing_zeros() as usize, score, pairs);
+                        bands &= bands - 1;
+                    }
                 }
                 found.pairs.push((a, b, score as u32));
             }
         }
-        Ok(found)
+        found
     }
 }
 
 /// The documents by signature, and these with the numbers of their signatures.
 fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
-    let mut by_signature: HashMap<&[u8], u32> = HashMap::new();
+    // A seed of this run, so that no index can be made whose signatures fall together.
+    let seed = RandomState::new().hash_one(0);
+    let mut by_signature: HashMap<&[u8], u32, _> = HashMap::with_hasher(Xxh3Builder::new().with_seed(seed));
     let mut alike: Vec<Alike> = Vec::new();
     let mut of_documents: Vec<Vec<Option<u32>>> = Vec::new();
     for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {
@@ -409,20 +439,22 @@ pub fn band_scores(
     let mut shared = vec![(0_u64, 0_u64); minima + 1];
     let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 2);
     let record = |a: u32, b: u32, band: usize| u128::from(a) << 96 | u128::from(b) << 64 | band as u128;
+    let signature_of = |alike: &Alike| segments[alike.segment as usize].signature(alike.ordinal);
     let score_of = |a: u32, b: u32| -> Result<usize> {
-        let signature = |group: u32| {
-            let Alike { segment, ordinal, .. } = alike[group as usize];
-            segments[segment as usize].signature(ordinal)
-        };
+        let signature = |group: u32| signature_of(&alike[group as usize]);
         Ok(matches(signature(a)?, signature(b)?, minima, bits))
     };
     let room = (effort.memory / 2, effort.threads);
     if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, room)? {
-        let meeting = Meeting { keys: &keys, max_bucket, minima, documents: &documents };
+        let signatures: Vec<&[u8]> = alike.iter().map(signature_of).collect::<Result<_>>()?;
+        let meeting =
+            Meeting { keys: &keys, max_bucket, minima, bits, documents: &documents, signatures: &signatures };
         let mut counted: Vec<_> = (0..effort.threads.max(1)).map(|_| Counted::new(bands, minima)).collect();
         for some in keys.pieces().chunks(PIECES * counted.len()) {
-            let found =
-                on_threads(&mut counted, some, |counted, piece| meeting.count(piece, counted, score_of))?;
+            let found = on_threads(&mut counted, some, |counted, (band, entries)| {
+                let piece = Piece { meeting: &meeting, band: *band, entries: entries.clone(), counted };
+                Ok(Level::chosen().dispatch(piece))
+            })?;
             for ((band, _), found) in some.iter().zip(found) {
                 found.pairs.into_iter().try_for_each(|(a, b, score)| each(a, b, score))?;
                 found.mixed.into_iter().try_for_each(|(a, b)| sorter.push(record(a, b, *band)))?;

@@ -209,6 +209,9 @@ pub trait Simd: Copy {
     /// The mask of the numbers that are equal to one: bit i stands for number i.
     fn equal8(self, numbers: &[u64; 8], number: u64) -> u32;
 
+    /// The mask of the places in which two rows have equal numbers: bit i stands for place i.
+    fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32;
+
     /// Adds to sum i the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which checks that
     /// there are not too many. Sums of more wrap around.
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
@@ -253,6 +256,11 @@ impl Simd for Scalar {
     #[inline(always)]
     fn equal8(self, numbers: &[u64; 8], number: u64) -> u32 {
         equal::equal8(numbers, number)
+    }
+
+    #[inline(always)]
+    fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32 {
+        equal::equal16(left, right)
     }
 
     #[inline(always)]
@@ -353,6 +361,15 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                equal::x86::equal16_avx2(left, right)
+            }
+        }
+
+        #[inline(always)]
         fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
             weighted::ones_portable(hashes, weights, sums);
         }
@@ -429,6 +446,15 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 equal::x86::equal8_avx512(numbers, number)
+            }
+        }
+
+        #[inline(always)]
+        fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                equal::x86::equal16_avx512(left, right)
             }
         }
 

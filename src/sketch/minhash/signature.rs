@@ -35,6 +35,12 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
 /// panics.
 #[must_use]
 pub fn matches(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
+    matches_inlined(a, b, minima, bits)
+}
+
+/// As [`matches`], to be compiled for the instructions of a kernel.
+#[inline(always)]
+pub(crate) fn matches_inlined(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     let bytes = minima.saturating_mul(usize::from(bits)).div_ceil(8);
     if a.len() != bytes || b.len() != bytes {
         return 0;
@@ -60,6 +66,7 @@ fn differing_bytes(a: &[u8], b: &[u8]) -> u8 {
 }
 
 /// How many of the groups of 1, 2 or 4 bits of a byte are not zero.
+#[inline(always)]
 fn groups_set(byte: u8, bits: u8) -> usize {
     let (mut folded, lowest) = match bits {
         1 => (byte, 0xff),
