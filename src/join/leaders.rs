@@ -13,15 +13,13 @@
 //! minima: a wrong guess is found out after a few elements, and costs no more.
 
 use super::distinct::Sorting;
-use crate::kernel::{Kernel, Level, Simd};
+use crate::kernel::{Kernel, Level, Simd, Sorted, look_up};
 use crate::sketch::intersection_from;
 
 /// Elements of which a set of a family is compared at least: fewer are not worth it.
 const LEAST: usize = 16;
 /// Elements of a leader at most: their places are numbers of 16 bits.
 const MOST: usize = 1 << 16;
-/// Elements that are compared at once.
-const WINDOW: usize = 8;
 /// Elements of a leader that may begin alike.
 const CROWD: u16 = 64;
 /// So many anchors are several: two sets that resemble each other by half share two of eight most likely.
@@ -200,7 +198,8 @@ impl Leaders {
             found.new.resize(hashes.len(), 0);
         }
         let most = (elements.len() + hashes.len()) / 3;
-        let compared = Compared { elements, directory, bits, hashes, most, found };
+        let Some(leader) = Sorted::new(elements, directory, bits) else { return false };
+        let compared = Compared { leader, hashes, most, found };
         let Some(new) = Level::chosen().dispatch(compared) else { return false };
         pack(&found.marks[..elements.len()], &mut found.bits);
         found.distinct.clear();
@@ -224,9 +223,7 @@ pub(super) fn ones(words: &[u64]) -> usize {
 
 /// Hashes to be looked up in a leader.
 struct Compared<'a> {
-    elements: &'a [u64],
-    directory: &'a [u16],
-    bits: u32,
+    leader: Sorted<'a>,
     hashes: &'a [u64],
     most: usize,
     found: &'a mut Found,
@@ -239,34 +236,10 @@ impl Kernel for Compared<'_> {
     /// they are too many.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Option<usize> {
-        let Self { elements, directory, bits, hashes, most, found } = self;
-        let Found { marks, new, .. } = found;
+        let Self { leader, hashes, most, found } = self;
         let mut count = 0;
-        let (last_window, shift) = (elements.len() - WINDOW, u64::BITS - bits);
-        let matches = |from: usize, hash| {
-            elements[from..].first_chunk().map_or(0, |window: &[u64; WINDOW]| simd.equal8(window, hash))
-        };
         for (number, hashes) in hashes.chunks(STEP).enumerate() {
-            for &hash in hashes {
-                let bucket = (hash >> shift) as usize;
-                let (mut at, end) = (directory[bucket] as usize, directory[bucket + 1] as usize);
-                let mut from = at.min(last_window);
-                let mut mask = matches(from, hash);
-                // Seldom so many: a branch that is foreseen, where whether one is found is not.
-                while at + WINDOW < end {
-                    if mask != 0 {
-                        break;
-                    }
-                    at += WINDOW;
-                    from = at.min(last_window);
-                    mask = matches(from, hash);
-                }
-                // One that is found is marked, or a place that stands for none; what is not found is written, and kept.
-                let place = from + (mask.trailing_zeros() & (WINDOW as u32 - 1)) as usize;
-                marks[if mask == 0 { elements.len() } else { place }] = 1;
-                new[count] = hash;
-                count += usize::from(mask == 0);
-            }
+            count += look_up(simd, leader, hashes, &mut found.marks, &mut found.new[count..]);
             // At first, three in four of too many.
             if count > most || number == 0 && 4 * count > 3 * STEP {
                 return None;

@@ -1,4 +1,4 @@
-//! Lower bounds on how much sets differ, from a bit or two for each element.
+//! Lower bounds on how much sets differ, from a few bits for each element.
 //!
 //! An *odd sketch* (Mitzenmacher, Pagh and Pham, *Efficient estimation for high similarities using odd sketches*, WWW
 //! 2014) has a bit for each of some places: whether an odd number of elements falls there. What two sets share changes a
@@ -30,9 +30,14 @@ pub(super) struct OddSketches {
 /// Halvings behind which every sketch is one word.
 const ALL: u32 = u32::BITS;
 
-/// Words for the sketch of a set: one to two bits for an element.
+/// Elements of sets whose sketches have two to four bits for each; those of more have one to two, as what is seen of many
+/// differs less from what is to be expected.
+const SMALL: usize = 1024;
+
+/// Words for the sketch of a set. Larger sets have longer sketches, or such of the same length.
 pub(super) fn words_for(size: usize) -> usize {
-    size.div_ceil(u64::BITS as usize).next_power_of_two()
+    let bits = if size <= SMALL { 2 * size } else { size };
+    bits.div_ceil(u64::BITS as usize).next_power_of_two()
 }
 
 impl OddSketches {

@@ -12,12 +12,14 @@ mod bytes;
 pub mod clmul;
 mod equal;
 mod level;
+mod look_up;
 mod near;
 mod pairs;
 pub mod weighted;
 
 pub use bytes::Classes;
 pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
+pub use look_up::{Sorted, look_up};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};
 pub use pairs::{Found, Lanes, across32, near_lanes, pairs32};
 

@@ -1,0 +1,176 @@
+//! Which of many hashes are in a sorted set.
+
+use super::Simd;
+
+/// Elements that are compared at once.
+pub(super) const WINDOW: usize = 8;
+
+/// A sorted set of hashes, and where in it those begin that have the same first bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Sorted<'a> {
+    elements: &'a [u64],
+    directory: &'a [u16],
+    bits: u32,
+}
+
+impl<'a> Sorted<'a> {
+    /// `elements` are ascending, and `directory[i]` of them are below those that begin with the `bits` bits i; the last
+    /// entry, behind 2^`bits`, is their number. None if there are fewer than 8 elements or the directory has
+    /// another length. Other elements or entries than these make what is found meaningless, and nothing else.
+    #[must_use]
+    pub fn new(elements: &'a [u64], directory: &'a [u16], bits: u32) -> Option<Self> {
+        let fits = (1..u64::BITS).contains(&bits)
+            && elements.len() >= WINDOW
+            && directory.len() as u64 == (1_u64.checked_shl(bits)?).checked_add(1)?;
+        fits.then_some(Self { elements, directory, bits })
+    }
+}
+
+/// Sets a mark, 1, for each element of the set that is among `hashes`, and writes those that are not in the set to the
+/// front of `new`, in their order; returns how many. A mark behind those of the elements is of no meaning.
+///
+/// No branch depends on whether a hash is found, as nobody could foresee that.
+///
+/// # Panics
+/// Unless there is one more mark than there are elements, and room for all hashes in `new`.
+#[inline(always)]
+pub fn look_up<S: Simd>(
+    simd: S,
+    set: Sorted<'_>,
+    hashes: &[u64],
+    marks: &mut [u8],
+    new: &mut [u64],
+) -> usize {
+    let Sorted { elements, directory, bits } = set;
+    let (none, last, shift) = (elements.len(), elements.len() - WINDOW, u64::BITS - bits);
+    assert!(marks.len() == none + 1 && new.len() >= hashes.len(), "room for what is found");
+    let mut count = 0;
+    for &hash in hashes {
+        let bucket = (hash >> shift) as usize;
+        #[allow(unsafe_code, reason = "checks of bounds took a third of the time")]
+        // SAFETY: `bits` is below 64 and not 0, so that `bucket` is below 2^bits, and the directory has 2^bits + 1 entries,
+        // which `Sorted::new` has checked; its fields are private and never change.
+        let (start, end) =
+            unsafe { (*directory.get_unchecked(bucket), *directory.get_unchecked(bucket + 1)) };
+        let mut from = usize::from(start).min(last);
+        #[allow(unsafe_code, reason = "as above")]
+        // SAFETY: `from` is at most the number of elements less `WINDOW`, of which `Sorted::new` has checked that there are
+        // as many, so that `WINDOW` elements follow; they are aligned as elements are.
+        let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
+        let mut mask = simd.equal8(window, hash);
+        // A bucket of more is seldom, which is foreseen.
+        if usize::from(start) + WINDOW < usize::from(end) {
+            (from, mask) = in_large_bucket(simd, elements, usize::from(start)..usize::from(end), hash);
+        }
+        let place = if mask == 0 { none } else { from + mask.trailing_zeros() as usize };
+        #[allow(unsafe_code, reason = "as above")]
+        // SAFETY: `place` is `none`, for which there is a mark, or less: `from` is at most `none - WINDOW`, and the lowest
+        // bit of a mask of `WINDOW` bits below `WINDOW`. `count` is below the number of hashes, as it goes on by one for each
+        // at most, and `new` has room for all.
+        unsafe {
+            *marks.get_unchecked_mut(place) = 1;
+            *new.get_unchecked_mut(count) = hash;
+        }
+        count += usize::from(mask == 0);
+    }
+    count
+}
+
+/// Where the window begins in which a hash is found, and the mask of it; 0 if it is in none.
+#[cold]
+#[inline(never)]
+fn in_large_bucket<S: Simd>(
+    simd: S,
+    elements: &[u64],
+    bucket: std::ops::Range<usize>,
+    hash: u64,
+) -> (usize, u32) {
+    let last = elements.len() - WINDOW;
+    for start in bucket.step_by(WINDOW) {
+        let from = start.min(last);
+        let mask = elements[from..].first_chunk().map_or(0, |window| simd.equal8(window, hash));
+        if mask != 0 {
+            return (from, mask);
+        }
+    }
+    (0, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Kernel, Level};
+    use super::*;
+    use crate::splitmix::SplitMix;
+
+    struct LookUp<'a>(Sorted<'a>, &'a [u64], &'a mut [u8], &'a mut [u64]);
+
+    impl Kernel for LookUp<'_> {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> usize {
+            look_up(simd, self.0, self.1, self.2, self.3)
+        }
+    }
+
+    fn directory(elements: &[u64], bits: u32) -> Vec<u16> {
+        let below = |bucket: u64| elements.partition_point(|element| element >> (64 - bits) < bucket) as u16;
+        (0..=1 << bits).map(below).collect()
+    }
+
+    #[test]
+    fn what_is_in_the_set_is_marked_and_what_is_not_is_written_at_all_levels() {
+        let mut random = SplitMix(5);
+        for (size, bits, crowded) in
+            [(8, 1, 0), (9, 3, 0), (100, 6, 0), (1000, 9, 0), (500, 3, 0), (300, 8, 40)]
+        {
+            let mut elements: Vec<u64> = (0..size).map(|_| random.next() >> crowded).collect();
+            elements.sort_unstable();
+            elements.dedup();
+            let directory = directory(&elements, bits);
+            let set = Sorted::new(&elements, &directory, bits).unwrap();
+            let hashes: Vec<u64> = (0..3 * size)
+                .map(|_| match random.next() {
+                    number if number.is_multiple_of(2) => elements[(number >> 1) as usize % elements.len()],
+                    number if number.is_multiple_of(3) => {
+                        elements[(number >> 2) as usize % elements.len()] ^ 1
+                    }
+                    number => number,
+                })
+                .chain([0, u64::MAX, elements[0], elements[elements.len() - 1]])
+                .collect();
+            let is_in = |hash: &u64| elements.binary_search(hash).is_ok();
+            let missing: Vec<u64> = hashes.iter().copied().filter(|hash| !is_in(hash)).collect();
+            let marked: Vec<u8> = elements.iter().map(|element| hashes.contains(element).into()).collect();
+            assert!(missing.len() > 5 && marked.contains(&1) && marked.contains(&0), "a test of something");
+            for level in Level::tested() {
+                let (mut marks, mut new) = (vec![0; elements.len() + 1], vec![0; hashes.len()]);
+                let count = level.dispatch(LookUp(set, &hashes, &mut marks, &mut new));
+                assert_eq!(
+                    (&new[..count], &marks[..elements.len()]),
+                    (&missing[..], &marked[..]),
+                    "{level} {size}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        let elements: Vec<u64> = (0..8).map(|i| i << 60).collect();
+        let right = directory(&elements, 2);
+        assert!(Sorted::new(&elements, &right, 2).is_some());
+        assert!(Sorted::new(&elements[1..], &right, 2).is_none());
+        assert!(Sorted::new(&elements, &right[1..], 2).is_none());
+        for bits in [0, 1, 3, 63, 64, 65] {
+            assert!(Sorted::new(&elements, &right, bits).is_none(), "{bits}");
+        }
+        // Entries that lie lead to no element that is not there.
+        let wrong = [u16::MAX; 5];
+        let set = Sorted::new(&elements, &wrong, 2).unwrap();
+        for level in Level::tested() {
+            let (mut marks, mut new) = ([0; 9], [0; 8]);
+            assert!(level.dispatch(LookUp(set, &elements, &mut marks, &mut new)) <= 8);
+        }
+    }
+}
