@@ -12,6 +12,10 @@
 //! Which set leads is guessed by *anchors*, hashes of which sets that resemble each other most likely share one, such as
 //! minima: a wrong guess is found out after a few elements, and costs no more.
 
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+
 use super::distinct::Sorting;
 use crate::kernel::{Kernel, Level, Simd, Sorted, look_up};
 use crate::sketch::intersection_from;
@@ -26,17 +30,47 @@ const CROWD: u16 = 64;
 const SEVERAL: usize = 8;
 /// Elements after which it is asked whether a leader is the right one.
 const STEP: usize = 64;
+/// Leaders that a set is compared with at most, to find one that it is like.
+const GUESSES: usize = 4;
 /// No leader.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Sets by which others are told, and how to find them.
+/// Sets by which others are told, and how to find them. Threads that [tell](Self::tell) sets share them while one adds to
+/// them.
 #[derive(Debug, Default)]
-pub(super) struct Leaders {
+pub struct Leaders {
     hints: Hints,
-    /// For each leader, how many elements there are below each of some evenly spaced hashes.
-    directories: Vec<u16>,
-    /// Where the directory of each leader begins, by its number; [`NONE`] for other sets.
-    starts: Vec<u32>,
+    all: Growing<Leader>,
+    bytes: Apart<AtomicUsize>,
+}
+
+/// A set by which others are told.
+#[derive(Debug)]
+pub(super) struct Leader {
+    /// Of the set.
+    pub(super) number: u32,
+    /// Ascending.
+    pub(super) elements: Box<[u64]>,
+    /// How many elements there are below each of some evenly spaced hashes.
+    directory: Box<[u16]>,
+}
+
+/// How a set is told, beside its words.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// By this leader, or by [`NONE`].
+    pub(super) leader: u32,
+    pub(super) size: usize,
+    /// How many leaders there were.
+    pub(super) leaders: u32,
+}
+
+/// Working memory of [`Leaders::tell`], one for each thread.
+#[derive(Debug, Default)]
+pub struct Telling {
+    sorting: Sorting,
+    found: Found,
+    guesses: Vec<u32>,
 }
 
 /// What a set has of its leader, and beside it.
@@ -46,6 +80,15 @@ pub(super) struct Parts<'a> {
     pub(super) bits: &'a [u64],
     /// Elements that the leader does not have, ascending.
     pub(super) new: &'a [u64],
+}
+
+impl<'a> Parts<'a> {
+    /// What the words of a set that is told by this leader stand for.
+    pub(super) fn of(leader: &Leader, words: &'a [u64]) -> Self {
+        let bits = leader.elements.len().div_ceil(u64::BITS as usize);
+        let (bits, new) = words.split_at(bits.min(words.len()));
+        Self { bits, new }
+    }
 }
 
 impl Parts<'_> {
@@ -91,34 +134,79 @@ impl Parts<'_> {
     }
 }
 
-/// Memory for [`Parts`] that are found out.
+/// What a set has of a leader, as it is found out.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+struct Found {
     /// Whether each element of the leader is in the set; one more than there are elements.
     marks: Vec<u8>,
     bits: Vec<u64>,
     new: Vec<u64>,
-    pub(super) distinct: Vec<u64>,
-    pub(super) guesses: Vec<u32>,
+    distinct: Vec<u64>,
     /// Elements of the set.
-    pub(super) size: usize,
-}
-
-impl Found {
-    pub(super) fn parts(&self) -> Parts<'_> {
-        Parts { bits: &self.bits, new: &self.distinct }
-    }
+    size: usize,
 }
 
 impl Leaders {
+    /// The first half of [`ShingleSets::push_like`](super::ShingleSets::push_like): finds out what of the set of these
+    /// hashes is told by another one, and appends to `words` what is to be kept of it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let mut sets = twindex::join::ShingleSets::new(dir.path(), 1 << 20);
+    /// let leaders = sets.leaders(); // for each thread
+    /// let (mut telling, mut words) = (twindex::join::Telling::default(), Vec::new());
+    /// let told = leaders.tell(&[8, 7, 8], &[7], &mut telling, &mut words);
+    /// let set = sets.push_told(told, &words, &[7])?;
+    /// assert_eq!(sets.set(set, &mut Vec::new())?, [7, 8]);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn tell(&self, hashes: &[u64], anchors: &[u64], telling: &mut Telling, words: &mut Vec<u64>) -> Told {
+        let leaders = self.all.len();
+        self.tell_from(0, hashes, anchors, telling, words).unwrap_or_else(|| {
+            let start = words.len();
+            telling.sorting.append_distinct(hashes, words);
+            Told { leader: NONE, size: words.len() - start, leaders }
+        })
+    }
+
+    /// Tells a set by one of the leaders that are guessed, from the one of number `first` on.
+    pub(super) fn tell_from(
+        &self,
+        first: u32,
+        hashes: &[u64],
+        anchors: &[u64],
+        telling: &mut Telling,
+        words: &mut Vec<u64>,
+    ) -> Option<Told> {
+        let Telling { sorting, found, guesses } = telling;
+        self.guess(anchors, guesses);
+        for &number in guesses.iter().filter(|&&number| number >= first).take(GUESSES) {
+            if self.get(number).is_some_and(|leader| leader.compare(hashes, sorting, found)) {
+                words.extend_from_slice(&found.bits);
+                words.extend_from_slice(&found.distinct);
+                return Some(Told { leader: number, size: found.size, leaders: number });
+            }
+        }
+        None
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u32 {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Leader> {
+        self.all.get(number)
+    }
+
     /// Bytes that are held.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(self.directories.as_slice()) + size_of_val(self.hints.slots.as_slice())
+        self.bytes.0.load(Relaxed) + self.hints.bytes()
     }
 
     /// Leaders that may be like a set with these anchors, the oldest first, so that families stay together: of several
     /// anchors those that share two.
-    pub(super) fn guess(&self, anchors: &[u64], guesses: &mut Vec<u32>) {
+    fn guess(&self, anchors: &[u64], guesses: &mut Vec<u32>) {
         guesses.clear();
         guesses.extend(anchors.iter().filter_map(|&anchor| self.hints.leader(anchor)));
         guesses.sort_unstable();
@@ -136,78 +224,62 @@ impl Leaders {
     }
 
     /// Sets with one of these anchors are guessed to be like this leader.
-    pub(super) fn hint(&mut self, anchors: &[u64], leader: u32) {
+    pub(super) fn hint(&self, anchors: &[u64], leader: u32) {
         for &anchor in anchors {
             self.hints.insert(anchor, leader);
         }
     }
 
-    /// Makes a leader of a set, unless it is not fit for it. Sets are given in the order of their numbers.
-    pub(super) fn lead(&mut self, number: u32, set: &[u64]) -> bool {
-        self.starts.resize(number as usize, NONE);
-        let fits = (LEAST..MOST).contains(&set.len());
-        let start = u32::try_from(self.directories.len()).ok().filter(|_| fits);
-        self.starts.push(start.unwrap_or(NONE));
-        if start.is_none() {
-            return false;
+    /// Makes a leader of a set, and returns its number; none if it is not fit for it.
+    pub(super) fn lead(&self, set: u32, elements: &[u64]) -> Option<u32> {
+        if !(LEAST..MOST).contains(&elements.len()) {
+            return None;
         }
-        let bits = directory_bits(set.len());
-        let before = self.directories.len();
-        self.directories.resize(before + (1 << bits) + 1, 0);
-        let directory = &mut self.directories[before..];
-        for (below, element) in (1_u32..).zip(set) {
+        let bits = directory_bits(elements.len());
+        let mut directory = vec![0_u16; (1 << bits) + 1].into_boxed_slice();
+        for (below, element) in (1_u32..).zip(elements) {
             directory[(element >> (u64::BITS - bits)) as usize + 1] = below as u16;
         }
         let (mut below, mut most) = (0, 0);
-        for end in directory {
+        for end in &mut directory {
             most = most.max(end.saturating_sub(below));
             *end = below.max(*end);
             below = *end;
         }
-        if most > CROWD {
-            // No hashes.
-            self.directories.truncate(before);
-            self.starts[number as usize] = NONE;
+        // Others are no hashes.
+        (most <= CROWD).then(|| {
+            let held = size_of_val(elements) + size_of_val(&*directory) + size_of::<Leader>();
+            self.bytes.0.fetch_add(held, Relaxed);
+            self.all.push(Leader { number: set, elements: elements.into(), directory })
+        })
+    }
+}
+
+impl Leader {
+    /// Finds out what `hashes` have of this set, and beside it: false if that is more than a third of all their elements,
+    /// with which they resemble each other by half. Hashes may repeat, in any order.
+    fn compare(&self, hashes: &[u64], sorting: &mut Sorting, found: &mut Found) -> bool {
+        let elements = self.elements.len();
+        // A set of fewer cannot have half of it.
+        if 2 * hashes.len() < elements {
             return false;
         }
-        true
-    }
-
-    /// Finds out what `hashes` have of a leader, whose elements these are, and beside it: false if that is more than a
-    /// third of all their elements, with which they resemble each other by half. Hashes may repeat, in any order.
-    pub(super) fn compare(
-        &self,
-        leader: u32,
-        elements: &[u64],
-        hashes: &[u64],
-        sorting: &mut Sorting,
-        found: &mut Found,
-    ) -> bool {
-        let Some(&start) = self.starts.get(leader as usize).filter(|&&start| start != NONE) else {
+        let Some(leader) = Sorted::new(&self.elements, &self.directory, directory_bits(elements)) else {
             return false;
         };
-        // A set of fewer cannot have half of it.
-        if 2 * hashes.len() < elements.len() {
-            return false;
-        }
-        let bits = directory_bits(elements.len());
-        let directory = &self.directories[start as usize..=start as usize + (1 << bits)];
         found.marks.clear();
-        found.marks.resize(elements.len() + 1, 0);
+        found.marks.resize(elements + 1, 0);
         if found.new.len() < hashes.len() {
             found.new.resize(hashes.len(), 0);
         }
-        let most = (elements.len() + hashes.len()) / 3;
-        let Some(leader) = Sorted::new(elements, directory, bits) else { return false };
-        let compared = Compared { leader, hashes, most, found };
+        let compared = Compared { leader, hashes, most: (elements + hashes.len()) / 3, found };
         let Some(new) = Level::chosen().dispatch(compared) else { return false };
-        pack(&found.marks[..elements.len()], &mut found.bits);
+        pack(&found.marks[..elements], &mut found.bits);
         found.distinct.clear();
         sorting.append_distinct(&found.new[..new], &mut found.distinct);
         let shared = ones(&found.bits);
         found.size = shared + found.distinct.len();
-        let differences = elements.len() - shared + found.distinct.len();
-        differences <= (elements.len() + found.size) / 3
+        elements - shared + found.distinct.len() <= (elements + found.size) / 3
     }
 }
 
@@ -267,59 +339,155 @@ fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     }));
 }
 
-/// Which leader an anchor was last seen with: a hash table in which newer anchors take the places of older ones.
+/// Which leader an anchor was first seen with: hash tables in which anchors take the places of others.
 #[derive(Debug, Default)]
 struct Hints {
-    slots: Vec<Hint>,
-    filled: usize,
+    /// For the first anchors, and for more.
+    tables: [OnceLock<Box<[AtomicU64]>>; 2],
+    filled: Apart<AtomicUsize>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Hint {
-    hash: u32,
-    leader: u32,
-}
+/// What is written often, in lines of its own: who reads what stands beside it does not wait for it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
 
 impl Hints {
-    const FIRST_BITS: u32 = 10;
-    const MOST_BITS: u32 = 20;
+    const BITS: [u32; 2] = [16, 20];
 
-    fn hash(anchor: u64) -> u32 {
-        (anchor.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
+    fn bytes(&self) -> usize {
+        self.tables.iter().filter_map(OnceLock::get).map(|table| size_of_val(&**table)).sum()
     }
 
-    fn place(&self, hash: u32) -> usize {
-        hash as usize & (self.slots.len() - 1)
+    fn hash(anchor: u64) -> u64 {
+        anchor.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
     }
 
     fn leader(&self, anchor: u64) -> Option<u32> {
         let hash = Self::hash(anchor);
-        let slot = self.slots.get(hash as usize & self.slots.len().wrapping_sub(1))?;
-        (slot.hash == hash && slot.leader != NONE).then_some(slot.leader)
+        self.tables.iter().map_while(OnceLock::get).find_map(|table| {
+            let slot = table[hash as usize & (table.len() - 1)].load(Acquire);
+            // A leader's number is one less, so that 0 is none.
+            (slot >> 32 == hash).then(|| (slot as u32).checked_sub(1)).flatten()
+        })
     }
 
-    fn insert(&mut self, anchor: u64, leader: u32) {
-        if 2 * self.filled >= self.slots.len() && self.slots.len() < 1 << Self::MOST_BITS {
-            self.grow();
+    fn insert(&self, anchor: u64, leader: u32) {
+        if self.leader(anchor).is_some() {
+            return; // the oldest stays
         }
+        let level = usize::from(self.filled.0.load(Relaxed) > 1 << (Self::BITS[0] - 1));
+        let empty = || (0..1 << Self::BITS[level]).map(|_| AtomicU64::new(0)).collect();
+        let table = self.tables[level].get_or_init(empty);
         let hash = Self::hash(anchor);
-        let place = self.place(hash);
-        self.filled += usize::from(self.slots[place].leader == NONE);
-        // The oldest stays.
-        if self.slots[place].leader == NONE || self.slots[place].hash != hash {
-            self.slots[place] = Hint { hash, leader };
+        let slot = &table[hash as usize & (table.len() - 1)];
+        let is_filled = slot.load(Relaxed) != 0;
+        // Stores, not exchanges, which would wait for the line each: what gets lost if two insert is a hint.
+        slot.store(hash << 32 | u64::from(leader + 1), Release);
+        if !is_filled {
+            self.filled.0.store(self.filled.0.load(Relaxed) + 1, Relaxed);
         }
     }
+}
 
-    #[cold]
-    fn grow(&mut self) {
-        let size = (2 * self.slots.len()).max(1 << Self::FIRST_BITS);
-        let before = std::mem::replace(&mut self.slots, vec![Hint { hash: 0, leader: NONE }; size]);
-        self.filled = 0;
-        for hint in before.into_iter().filter(|hint| hint.leader != NONE) {
-            let place = self.place(hint.hash);
-            self.filled += usize::from(self.slots[place].leader == NONE);
-            self.slots[place] = hint;
+/// A list that grows while others read it.
+#[derive(Debug)]
+struct Growing<T> {
+    /// Each twice as long as the one before.
+    parts: [OnceLock<Box<[OnceLock<T>]>>; 27],
+    len: Apart<AtomicU32>,
+}
+
+impl<T> Default for Growing<T> {
+    fn default() -> Self {
+        Self { parts: std::array::from_fn(|_| OnceLock::new()), len: Apart(AtomicU32::new(0)) }
+    }
+}
+
+impl<T> Growing<T> {
+    /// The length of the first part.
+    const FIRST: u32 = 64;
+
+    /// The part of a place, and the place in it.
+    fn place(number: u32) -> (usize, usize) {
+        let part = (number / Self::FIRST + 1).ilog2();
+        (part as usize, (number - Self::FIRST * ((1 << part) - 1)) as usize)
+    }
+
+    fn len(&self) -> u32 {
+        self.len.0.load(Acquire)
+    }
+
+    fn get(&self, number: u32) -> Option<&T> {
+        let (part, place) = Self::place(number);
+        self.parts.get(part)?.get()?.get(place)?.get()
+    }
+
+    /// Adds one, and returns its number.
+    fn push(&self, item: T) -> u32 {
+        let number = self.len.0.fetch_add(1, AcqRel);
+        let (part, place) = Self::place(number);
+        let length = (Self::FIRST as usize) << part;
+        let part = self.parts[part].get_or_init(|| (0..length).map(|_| OnceLock::new()).collect());
+        part[place].get_or_init(|| item);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_grows_while_others_read_it() {
+        let list = Growing::default();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for number in 0..5000_u32 {
+                        list.push(number);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                while list.len() < 10_000 {
+                    let last = list.len().saturating_sub(3);
+                    assert!(list.get(last).is_none_or(|&number| number < 5000));
+                }
+            });
+        });
+        assert_eq!((list.len(), list.get(10_000)), (10_000, None));
+        let mut all: Vec<u32> = (0..10_000).map(|number| *list.get(number).unwrap()).collect();
+        all.sort_unstable();
+        assert!(all.iter().zip(0..).all(|(&number, twice)| number == twice / 2));
+    }
+
+    #[test]
+    fn the_oldest_leader_of_an_anchor_is_guessed_and_of_several_anchors_two_must_agree() {
+        let leaders = Leaders::default();
+        let elements: Vec<u64> = (0..100_u64).map(|i| i << 57 | i).collect();
+        for set in 0..3 {
+            assert_eq!(leaders.lead(set, &elements), Some(set));
         }
+        let guess = |anchors: &[u64]| {
+            let mut guesses = vec![9];
+            leaders.guess(anchors, &mut guesses);
+            guesses
+        };
+        assert_eq!(guess(&[1, 2]), [0; 0]);
+        leaders.hint(&[1, 2, 3], 1);
+        leaders.hint(&[3, 4, 5, 6], 0);
+        assert_eq!(guess(&[1, 4]), [0, 1]);
+        assert_eq!(guess(&[3]), [1]);
+        assert_eq!(guess(&[3, 1, 4, 10, 11, 12, 13, 14]), [1]);
+        assert_eq!(leaders.lead(3, &[7; LEAST - 1]), None);
+        assert_eq!(leaders.lead(3, &vec![7; 100]), None, "no hashes");
+        // Into the second table.
+        for anchor in 100..100_000 {
+            leaders.hint(&[anchor], 2);
+        }
+        assert!(leaders.hints.tables[1].get().is_some());
+        let found = (100..100_000).filter(|&anchor| guess(&[anchor]) == [2]).count();
+        assert!(found > 80_000, "{found}");
     }
 }

@@ -19,7 +19,7 @@ pub mod equal;
 pub mod families;
 pub mod forest;
 pub mod hamming;
-mod leaders;
+pub mod leaders;
 mod odd_sketches;
 pub mod pairs;
 pub mod prefix;
@@ -42,6 +42,7 @@ pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_gro
 pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use hamming::Effort;
+pub use leaders::{Leaders, Telling, Told};
 pub use pairs::{Documents, Meeting, meetings_within, numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};
 pub use raw::{Positions, RawValues, raw_meetings_within};

@@ -2,18 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use zerocopy::IntoBytes;
 
-use super::distinct::Sorting;
-use super::leaders::{Found, Leaders, NONE, Parts, ones};
+use super::leaders::{Leader, Leaders, NONE, Parts, Telling, Told, ones};
 use super::odd_sketches::OddSketches;
 use crate::error::{Error, Result};
 use crate::sketch::{Resemblance, intersection_from, jaccard};
 use crate::sys::Spill;
-
-/// Leaders that a set is compared with at most, to find one that it is like.
-const GUESSES: usize = 4;
 
 /// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
 /// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the
@@ -34,12 +31,13 @@ pub struct ShingleSets {
     ends: Vec<u64>,
     sizes: Vec<u32>,
     elements: u64,
-    /// Of each set the one by which it is told, or itself.
+    /// Of each set the leader by which it is told, or which it is; [`NONE`] for others, which are kept as they are.
     leader_of: Vec<u32>,
-    leaders: Leaders,
+    leaders: Arc<Leaders>,
     odd: OddSketches,
-    sorting: Sorting,
-    found: Found,
+    /// For what is told here, and for what is told once more.
+    scratch: (Telling, Vec<u64>),
+    late: (Telling, Vec<u64>),
 }
 
 impl ShingleSets {
@@ -56,10 +54,10 @@ impl ShingleSets {
             sizes: Vec::new(),
             elements: 0,
             leader_of: Vec::new(),
-            leaders: Leaders::default(),
+            leaders: Arc::default(),
             odd: OddSketches::new(budget / 8),
-            sorting: Sorting::default(),
-            found: Found::default(),
+            scratch: Default::default(),
+            late: Default::default(),
         }
     }
 
@@ -71,7 +69,7 @@ impl ShingleSets {
         let number = self.next_number(set.len())?;
         self.append(set)?;
         self.odd.push(set);
-        self.account(set.len(), number);
+        self.account(set.len(), NONE);
         Ok(number)
     }
 
@@ -93,60 +91,70 @@ impl ShingleSets {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn push_like(&mut self, hashes: &[u64], anchors: &[u64]) -> Result<u32> {
-        let number = self.next_number(hashes.len())?;
-        let (mut sorting, mut found) = (std::mem::take(&mut self.sorting), std::mem::take(&mut self.found));
-        let pushed = self.push_by_leader(hashes, anchors, &mut sorting, &mut found);
-        let pushed = match pushed {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                found.distinct.clear();
-                sorting.append_distinct(hashes, &mut found.distinct);
-                self.push_whole(number, &found.distinct, anchors)
-            }
-            Err(error) => Err(error),
-        };
-        (self.sorting, self.found) = (sorting, found);
-        pushed.map(|()| number)
+        let (mut telling, mut words) = std::mem::take(&mut self.scratch);
+        words.clear();
+        let told = self.leaders.tell(hashes, anchors, &mut telling, &mut words);
+        let pushed = self.push_told(told, &words, anchors);
+        self.scratch = (telling, words);
+        pushed
     }
 
-    /// Adds the set by one of the leaders that are guessed; false if none is like it.
-    fn push_by_leader(
-        &mut self,
-        hashes: &[u64],
-        anchors: &[u64],
-        sorting: &mut Sorting,
-        found: &mut Found,
-    ) -> Result<bool> {
-        self.leaders.guess(anchors, &mut found.guesses);
-        for number in 0..found.guesses.len().min(GUESSES) {
-            let leader = found.guesses[number];
-            let Some(elements) = self.held(leader) else { continue };
-            if !self.leaders.compare(leader, elements, hashes, sorting, found) {
-                continue;
-            }
-            let parts = found.parts();
-            let range = self.range(leader);
-            let elements = &self.held[range.start as usize..range.end as usize];
-            self.odd.push_by((leader, elements), parts, found.size);
-            self.append(parts.bits)?;
-            self.append_more(parts.new)?;
-            self.account(found.size, leader);
-            self.leaders.hint(anchors, leader);
-            return Ok(true);
+    /// Those by which sets are told: for threads that [find that out](Leaders::tell) of new ones.
+    #[must_use]
+    pub fn leaders(&self) -> Arc<Leaders> {
+        Arc::clone(&self.leaders)
+    }
+
+    /// The second half of [`push_like`](Self::push_like): adds what [`tell`](Leaders::tell) has found out of the set, which
+    /// is to have the same anchors, and returns its number. What was added meanwhile is looked at once more.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); [`Error::Invalid`] for words that are not those of `told`.
+    pub fn push_told(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
+        let number = self.next_number(told.size)?;
+        if told.leader != NONE {
+            return self.push_by(told, words, anchors);
         }
-        Ok(false)
-    }
-
-    /// Adds a set, by which others can be told from now on.
-    fn push_whole(&mut self, number: u32, set: &[u64], anchors: &[u64]) -> Result<()> {
-        self.append(set)?;
-        self.odd.push(set);
-        self.account(set.len(), number);
+        if words.len() != told.size {
+            return Err(Error::Invalid("these are not the words of the set".into()));
+        }
+        if told.leaders < self.leaders.len() {
+            let (mut telling, mut again) = std::mem::take(&mut self.late);
+            again.clear();
+            let late = self.leaders.tell_from(told.leaders, words, anchors, &mut telling, &mut again);
+            let pushed = late.map(|late| self.push_by(late, &again, anchors));
+            self.late = (telling, again);
+            if let Some(pushed) = pushed {
+                return pushed;
+            }
+        }
+        let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
+        let fits = self.spill.is_none() && held + 2 * size_of_val(words) <= self.budget;
         // One in the scratch file would have to be read for each set that is compared with it.
-        if self.spill.is_none() && self.leaders.lead(number, set) {
-            self.leaders.hint(anchors, number);
+        let leader = if fits { self.leaders.lead(number, words) } else { None };
+        self.append(if leader.is_some() { &[] } else { words })?;
+        self.odd.push(words);
+        self.account(told.size, leader.unwrap_or(NONE));
+        if let Some(leader) = leader {
+            self.leaders.hint(anchors, leader);
         }
-        Ok(())
+        Ok(number)
+    }
+
+    /// Adds a set that is told by a leader.
+    fn push_by(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
+        let invalid = || Error::Invalid("these are not the words of the set".into());
+        let leaders = Arc::clone(&self.leaders);
+        let leader = leaders.get(told.leader).ok_or_else(invalid)?;
+        let parts = Parts::of(leader, words);
+        if ones(parts.bits) + parts.new.len() != told.size {
+            return Err(invalid());
+        }
+        self.odd.push_by((leader.number, &leader.elements), parts, told.size);
+        self.append(words)?;
+        self.account(told.size, told.leader);
+        leaders.hint(anchors, told.leader);
+        Ok(self.ends.len() as u32 - 1)
     }
 
     fn next_number(&self, elements: usize) -> Result<u32> {
@@ -171,20 +179,12 @@ impl ShingleSets {
                 Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
             self.spill = Some(spill);
         }
-        self.ends.push(self.ends.last().copied().unwrap_or(0));
-        self.append_more(words)
-    }
-
-    /// Appends more words of the last set.
-    fn append_more(&mut self, words: &[u64]) -> Result<()> {
         if let Some(spill) = &mut self.spill {
             spill.append(words.as_bytes()).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
         } else {
             self.held.extend_from_slice(words);
         }
-        if let Some(end) = self.ends.last_mut() {
-            *end += words.len() as u64;
-        }
+        self.ends.push(self.ends.last().copied().unwrap_or(0) + words.len() as u64);
         Ok(())
     }
 
@@ -321,10 +321,17 @@ impl ShingleSets {
         self.range(number).end <= self.held.len() as u64
     }
 
+    /// The leader by which a set is told, or which it is.
+    fn leader(&self, number: u32) -> Option<&Leader> {
+        self.leaders.get(self.leader_of[number as usize])
+    }
+
     /// The elements of a set, if they are in memory as they are.
     fn held(&self, number: u32) -> Option<&[u64]> {
-        let is_whole = self.leader_of[number as usize] == number;
-        (is_whole && self.is_held(number)).then(|| self.held_words(number))
+        match self.leader(number) {
+            Some(leader) => (leader.number == number).then_some(&*leader.elements),
+            None => self.is_held(number).then(|| self.held_words(number)),
+        }
     }
 
     /// What stands for a set; read to the end of `read` if that is in the scratch file.
@@ -351,28 +358,20 @@ impl ShingleSets {
         if let Some(set) = self.held(number) {
             return Ok(set);
         }
-        let leader = self.leader_of[number as usize];
-        if leader == number {
-            return self.words(number, read);
-        }
+        let Some(leader) = self.leader(number) else { return self.words(number, read) };
         let start = read.len();
         let mut words = Vec::new();
-        let parts = self.parts_of(leader, self.words(number, &mut words)?);
+        let parts = Parts::of(leader, self.words(number, &mut words)?);
         read.reserve(self.sizes[number as usize] as usize);
-        parts.for_each(self.held_words(leader), |element| read.push(element));
+        parts.for_each(&leader.elements, |element| read.push(element));
         Ok(&read[start..])
-    }
-
-    fn parts_of<'a>(&self, leader: u32, words: &'a [u64]) -> Parts<'a> {
-        let bits = (self.sizes[leader as usize] as usize).div_ceil(u64::BITS as usize);
-        let (bits, new) = words.split_at(bits.min(words.len()));
-        Parts { bits, new }
     }
 
     /// Whether two sets are told by the same one, or one by the other, so that [`shared`](Self::shared) knows what they
     /// have in common.
     pub(super) fn are_of_one_family(&self, a: u32, b: u32) -> bool {
-        self.leader_of[a as usize] == self.leader_of[b as usize]
+        let leader = self.leader_of[a as usize];
+        leader != NONE && leader == self.leader_of[b as usize]
     }
 
     /// How many elements two sets [of one family](Self::are_of_one_family) have in common, if there are `least` or more.
@@ -383,17 +382,17 @@ impl ShingleSets {
         least: usize,
         read: &mut [Vec<u64>; 2],
     ) -> Result<Option<usize>> {
-        let leader = self.leader_of[a as usize];
+        let Some(leader) = self.leader(a) else { return Ok(None) };
         let [of_a, of_b] = read;
         of_a.clear();
         of_b.clear();
-        let shared = match (a == leader, b == leader) {
-            (true, true) => self.sizes[leader as usize] as usize,
-            (true, false) => ones(self.parts_of(leader, self.words(b, of_b)?).bits),
-            (false, true) => ones(self.parts_of(leader, self.words(a, of_a)?).bits),
+        let shared = match (a == leader.number, b == leader.number) {
+            (true, true) => leader.elements.len(),
+            (true, false) => ones(Parts::of(leader, self.words(b, of_b)?).bits),
+            (false, true) => ones(Parts::of(leader, self.words(a, of_a)?).bits),
             (false, false) => {
                 let (a, b) = (self.words(a, of_a)?, self.words(b, of_b)?);
-                return Ok(self.parts_of(leader, a).shared(self.parts_of(leader, b), least));
+                return Ok(Parts::of(leader, a).shared(Parts::of(leader, b), least));
             }
         };
         Ok((shared >= least).then_some(shared))

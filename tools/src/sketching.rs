@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context;
 use rayon::Yield;
 use rayon::prelude::*;
-use twindex::join::Sorting;
+use twindex::join::{Sorting, Telling};
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use twindex::{Error, Key};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -136,6 +136,17 @@ pub(crate) struct Sketching<'s> {
     set: Vec<u64>,
     vector: Vec<(u64, i64)>,
     sorting: Sorting,
+    telling: Telling,
+}
+
+/// What there is of a document beside its sketch, for what looks at both.
+pub(crate) struct Rest<'r> {
+    /// As they come.
+    pub(crate) shingles: &'r [u64],
+    /// Memory of the thread.
+    pub(crate) telling: &'r mut Telling,
+    /// What is appended to these is handed on with the document, if no shingles are wanted.
+    pub(crate) words: &'r mut Vec<u64>,
 }
 
 impl<'s> Sketching<'s> {
@@ -146,6 +157,7 @@ impl<'s> Sketching<'s> {
             set: Vec::new(),
             vector: Vec::new(),
             sorting: Sorting::default(),
+            telling: Telling::default(),
         }
     }
 
@@ -177,9 +189,9 @@ impl<'s> Sketching<'s> {
         self.sorting.append_distinct(self.scratch.shingles(), shingles);
     }
 
-    /// Appends the shingles of the document sketched last, as they come.
-    fn occurrences(&self, shingles: &mut Vec<u64>) {
-        shingles.extend_from_slice(self.scratch.shingles());
+    /// What there is of the document sketched last, beside its sketch.
+    fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>) -> Rest<'r> {
+        Rest { shingles: self.scratch.shingles(), telling: &mut self.telling, words }
     }
 }
 
@@ -188,8 +200,6 @@ impl<'s> Sketching<'s> {
 pub(crate) struct Wanted {
     /// The distinct shingles, sorted.
     pub(crate) shingles: bool,
-    /// All shingles as they come, which costs less; not with `shingles`.
-    pub(crate) occurrences: bool,
     /// All of the document.
     pub(crate) whole: bool,
     /// Documents of other parts are passed over, before they cost more than their reading.
@@ -264,7 +274,7 @@ pub(crate) fn line_hash(line: &[u8]) -> u64 {
 struct Chunked<L> {
     /// With what was found out about each.
     all: Vec<(Sketched, L)>,
-    /// The shingles of all of them, one document after the other, if they were wanted; and where each ends.
+    /// The shingles of all of them, one document after the other, if they were wanted, or words; and where each ends.
     shingles: Vec<u64>,
     ends: Vec<usize>,
 }
@@ -307,11 +317,11 @@ pub(crate) fn for_each_shingled(
     progress: &Progress,
     mut each: impl FnMut(Sketched, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let look = |_: &Sketch| Ok(());
+    let look = |_: &Sketch, _: Rest<'_>| Ok(());
     for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
 }
 
-/// As [`for_each_shingled`], each with what `look` finds out about its sketch, on all cores.
+/// As [`for_each_shingled`], each with what `look` finds out about it, on all cores, and the words that it appends.
 ///
 /// # Errors
 ///
@@ -321,7 +331,7 @@ pub(crate) fn for_each_looked_up<L: Send>(
     sketcher: &Sketcher,
     wanted: &Wanted,
     progress: &Progress,
-    look: impl Fn(&Sketch) -> anyhow::Result<L> + Sync,
+    look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
@@ -336,13 +346,11 @@ pub(crate) fn for_each_looked_up<L: Send>(
                 return Ok(());
             }
             let one = sketched(sketching, parser, &record, wanted)?;
-            let found = look(&one.sketch)?;
-            chunked.all.push((one, found));
             if wanted.shingles {
                 sketching.shingles(&mut chunked.shingles);
-            } else if wanted.occurrences {
-                sketching.occurrences(&mut chunked.shingles);
             }
+            let found = look(&one.sketch, sketching.rest(&mut chunked.shingles))?;
+            chunked.all.push((one, found));
             chunked.ends.push(chunked.shingles.len());
             Ok(())
         },

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use twindex::join::{Common, Groups, SampledBy, ShingleSets};
+use twindex::join::{Common, Groups, SampledBy, ShingleSets, Told};
 use twindex::{Fingerprint, Key, Sketch};
 
 use super::against::Dropped;
@@ -48,20 +48,39 @@ pub(super) struct Corpus {
     pub(super) sketches: Option<(SampledBy, ShingleSets)>,
     /// What finds out again what a line says.
     pub(super) parser: Parser,
-    /// False where no set is ever compared, so that none need be held.
-    holds_sets: bool,
 }
 
 /// Minima by which near texts find each other.
 const ANCHORS: usize = 12;
 
 /// Hashes of which texts that resemble each other most likely share some: minima, or features where none are kept.
-fn anchors(sketch: &Sketch) -> ([u64; ANCHORS], usize) {
-    let mut anchors = [0; ANCHORS];
-    let minima = (0..).zip(sketch.signature()).map(|(number, &minimum)| (number << 32) | u64::from(minimum));
-    let hashes = minima.chain(sketch.features().iter().copied());
-    let count = anchors.iter_mut().zip(hashes).map(|(anchor, hash)| *anchor = hash).count();
-    (anchors, count)
+pub(super) struct Anchors {
+    hashes: [u64; ANCHORS],
+    count: usize,
+}
+
+impl Anchors {
+    pub(super) fn of(sketch: &Sketch) -> Self {
+        let mut hashes = [0; ANCHORS];
+        let minima = (0..).zip(sketch.signature());
+        let minima = minima.map(|(number, &minimum)| (number << 32) | u64::from(minimum));
+        let all = minima.chain(sketch.features().iter().copied());
+        let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
+        Self { hashes, count }
+    }
+
+    pub(super) fn as_slice(&self) -> &[u64] {
+        &self.hashes[..self.count]
+    }
+}
+
+/// The set of a new document's shingles.
+#[derive(Clone, Copy)]
+pub(super) enum NewSet<'s> {
+    /// To be added, as it was told.
+    Told(Told, &'s [u64]),
+    /// Of so many, which are not held.
+    Counted(u64),
 }
 
 impl Group {
@@ -76,7 +95,6 @@ impl Corpus {
         folder: &Path,
         memory: usize,
         parser: Parser,
-        holds_sets: bool,
         sampled_by: Option<SampledBy>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
@@ -91,11 +109,10 @@ impl Corpus {
             sets: ShingleSets::new(folder, memory),
             sketches: sampled_by.map(|by| (by, ShingleSets::new(folder, memory / 2))),
             parser,
-            holds_sets,
         })
     }
 
-    pub(super) fn add(&mut self, one: &Sketched, shingles: &[u64]) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
         let key = self.new_key(one)?;
         self.by_key.insert(Arc::clone(&key), document);
@@ -103,7 +120,7 @@ impl Corpus {
         self.places.push(one.place.clone());
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
-        let group = self.group_for(one, shingles)?;
+        let group = self.group_for(one, set)?;
         self.groups[group as usize].members.push(document);
         self.group_of.push(group);
         Ok(())
@@ -140,7 +157,7 @@ impl Corpus {
     }
 
     /// The group of a text, a new one if the text is new.
-    fn group_for(&mut self, one: &Sketched, shingles: &[u64]) -> anyhow::Result<u32> {
+    fn group_for(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<u32> {
         let new = self.groups.len() as u32;
         let document = self.group_of.len() as u32;
         // Lent, as what confirms an equal text looks into the rest.
@@ -155,13 +172,17 @@ impl Corpus {
         if group < new {
             return Ok(group);
         }
-        let set = if self.holds_sets {
-            let (anchors, count) = anchors(&one.sketch);
-            self.sets.push_like(shingles, &anchors[..count])?
-        } else {
-            self.sets.push(&[])?
+        let shingles = match set {
+            NewSet::Told(told, words) => {
+                let set = self.sets.push_told(told, words, Anchors::of(&one.sketch).as_slice())?;
+                debug_assert_eq!(set, new);
+                self.sets.size(set)
+            }
+            NewSet::Counted(shingles) => {
+                self.sets.push(&[])?;
+                shingles
+            }
         };
-        debug_assert_eq!(set, new);
         if let Some((by, sketches)) = &mut self.sketches {
             sketches.push(match by {
                 SampledBy::Bottom(_) => one.sketch.bottom(),
@@ -171,7 +192,7 @@ impl Corpus {
         self.groups.push(Group {
             members: Vec::new(),
             text_bytes: one.text_bytes,
-            shingles: if self.holds_sets { self.sets.size(set) } else { shingles.len() as u64 },
+            shingles,
             is_empty: one.sketch.is_empty(),
             fingerprint: one.sketch.fingerprint(),
         });

@@ -38,7 +38,7 @@ use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
 
 use self::against::{Against, Question};
 use self::clusters::{Clusters, Keep, Measure, Rules};
-use self::corpus::Corpus;
+use self::corpus::{Anchors, Corpus, NewSet};
 use self::near::{Join, Limits, Near, Signatures, Verify};
 use self::out::Out;
 use self::score::Score;
@@ -52,7 +52,7 @@ use crate::options::{InputArgs, Output, Work};
 use crate::param_args::{parse_minima, parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch};
-use crate::sketching::{Wanted, for_each_looked_up};
+use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text_args::TextArgs;
 
 /// Options of `dedup`.
@@ -214,33 +214,39 @@ impl Dedup {
         let (mut empty, mut finding_copies) = (0, Duration::ZERO);
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
-        // Sets that are held find out what is distinct; of others it is only counted.
-        let holds_sets = self.holds_sets();
-        let wanted = Wanted {
-            shingles: shingles && !holds_sets,
-            occurrences: shingles && holds_sets,
-            whole: true,
-            ..Wanted::default()
+        // Sets that are held know what is distinct; of others it is counted.
+        let wanted = Wanted { shingles: shingles && !self.holds_sets(), whole: true, ..Wanted::default() };
+        let leaders = self.holds_sets().then(|| corpus.sets.leaders());
+        let look = |sketch: &Sketch, rest: Rest<'_>| {
+            let near = against.as_ref().map(|against| against.nearest(sketch)).transpose()?.flatten();
+            let told = leaders.as_ref().map(|leaders| {
+                leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
+            });
+            Ok((near, told))
         };
-        let look = |sketch: &Sketch| match &against {
-            None => Ok(None),
-            Some(against) => Ok(against.nearest(sketch)?),
-        };
-        for_each_looked_up(&mut documents, &sketcher, &wanted, &progress, look, |one, near, shingles| {
-            empty += u64::from(one.sketch.is_empty());
-            if let Some(near) = near {
-                return corpus.drop_near(&one, near);
-            }
-            if let Some(writer) = &mut writer {
-                let put = writer.put(one.key.as_slice(), &one.sketch);
-                put.with_context(|| format!("{}: cannot index the document", one.place))?;
-            }
-            // A clock of the processor is a call of the system, and would be the slower part.
-            let start = Instant::now();
-            let added = corpus.add(&one, shingles);
-            finding_copies += start.elapsed();
-            added
-        })?;
+        for_each_looked_up(
+            &mut documents,
+            &sketcher,
+            &wanted,
+            &progress,
+            look,
+            |one, (near, told), words| {
+                empty += u64::from(one.sketch.is_empty());
+                if let Some(near) = near {
+                    return corpus.drop_near(&one, near);
+                }
+                if let Some(writer) = &mut writer {
+                    let put = writer.put(one.key.as_slice(), &one.sketch);
+                    put.with_context(|| format!("{}: cannot index the document", one.place))?;
+                }
+                // A clock of the processor is a call of the system, and would be the slower part.
+                let start = Instant::now();
+                let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
+                let added = corpus.add(&one, set);
+                finding_copies += start.elapsed();
+                added
+            },
+        )?;
         progress.finish();
         let (read, exact) = (watch.cpu_seconds(), finding_copies.as_secs_f64());
         stages.insert("sketch", (read - exact).max(0.0));
@@ -319,7 +325,7 @@ impl Dedup {
     /// What will be remembered of the documents.
     fn corpus(&self, folder: &Path, documents: &Documents) -> anyhow::Result<Corpus> {
         let (parser, memory) = (documents.parser().clone(), self.resources.memory / 4);
-        Corpus::new(folder, memory, parser, self.holds_sets(), self.sampled_by())
+        Corpus::new(folder, memory, parser, self.sampled_by())
     }
 
     /// Whether sets of shingles are ever compared.
