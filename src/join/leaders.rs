@@ -360,7 +360,8 @@ impl Hints {
     }
 
     fn hash(anchor: u64) -> u64 {
-        anchor.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+        let spread = anchor.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (spread ^ spread >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
     }
 
     fn leader(&self, anchor: u64) -> Option<u32> {

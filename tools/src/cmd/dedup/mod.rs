@@ -34,7 +34,7 @@ use twindex::join::Agreement;
 use twindex::params::BOTTOM_MAX;
 use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
-use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
+use twindex::{Index, Params, Sketch, Sketcher, Snapshot, Writer};
 
 use self::against::{Against, Question};
 use self::clusters::{Clusters, Keep, Measure, Rules};
@@ -210,45 +210,9 @@ impl Dedup {
             writer.set_logged(false); // one commit, and what it makes is looked at as a segment
         }
         let mut corpus = self.corpus(folder, &documents)?;
-        let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
-        let (mut empty, mut finding_copies) = (0, Duration::ZERO);
-        let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
-        let shingles = self.method != Method::Simhash && counted;
-        // Sets that are held know what is distinct; of others it is counted.
-        let wanted = Wanted { shingles: shingles && !self.holds_sets(), whole: true, ..Wanted::default() };
-        let leaders = self.holds_sets().then(|| corpus.sets.leaders());
-        let look = |sketch: &Sketch, rest: Rest<'_>| {
-            let near = against.as_ref().map(|against| against.nearest(sketch)).transpose()?.flatten();
-            let told = leaders.as_ref().map(|leaders| {
-                leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
-            });
-            Ok((near, told))
-        };
-        for_each_looked_up(
-            &mut documents,
-            &sketcher,
-            &wanted,
-            &progress,
-            look,
-            |one, (near, told), words| {
-                empty += u64::from(one.sketch.is_empty());
-                if let Some(near) = near {
-                    return corpus.drop_near(&one, near);
-                }
-                if let Some(writer) = &mut writer {
-                    let put = writer.put(one.key.as_slice(), &one.sketch);
-                    put.with_context(|| format!("{}: cannot index the document", one.place))?;
-                }
-                // A clock of the processor is a call of the system, and would be the slower part.
-                let start = Instant::now();
-                let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
-                let added = corpus.add(&one, set);
-                finding_copies += start.elapsed();
-                added
-            },
-        )?;
-        progress.finish();
-        let (read, exact) = (watch.cpu_seconds(), finding_copies.as_secs_f64());
+        let (empty, exact) =
+            self.read(&mut documents, &sketcher, against.as_ref(), writer.as_mut(), &mut corpus)?;
+        let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
         stages.insert("sketch", (read - exact).max(0.0));
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
@@ -306,6 +270,50 @@ impl Dedup {
             peak_rss_bytes: report::peak_rss_bytes(),
             stages,
         })
+    }
+
+    /// Reads all documents into the index and the corpus. Returns how many have no words, and the time that it took to
+    /// find copies.
+    fn read(
+        &self,
+        documents: &mut Documents,
+        sketcher: &Sketcher,
+        against: Option<&Against>,
+        mut writer: Option<&mut Writer>,
+        corpus: &mut Corpus,
+    ) -> anyhow::Result<(u64, Duration)> {
+        let progress = Progress::bytes(documents.total_bytes(), "reading", self.output.quiet);
+        let (mut empty, mut finding_copies) = (0, Duration::ZERO);
+        let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
+        let shingles = self.method != Method::Simhash && counted;
+        // Sets that are held know what is distinct; of others it is counted.
+        let wanted = Wanted { shingles: shingles && !self.holds_sets(), whole: true, ..Wanted::default() };
+        let leaders = self.holds_sets().then(|| corpus.sets.leaders());
+        let look = |sketch: &Sketch, rest: Rest<'_>| {
+            let near = against.map(|against| against.nearest(sketch)).transpose()?.flatten();
+            let told = leaders.as_ref().map(|leaders| {
+                leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
+            });
+            Ok((near, told))
+        };
+        for_each_looked_up(documents, sketcher, &wanted, &progress, look, |one, (near, told), words| {
+            empty += u64::from(one.sketch.is_empty());
+            if let Some(near) = near {
+                return corpus.drop_near(&one, near);
+            }
+            if let Some(writer) = &mut writer {
+                let put = writer.put(one.key.as_slice(), &one.sketch);
+                put.with_context(|| format!("{}: cannot index the document", one.place))?;
+            }
+            // A clock of the processor is a call of the system, and would be the slower part.
+            let start = Instant::now();
+            let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
+            let added = corpus.add(&one, set);
+            finding_copies += start.elapsed();
+            added
+        })?;
+        progress.finish();
+        Ok((empty, finding_copies))
     }
 
     /// The index that is made; none where texts are only compared for being equal.
