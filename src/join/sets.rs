@@ -561,7 +561,7 @@ mod tests {
                     }
                 }
             }
-            assert!(budget < 1 << 20 || of_one_family > 100, "{budget}: {of_one_family}");
+            assert!(budget < 1 << 20 || of_one_family > 50, "{budget}: {of_one_family}");
         }
     }
 
