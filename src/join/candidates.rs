@@ -220,7 +220,15 @@ fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Vec<(u32,
         }
         side.snapshot.check_maps()?;
     }
-    entries.sort_unstable();
+    // Those of one segment come bucket by bucket.
+    if entries.is_sorted_by_key(|entry| entry.0) {
+        entries
+            .chunk_by_mut(|a, b| a.0 == b.0)
+            .filter(|bucket| bucket.len() > 1)
+            .for_each(<[_]>::sort_unstable);
+    } else {
+        entries.sort_unstable();
+    }
     entries.dedup();
     Ok(())
 }

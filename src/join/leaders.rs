@@ -17,8 +17,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
 use super::distinct::Sorting;
-use crate::kernel::{Kernel, Level, Simd, Sorted, look_up};
+use crate::kernel::{CACHE_LINE, Kernel, Level, Simd, Sorted, look_up, prefetch};
 use crate::sketch::intersection_from;
+use zerocopy::IntoBytes;
 
 /// Elements of which a set of a family is compared at least: fewer are not worth it.
 const LEAST: usize = 16;
@@ -267,6 +268,9 @@ impl Leader {
         let Some(leader) = Sorted::new(&self.elements, &self.directory, directory_bits(elements)) else {
             return false;
         };
+        for bytes in [self.directory.as_bytes(), self.elements.as_bytes()] {
+            (0..bytes.len()).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
+        }
         found.marks.clear();
         found.marks.resize(elements + 1, 0);
         if found.new.len() < hashes.len() {

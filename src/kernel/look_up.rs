@@ -1,5 +1,7 @@
 //! Which of many hashes are in a sorted set.
 
+use std::hint::select_unpredictable;
+
 use super::Simd;
 
 /// Elements that are compared at once.
@@ -62,7 +64,7 @@ pub fn look_up<S: Simd>(
         if usize::from(start) + WINDOW < usize::from(end) {
             (from, mask) = in_large_bucket(simd, elements, usize::from(start)..usize::from(end), hash);
         }
-        let place = if mask == 0 { none } else { from + mask.trailing_zeros() as usize };
+        let place = select_unpredictable(mask == 0, none, from + mask.trailing_zeros() as usize);
         #[allow(unsafe_code, reason = "as above")]
         // SAFETY: `place` is `none`, for which there is a mark, or less: `from` is at most `none - WINDOW`, and the lowest
         // bit of a mask of `WINDOW` bits below `WINDOW`. `count` is below the number of hashes, as it goes on by one for each

@@ -411,7 +411,7 @@ fn kept_lines_are_verbatim_and_keys_are_escaped_in_tables_only() {
 }
 
 #[test]
-fn bands_find_a_part_of_what_prefixes_find_and_leave_the_same_index() {
+fn bands_find_a_part_of_what_the_others_find_and_leave_the_same_index() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(21, 900)));
     for threshold in ["0.5", "0.8"] {
@@ -420,7 +420,8 @@ fn bands_find_a_part_of_what_prefixes_find_and_leave_the_same_index() {
             bench.ok(&format!("dedup in.jsonl -o {out} --join {join} --threshold {threshold} -q"));
             bench.rows(&format!("{out}/pairs.tsv"), PAIRS)
         };
-        let (prefix, bands) = (run("prefix"), run("bands"));
+        let (auto, prefix, bands) = (run("auto"), run("prefix"), run("bands"));
+        assert!(auto == prefix, "each finds all");
         let all: BTreeSet<&String> = prefix.iter().collect();
         assert!(bands.iter().all(|pair| all.contains(pair)));
         assert!(
@@ -431,7 +432,7 @@ fn bands_find_a_part_of_what_prefixes_find_and_leave_the_same_index() {
         );
         let segment =
             |join: &str| fs::read(bench.path(&format!("{join}-{threshold}/index/000001.seg"))).unwrap();
-        assert!(segment("prefix") == segment("bands"));
+        assert!(segment("prefix") == segment("bands") && segment("auto") == segment("bands"));
     }
 }
 
@@ -520,6 +521,7 @@ fn ways_of_joining_that_go_with_nothing_are_refused_as_usage() {
     for (options, parts) in [
         ("--join prefix --verify signature", &["--join prefix goes with --verify exact"][..]),
         ("--join prefix --verify none", &["--join prefix goes with --verify exact"]),
+        ("--join auto --verify signature", &["--join auto goes with --verify exact"]),
         ("--verify signature --signature-bits 0", &["--signature-bits of 1 or more"]),
         ("--method simhash --join bands", &["--join goes with --method minhash"]),
         ("--method simhash --minima 200", &["--minima goes with --method minhash"]),

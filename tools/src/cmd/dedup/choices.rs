@@ -70,10 +70,13 @@ impl Dedup {
             )
             .into());
         }
-        if self.join == Some(Join::Prefix) && self.verify() != Verify::Exact {
-            return Err(Usage::new(
-                "--join prefix goes with --verify exact: it reads the shingles, and with these resemblance is exact",
-            )
+        if let Some(join @ (Join::Auto | Join::Prefix)) = self.join
+            && self.verify() != Verify::Exact
+        {
+            let name = if join == Join::Auto { "auto" } else { "prefix" };
+            return Err(Usage::new(format!(
+                "--join {name} goes with --verify exact: it reads the shingles, and with these resemblance is exact"
+            ))
             .into());
         }
         if self.against.is_some() && self.signature_bits == Some(0) {
@@ -106,7 +109,7 @@ impl Dedup {
     }
 
     pub(super) fn join(&self) -> Join {
-        self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Prefix } else { Join::Bands })
+        self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Auto } else { Join::Bands })
     }
 
     pub(super) fn threshold(&self) -> f64 {

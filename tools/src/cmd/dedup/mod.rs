@@ -3,8 +3,8 @@
 //! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that were
 //!    seen before, byte for byte, join the group of the first; the hash is confirmed by comparing the texts.
 //! 2. *index*: all documents go into an index, `OUT/index`.
-//! 3. *candidates*: groups that share one of the rarest shingles of each, so that none is missed, or a band of minima;
-//!    or elements of their sketches, by `AltaVista`'s stages ([`twindex::join::elements`]): shingle merge, pair formation
+//! 3. *candidates*: groups whose sketches do not differ too much, or that share one of the rarest shingles of each, so
+//!    that none is missed, or a band of minima; or elements of their sketches, by `AltaVista`'s stages ([`twindex::join::elements`]): shingle merge, pair formation
 //!    and pair merge.
 //! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
 //! 5. *cluster*: connected components of the verified pairs, and one document of each to keep.
@@ -108,7 +108,7 @@ pub(crate) struct Dedup {
     /// of them make estimates better]
     #[arg(long, value_name = "N", value_parser = parse_minima(), conflicts_with = "preset")]
     minima: Option<u16>,
-    /// How candidates are found; bands miss some pairs near the threshold [default: prefix, or bands where the
+    /// How candidates are found; bands miss some pairs near the threshold [default: auto, or bands where the
     /// verification is not exact]
     #[arg(long, value_enum, value_name = "HOW")]
     join: Option<Join>,
@@ -425,8 +425,8 @@ impl Dedup {
             (Some(_), Method::Shingles) => {
                 Near::by_sketches(corpus, self.verify(), self.threshold(), limits, stages)?
             }
-            (Some(_), Method::Minhash) if self.join() == Join::Prefix => {
-                Near::by_prefixes(corpus, self.threshold(), limits)?
+            (Some(_), Method::Minhash) if self.join() != Join::Bands => {
+                Near::by_sets(corpus, self.join(), self.threshold(), limits)?
             }
             (Some(snapshot), Method::Minhash) => {
                 let agreement = match snapshot.params().minhash {

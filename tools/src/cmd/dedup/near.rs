@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use rayon::prelude::*;
 use twindex::join::{
     Agreement, Common, Effort, Families, Forest, Sorted, Sorter, candidates_agreeing, merge_elements,
-    numbered_pairs_within, set_candidates,
+    numbered_pairs_within, prefix_candidates, set_candidates,
 };
 use twindex::sketch::matches;
 use twindex::{Key, Resemblance, Snapshot};
@@ -18,6 +18,8 @@ use crate::report::{Stages, Stopwatch};
 /// How candidates are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Join {
+    /// By comparing sketches of all texts, or by prefixes where that is less work: none is missed
+    Auto,
     /// By the rarest shingles of each text: none is missed
     Prefix,
     /// By the bands of minima that stand in the index
@@ -170,14 +172,22 @@ impl Near {
     }
 
     /// Pairs whose sets resemble each other by `threshold` or more, all of them.
-    pub(super) fn by_prefixes(corpus: &Corpus, threshold: f64, limits: &Limits<'_>) -> anyhow::Result<Self> {
+    pub(super) fn by_sets(
+        corpus: &Corpus,
+        join: Join,
+        threshold: f64,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let mut collector = Collector::new(corpus, limits);
         let mut families = Families::new(&corpus.sets, limits.memory / 4);
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
-        let found = set_candidates(&corpus.sets, threshold, limits.max_bucket, memory, threads, |batch| {
-            collector.count(&mut families, batch, threshold)
-        })?;
+        let count = |batch: &[(u32, u32)]| collector.count(&mut families, batch, threshold);
+        let found = if join == Join::Prefix {
+            prefix_candidates(&corpus.sets, threshold, limits.max_bucket, memory, threads, count)?
+        } else {
+            set_candidates(&corpus.sets, threshold, limits.max_bucket, memory, threads, count)?
+        };
         let mut near = collector.finish(Kind::Resemblance, &watch)?;
         near.candidates = found.candidates;
         near.capped = Capped { buckets: 0, shingles: found.capped, largest: found.largest, cap: found.cap };
