@@ -49,25 +49,19 @@ impl Stopwatch {
 pub(crate) struct Stages(BTreeMap<&'static str, f64>);
 
 impl Stages {
-    /// One stage.
-    pub(crate) fn of(name: &'static str, watch: Stopwatch) -> Self {
-        let mut stages = Self::default();
-        stages.add(name, watch);
-        stages
-    }
-
     pub(crate) fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
     /// Takes note of the CPU seconds of one.
     pub(crate) fn add(&mut self, name: &'static str, watch: Stopwatch) {
+        tracing::debug!(seconds = watch.seconds(), "end of stage {name}");
         self.insert(name, watch.cpu_seconds());
-        tracing::info!(cpu_seconds = watch.cpu_seconds(), seconds = watch.seconds(), "stage {name}");
     }
 
     /// Sets the CPU seconds of one.
     pub(crate) fn insert(&mut self, name: &'static str, cpu_seconds: f64) {
+        tracing::info!(cpu_seconds, "stage {name}");
         self.0.insert(name, cpu_seconds);
     }
 }

@@ -217,19 +217,9 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let watch = Stopwatch::start();
-        if let Some(mut writer) = writer {
-            writer.commit()?;
-        }
-        stages.add("index", watch);
-
         let limits = Limits { folder, memory: self.resources.memory / 2, max_bucket };
-        let snapshot = index.as_ref().map(Index::snapshot);
-        let mut near = self.near(&corpus, snapshot.as_ref(), &limits, &mut stages)?;
-        if self.method != Method::Exact {
-            stages.insert("candidates", near.seconds.0);
-            stages.insert("verify", near.seconds.1);
-        }
+        let (snapshot, mut near) =
+            self.index_and_join(index.as_ref(), writer, &corpus, &limits, &mut stages)?;
 
         let watch = Stopwatch::start();
         let clusters = self.clusters(&corpus, &mut near, snapshot.as_ref())?;
@@ -316,6 +306,50 @@ impl Dedup {
         Ok((empty, finding_copies))
     }
 
+    /// Commits the index and finds the pairs of texts that are near: at the same time where the one does not need the
+    /// other, as each is partly the work of one thread.
+    fn index_and_join(
+        &self,
+        index: Option<&Index>,
+        writer: Option<Writer>,
+        corpus: &Corpus,
+        limits: &Limits<'_>,
+        stages: &mut Stages,
+    ) -> anyhow::Result<(Option<Snapshot>, Near)> {
+        let commit = || {
+            let (start, watch) = (Instant::now(), Stopwatch::of_thread());
+            let committed = writer.map(|mut writer| writer.commit()).transpose();
+            (committed, watch.cpu_seconds(), start..Instant::now())
+        };
+        let is_by_sets = self.method == Method::Minhash && self.join() != Join::Bands;
+        let (snapshot, near, indexing) = if is_by_sets {
+            // What the index holds meanwhile is half of the memory.
+            let limits = Limits { memory: limits.memory / 2, ..*limits };
+            let ((committed, indexing, during), (near, start)) = rayon::join(commit, || {
+                let start = Instant::now();
+                (Near::by_sets(corpus, self.join(), self.threshold(), &limits), start)
+            });
+            committed?;
+            let mut near = near?;
+            // The clock of the process has counted what the other thread did meanwhile.
+            let meanwhile = during.end.saturating_duration_since(start.max(during.start)).as_secs_f64();
+            near.seconds.0 = (near.seconds.0 - meanwhile.min(indexing)).max(0.0);
+            (index.map(Index::snapshot), near, indexing)
+        } else {
+            let (committed, indexing, _) = commit();
+            committed?;
+            let snapshot = index.map(Index::snapshot);
+            let near = self.near(corpus, snapshot.as_ref(), limits, stages)?;
+            (snapshot, near, indexing)
+        };
+        stages.insert("index", indexing);
+        if self.method != Method::Exact {
+            stages.insert("candidates", near.seconds.0);
+            stages.insert("verify", near.seconds.1);
+        }
+        Ok((snapshot, near))
+    }
+
     /// The index that is made; none where texts are only compared for being equal.
     fn index(
         &self,
@@ -341,7 +375,7 @@ impl Dedup {
         self.resembles() && self.verify() == Verify::Exact
     }
 
-    /// Writes the files and the page, at the same time: neither needs the other, and each is the work of one thread.
+    /// Writes tables, documents and the page, at the same time: none needs another, and each is the work of one thread.
     fn write_all(
         &self,
         corpus: &Corpus,
@@ -351,26 +385,33 @@ impl Dedup {
         snapshot: Option<&Snapshot>,
         limits: &Limits<'_>,
     ) -> anyhow::Result<((u64, Vec<String>), Stages)> {
-        let (written, reported) = rayon::join(
-            || {
-                let watch = Stopwatch::of_thread();
-                let written = write(corpus, near, clusters, against, limits);
-                written.map(|written| (written, Stages::of("write", watch)))
-            },
-            || {
-                let watch = Stopwatch::of_thread();
-                if let Some(snapshot) = snapshot {
-                    // What was found counts more than a page about it.
-                    if let Err(error) = self.write_report(snapshot, corpus, clusters, limits) {
-                        report::note(&format!("no report.html: {error:#}"));
-                    }
+        let report = || {
+            let watch = Stopwatch::of_thread();
+            if let Some(snapshot) = snapshot {
+                // What was found counts more than a page about it.
+                if let Err(error) = self.write_report(snapshot, corpus, clusters, limits) {
+                    report::note(&format!("no report.html: {error:#}"));
                 }
-                Stages::of("report", watch)
-            },
-        );
-        let (written, mut stages) = written?;
-        stages.extend(reported);
-        Ok((written, stages))
+            }
+            watch.cpu_seconds()
+        };
+        let kept = || {
+            let watch = Stopwatch::of_thread();
+            let kept = out::write_kept(corpus, clusters, limits.folder, limits.memory);
+            (kept, watch.cpu_seconds())
+        };
+        let tables = || {
+            let watch = Stopwatch::of_thread();
+            let pairs = write_tables(corpus, near, clusters, against, limits);
+            (pairs, watch.cpu_seconds())
+        };
+        // As a rule the page takes longest, and the tables least.
+        let (reporting, ((kept, keeping), (pairs, tabling))) =
+            rayon::join(report, || rayon::join(kept, tables));
+        let mut stages = Stages::default();
+        stages.insert("report", reporting);
+        stages.insert("write", keeping + tabling);
+        Ok(((pairs?, kept?), stages))
     }
 
     /// Writes the page about the index, with the clusters that were found.
@@ -425,9 +466,6 @@ impl Dedup {
             (Some(_), Method::Shingles) => {
                 Near::by_sketches(corpus, self.verify(), self.threshold(), limits, stages)?
             }
-            (Some(_), Method::Minhash) if self.join() != Join::Bands => {
-                Near::by_sets(corpus, self.join(), self.threshold(), limits)?
-            }
             (Some(snapshot), Method::Minhash) => {
                 let agreement = match snapshot.params().minhash {
                     Some(minhash) => self.features.agreement(minhash, corpus.keys.len() as u64)?,
@@ -474,19 +512,19 @@ impl Dedup {
     }
 }
 
-/// Writes all results but the index; returns the number of pairs, and the names of the files of documents.
-fn write(
+/// Writes the tables of results, and returns the number of pairs.
+fn write_tables(
     corpus: &Corpus,
     near: &Near,
     clusters: &Clusters,
     against: Option<&Against>,
     limits: &Limits<'_>,
-) -> anyhow::Result<(u64, Vec<String>)> {
+) -> anyhow::Result<u64> {
     let by_key = corpus.documents_by_key();
-    let pair_count = out::write_pairs(corpus, &by_key, near, limits, &limits.folder.join("pairs.tsv"))?;
+    let pairs = out::write_pairs(corpus, &by_key, near, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     if let Some(against) = against {
         out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;
     }
-    Ok((pair_count, out::write_kept(corpus, clusters, limits.folder, limits.memory)?))
+    Ok(pairs)
 }
