@@ -1,15 +1,15 @@
 //! Candidate pairs by comparing the odd sketches of all sets of similar sizes: an exact set-similarity join that looks
 //! at no element.
 //!
-//! Sets that resemble each other by t are of similar sizes, and differ in few elements, so that their
-//! [odd sketches](super::odd_sketches) differ in few bits. All pairs of sets whose sizes allow it are compared by their
+//! Sets that resemble each other by t are of similar sizes, and differ in few elements, so that their odd sketches
+//! (Mitzenmacher, Pagh and Pham, WWW 2014) differ in few bits. All pairs of sets whose sizes allow it are compared by their
 //! sketches, a nested loop with the length filter of `AllPairs` (Bayardo, Ma and Srikant, WWW 2007) and the bitmap
 //! filter of Sandes, Teodoro and Melo (*Bitmap filter: speeding up exact set similarity joins with bitwise operations*,
 //! Information Systems 88, 2020). No pair is missed: a sketch never shows more differences than there are.
 //!
 //! That is quadratic, and yet far less work than a [prefix join](super::prefix) up to some hundred thousand sets: a
 //! comparison takes a fraction of a nanosecond to two, as eight sets are compared at once, and two sets that have nothing
-//! to do with each other are told apart by a part of their bits. [`Plan::of`] decides by the sizes alone.
+//! to do with each other are told apart by a part of their bits. Which of the two is taken follows from the sizes alone.
 
 use std::ops::Range;
 

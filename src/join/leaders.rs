@@ -90,6 +90,14 @@ impl<'a> Parts<'a> {
         let (bits, new) = words.split_at(bits.min(words.len()));
         Self { bits, new }
     }
+
+    /// Whether there is a bit for each element of the leader, and none behind them; and what is new ascends.
+    pub(super) fn are_of(self, leader: &Leader) -> bool {
+        let (elements, word) = (leader.elements.len(), u64::BITS as usize);
+        let behind =
+            self.bits.last().map_or(0, |last| last.unbounded_shr(((elements - 1) % word + 1) as u32));
+        self.bits.len() == elements.div_ceil(word) && behind == 0 && self.new.is_sorted()
+    }
 }
 
 impl Parts<'_> {

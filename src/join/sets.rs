@@ -147,7 +147,7 @@ impl ShingleSets {
         let leaders = Arc::clone(&self.leaders);
         let leader = leaders.get(told.leader).ok_or_else(invalid)?;
         let parts = Parts::of(leader, words);
-        if ones(parts.bits) + parts.new.len() != told.size {
+        if !parts.are_of(leader) || ones(parts.bits) + parts.new.len() != told.size {
             return Err(invalid());
         }
         self.odd.push_by((leader.number, &leader.elements), parts, told.size);
@@ -563,6 +563,30 @@ mod tests {
             }
             assert!(budget < 2 << 20 || of_one_family > 50, "{budget}: {of_one_family}");
         }
+    }
+
+    #[test]
+    fn words_that_are_not_those_of_a_set_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(4);
+        let text: Vec<u64> = std::iter::repeat_with(|| random.next()).take(100).collect();
+        let mut sets = ShingleSets::new(dir.path(), 1 << 20);
+        sets.push_like(&text, &[1]).unwrap();
+        let (mut telling, mut words) = (Telling::default(), Vec::new());
+        let told = sets.leaders().tell(&text[..90], &[1], &mut telling, &mut words);
+        assert!(told.leader == 0 && words.len() == 2 && told.size == 90);
+        let mut others = ShingleSets::new(dir.path(), 1 << 20);
+        let mut moved = words.clone();
+        moved[1] = moved[1] & (moved[1] - 1) | 1 << 40; // a bit behind the last element
+        for wrong in [&words[..1], &[words[0], 0], &[words[0], words[1], 7], &moved, &[]] {
+            let error = sets.push_told(told, wrong, &[1]).unwrap_err();
+            assert!(error.to_string().contains("not the words of the set"), "{error}");
+        }
+        assert!(others.push_told(told, &words, &[1]).is_err(), "of other sets");
+        let alone = sets.leaders().tell(&text[..50], &[2], &mut telling, &mut Vec::new());
+        assert!(sets.push_told(alone, &[1, 2, 3], &[2]).is_err());
+        assert_eq!(sets.push_told(told, &words, &[1]).unwrap(), 1, "nothing was added");
+        assert_eq!(sets.size(1), 90);
     }
 
     #[test]
