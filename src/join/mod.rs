@@ -18,6 +18,7 @@ pub mod elements;
 pub mod equal;
 pub mod families;
 pub mod forest;
+mod growing;
 pub mod hamming;
 pub mod leaders;
 mod odd_sketches;

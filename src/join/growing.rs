@@ -1,0 +1,83 @@
+//! A list that grows while other threads read it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+/// What is written often, in lines of its own: who reads what stands beside it does not wait for it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Apart<T>(pub(super) T);
+
+/// A list that grows while others read it.
+#[derive(Debug)]
+pub(super) struct Growing<T> {
+    /// Each twice as long as the one before.
+    parts: [OnceLock<Box<[OnceLock<T>]>>; 27],
+    len: Apart<AtomicU32>,
+}
+
+impl<T> Default for Growing<T> {
+    fn default() -> Self {
+        Self { parts: std::array::from_fn(|_| OnceLock::new()), len: Apart(AtomicU32::new(0)) }
+    }
+}
+
+impl<T> Growing<T> {
+    /// The length of the first part.
+    const FIRST: u32 = 64;
+
+    /// The part of a place, and the place in it.
+    fn place(number: u32) -> (usize, usize) {
+        let part = (number / Self::FIRST + 1).ilog2();
+        (part as usize, (number - Self::FIRST * ((1 << part) - 1)) as usize)
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len.0.load(Acquire)
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&T> {
+        let (part, place) = Self::place(number);
+        self.parts.get(part)?.get()?.get(place)?.get()
+    }
+
+    /// Adds one, and returns its number.
+    pub(super) fn push(&self, item: T) -> u32 {
+        let number = self.len.0.fetch_add(1, AcqRel);
+        let (part, place) = Self::place(number);
+        let length = (Self::FIRST as usize) << part;
+        let part = self.parts[part].get_or_init(|| (0..length).map(|_| OnceLock::new()).collect());
+        part[place].get_or_init(|| item);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_grows_while_others_read_it() {
+        let list = Growing::default();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for number in 0..5000_u32 {
+                        list.push(number);
+                    }
+                });
+            }
+            scope.spawn(|| {
+                while list.len() < 10_000 {
+                    let last = list.len().saturating_sub(3);
+                    assert!(list.get(last).is_none_or(|&number| number < 5000));
+                }
+            });
+        });
+        assert_eq!((list.len(), list.get(10_000)), (10_000, None));
+        let mut all: Vec<u32> = (0..10_000).map(|number| *list.get(number).unwrap()).collect();
+        all.sort_unstable();
+        assert!(all.iter().zip(0..).all(|(&number, twice)| number == twice / 2));
+    }
+}
