@@ -150,8 +150,8 @@ impl ShingleSets {
         if !parts.are_of(leader) || ones(parts.bits) + parts.new.len() != told.size {
             return Err(invalid());
         }
-        self.odd.push_by((leader.number, &leader.elements), parts, told.size);
         self.append(words)?;
+        self.odd.push_by((leader.number, &leader.elements), parts, told.size);
         self.account(told.size, told.leader);
         leaders.hint(anchors, told.leader);
         Ok(self.ends.len() as u32 - 1)
