@@ -19,7 +19,7 @@ use super::candidates::{PAIRS, PAIRS_LEAST};
 use super::odd_sketches::{self, words_for};
 use super::prefix::Prefixes;
 use super::prefix::order::least_part;
-use super::sets::{ShingleSets, least_intersection};
+use super::sets::{ShingleSets, most_differences};
 use super::threads::on_threads;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Level, Simd};
@@ -72,8 +72,7 @@ impl<'a> Plan<'a> {
         if threshold < THRESHOLD {
             return None;
         }
-        let mut list: Vec<u32> = (0..sets.len() as u32).filter(|&set| sets.size(set) > 0).collect();
-        list.sort_unstable_by_key(|&set| (sets.size(set), set));
+        let list = sets.by_size();
         let sizes: Vec<u32> = list.iter().map(|&set| sets.size(set) as u32).collect();
         let mut firsts = Vec::with_capacity(list.len());
         let (mut first, mut rows, mut words) = (0, 0_u64, 0);
@@ -87,7 +86,7 @@ impl<'a> Plan<'a> {
             }
             firsts.push(first as u32);
             // As a rule a bit in three differs, and a comparison ends when too many do.
-            let until_far = most_differences(2 * size, threshold) / 24 + 4;
+            let until_far = most_differences(2 * size, threshold).unwrap_or(0) / 24 + 4;
             let compared = until_far.min(words_for(size)) * (place - first);
             rows = rows.saturating_add(compared.div_ceil(LANES) as u64);
             words += words_for(size);
@@ -103,11 +102,10 @@ impl<'a> Plan<'a> {
 
     fn classes(&self) -> Vec<Class> {
         let sketches = self.sets.sketches();
-        let words_at = |place: usize| words_for(self.size(place));
         let mut classes = Vec::new();
         let mut start = 0;
         while start < self.list.len() {
-            let words = words_at(start);
+            let words = words_for(self.size(start));
             // Sizes ascend, and so do lengths.
             let end = start + self.sizes[start..].partition_point(|&size| words_for(size as usize) == words);
             let mut rows = vec![[0; LANES]; (end - start).div_ceil(LANES) * words];
@@ -165,8 +163,11 @@ impl<'a> Plan<'a> {
     #[cold]
     fn take(&self, place: usize, group: Range<usize>, differences: &Row, found: &mut Vec<(u32, u32)>) {
         for (other, &differences) in group.zip(differences) {
-            let most = most_differences(self.size(place) + self.size(other), self.threshold) as u64;
-            if (self.firsts[place] as usize..place).contains(&other) && differences <= most {
+            let may_be_near = |most| differences <= most as u64;
+            if (self.firsts[place] as usize..place).contains(&other)
+                && most_differences(self.size(place) + self.size(other), self.threshold)
+                    .is_some_and(may_be_near)
+            {
                 found.push((place as u32, self.list[other]));
             }
         }
@@ -232,11 +233,6 @@ impl Compared<'_> {
             }
         }
     }
-}
-
-/// Elements in which two sets that resemble each other by `threshold` differ at most, if they have `sum` in all.
-fn most_differences(sum: usize, threshold: f64) -> usize {
-    sum - 2 * least_intersection(sum, threshold).min(sum / 2)
 }
 
 /// In how many places a sketch differs from each of several, if it is not more than `limit` for all of them: that is

@@ -35,9 +35,8 @@ pub struct ShingleSets {
     leader_of: Vec<u32>,
     leaders: Arc<Leaders>,
     odd: OddSketches,
-    /// For what is told here, and for what is told once more.
+    /// For what is told here, at once or once more.
     scratch: (Telling, Vec<u64>),
-    late: (Telling, Vec<u64>),
 }
 
 impl ShingleSets {
@@ -57,7 +56,6 @@ impl ShingleSets {
             leaders: Arc::default(),
             odd: OddSketches::new(budget / 8),
             scratch: Default::default(),
-            late: Default::default(),
         }
     }
 
@@ -119,17 +117,16 @@ impl ShingleSets {
             return Err(Error::Invalid("these are not the words of the set".into()));
         }
         if told.leaders < self.leaders.len() {
-            let (mut telling, mut again) = std::mem::take(&mut self.late);
+            let (mut telling, mut again) = std::mem::take(&mut self.scratch);
             again.clear();
             let late = self.leaders.tell_from(told.leaders, words, anchors, &mut telling, &mut again);
             let pushed = late.map(|late| self.push_by(late, &again, anchors));
-            self.late = (telling, again);
+            self.scratch = (telling, again);
             if let Some(pushed) = pushed {
                 return pushed;
             }
         }
-        let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
-        let fits = self.spill.is_none() && held + 2 * size_of_val(words) <= self.budget;
+        let fits = self.has_room(2 * size_of_val(words));
         // One in the scratch file would have to be read for each set that is compared with it.
         let leader = if fits { self.leaders.lead(number, words) } else { None };
         self.append(if leader.is_some() { &[] } else { words })?;
@@ -171,10 +168,15 @@ impl ShingleSets {
         Ok(number)
     }
 
+    /// Whether so many bytes more stay in memory.
+    fn has_room(&self, bytes: usize) -> bool {
+        let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
+        self.spill.is_none() && held + bytes <= self.budget
+    }
+
     /// Appends the words of a new set.
     fn append(&mut self, words: &[u64]) -> Result<()> {
-        let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
-        if self.spill.is_none() && held + size_of_val(words) > self.budget {
+        if self.spill.is_none() && !self.has_room(size_of_val(words)) {
             let spill =
                 Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
             self.spill = Some(spill);
@@ -212,6 +214,13 @@ impl ShingleSets {
         self.ends.is_empty()
     }
 
+    /// The sets that have elements, by size and number.
+    pub(super) fn by_size(&self) -> Vec<u32> {
+        let mut list: Vec<u32> = (0..self.len() as u32).filter(|&set| self.size(set) > 0).collect();
+        list.sort_unstable_by_key(|&set| (self.size(set), set));
+        list
+    }
+
     /// What rules pairs out.
     pub(super) fn sketches(&self) -> &OddSketches {
         &self.odd
@@ -245,9 +254,8 @@ impl ShingleSets {
         if !could_resemble(of_a.min(of_b), of_a.max(of_b), threshold) {
             return false;
         }
-        // What is not shared is in one of the two.
-        let shared = 2 * least_intersection((of_a + of_b) as usize, threshold) as u64;
-        (of_a + of_b).checked_sub(shared).is_some_and(|most| self.odd.least_difference(a, b) <= most)
+        most_differences((of_a + of_b) as usize, threshold)
+            .is_some_and(|most| self.odd.least_difference(a, b) <= most as u64)
     }
 
     /// The resemblance of two sets, counted.
@@ -448,6 +456,12 @@ pub(super) fn least_intersection(sum: usize, threshold: f64) -> usize {
         least += 1;
     }
     least
+}
+
+/// Elements in which two sets with `sum` elements in all differ at most, if their resemblance is at least `threshold`:
+/// what they do not share is in one of the two. None if there are no such sets.
+pub(super) fn most_differences(sum: usize, threshold: f64) -> Option<usize> {
+    sum.checked_sub(2 * least_intersection(sum, threshold))
 }
 
 fn resemblance_from(a: &[u64], b: &[u64], threshold: f64) -> Option<Resemblance> {

@@ -101,8 +101,7 @@ pub fn prefix_candidates<E: From<crate::Error>>(
     mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
 ) -> std::result::Result<Prefixes, E> {
     let classes = Classes::of(sets)?;
-    let mut list: Vec<u32> = (0..sets.len() as u32).filter(|&set| sets.size(set) > 0).collect();
-    list.sort_unstable_by_key(|&set| (sets.size(set), set));
+    let list = sets.by_size();
     let ordered = Ordered { sets, classes: &classes, threshold };
     let most = ((memory / 2).max(LEAST) / INDEXED_BYTES).min(1 << 30);
     // Each thread has what it knows of the sets of a block.

@@ -4,8 +4,8 @@
 //!    seen before, byte for byte, join the group of the first; the hash is confirmed by comparing the texts.
 //! 2. *index*: all documents go into an index, `OUT/index`.
 //! 3. *candidates*: groups whose sketches do not differ too much, or that share one of the rarest shingles of each, so
-//!    that none is missed, or a band of minima; or elements of their sketches, by `AltaVista`'s stages ([`twindex::join::elements`]): shingle merge, pair formation
-//!    and pair merge.
+//!    that none is missed, or a band of minima; or elements of their sketches, by `AltaVista`'s stages
+//!    ([`twindex::join::elements`]): shingle merge, pair formation and pair merge.
 //! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
 //! 5. *cluster*: connected components of the verified pairs, and one document of each to keep.
 //! 6. *write*.
@@ -281,7 +281,8 @@ impl Dedup {
         let leaders = self.holds_sets().then(|| corpus.sets.leaders());
         let look = |sketch: &Sketch, rest: Rest<'_>| {
             let near = against.map(|against| against.nearest(sketch)).transpose()?.flatten();
-            let told = leaders.as_ref().map(|leaders| {
+            // What is dropped is compared with nothing more.
+            let told = leaders.as_ref().filter(|_| near.is_none()).map(|leaders| {
                 leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
             });
             Ok((near, told))
