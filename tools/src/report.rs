@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -41,6 +42,28 @@ impl Stopwatch {
     pub(crate) fn cpu_seconds(&self) -> f64 {
         cpu_seconds(self.whose) - self.cpu
     }
+
+    /// What it shows now.
+    pub(crate) fn lap(&self) -> Lap {
+        Lap { cpu_seconds: self.cpu_seconds(), during: self.start..Instant::now() }
+    }
+}
+
+/// What something took, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Lap {
+    cpu_seconds: f64,
+    during: Range<Instant>,
+}
+
+impl Lap {
+    /// Its CPU seconds by the clock of the process, less those that one thread took meanwhile for something else.
+    pub(crate) fn beside(&self, thread: &Self) -> f64 {
+        let length = |time: &Range<Instant>| time.end.saturating_duration_since(time.start).as_secs_f64();
+        let both = self.during.start.max(thread.during.start)..self.during.end.min(thread.during.end);
+        let share = length(&both) / length(&thread.during).max(f64::MIN_POSITIVE);
+        (self.cpu_seconds - thread.cpu_seconds * share).max(0.0)
+    }
 }
 
 /// What the stages of a job took.
@@ -49,10 +72,6 @@ impl Stopwatch {
 pub(crate) struct Stages(BTreeMap<&'static str, f64>);
 
 impl Stages {
-    pub(crate) fn extend(&mut self, others: Self) {
-        self.0.extend(others.0);
-    }
-
     /// Takes note of the CPU seconds of one.
     pub(crate) fn add(&mut self, name: &'static str, watch: Stopwatch) {
         tracing::debug!(seconds = watch.seconds(), "end of stage {name}");

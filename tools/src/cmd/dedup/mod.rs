@@ -16,6 +16,7 @@ mod against;
 mod choices;
 mod clusters;
 mod corpus;
+mod find;
 mod lines;
 mod near;
 mod out;
@@ -30,21 +31,19 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use twindex::choices::Preset;
-use twindex::join::Agreement;
 use twindex::params::BOTTOM_MAX;
 use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
-use twindex::{Index, Params, Sketch, Sketcher, Snapshot, Writer};
+use twindex::{Index, Params, Sketch, Sketcher, Writer};
 
 use self::against::{Against, Question};
-use self::clusters::{Clusters, Keep, Measure, Rules};
+use self::clusters::Keep;
 use self::corpus::{Anchors, Corpus, NewSet};
-use self::near::{Join, Limits, Near, Signatures, Verify};
+use self::find::Done;
+use self::near::{Join, Limits, Verify};
 use self::out::Out;
-use self::score::Score;
 use self::summary::{Report, common_shingles};
-use super::{idf, report as page};
-use crate::cmd::report::Look;
+use super::idf;
 use crate::feature_args::FeatureArgs;
 use crate::input::Documents;
 use crate::interrupt::HalfDone;
@@ -218,25 +217,16 @@ impl Dedup {
         stages.add("read", watch);
 
         let limits = Limits { folder, memory: self.resources.memory / 2, max_bucket };
-        let (snapshot, mut near) =
-            self.index_and_join(index.as_ref(), writer, &corpus, &limits, &mut stages)?;
-
-        let watch = Stopwatch::start();
-        let clusters = self.clusters(&corpus, &mut near, snapshot.as_ref())?;
-        stages.add("cluster", watch);
-
-        let limits = Limits { memory: limits.memory / 2, ..limits };
-        let ((pair_count, kept_files), more) =
-            self.write_all(&corpus, &near, &clusters, against.as_ref(), snapshot.as_ref(), &limits)?;
-        stages.extend(more);
+        let Done { near, clusters, pairs, kept_files, .. } =
+            self.index_and_find(index.as_ref(), writer, &corpus, against.as_ref(), &limits, &mut stages)?;
 
         let input = documents.counts().clone();
-        Ok(Report {
+        let report = Report {
             empty,
             identical: corpus.keys.len() as u64 - corpus.groups.len() as u64,
             dropped: against.is_some().then_some(corpus.dropped.len() as u64),
             candidates: near.candidates,
-            pairs: pair_count,
+            pairs,
             clusters: clusters.sizes.iter().filter(|&&size| size > 1).count() as u64,
             largest_cluster: u64::from(clusters.sizes.iter().copied().max().unwrap_or(0)),
             removed: input.documents - clusters.sizes.len() as u64,
@@ -259,7 +249,10 @@ impl Dedup {
             seconds: whole.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),
             stages,
-        })
+        };
+        // The process ends soon. To free some pieces for each document, one by one, takes a twentieth of the whole time.
+        std::mem::forget(corpus);
+        Ok(report)
     }
 
     /// Reads all documents into the index and the corpus. Returns how many have no words, and the time that it took to
@@ -307,50 +300,6 @@ impl Dedup {
         Ok((empty, finding_copies))
     }
 
-    /// Commits the index and finds the pairs of texts that are near: at the same time where the one does not need the
-    /// other, as each is partly the work of one thread.
-    fn index_and_join(
-        &self,
-        index: Option<&Index>,
-        writer: Option<Writer>,
-        corpus: &Corpus,
-        limits: &Limits<'_>,
-        stages: &mut Stages,
-    ) -> anyhow::Result<(Option<Snapshot>, Near)> {
-        let commit = || {
-            let (start, watch) = (Instant::now(), Stopwatch::of_thread());
-            let committed = writer.map(|mut writer| writer.commit()).transpose();
-            (committed, watch.cpu_seconds(), start..Instant::now())
-        };
-        let is_by_sets = self.method == Method::Minhash && self.join() != Join::Bands;
-        let (snapshot, near, indexing) = if is_by_sets {
-            // What the index holds meanwhile is half of the memory.
-            let limits = Limits { memory: limits.memory / 2, ..*limits };
-            let ((committed, indexing, during), (near, start)) = rayon::join(commit, || {
-                let start = Instant::now();
-                (Near::by_sets(corpus, self.join(), self.threshold(), &limits), start)
-            });
-            committed?;
-            let mut near = near?;
-            // The clock of the process has counted what the other thread did meanwhile.
-            let meanwhile = during.end.saturating_duration_since(start.max(during.start)).as_secs_f64();
-            near.seconds.0 = (near.seconds.0 - meanwhile.min(indexing)).max(0.0);
-            (index.map(Index::snapshot), near, indexing)
-        } else {
-            let (committed, indexing, _) = commit();
-            committed?;
-            let snapshot = index.map(Index::snapshot);
-            let near = self.near(corpus, snapshot.as_ref(), limits, stages)?;
-            (snapshot, near, indexing)
-        };
-        stages.insert("index", indexing);
-        if self.method != Method::Exact {
-            stages.insert("candidates", near.seconds.0);
-            stages.insert("verify", near.seconds.1);
-        }
-        Ok((snapshot, near))
-    }
-
     /// The index that is made; none where texts are only compared for being equal.
     fn index(
         &self,
@@ -376,72 +325,6 @@ impl Dedup {
         self.resembles() && self.verify() == Verify::Exact
     }
 
-    /// Writes tables, documents and the page, at the same time: none needs another, and each is the work of one thread.
-    fn write_all(
-        &self,
-        corpus: &Corpus,
-        near: &Near,
-        clusters: &Clusters,
-        against: Option<&Against>,
-        snapshot: Option<&Snapshot>,
-        limits: &Limits<'_>,
-    ) -> anyhow::Result<((u64, Vec<String>), Stages)> {
-        let report = || {
-            let watch = Stopwatch::of_thread();
-            if let Some(snapshot) = snapshot {
-                // What was found counts more than a page about it.
-                if let Err(error) = self.write_report(snapshot, corpus, clusters, limits) {
-                    report::note(&format!("no report.html: {error:#}"));
-                }
-            }
-            watch.cpu_seconds()
-        };
-        let kept = || {
-            let watch = Stopwatch::of_thread();
-            let kept = out::write_kept(corpus, clusters, limits.folder, limits.memory);
-            (kept, watch.cpu_seconds())
-        };
-        let tables = || {
-            let watch = Stopwatch::of_thread();
-            let pairs = write_tables(corpus, near, clusters, against, limits);
-            (pairs, watch.cpu_seconds())
-        };
-        // As a rule the page takes longest, and the tables least.
-        let (reporting, ((kept, keeping), (pairs, tabling))) =
-            rayon::join(report, || rayon::join(kept, tables));
-        let mut stages = Stages::default();
-        stages.insert("report", reporting);
-        stages.insert("write", keeping + tabling);
-        Ok(((pairs?, kept?), stages))
-    }
-
-    /// Writes the page about the index, with the clusters that were found.
-    fn write_report(
-        &self,
-        snapshot: &Snapshot,
-        corpus: &Corpus,
-        clusters: &Clusters,
-        limits: &Limits<'_>,
-    ) -> anyhow::Result<()> {
-        let near = match (self.method, self.verify()) {
-            (Method::Simhash, _) => format!("fingerprints within {} bits", self.within.unwrap_or(3)),
-            (_, Verify::Exact) => format!("a resemblance of {} or more, counted", self.threshold()),
-            (_, Verify::Signature) => format!("an estimated resemblance of {} or more", self.threshold()),
-            (_, Verify::None) => "a band in common".to_owned(),
-        };
-        let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
-        let found = clusters.for_a_page(corpus, near)?;
-        // The index is where it is made, not yet where it will be.
-        let figures = page::look(
-            snapshot,
-            &limits.folder.join("index"),
-            look,
-            (limits.folder, limits.memory),
-            Some(found),
-        )?;
-        page::write(&limits.folder.join(out::REPORT), &figures.named(&self.out))
-    }
-
     /// What documents are compared with first.
     fn against(&self, params: &Params) -> anyhow::Result<Option<Against>> {
         let Some(path) = &self.against else { return Ok(None) };
@@ -451,81 +334,4 @@ impl Dedup {
         };
         Ok(Some(Against::open(path, question, params)?))
     }
-
-    /// The pairs of texts that are near.
-    fn near(
-        &self,
-        corpus: &Corpus,
-        snapshot: Option<&Snapshot>,
-        limits: &Limits<'_>,
-        stages: &mut Stages,
-    ) -> anyhow::Result<Near> {
-        Ok(match (snapshot, self.method) {
-            (Some(snapshot), Method::Simhash) => {
-                Near::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), limits)?
-            }
-            (Some(_), Method::Shingles) => {
-                Near::by_sketches(corpus, self.verify(), self.threshold(), limits, stages)?
-            }
-            (Some(snapshot), Method::Minhash) => {
-                let agreement = match snapshot.params().minhash {
-                    Some(minhash) => self.features.agreement(minhash, corpus.keys.len() as u64)?,
-                    None => Agreement::default(),
-                };
-                Near::by_bands(corpus, snapshot, agreement, (self.verify(), self.threshold()), limits)?
-            }
-            (None, _) | (_, Method::Exact) => Near::none(corpus, limits)?,
-        })
-    }
-
-    /// The clusters, and of each group how near it is to the one that is kept.
-    fn clusters(
-        &self,
-        corpus: &Corpus,
-        near: &mut Near,
-        snapshot: Option<&Snapshot>,
-    ) -> anyhow::Result<Clusters> {
-        let rules = Rules {
-            keep: self.keep,
-            threshold: self.threshold(),
-            max_cluster: self.max_cluster.unwrap_or(u32::MAX),
-        };
-        let signatures = match (snapshot, self.method, self.verify()) {
-            (Some(snapshot), Method::Minhash, Verify::Signature) => Some(Signatures::of(corpus, snapshot)?),
-            _ => None,
-        };
-        let within = u32::from(self.within.unwrap_or(3));
-        let distance = |a: u32, b: u32| {
-            let of = |group: u32| corpus.groups[group as usize].fingerprint;
-            let distance = of(a).zip(of(b)).map(|(a, b)| (a.0 ^ b.0).count_ones());
-            distance.filter(|&distance| distance <= within).map(Score::Distance)
-        };
-        let measure: &Measure<'_> = &|a, b| {
-            Ok(match (self.method, self.verify(), &signatures) {
-                (Method::Simhash, ..) => distance(a, b),
-                (Method::Shingles, Verify::Signature, _) => corpus.sampled(a, b)?,
-                (_, _, Some(signatures)) => Some(signatures.estimate(a, b)?),
-                (_, Verify::Exact, _) => Some(Score::counted(corpus.sets.resemblance(a, b)?)),
-                _ => None,
-            })
-        };
-        Clusters::of(corpus, near, &rules, measure)
-    }
-}
-
-/// Writes the tables of results, and returns the number of pairs.
-fn write_tables(
-    corpus: &Corpus,
-    near: &Near,
-    clusters: &Clusters,
-    against: Option<&Against>,
-    limits: &Limits<'_>,
-) -> anyhow::Result<u64> {
-    let by_key = corpus.documents_by_key();
-    let pairs = out::write_pairs(corpus, &by_key, near, limits, &limits.folder.join("pairs.tsv"))?;
-    out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
-    if let Some(against) = against {
-        out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;
-    }
-    Ok(pairs)
 }

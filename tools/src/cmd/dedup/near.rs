@@ -323,6 +323,13 @@ impl Near {
         Ok(near)
     }
 
+    /// Makes the CPU seconds come to so many.
+    pub(super) fn scale_seconds(&mut self, sum: f64) {
+        let (finding, verifying) = self.seconds;
+        let scale = sum / (finding + verifying).max(f64::MIN_POSITIVE);
+        self.seconds = (finding * scale, verifying * scale);
+    }
+
     /// Hands each pair of groups to `each`, ascending, the smaller group first.
     pub(super) fn for_each(
         &self,

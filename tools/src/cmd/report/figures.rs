@@ -137,6 +137,11 @@ impl Figures {
         Self { name: name_of(path), ..self }
     }
 
+    /// With clusters that were found otherwise.
+    pub(crate) fn with_clusters(self, clusters: Clustered) -> Self {
+        Self { clusters: Some(clusters), ..self }
+    }
+
     /// # Errors
     ///
     /// The index is damaged, or the scratch folder cannot be written to.
@@ -145,7 +150,7 @@ impl Figures {
         index: &Path,
         look: Look,
         room: (&Path, usize),
-        clusters: Option<Clustered>,
+        by_signatures: bool,
     ) -> anyhow::Result<Self> {
         let space = Space::of(snapshot, index);
         let params = snapshot.params();
@@ -157,10 +162,7 @@ impl Figures {
             }
             None => None,
         };
-        let (bands, clusters) = match Banded::of(snapshot, look, room, clusters.is_some())? {
-            Some((bands, estimated)) => (Some(bands), clusters.or(estimated)),
-            None => (None, clusters),
-        };
+        let (bands, clusters) = Banded::of(snapshot, look, room, by_signatures)?.unzip();
         Ok(Self {
             name: name_of(index),
             documents: snapshot.documents(),
@@ -172,19 +174,19 @@ impl Figures {
             params: params.fields(),
             blocks,
             bands,
-            clusters,
+            clusters: clusters.flatten(),
         })
     }
 }
 
 impl Banded {
-    /// What bands find, and, unless clusters are known, those of what is near by signatures. None where no bands, or no
+    /// What bands find, and, if asked for, the clusters of what is near by signatures. None where no bands, or no
     /// signatures to compare, are kept.
     fn of(
         snapshot: &Snapshot,
         look: Look,
         room: (&Path, usize),
-        clusters_known: bool,
+        by_signatures: bool,
     ) -> anyhow::Result<Option<(Self, Option<Clustered>)>> {
         let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
             return Ok(None);
@@ -193,17 +195,17 @@ impl Banded {
         let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
         let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
         // No more different signatures than documents.
-        let documents = if clusters_known { 0 } else { snapshot.documents() };
+        let documents = if by_signatures { snapshot.documents() } else { 0 };
         let mut forest = Forest::new(u32::try_from(documents).unwrap_or(u32::MAX));
         let effort = Effort { dir: room.0, memory: room.1, threads: rayon::current_num_threads() };
         let found = band_scores(snapshot, look.max_bucket, effort, |a, b, score| {
-            if !clusters_known && is_near[score as usize] {
+            if by_signatures && is_near[score as usize] {
                 forest.join(a, b);
             }
             Ok(())
         })?;
         let clusters =
-            (!clusters_known).then(|| clusters_of(snapshot, &found.alike, &mut forest, look)).transpose()?;
+            by_signatures.then(|| clusters_of(snapshot, &found.alike, &mut forest, look)).transpose()?;
 
         let banding = Banding { bands: minhash.bands, rows: minhash.rows };
         let bin = |score: usize| {

@@ -67,7 +67,7 @@ impl Report {
         let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;
         let half_done = HalfDone::new(scratch.path());
         let room = (scratch.path(), self.work.memory);
-        let figures = look(&index.snapshot(), &self.index, self.look, room, None)?;
+        let figures = look(&index.snapshot(), &self.index, self.look, room, Clusters::BySignatures)?;
         drop(half_done);
         match &self.out {
             Some(out) => write(out, &figures)?,
@@ -86,7 +86,16 @@ impl Report {
     }
 }
 
-/// Everything that the page shows of an index, with clusters that are known already, or those that signatures make.
+/// Where the clusters on a page are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clusters {
+    /// They are made of what is near by signatures.
+    BySignatures,
+    /// They are [added](Figures::with_clusters).
+    Added,
+}
+
+/// Everything that the page shows of an index, with the clusters that signatures make or without clusters.
 /// Scratch files come into a folder, and take the place of what is over `memory` bytes.
 ///
 /// # Errors
@@ -97,9 +106,9 @@ pub(crate) fn look(
     index: &Path,
     look: Look,
     room: (&Path, usize),
-    clusters: Option<Clustered>,
+    clusters: Clusters,
 ) -> anyhow::Result<Figures> {
-    Figures::of(snapshot, index, look, room, clusters)
+    Figures::of(snapshot, index, look, room, clusters == Clusters::BySignatures)
 }
 
 /// Writes the page as a whole: under a temporary name first.
