@@ -211,10 +211,13 @@ pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)
 /// The same, of buckets by the first `bits` bits of the key.
 fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Vec<(u32, u32)>) -> Result<()> {
     entries.clear();
+    entries.reserve(sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum());
     for side in sides {
         for ((segment, _), numbers) in side.snapshot.segments().zip(&side.numbers) {
             segment.for_each_band_entry(band, |key, ordinal| {
-                entries.extend(numbers[ordinal as usize].map(|number| (key >> (KEY_BITS - bits), number)));
+                if let Some(number) = numbers[ordinal as usize] {
+                    entries.push((key >> (KEY_BITS - bits), number));
+                }
                 Ok(())
             })?;
         }

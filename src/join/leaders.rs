@@ -356,13 +356,13 @@ fn pack(marks: &[u8], bits: &mut Vec<u64>) {
 /// Which leader an anchor was first seen with: hash tables in which anchors take the places of others.
 #[derive(Debug, Default)]
 struct Hints {
-    /// For the first anchors, and for more.
-    tables: [OnceLock<Box<[AtomicU64]>>; 2],
+    /// For the first anchors, for more, and for all others.
+    tables: [OnceLock<Box<[AtomicU64]>>; 3],
     filled: Apart<AtomicUsize>,
 }
 
 impl Hints {
-    const BITS: [u32; 2] = [16, 20];
+    const BITS: [u32; 3] = [16, 18, 20];
 
     fn bytes(&self) -> usize {
         self.tables.iter().filter_map(OnceLock::get).map(|table| size_of_val(&**table)).sum()
@@ -386,7 +386,9 @@ impl Hints {
         if self.leader(anchor).is_some() {
             return; // the oldest stays
         }
-        let level = usize::from(self.filled.0.load(Relaxed) > 1 << (Self::BITS[0] - 1));
+        // A table is filled to a half.
+        let filled = self.filled.0.load(Relaxed);
+        let level = Self::BITS[..2].iter().filter(|&&bits| filled > 1 << (bits - 1)).count();
         let empty = || (0..1 << Self::BITS[level]).map(|_| AtomicU64::new(0)).collect();
         let table = self.tables[level].get_or_init(empty);
         let hash = Self::hash(anchor);
@@ -424,12 +426,12 @@ mod tests {
         assert_eq!(guess(&[3, 1, 4, 10, 11, 12, 13, 14]), [1]);
         assert_eq!(leaders.lead(3, &[7; LEAST - 1]), None);
         assert_eq!(leaders.lead(3, &vec![7; 100]), None, "no hashes");
-        // Into the second table.
-        for anchor in 100..100_000 {
+        // Into the other tables.
+        for anchor in 100..200_000 {
             leaders.hint(&[anchor], 2);
         }
-        assert!(leaders.hints.tables[1].get().is_some());
-        let found = (100..100_000).filter(|&anchor| guess(&[anchor]) == [2]).count();
-        assert!(found > 80_000, "{found}");
+        assert!(leaders.hints.tables[2].get().is_some());
+        let found = (100..200_000).filter(|&anchor| guess(&[anchor]) == [2]).count();
+        assert!(found > 160_000, "{found}");
     }
 }

@@ -7,10 +7,10 @@
 //! [`Banding`](crate::bands::Banding::recall).
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
-use xxhash_rust::xxh3::Xxh3Builder;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::candidates::{Side, Work, cap_of, read};
 use super::hamming::Effort;
@@ -182,10 +182,8 @@ const LANES: usize = 16;
 /// need not be collected and sorted to be counted once.
 struct BandKeys {
     bands: usize,
-    /// Of one band after the other: key of a bucket and number, ascending.
-    entries: Vec<(u32, u32)>,
-    /// Where each band ends.
-    ends: Vec<usize>,
+    /// Of each band: key of a bucket and number, ascending.
+    entries: Vec<Vec<(u32, u32)>>,
     /// By number, and band: a row for each number, as long as one of [`LANES`] for every so many bands.
     keys: Vec<[u32; LANES]>,
     /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
@@ -207,8 +205,8 @@ impl BandKeys {
             return Ok(None);
         }
         let (keys, mixed) = (vec![[0; LANES]; numbers * rows], vec![false; numbers]);
-        let mut all = Self { bands, entries: Vec::new(), ends: Vec::new(), keys, mixed };
-        let mut known = vec![0; numbers];
+        let mut all = Self { bands, entries: Vec::new(), keys, mixed };
+        let (mut known, mut held) = (vec![0; numbers], size_of_val(all.keys.as_slice()));
         let mut work = Work::default();
         let numbers: Vec<usize> = (0..bands).collect();
         let mut threads = vec![(); threads.clamp(1, bands.max(1))];
@@ -233,12 +231,11 @@ impl BandKeys {
                     work.bucket(bucket.len() as u64);
                 }
                 // A signature of few bits is one of many documents, with many keys of a band.
-                let entries_bytes = (all.entries.len() + entries.len()) * size_of::<(u32, u32)>();
-                if entries_bytes + size_of_val(all.keys.as_slice()) > memory {
+                held += size_of_val(entries.as_slice());
+                if held > memory {
                     return Ok(None);
                 }
-                all.entries.extend_from_slice(&entries);
-                all.ends.push(all.entries.len());
+                all.entries.push(entries);
             }
         }
         let is_bounded = work.cap(max_bucket as u64, sides, bands) == max_bucket as u64;
@@ -252,24 +249,17 @@ impl BandKeys {
         (!self.mixed[number]).then(|| &self.keys[number * rows..][..rows])
     }
 
-    /// The entries of a band.
-    fn of_band(&self, band: usize) -> Range<usize> {
-        let start = if band == 0 { 0 } else { self.ends[band - 1] };
-        start..self.ends[band]
-    }
-
     /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries behind
     /// them in their buckets, or those of one.
     fn pieces(&self) -> Vec<(usize, Range<usize>)> {
         let mut pieces = Vec::new();
-        for band in 0..self.bands {
-            let Range { start: mut at, end } = self.of_band(band);
-            let (mut from, mut pairs) = (at, 0);
-            for bucket in self.entries[at..end].chunk_by(|a, b| a.0 == b.0) {
+        for (band, entries) in self.entries.iter().enumerate() {
+            let (mut at, mut from, mut pairs) = (0, 0, 0);
+            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
                 for behind in (0..bucket.len()).rev() {
                     at += 1;
                     pairs += behind + 1;
-                    if pairs >= PIECE || at == end {
+                    if pairs >= PIECE || at == entries.len() {
                         pieces.push((band, from..at));
                         (from, pairs) = (at, 0);
                     }
@@ -333,23 +323,22 @@ impl Kernel for Piece<'_> {
     fn run<S: Simd>(self, simd: S) -> Found {
         let Self { meeting, band, entries: piece, counted } = self;
         let Meeting { keys, max_bucket, minima, bits, documents, signatures } = *meeting;
-        let whole = keys.of_band(band);
+        let entries = &keys.entries[band];
         let mut found = Found::default();
         let mut bucket_end = piece.start;
         for at in piece {
-            let (key, a) = keys.entries[at];
+            let (key, a) = entries[at];
             if at == bucket_end {
-                let rest = &keys.entries[at..whole.end];
-                bucket_end += rest.iter().take_while(|entry| entry.0 == key).count();
+                bucket_end += entries[at..].iter().take_while(|entry| entry.0 == key).count();
                 // The first piece that has of the bucket takes note of it.
-                if at == whole.start || keys.entries[at - 1].0 != key {
+                if at == 0 || entries[at - 1].0 != key {
                     counted.scores.bucket(bucket_end - at, max_bucket);
                 }
             }
             let documents_a = documents[a as usize];
             counted.scores.add(band, minima, pairs_among(documents_a));
             let (of_a, signature) = (keys.of(a), signatures[a as usize]);
-            for &(_, b) in &keys.entries[at + 1..bucket_end] {
+            for &(_, b) in &entries[at + 1..bucket_end] {
                 let (Some(of_a), Some(of_b)) = (of_a, keys.of(b)) else {
                     found.mixed.push((a, b));
                     continue;
@@ -381,11 +370,33 @@ impl Kernel for Piece<'_> {
     }
 }
 
+/// xxh3-64 of few whole pieces, with a seed; and what it is so far.
+#[derive(Clone, Copy)]
+struct Seeded(u64);
+
+impl BuildHasher for Seeded {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        *self
+    }
+}
+
+impl Hasher for Seeded {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// The documents by signature, and these with the numbers of their signatures.
 fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
     // A seed of this run, so that no index can be made whose signatures fall together.
-    let seed = RandomState::new().hash_one(0);
-    let mut by_signature: HashMap<&[u8], u32, _> = HashMap::with_hasher(Xxh3Builder::new().with_seed(seed));
+    let seed = Seeded(RandomState::new().hash_one(0));
+    let mut by_signature: HashMap<&[u8], u32, _> = HashMap::with_hasher(seed);
     let mut alike: Vec<Alike> = Vec::new();
     let mut of_documents: Vec<Vec<Option<u32>>> = Vec::new();
     for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {

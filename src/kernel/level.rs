@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U16, U32};
 
 use super::bytes::{self, Classes};
 use super::pairs::{Found, Lanes};
-use super::{equal, near, pairs, weighted};
+use super::{equal, near, pairs, strings, weighted};
 
 /// The environment variable that asks for a level by its name.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
@@ -195,6 +195,9 @@ pub trait Simd: Copy {
     /// returns how many there are; what stands behind them is of no meaning.
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
 
+    /// Copies 64 bytes, and returns the mask of those that are a quote or a backslash: bit i stands for byte i.
+    fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64;
+
     /// The mask of the lanes that differ from `query` in at most `radius` bits, whatever the radius: bit i stands
     /// for lane i. Of more than 64 lanes, the first 64 are looked at; bits for which there is no lane are 0.
     fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64;
@@ -236,6 +239,11 @@ impl Simd for Scalar {
     #[inline(always)]
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
         bytes::places(mask, base, places)
+    }
+
+    #[inline(always)]
+    fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64 {
+        strings::copy_specials(bytes, copy)
     }
 
     #[inline(always)]
@@ -285,7 +293,7 @@ mod x86 {
 
     use super::super::bytes::{self, Classes, x86};
     use super::super::pairs::{Found, Lanes};
-    use super::super::{equal, near, pairs, weighted};
+    use super::super::{equal, near, pairs, strings, weighted};
     use super::{Kernel, Simd};
 
     /// Proof that the features of [`avx2`] are there: made there only.
@@ -322,6 +330,15 @@ mod x86 {
         #[inline(always)]
         fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
             bytes::places(mask, base, places)
+        }
+
+        #[inline(always)]
+        fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                strings::x86::copy_specials_avx2(bytes, copy)
+            }
         }
 
         #[inline(always)]
@@ -410,6 +427,15 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 x86::places_avx512(mask, base, places)
+            }
+        }
+
+        #[inline(always)]
+        fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64 {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                strings::x86::copy_specials_avx512(bytes, copy)
             }
         }
 

@@ -15,6 +15,7 @@ mod level;
 mod look_up;
 mod near;
 mod pairs;
+mod strings;
 pub mod weighted;
 
 pub use bytes::Classes;
@@ -22,6 +23,7 @@ pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
 pub use look_up::{Sorted, look_up};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};
 pub use pairs::{Found, Lanes, across32, near_lanes, pairs32};
+pub use strings::{Unescaped, simple_escape};
 
 /// Bytes that come into the caches together, on the processors that matter here.
 pub const CACHE_LINE: usize = 64;

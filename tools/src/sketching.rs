@@ -206,7 +206,7 @@ pub(crate) struct Wanted {
     pub(crate) shard: Option<Shard>,
 }
 
-/// A document and what was made of it.
+/// A document and what was made of it. Its memory is used again for another one.
 pub(crate) struct Sketched {
     pub(crate) key: Vec<u8>,
     pub(crate) place: Place,
@@ -272,8 +272,11 @@ pub(crate) fn line_hash(line: &[u8]) -> u64 {
 
 /// What a chunk is turned into.
 struct Chunked<L> {
-    /// With what was found out about each.
-    all: Vec<(Sketched, L)>,
+    /// The first are its documents, one for each that something was found out about; behind them stand those of an
+    /// earlier chunk, whose memory is used again.
+    all: Vec<Sketched>,
+    /// What was found out about each.
+    found: Vec<L>,
     /// The shingles of all of them, one document after the other, if they were wanted, or words; and where each ends.
     shingles: Vec<u64>,
     ends: Vec<usize>,
@@ -281,7 +284,7 @@ struct Chunked<L> {
 
 impl<L> Default for Chunked<L> {
     fn default() -> Self {
-        Self { all: Vec::new(), shingles: Vec::new(), ends: Vec::new() }
+        Self { all: Vec::new(), found: Vec::new(), shingles: Vec::new(), ends: Vec::new() }
     }
 }
 
@@ -300,7 +303,7 @@ pub(crate) fn for_each_sketched(
     sketcher: &Sketcher,
     wanted: &Wanted,
     progress: &Progress,
-    mut each: impl FnMut(Sketched) -> anyhow::Result<()>,
+    mut each: impl FnMut(&Sketched) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     for_each_shingled(documents, sketcher, wanted, progress, |one, _| each(one))
 }
@@ -315,7 +318,7 @@ pub(crate) fn for_each_shingled(
     sketcher: &Sketcher,
     wanted: &Wanted,
     progress: &Progress,
-    mut each: impl FnMut(Sketched, &[u64]) -> anyhow::Result<()>,
+    mut each: impl FnMut(&Sketched, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let look = |_: &Sketch, _: Rest<'_>| Ok(());
     for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
@@ -332,7 +335,7 @@ pub(crate) fn for_each_looked_up<L: Send>(
     wanted: &Wanted,
     progress: &Progress,
     look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
-    mut each: impl FnMut(Sketched, L, &[u64]) -> anyhow::Result<()>,
+    mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let job = Job {
@@ -345,19 +348,23 @@ pub(crate) fn for_each_looked_up<L: Send>(
             if wanted.shard.is_some_and(|shard| !shard.has(Key::Bytes(record.key))) {
                 return Ok(());
             }
-            let one = sketched(sketching, parser, &record, wanted)?;
-            if wanted.shingles {
-                sketching.shingles(&mut chunked.shingles);
+            let Chunked { all, found, shingles, ends } = chunked;
+            if all.len() == found.len() {
+                all.push(Sketched::at(record.place()));
             }
-            let found = look(&one.sketch, sketching.rest(&mut chunked.shingles))?;
-            chunked.all.push((one, found));
-            chunked.ends.push(chunked.shingles.len());
+            let one = &mut all[found.len()];
+            sketch_into(one, sketching, parser, &record, wanted)?;
+            if wanted.shingles {
+                sketching.shingles(shingles);
+            }
+            found.push(look(&one.sketch, sketching.rest(shingles))?);
+            ends.push(shingles.len());
             Ok(())
         },
     };
     for_each_chunk_counted(documents, progress, &job, |mut chunked, documents| {
         let mut start = 0;
-        for ((one, found), &end) in chunked.all.drain(..).zip(&chunked.ends) {
+        for ((one, found), &end) in chunked.all.iter().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
             documents.look_at(&one.attached);
             if let Err(error) = each(one, found, &chunked.shingles[start..end]) {
@@ -375,38 +382,59 @@ pub(crate) fn for_each_looked_up<L: Send>(
     })
 }
 
-/// Sketches a document, and keeps of it what is wanted.
-fn sketched(
+impl Sketched {
+    /// Nothing yet, of a document from there.
+    fn at(place: Place) -> Self {
+        Self {
+            key: Vec::new(),
+            place,
+            sketch: Sketch::default(),
+            whole: Whole::default(),
+            attached: OwnAttached::default(),
+            text_bytes: 0,
+        }
+    }
+}
+
+/// Sketches a document, and keeps of it what is wanted, instead of what `one` has.
+fn sketch_into(
+    one: &mut Sketched,
     sketching: &mut Sketching<'_>,
     parser: &Parser,
     record: &Record<'_>,
     wanted: &Wanted,
-) -> anyhow::Result<Sketched> {
+) -> anyhow::Result<()> {
     // Before the work: a record without what it should have is one that may be passed over.
-    let attached = record.attached(parser)?;
-    let mut sketch = Sketch::default();
-    let made = sketching.sketch(record.content, &mut sketch);
+    one.attached = record.attached(parser)?;
+    record.write_place(&mut one.place);
+    let made = sketching.sketch(record.content, &mut one.sketch);
     made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
-    let mut whole = Whole::default();
     if wanted.whole {
         let line = record.line(parser)?;
         let line = match record.origin() {
             Some((file, offset)) => {
+                // Another count of a path that all threads share would be waited for.
+                let file = match std::mem::take(&mut one.whole.line) {
+                    WholeLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
+                    _ => Arc::clone(file),
+                };
                 WholeLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
             }
             None => WholeLine::Held(line.into_owned()),
         };
         let hash = xxh3_128(&record.content.identity());
-        whole = Whole { hash, form: record.form(), line };
+        one.whole = Whole { hash, form: record.form(), line };
     }
-    let (place, text_bytes) = (record.place(), record.content.bytes() as u64);
-    Ok(Sketched { key: record.key.to_vec(), place, sketch, whole, attached, text_bytes })
+    one.key.clear();
+    one.key.extend_from_slice(record.key);
+    one.text_bytes = record.content.bytes() as u64;
+    Ok(())
 }
 
 /// Who takes documents as they come.
 pub(crate) trait Taking {
     /// A document, sketched.
-    fn take(&mut self, one: Sketched) -> anyhow::Result<()>;
+    fn take(&mut self, one: &Sketched) -> anyhow::Result<()>;
 
     /// All that has come was taken, and it may last until more comes.
     fn wait(&mut self) -> anyhow::Result<()>;
@@ -438,7 +466,9 @@ pub(crate) fn for_each_sketched_as_it_comes(
         let made = chunks.map_init(state, |(buffers, sketching), chunk| -> anyhow::Result<_> {
             let mut all = Vec::new();
             let seen = chunk.read(&parser, buffers, |record| {
-                all.push(sketched(sketching, &parser, &record, wanted)?);
+                let mut one = Sketched::at(record.place());
+                sketch_into(&mut one, sketching, &parser, &record, wanted)?;
+                all.push(one);
                 Ok(())
             })?;
             Ok((seen, all))
@@ -451,7 +481,7 @@ pub(crate) fn for_each_sketched_as_it_comes(
             for one in all {
                 let text_bytes = one.text_bytes;
                 documents.look_at(&one.attached);
-                if let Err(error) = taking.take(one) {
+                if let Err(error) = taking.take(&one) {
                     documents.refuse(error, text_bytes)?;
                 }
             }

@@ -49,7 +49,7 @@ impl Texts {
             }
             check(path, snapshot, &one.key, &one.sketch).with_context(|| one.place.to_string())?;
             let number = self.sets.push(shingles)?;
-            self.by_key.insert(one.key, number);
+            self.by_key.insert(one.key.clone(), number);
             Ok(())
         })?;
         progress.finish();

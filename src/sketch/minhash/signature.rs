@@ -15,6 +15,11 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
     let kept = (1_u64 << bits) - 1;
     let (mut waiting, mut filled) = (0_u64, 0);
     packed.reserve((signature.len() * bits as usize).div_ceil(8));
+    if bits == 8 {
+        // A byte each: as a rule, and at once.
+        packed.extend(signature.iter().map(|&minimum| minimum as u8));
+        return;
+    }
     for &minimum in signature {
         waiting |= (u64::from(minimum) & kept) << filled;
         filled += bits;

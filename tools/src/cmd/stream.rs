@@ -153,7 +153,7 @@ fn has_more(within: Duration) -> bool {
 }
 
 impl<W: Write> Taking for Admitting<'_, W> {
-    fn take(&mut self, one: Sketched) -> anyhow::Result<()> {
+    fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let start = Instant::now();
         let attached = one.attached.as_attached();
         let admitted = self.writer.admit_with(one.key.as_slice(), &one.sketch, attached);

@@ -241,6 +241,14 @@ enum From<'r> {
 
 impl Record<'_> {
     /// Where it stands.
+    /// Replaces a place by its own.
+    pub(crate) fn write_place(&self, place: &mut Place) {
+        match &self.from {
+            From::Line { form, number, name, .. } => place.replace(name, *number, form.unit()),
+            From::Whole(whole) => place.clone_from(&whole.place),
+        }
+    }
+
     pub(crate) fn place(&self) -> Place {
         match &self.from {
             From::Line { form, number, name, .. } => Place::of(Arc::clone(name), *number, form.unit()),
@@ -270,9 +278,9 @@ impl Record<'_> {
     }
 
     /// Where its [`line`](Self::line) can be read again: the file, and the offset in it.
-    pub(crate) fn origin(&self) -> Option<(Arc<Path>, u64)> {
+    pub(crate) fn origin(&self) -> Option<(&Arc<Path>, u64)> {
         match &self.from {
-            From::Line { name, offset, .. } => offset.map(|offset| (Arc::clone(name), offset)),
+            From::Line { name, offset, .. } => offset.map(|offset| (*name, offset)),
             From::Whole(_) => None,
         }
     }

@@ -299,7 +299,7 @@ impl<'w> Way<'w> {
         let (identity, form) = (record.content.identity().into_owned(), record.form());
         let line = record.line(parser)?.into_owned();
         if let Some((path, offset)) = record.origin() {
-            let file = &self.files[&*path];
+            let file = &self.files[&**path];
             assert!(
                 file[offset as usize..].starts_with(&line),
                 "at {offset} of its file stands something else"

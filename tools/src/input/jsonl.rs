@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use twindex::kernel::Unescaped;
+
 use super::attached::AttachedFields;
 use super::features::{self, Features};
 use super::open::Reader;
@@ -192,8 +194,8 @@ impl Lines {
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     line: String,
-    key: String,
-    text: String,
+    key: Unescaped,
+    text: Unescaped,
     features: Features,
 }
 
@@ -230,7 +232,9 @@ pub(super) fn parse<'p>(
         }
     };
     if fields.features {
-        (*key, *features) = parse_features(line, fields)?;
+        let found = parse_features(line, fields)?;
+        (*key, *features) = (found.0.into(), found.1);
+        let key = key.as_str();
         if replaced.is_some() {
             check_key_kept(bytes, key, fields)?;
         }
@@ -242,7 +246,7 @@ pub(super) fn parse<'p>(
         usual
     } else {
         let slow = parse_slowly(line, fields)?;
-        (*key, *text) = (slow.key, slow.text);
+        (*key, *text) = (slow.key.into(), slow.text.into());
         Scanned { key: Taken::Unescaped, text: Taken::Unescaped }
     };
     let (key, text) = (found.key.of(line, key), found.text.of(line, text));
@@ -614,7 +618,8 @@ mod tests {
     }
 
     fn parse_with(line: &[u8], fields: &Fields, invalid: InvalidUtf8) -> Result<(Vec<u8>, String), String> {
-        let mut buffers = Buffers { key: "left".to_owned(), text: "over".to_owned(), ..Buffers::default() };
+        let mut buffers =
+            Buffers { key: "left".to_owned().into(), text: "over".to_owned().into(), ..Buffers::default() };
         let parsed = super::parse(line, fields, invalid, &mut buffers)?;
         let Content::Text(text) = parsed.content else { panic!("no text") };
         Ok((parsed.key.to_vec(), text.to_owned()))

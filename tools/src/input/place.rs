@@ -46,6 +46,15 @@ impl Place {
         Self { path, number, unit }
     }
 
+    /// Replaces it by another one. A path that it has already is not counted once more: threads that share it would wait
+    /// for one another.
+    pub(super) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: Unit) {
+        if !Arc::ptr_eq(&self.path, path) {
+            self.path = Arc::clone(path);
+        }
+        (self.number, self.unit) = (number, unit);
+    }
+
     /// Whether a document with this key stands in a folder that was named as input: its key is then the end
     /// of its path.
     pub(crate) fn is_below_a_folder(&self, key: &[u8]) -> bool {

@@ -8,7 +8,7 @@
 //! of both.
 
 use memchr::memchr2;
-use twindex::kernel::vectorized;
+use twindex::kernel::{Unescaped, simple_escape, vectorized};
 
 use super::jsonl::Fields;
 
@@ -31,10 +31,10 @@ pub(super) enum Taken {
 
 impl Taken {
     /// The value, of this line and buffer.
-    pub(super) fn of<'s>(self, line: &'s str, buffer: &'s str) -> &'s str {
+    pub(super) fn of<'s>(self, line: &'s str, buffer: &'s Unescaped) -> &'s str {
         match self {
             Self::Borrowed { start, end } => &line[start..end],
-            Self::Unescaped => buffer,
+            Self::Unescaped => buffer.as_str(),
         }
     }
 }
@@ -44,8 +44,8 @@ impl Taken {
 pub(super) fn scan(
     line: &str,
     fields: &Fields,
-    key_buffer: &mut String,
-    text_buffer: &mut String,
+    key_buffer: &mut Unescaped,
+    text_buffer: &mut Unescaped,
 ) -> Option<Scanned> {
     if has_controls(line.as_bytes()) {
         return None;
@@ -108,20 +108,6 @@ fn has_controls(bytes: &[u8]) -> bool {
     )
 }
 
-/// What the letters of the simple escapes stand for; 0 for all others. A table, as which one comes next is hard to
-/// foresee.
-const ESCAPED: [u8; 256] = {
-    let mut table = [0; 256];
-    table[b'n' as usize] = b'\n';
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table[b'/' as usize] = b'/';
-    table[b't' as usize] = b'\t';
-    table[b'r' as usize] = b'\r';
-    table[b'b' as usize] = 8;
-    table[b'f' as usize] = 12;
-    table
-};
 /// Words of 8 bytes in which a quote or backslash is looked for before a vector search pays.
 const NEAR_WORDS: usize = 10;
 /// 1 in each byte.
@@ -194,30 +180,22 @@ impl<'s> Scan<'s> {
     }
 
     /// A string of a wanted field, unescaped.
-    fn string(&mut self, buffer: &mut String) -> Option<Taken> {
+    fn string(&mut self, buffer: &mut Unescaped) -> Option<Taken> {
         self.token(b'"')?;
-        let mut start = self.at;
-        let mut end = self.special()?;
+        let start = self.at;
+        let end = self.special()?;
         if self.bytes[end] == b'"' {
             self.at = end + 1;
             return Some(Taken::Borrowed { start, end });
         }
         buffer.clear();
         loop {
-            buffer.push_str(&self.line[start..end]);
+            let end = buffer.append(self.line, self.at)?;
             self.at = end + 1;
             if self.bytes[end] == b'"' {
                 return Some(Taken::Unescaped);
             }
-            match ESCAPED[usize::from(self.peek()?)] {
-                0 => buffer.push(self.escape()?),
-                simple => {
-                    self.at += 1;
-                    buffer.push(char::from(simple));
-                }
-            }
-            start = self.at;
-            end = self.special()?;
+            buffer.push(self.escape()?);
         }
     }
 
@@ -225,8 +203,7 @@ impl<'s> Scan<'s> {
     fn escape(&mut self) -> Option<char> {
         let letter = self.next()?;
         if letter != b'u' {
-            let simple = ESCAPED[usize::from(letter)];
-            return (simple != 0).then_some(char::from(simple));
+            return simple_escape(letter);
         }
         let first = self.four_digits()?;
         // A high surrogate and no low one, or a low one alone, is no character.
@@ -400,7 +377,7 @@ mod tests {
     /// What the fast way finds; the parser must find the same.
     #[track_caller]
     fn agree(line: &str) -> Option<(String, String)> {
-        let (mut key, mut text) = ("left".to_owned(), "over".to_owned());
+        let (mut key, mut text) = ("left".to_owned().into(), "over".to_owned().into());
         let found = scan(line, &fields(), &mut key, &mut text);
         let fast = found
             .map(|Scanned { key: k, text: t }| (k.of(line, &key).to_owned(), t.of(line, &text).to_owned()));

@@ -1,6 +1,7 @@
 //! What is remembered of the documents: their keys and places, and the groups that equal texts make.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -114,8 +115,20 @@ impl Corpus {
 
     pub(super) fn add(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
-        let key = self.new_key(one)?;
-        self.by_key.insert(Arc::clone(&key), document);
+        let key: Arc<[u8]> = one.key.as_slice().into();
+        let first = match self.by_key.entry(Arc::clone(&key)) {
+            Entry::Occupied(first) => Some(&self.places[*first.get() as usize]),
+            Entry::Vacant(vacant) => {
+                let first = self.dropped.get(&key).map(|(place, _)| place);
+                if first.is_none() {
+                    vacant.insert(document);
+                }
+                first
+            }
+        };
+        if let Some(first) = first {
+            return Err(repeated(one, first));
+        }
         self.keys.push(key);
         self.places.push(one.place.clone());
         let whole = &one.whole;
@@ -128,32 +141,13 @@ impl Corpus {
 
     /// Takes note of a document that is dropped.
     pub(super) fn drop_near(&mut self, one: &Sketched, dropped: Dropped) -> anyhow::Result<()> {
-        let key = self.new_key(one)?;
-        self.dropped.insert(key, (one.place.clone(), dropped));
-        Ok(())
-    }
-
-    /// The key of a document, which no other may have.
-    fn new_key(&self, one: &Sketched) -> anyhow::Result<Arc<[u8]>> {
-        let key: Arc<[u8]> = one.key.as_slice().into();
-        let first = self.by_key.get(&key).map(|&document| &self.places[document as usize]);
-        match first.or_else(|| self.dropped.get(&key).map(|(place, _)| place)) {
-            Some(first) => {
-                let again = &one.place;
-                let advice = if first == again {
-                    "the input is named twice, name it once"
-                } else if first.is_below_a_folder(&key) && again.is_below_a_folder(&key) {
-                    "keys are paths below the folder that is named; name the folder above them instead"
-                } else {
-                    "give each document a key of its own"
-                };
-                bail!(
-                    "{again}: the key `{}` stands already at {first}; {advice}",
-                    String::from_utf8_lossy(&key).escape_debug()
-                )
-            }
-            None => Ok(key),
+        let key = one.key.as_slice();
+        let first = self.by_key.get(key).map(|&document| &self.places[document as usize]);
+        if let Some(first) = first.or_else(|| self.dropped.get(key).map(|(place, _)| place)) {
+            return Err(repeated(one, first));
         }
+        self.dropped.insert(key.into(), (one.place.clone(), dropped));
+        Ok(())
     }
 
     /// The group of a text, a new one if the text is new.
@@ -272,4 +266,18 @@ impl Corpus {
         documents.sort_unstable_by(|&a, &b| self.keys[a as usize].cmp(&self.keys[b as usize]));
         documents
     }
+}
+
+/// What is wrong with a document whose key stands already at `first`.
+fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
+    let (key, again) = (one.key.as_slice(), &one.place);
+    let advice = if first == again {
+        "the input is named twice, name it once"
+    } else if first.is_below_a_folder(key) && again.is_below_a_folder(key) {
+        "keys are paths below the folder that is named; name the folder above them instead"
+    } else {
+        "give each document a key of its own"
+    };
+    let key = String::from_utf8_lossy(key);
+    anyhow!("{again}: the key `{}` stands already at {first}; {advice}", key.escape_debug())
 }

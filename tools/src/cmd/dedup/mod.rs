@@ -283,7 +283,7 @@ impl Dedup {
         for_each_looked_up(documents, sketcher, &wanted, &progress, look, |one, (near, told), words| {
             empty += u64::from(one.sketch.is_empty());
             if let Some(near) = near {
-                return corpus.drop_near(&one, near);
+                return corpus.drop_near(one, near);
             }
             if let Some(writer) = &mut writer {
                 let put = writer.put(one.key.as_slice(), &one.sketch);
@@ -292,7 +292,7 @@ impl Dedup {
             // A clock of the processor is a call of the system, and would be the slower part.
             let start = Instant::now();
             let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
-            let added = corpus.add(&one, set);
+            let added = corpus.add(one, set);
             finding_copies += start.elapsed();
             added
         })?;

@@ -323,7 +323,7 @@ pub(super) fn write_clusters(
         writeln!(out, "key\tcluster\tkept\tscore")?;
         // By the document that is kept; 0 for none yet.
         let mut numbers = vec![0_u32; by_key.len()];
-        let mut last = 0;
+        let (mut last, mut shown) = (0, itoa::Buffer::new());
         for &document in by_key {
             let group = corpus.group_of[document as usize] as usize;
             let kept = clusters.kept_of_group[group];
@@ -333,14 +333,20 @@ pub(super) fn write_clusters(
                 *number = last;
             }
             tsv::write_field(out, &corpus.keys[document as usize])?;
-            write!(out, "\t{number}\t")?;
+            out.write_all(b"\t")?;
+            out.write_all(shown.format(*number).as_bytes())?;
+            out.write_all(b"\t")?;
             tsv::write_field(out, &corpus.keys[kept as usize])?;
             match clusters.scores[group] {
                 // Most documents are alone.
                 Some(Score::Resemblance { intersection, union }) if intersection == union => {
                     out.write_all(b"\t1.000000\n")?;
                 }
-                Some(score) => writeln!(out, "\t{}", score.short())?,
+                Some(score) => {
+                    out.write_all(b"\t")?;
+                    score.write_short(out)?;
+                    out.write_all(b"\n")?;
+                }
                 None => writeln!(out, "\t-")?, // not measured
             }
         }

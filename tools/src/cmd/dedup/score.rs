@@ -132,12 +132,15 @@ impl Score {
         }
     }
 
-    /// The first of its columns, for a table that has one only.
-    pub(super) fn short(self) -> String {
+    /// Writes the first of its columns, for a table that has one only.
+    pub(super) fn write_short(self, out: &mut impl Write) -> io::Result<()> {
         match (self, self.resemblance()) {
-            (Self::Distance(distance), _) => distance.to_string(),
-            (_, Some(resemblance)) => format!("{:.6}", resemblance.value()),
-            (_, None) => "-".to_owned(),
+            (Self::Resemblance { intersection, union: union @ 1.. }, _) => {
+                write_quotient(intersection, union, out)
+            }
+            (Self::Distance(distance), _) => write!(out, "{distance}"),
+            (_, Some(resemblance)) => write!(out, "{:.6}", resemblance.value()),
+            (_, None) => out.write_all(b"-"),
         }
     }
 
@@ -147,7 +150,12 @@ impl Score {
             // Two empty texts that are equal have nothing to divide.
             (Self::Resemblance { union: 0, .. }, Kind::Resemblance) => out.write_all(b"1.000000\t0\t0"),
             (Self::Resemblance { intersection, union }, Kind::Resemblance) => {
-                write!(out, "{:.6}\t{intersection}\t{union}", f64::from(intersection) / f64::from(union))
+                let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
+                write_quotient(intersection, union, out)?;
+                out.write_all(b"\t")?;
+                out.write_all(first.format(intersection).as_bytes())?;
+                out.write_all(b"\t")?;
+                out.write_all(second.format(union).as_bytes())
             }
             (Self::Resemblance { .. }, Kind::Estimate { .. } | Kind::Sampled) => {
                 out.write_all(b"1.000000\t0.000000")
@@ -156,9 +164,29 @@ impl Score {
                 let Some(resemblance) = self.resemblance() else { return Ok(()) };
                 write!(out, "{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
             }
-            _ => out.write_all(self.short().as_bytes()),
+            _ => self.write_short(out),
         }
     }
+}
+
+/// Writes a resemblance, a quotient of 1 or less, as `{:.6}` shows the nearest float.
+fn write_quotient(intersection: u32, union: u32, out: &mut impl Write) -> io::Result<()> {
+    // The float is at most 2^-54 off, and may so be on the other side of where digits change only if the quotient is
+    // there itself, or the divisor so large that it may be as near to it.
+    let millions = u64::from(intersection) * 1_000_000;
+    let (digits, rest) = (millions / u64::from(union), millions % u64::from(union));
+    if intersection > union || union > 1 << 28 || 2 * rest == u64::from(union) {
+        return write!(out, "{:.6}", f64::from(intersection) / f64::from(union));
+    }
+    let digits = digits + u64::from(2 * rest > u64::from(union));
+    let mut shown = *b"0.000000";
+    shown[0] += (digits / 1_000_000) as u8;
+    let mut left = digits % 1_000_000;
+    for place in shown[2..].iter_mut().rev() {
+        *place += (left % 10) as u8;
+        left /= 10;
+    }
+    out.write_all(&shown)
 }
 
 impl Estimate {
@@ -197,6 +225,29 @@ impl Sampled {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotients_are_shown_as_floats_are() {
+        let check = |intersection: u32, union: u32| {
+            let mut shown = Vec::new();
+            write_quotient(intersection, union, &mut shown).unwrap();
+            let float = format!("{:.6}", f64::from(intersection) / f64::from(union));
+            assert_eq!(String::from_utf8(shown).unwrap(), float, "{intersection} of {union}");
+        };
+        for union in (1..700).chain([1 << 10, 15_625, 31_250, 78_125, 2_000_000]) {
+            for intersection in (0..=union.min(3000)).chain(union - union.min(700)..=union) {
+                check(intersection, union);
+            }
+        }
+        let mut random = 1_u64;
+        for _ in 0..100_000 {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            let union = (random >> 32) as u32 >> (random & 31);
+            if union > 0 {
+                check((random >> 16) as u32 % (union.saturating_add(1)), union);
+            }
+        }
+    }
 
     #[test]
     fn scores_come_back_as_they_were_packed() {

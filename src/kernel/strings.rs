@@ -1,0 +1,335 @@
+//! Strings of JSON: what stands between their quotes, unescaped.
+
+use super::{Kernel, Level, Simd};
+
+/// Bytes that are looked at at once.
+const BLOCK: usize = 64;
+/// Bytes that are copied at once: two blocks, as in most texts a line ends in them, and whether it does in one is hard to
+/// foresee.
+const STEP: usize = 2 * BLOCK;
+
+/// What the letters of the simple escapes stand for (RFC 8259, section 7); 0 for all others. A table, as which one comes
+/// next is hard to foresee.
+const ESCAPED: [u8; 256] = {
+    let mut table = [0; 256];
+    table[b'n' as usize] = b'\n';
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[b'/' as usize] = b'/';
+    table[b't' as usize] = b'\t';
+    table[b'r' as usize] = b'\r';
+    table[b'b' as usize] = 8;
+    table[b'f' as usize] = 12;
+    table
+};
+
+/// The character that a backslash and this letter stand for; none for `u`, and for letters behind which there is no
+/// escape.
+#[must_use]
+pub fn simple_escape(letter: u8) -> Option<char> {
+    let simple = ESCAPED[usize::from(letter)];
+    (simple != 0).then_some(char::from(simple))
+}
+
+/// A string of JSON, unescaped, in memory that is used again.
+///
+/// ```
+/// let (mut string, line) = (twindex::kernel::Unescaped::default(), r#""a\nb\u0041c""#);
+/// let backslash = string.append(line, 1).unwrap();
+/// assert_eq!((&line[backslash..backslash + 2], string.as_str()), ("\\u", "a\nb"));
+/// string.push('A');
+/// let quote = string.append(line, backslash + 6).unwrap();
+/// assert_eq!((&line[quote..], string.as_str()), ("\"", "a\nbAc"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Unescaped {
+    /// The first `len` are UTF-8; the others are of no meaning.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl From<String> for Unescaped {
+    fn from(text: String) -> Self {
+        Self { len: text.len(), bytes: text.into_bytes() }
+    }
+}
+
+impl Unescaped {
+    /// Without anything in it, as it was at first.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// What was appended.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        #[allow(unsafe_code, reason = "it would be checked once more for each text")]
+        // SAFETY: the first `len` bytes are UTF-8. They are none at first and where it is cleared, or those of a `String`.
+        // `push` appends those of a `char`. `append` appends runs of bytes of a `str`, each from a boundary of characters, or
+        // from behind an ASCII character, to an ASCII character, so whole characters, and between them single ASCII
+        // characters: quotes and backslashes are ASCII, and so are the letters behind backslashes that are not 0 in `ESCAPED`
+        // and what stands for them there. Nobody else writes to `bytes` or `len`.
+        unsafe {
+            std::str::from_utf8_unchecked(&self.bytes[..self.len])
+        }
+    }
+
+    /// Appends a character.
+    pub fn push(&mut self, character: char) {
+        let mut utf8 = [0; 4];
+        let utf8 = character.encode_utf8(&mut utf8).as_bytes();
+        let end = self.len + utf8.len();
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        self.bytes[self.len..end].copy_from_slice(utf8);
+        self.len = end;
+    }
+
+    /// Appends what stands in a line of JSON from byte `at` on, unescaped, up to a quote, or a backslash that begins no
+    /// [simple escape](simple_escape), and returns the place of that. None, and nothing is appended, if there is none, or
+    /// `at` is not between two characters.
+    pub fn append(&mut self, line: &str, at: usize) -> Option<usize> {
+        if !line.is_char_boundary(at) {
+            return None;
+        }
+        // Nothing gets longer by being unescaped, and so many bytes are written at once.
+        let room = self.len + line.len() - at + STEP;
+        if self.bytes.len() < room {
+            self.bytes.resize(room, 0);
+        }
+        let unescape = Unescape { bytes: line.as_bytes(), at, to: &mut self.bytes[self.len..] };
+        let (end, length) = Level::chosen().dispatch(unescape)?;
+        self.len += length;
+        Some(end)
+    }
+}
+
+/// Copies bytes from `at` on to the front of `to`.
+struct Unescape<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    to: &'a mut [u8],
+}
+
+impl Kernel for Unescape<'_> {
+    /// Where it ends, and how many bytes there are.
+    type Output = Option<(usize, usize)>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Self::Output {
+        let Self { bytes, mut at, to } = self;
+        let mut length = 0;
+        let mut last = [0; STEP];
+        loop {
+            let rest = bytes.get(at..)?;
+            let step: &[u8; STEP] = if let Some(step) = rest.first_chunk() {
+                step
+            } else {
+                last[..rest.len()].copy_from_slice(rest);
+                last[rest.len()..].fill(0);
+                &last
+            };
+            let copy: &mut [u8; STEP] = to.get_mut(length..)?.first_chunk_mut()?;
+            let blocks = step.as_chunks().0.iter().zip(copy.as_chunks_mut().0);
+            let specials = (0..).step_by(BLOCK).zip(blocks).fold(0, |mask, (place, (block, copy))| {
+                mask | u128::from(simd.copy_specials(block, copy)) << place
+            });
+            let before = specials.trailing_zeros() as usize;
+            (at, length) = (at + before, length + before);
+            if specials == 0 {
+                continue; // behind the end, where there is none
+            }
+            let simple = match bytes.get(at..)? {
+                [b'\\', letter, ..] => ESCAPED[usize::from(*letter)],
+                _ => 0,
+            };
+            if simple == 0 {
+                return Some((at, length));
+            }
+            to[length] = simple;
+            (at, length) = (at + 2, length + 1);
+        }
+    }
+}
+
+/// The plain version of [`Simd::copy_specials`].
+#[inline(always)]
+pub(super) fn copy_specials(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK]) -> u64 {
+    *copy = *bytes;
+    let is_special = |byte: u8| byte == b'"' || byte == b'\\';
+    (0..).zip(bytes).fold(0, |mask, (place, &byte)| mask | u64::from(is_special(byte)) << place)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::cast_ptr_alignment, reason = "loads and stores with a u in their name take any alignment")]
+pub(super) mod x86 {
+    use std::arch::x86_64::{
+        __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256,
+        _mm256_set1_epi8, _mm256_storeu_si256, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_set1_epi8,
+        _mm512_storeu_si512,
+    };
+
+    use super::BLOCK;
+
+    /// As the plain version.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(in super::super) fn copy_specials_avx2(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK]) -> u64 {
+        let mut mask = 0;
+        for half in 0..2 {
+            #[allow(unsafe_code, reason = "the intrinsics take pointers")]
+            // SAFETY: reads 32 bytes from 0 or 32 of the 64 of `bytes`, and writes them to 0 or 32 of the 64 of `copy`, at any
+            // alignment.
+            let x = unsafe {
+                let x = _mm256_loadu_si256(bytes.as_ptr().add(32 * half).cast::<__m256i>());
+                _mm256_storeu_si256(copy.as_mut_ptr().add(32 * half).cast::<__m256i>(), x);
+                x
+            };
+            let equal = |byte: u8| _mm256_cmpeq_epi8(x, _mm256_set1_epi8(byte.cast_signed()));
+            let special = _mm256_or_si256(equal(b'"'), equal(b'\\'));
+            mask |= u64::from(_mm256_movemask_epi8(special).cast_unsigned()) << (32 * half);
+        }
+        mask
+    }
+
+    /// As the plain version.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    pub(in super::super) fn copy_specials_avx512(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK]) -> u64 {
+        #[allow(unsafe_code, reason = "the intrinsics take pointers")]
+        // SAFETY: reads the 64 bytes of `bytes` and writes the 64 of `copy`, at any alignment.
+        let x = unsafe {
+            let x = _mm512_loadu_si512(bytes.as_ptr().cast::<__m512i>());
+            _mm512_storeu_si512(copy.as_mut_ptr().cast::<__m512i>(), x);
+            x
+        };
+        let equal = |byte: u8| _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8(byte.cast_signed()));
+        equal(b'"') | equal(b'\\')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Character by character.
+    fn naive(line: &str, at: usize) -> Option<(usize, String)> {
+        let mut text = String::new();
+        let mut characters = line.get(at..)?.char_indices().peekable();
+        while let Some((place, character)) = characters.next() {
+            match (character, characters.peek()) {
+                ('"', _) => return Some((at + place, text)),
+                ('\\', next) => {
+                    let letter = next.and_then(|&(_, letter)| u8::try_from(letter).ok());
+                    let Some(simple) = letter.and_then(simple_escape) else {
+                        return Some((at + place, text));
+                    };
+                    text.push(simple);
+                    characters.next();
+                }
+                _ => text.push(character),
+            }
+        }
+        None
+    }
+
+    struct CopySpecials<'a>(&'a [u8; BLOCK]);
+
+    impl Kernel for CopySpecials<'_> {
+        type Output = (u64, [u8; BLOCK]);
+
+        fn run<S: Simd>(self, simd: S) -> Self::Output {
+            let mut copy = [7; BLOCK];
+            (simd.copy_specials(self.0, &mut copy), copy)
+        }
+    }
+
+    /// Appends at all levels, from each place of a line.
+    #[track_caller]
+    fn check(line: &str, before: &str) {
+        for at in 0..=line.len() + 1 {
+            let wanted = naive(line, at);
+            let mut string = Unescaped::from(before.to_owned());
+            let end = string.append(line, at);
+            let whole = format!("{before}{}", wanted.as_ref().map_or("", |(_, text)| text));
+            assert_eq!(
+                (end, string.as_str()),
+                (wanted.as_ref().map(|&(end, _)| end), &whole[..]),
+                "{line} {at}"
+            );
+            for level in Level::tested() {
+                if line.is_char_boundary(at) {
+                    let mut to = vec![9; line.len() - at + STEP];
+                    let found = level.dispatch(Unescape { bytes: line.as_bytes(), at, to: &mut to });
+                    let found =
+                        found.map(|(end, length)| (end, String::from_utf8(to[..length].to_vec()).unwrap()));
+                    assert_eq!(found, wanted, "{level}: {line} {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quotes_and_backslashes_are_seen_at_every_place_by_all_levels() {
+        for level in Level::tested() {
+            for byte in 0..=255 {
+                for at in 0..BLOCK {
+                    let mut bytes = [b'!'; BLOCK];
+                    bytes[at] = byte;
+                    let special = if byte == b'"' || byte == b'\\' { 1 << at } else { 0 };
+                    assert_eq!(
+                        level.dispatch(CopySpecials(&bytes)),
+                        (special, bytes),
+                        "{level}, {byte} at {at}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strings_of_every_length_end_at_their_quote_wherever_blocks_end() {
+        for length in 0..300 {
+            for (end, escape) in
+                [("\"", ""), ("\"}", "\\n"), ("\\u00e4\"", "\\\""), ("\\", "\\\\"), ("", "ü")]
+            {
+                let line =
+                    format!("{}{escape}{}{end}", "a".repeat(length / 2), "b".repeat(length - length / 2));
+                let wanted = naive(&line, 0);
+                let mut string = Unescaped::default();
+                let found = string.append(&line, 0).map(|end| (end, string.as_str().to_owned()));
+                assert_eq!(found, wanted, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_pushed_stands_between_what_is_appended() {
+        let mut string = Unescaped::from("left".to_owned());
+        string.clear();
+        string.push('ü');
+        assert_eq!(string.append("\\t\"", 0), Some(2));
+        string.push('\u{1f600}');
+        assert_eq!((string.append("no end", 0), string.as_str()), (None, "ü\t\u{1f600}"));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_unescaped_as_character_by_character(
+            pieces in proptest::collection::vec(
+                prop_oneof![
+                    3 => "[a-z ü\u{1f600}]{0,40}",
+                    2 => proptest::sample::select(vec!["\\n", "\\\"", "\\\\", "\\u0041", "\"", "\\", "\\/", "\\ü"])
+                        .prop_map(str::to_owned),
+                ],
+                0..8,
+            ),
+            before in "[aü]{0,3}",
+        ) {
+            check(&pieces.concat(), &before);
+        }
+    }
+}
