@@ -235,8 +235,9 @@ impl<'w> Way<'w> {
                     break;
                 }
                 if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
-                    let mut pushed = found.iter().map(|document| kept.push(document.form, &document.line));
-                    outcome.unkept = pushed.find_map(Result::err).map(|error| format!("{error:#}"));
+                    let mut block = Block::default();
+                    found.iter().for_each(|document| block.push(document.form, &document.line));
+                    outcome.unkept = kept.write(&block).err().map(|error| format!("{error:#}"));
                 }
                 outcome.documents.append(&mut found);
             }

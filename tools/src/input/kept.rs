@@ -1,7 +1,7 @@
 //! Documents that are kept, written again in the form in which they were read.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -27,6 +27,50 @@ pub(crate) fn is_name(file: &str) -> bool {
     ["jsonl", "csv", "tsv", "wet", "warc", columns::SUFFIX].contains(&suffix) && number.is_some()
 }
 
+/// Documents that are written at once.
+#[derive(Default)]
+pub(crate) struct Block {
+    /// One behind the other, each with what ends one in a file of its form.
+    bytes: Vec<u8>,
+    /// Forms of documents in a row, and where the last of them ends; rows of Parquet files each by itself.
+    runs: Vec<(Form, usize)>,
+}
+
+impl Block {
+    /// Bytes of a block as a rule.
+    const BYTES: usize = 1 << 20;
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * Self::BYTES);
+        self.runs.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether it is time to write it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= Self::BYTES
+    }
+
+    /// Adds a document.
+    pub(crate) fn push(&mut self, form: Form, line: &[u8]) {
+        self.bytes.extend_from_slice(line);
+        self.bytes.extend_from_slice(match form {
+            Form::Json | Form::Html | Form::Row(_) => b"\n",
+            Form::Archive { .. } => b"\r\n\r\n",
+            Form::Columns(_) => b"",
+        });
+        let end = self.bytes.len();
+        match self.runs.last_mut() {
+            Some((last, run)) if *last == form && !matches!(form, Form::Columns(_)) => *run = end,
+            _ => self.runs.push((form, end)),
+        }
+    }
+}
+
 /// The files that documents are written to: one of JSON lines, one of each kind of archive, and one for each header of
 /// tables and each set of columns. Documents of one form come one after the other, so that one file is open at a time.
 pub(crate) struct Kept {
@@ -34,7 +78,7 @@ pub(crate) struct Kept {
     headers: Headers,
     /// Suffix, header of a table, and name.
     files: Vec<(&'static str, Option<u32>, String)>,
-    open: Option<(usize, BufWriter<File>)>,
+    open: Option<(usize, File)>,
     columns: columns::Writers,
 }
 
@@ -45,26 +89,31 @@ impl Kept {
         Self { folder: folder.to_owned(), headers, files: Vec::new(), open: None, columns }
     }
 
-    /// Writes a document.
+    /// Writes documents.
     ///
     /// # Errors
     ///
-    /// Its file cannot be written; of a Parquet file, it cannot be read again.
-    pub(crate) fn push(&mut self, form: Form, line: &[u8]) -> anyhow::Result<()> {
-        let (header, end): (_, &[u8]) = match form {
-            Form::Json | Form::Html => (None, b"\n"),
-            Form::Row(number) => (Some(number), b"\n"),
-            Form::Archive { .. } => (None, b"\r\n\r\n"),
+    /// Their file cannot be written; of a Parquet file, it cannot be read again.
+    pub(crate) fn write(&mut self, block: &Block) -> anyhow::Result<()> {
+        let mut start = 0;
+        for &(form, end) in &block.runs {
+            self.write_run(form, &block.bytes[start..end])?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn write_run(&mut self, form: Form, bytes: &[u8]) -> anyhow::Result<()> {
+        let header = match form {
+            Form::Json | Form::Html | Form::Archive { .. } => None,
+            Form::Row(number) => Some(number),
             Form::Columns(number) => {
                 let file = self.headers.columns(number).context("a row of no file")?;
-                return self.columns.push(&file, line);
+                return self.columns.push(&file, bytes);
             }
         };
         let at = self.file(form::suffix(form, &self.headers), header)?;
-        let written = match &mut self.open {
-            Some((_, file)) => file.write_all(line).and_then(|()| file.write_all(end)),
-            None => Ok(()),
-        };
+        let written = self.open.as_mut().map_or(Ok(()), |(_, file)| file.write_all(bytes));
         written.with_context(|| format!("{}: cannot write", self.files[at].2))
     }
 
@@ -83,12 +132,11 @@ impl Kept {
             None => name(suffix, self.files.iter().filter(|(other, ..)| *other == suffix).count()),
         };
         let path = self.folder.join(&name);
-        let open = || -> anyhow::Result<BufWriter<File>> {
-            let file = match known {
+        let open = || -> anyhow::Result<File> {
+            let mut file = match known {
                 Some(_) => File::options().append(true).open(&path)?,
                 None => File::create_new(&path)?,
             };
-            let mut file = BufWriter::with_capacity(1 << 20, file);
             if let Some(header) =
                 header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number))
             {
@@ -109,15 +157,14 @@ impl Kept {
     /// Makes the open file durable.
     fn close(&mut self) -> anyhow::Result<()> {
         let Some((at, file)) = self.open.take() else { return Ok(()) };
-        let whole = || file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all();
-        whole().with_context(|| format!("{}: cannot write", self.files[at].2))
+        file.sync_all().with_context(|| format!("{}: cannot write", self.files[at].2))
     }
 
     /// Makes the files durable, and returns their names. Where nothing was kept, there is an empty file of JSON lines.
     ///
     /// # Errors
     ///
-    /// Those of [`Kept::push`].
+    /// Those of [`Kept::write`].
     pub(crate) fn finish(mut self) -> anyhow::Result<Vec<String>> {
         let columns = self.columns.finish()?;
         if self.files.is_empty() && columns.is_empty() {

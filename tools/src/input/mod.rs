@@ -65,7 +65,7 @@ use folder::Contents;
 pub(crate) use form::Form;
 use form::Headers;
 use jsonl::JsonLines;
-pub(crate) use kept::{Kept, is_name as is_name_of_kept};
+pub(crate) use kept::{Block, Kept, is_name as is_name_of_kept};
 use open::{Origin, Reader};
 pub(crate) use place::Place;
 use window::Window;

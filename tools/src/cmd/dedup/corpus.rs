@@ -11,9 +11,9 @@ use twindex::join::{Common, Groups, SampledBy, ShingleSets, Told};
 use twindex::{Fingerprint, Key, Sketch};
 
 use super::against::Dropped;
-use super::lines::Lines;
+use super::lines::{Lines, Reading};
 use super::score::{Kind, Sampled, Score};
-use crate::input::{Form, Parser, Place};
+use crate::input::{Block, Form, Parser, Place};
 use crate::sketching::Sketched;
 
 /// A group of documents with the same text.
@@ -198,17 +198,26 @@ impl Corpus {
         self.found(document, self.lines.get(document as usize))
     }
 
-    /// Hands the lines of these documents to `each`, with what they are.
-    pub(super) fn for_each_line(
+    /// Adds the lines of documents to a block, until it is full or there are no more.
+    pub(super) fn fill(
         &self,
-        documents: impl Iterator<Item = u32>,
-        mut each: impl FnMut(Form, &[u8]) -> anyhow::Result<()>,
+        block: &mut Block,
+        documents: &mut impl Iterator<Item = u32>,
+        reading: &mut Reading<'_>,
     ) -> anyhow::Result<()> {
-        let mut reading = self.lines.reading();
+        block.clear();
         for document in documents {
-            each(self.form(document), self.found(document, reading.get(document as usize))?)?;
+            block.push(self.form(document), self.found(document, reading.get(document as usize))?);
+            if block.is_full() {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Reads lines, as a rule one after the other.
+    pub(super) fn reading(&self) -> Reading<'_> {
+        self.lines.reading()
     }
 
     fn found<L>(&self, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use twindex::join::Agreement;
+use twindex::join::{Agreement, Effort};
 use twindex::{Index, Snapshot, Writer};
 
 use super::against::Against;
@@ -102,10 +102,12 @@ impl Dedup {
         let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
         // The index is where it is made, not yet where it will be.
         let path = limits.folder.join("index");
-        let room = (limits.folder, limits.memory);
+        // The other half works on pairs meanwhile.
+        let threads = (rayon::current_num_threads() / 2).max(1);
+        let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
         // What was found counts more than a page about it.
         let figures = snapshot.and_then(|snapshot| {
-            page::look(snapshot, &path, look, room, page::Clusters::Added)
+            page::look(snapshot, &path, look, effort, page::Clusters::Added)
                 .map_err(|error| note_no_page(&error))
                 .ok()
         });

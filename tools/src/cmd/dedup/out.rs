@@ -15,7 +15,7 @@ use super::corpus::Corpus;
 use super::near::{Limits, Near};
 use super::score::Score;
 use crate::cmd::query::write_key;
-use crate::input::{Kept, is_name_of_kept};
+use crate::input::{Block, Kept, is_name_of_kept};
 use crate::options::Usage;
 use crate::tsv;
 
@@ -380,8 +380,17 @@ pub(super) fn write_kept(
     let mut kept = Kept::new(folder, corpus.parser.headers().clone(), memory);
     let is_kept =
         |&document: &u32| clusters.kept_of_group[corpus.group_of[document as usize] as usize] == document;
-    let documents = (0..corpus.keys.len() as u32).filter(is_kept);
-    corpus.for_each_line(documents, |form, line| kept.push(form, line))?;
+    let mut documents = (0..corpus.keys.len() as u32).filter(is_kept);
+    let mut reading = corpus.reading();
+    // While one block is written, the next one is read.
+    let (mut block, mut next) = (Block::default(), Block::default());
+    corpus.fill(&mut block, &mut documents, &mut reading)?;
+    while !block.is_empty() {
+        let (written, filled) =
+            rayon::join(|| kept.write(&block), || corpus.fill(&mut next, &mut documents, &mut reading));
+        written.and(filled)?;
+        std::mem::swap(&mut block, &mut next);
+    }
     kept.finish()
 }
 

@@ -149,7 +149,7 @@ impl Figures {
         snapshot: &Snapshot,
         index: &Path,
         look: Look,
-        room: (&Path, usize),
+        effort: Effort<'_>,
         by_signatures: bool,
     ) -> anyhow::Result<Self> {
         let space = Space::of(snapshot, index);
@@ -162,7 +162,7 @@ impl Figures {
             }
             None => None,
         };
-        let (bands, clusters) = Banded::of(snapshot, look, room, by_signatures)?.unzip();
+        let (bands, clusters) = Banded::of(snapshot, look, effort, by_signatures)?.unzip();
         Ok(Self {
             name: name_of(index),
             documents: snapshot.documents(),
@@ -185,7 +185,7 @@ impl Banded {
     fn of(
         snapshot: &Snapshot,
         look: Look,
-        room: (&Path, usize),
+        effort: Effort<'_>,
         by_signatures: bool,
     ) -> anyhow::Result<Option<(Self, Option<Clustered>)>> {
         let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
@@ -197,7 +197,6 @@ impl Banded {
         // No more different signatures than documents.
         let documents = if by_signatures { snapshot.documents() } else { 0 };
         let mut forest = Forest::new(u32::try_from(documents).unwrap_or(u32::MAX));
-        let effort = Effort { dir: room.0, memory: room.1, threads: rayon::current_num_threads() };
         let found = band_scores(snapshot, look.max_bucket, effort, |a, b, score| {
             if by_signatures && is_near[score as usize] {
                 forest.join(a, b);

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use twindex::join::Effort;
 use twindex::{Index, Snapshot};
 
 use crate::interrupt::HalfDone;
@@ -66,8 +67,9 @@ impl Report {
         let index = Index::open(&self.index)?;
         let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;
         let half_done = HalfDone::new(scratch.path());
-        let room = (scratch.path(), self.work.memory);
-        let figures = look(&index.snapshot(), &self.index, self.look, room, Clusters::BySignatures)?;
+        let threads = rayon::current_num_threads();
+        let effort = Effort { dir: scratch.path(), memory: self.work.memory, threads };
+        let figures = look(&index.snapshot(), &self.index, self.look, effort, Clusters::BySignatures)?;
         drop(half_done);
         match &self.out {
             Some(out) => write(out, &figures)?,
@@ -96,7 +98,7 @@ pub(crate) enum Clusters {
 }
 
 /// Everything that the page shows of an index, with the clusters that signatures make or without clusters.
-/// Scratch files come into a folder, and take the place of what is over `memory` bytes.
+/// What is over the memory of `effort` goes to scratch files.
 ///
 /// # Errors
 ///
@@ -105,10 +107,10 @@ pub(crate) fn look(
     snapshot: &Snapshot,
     index: &Path,
     look: Look,
-    room: (&Path, usize),
+    effort: Effort<'_>,
     clusters: Clusters,
 ) -> anyhow::Result<Figures> {
-    Figures::of(snapshot, index, look, room, clusters == Clusters::BySignatures)
+    Figures::of(snapshot, index, look, effort, clusters == Clusters::BySignatures)
 }
 
 /// Writes the page as a whole: under a temporary name first.
