@@ -236,7 +236,9 @@ impl<'w> Way<'w> {
                 }
                 if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
                     let mut block = Block::default();
-                    found.iter().for_each(|document| block.push(document.form, &document.line));
+                    for document in &found {
+                        block.push(document.form, &document.line);
+                    }
                     outcome.unkept = kept.write(&block).err().map(|error| format!("{error:#}"));
                 }
                 outcome.documents.append(&mut found);
