@@ -217,10 +217,11 @@ pub(super) fn parse<'p>(
 ) -> Result<Parsed<'p>, String> {
     let Buffers { line: line_buffer, key, text, features } = buffers;
     let bytes = line;
-    let (line, replaced) = match (std::str::from_utf8(line), invalid) {
+    let (line, replaced) = match (simdutf8::basic::from_utf8(line), invalid) {
         (Ok(line), _) => (line, None),
-        (Err(error), InvalidUtf8::Error) => {
-            let offset = error.valid_up_to();
+        (Err(_), InvalidUtf8::Error) => {
+            // The fast way does not tell where.
+            let offset = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), |_| 0);
             return Err(format!(
                 "not UTF-8: byte 0x{:02x} at offset {offset} of the line (--invalid-utf8 replace takes it)",
                 line[offset]
