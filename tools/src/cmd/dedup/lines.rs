@@ -84,7 +84,7 @@ impl Lines {
 
     /// Reads lines in the order in which they were pushed, or nearly so.
     pub(super) fn reading(&self) -> Reading<'_> {
-        Reading { lines: self, window: Vec::new(), start: 0, open: None, held: Vec::new() }
+        Reading { lines: self, window: Vec::new(), start: 0, ahead: LEAST, open: None, held: Vec::new() }
     }
 
     /// A line; none if the file does not have it any more.
@@ -111,8 +111,12 @@ impl Lines {
     }
 }
 
-/// Bytes of a file that are read at once where lines are read one after the other.
+/// Bytes of a file that are read at once where lines are read one after the other, at first and at most.
+const LEAST: u64 = 8 << 10;
+/// See [`LEAST`].
 const WINDOW: u64 = 256 << 10;
+/// Bytes between two lines that are read with them, rather than asked for apart.
+const GAP: u64 = 4 << 10;
 
 /// Lines that are read one after the other, most of them from one window after the other.
 pub(super) struct Reading<'l> {
@@ -120,6 +124,8 @@ pub(super) struct Reading<'l> {
     /// Bytes of the open file, from `start` on.
     window: Vec<u8>,
     start: u64,
+    /// Bytes that are read at once: more and more as long as lines follow one another.
+    ahead: u64,
     open: Option<(u32, Box<dyn ReadFile>, u64)>,
     held: Vec<u8>,
 }
@@ -148,8 +154,10 @@ impl Reading<'_> {
             return Ok(None);
         }
         if offset < self.start || end > self.start + self.window.len() as u64 {
+            let read = self.start..self.start + self.window.len() as u64 + GAP;
+            self.ahead = if read.contains(&offset) { WINDOW.min(2 * self.ahead) } else { LEAST };
             // Never more than the line or a window.
-            self.window.resize((size - offset).min(WINDOW.max(length.into())) as usize, 0);
+            self.window.resize((size - offset).min(self.ahead.max(length.into())) as usize, 0);
             self.start = offset;
             if let Some((_, reader, _)) = &self.open {
                 match reader.read_exact_at(&mut self.window, offset) {
