@@ -184,6 +184,27 @@ mod tests {
     }
 
     #[test]
+    fn of_what_was_done_at_the_same_time_the_share_of_another_thread_is_taken_off() {
+        let start = Instant::now();
+        let lap = |cpu_seconds, from, to| {
+            let at = |seconds| start + std::time::Duration::from_secs(seconds);
+            Lap { cpu_seconds, during: at(from)..at(to) }
+        };
+        let thread = lap(4.0, 10, 20);
+        for (others, own) in [
+            (lap(9.0, 0, 10), 9.0),
+            (lap(9.0, 20, 30), 9.0),
+            (lap(9.0, 10, 20), 5.0),
+            (lap(9.0, 0, 30), 5.0),
+            (lap(9.0, 15, 17), 8.2),
+            (lap(9.0, 5, 15), 7.0),
+            (lap(1.0, 10, 20), 0.0),
+        ] {
+            assert!((others.beside(&thread) - own).abs() < 1e-9, "{others:?}");
+        }
+    }
+
+    #[test]
     fn the_checksum_is_that_of_the_peers_drivers() {
         assert_eq!(mix(0, 0), 0);
         assert_eq!(mix(1, 2), 0xB5B3_9F78_4142_F3FD); // computed by Python's integers
