@@ -78,10 +78,8 @@ impl Common {
     /// Counted in two samples; none if they have nothing that can be compared.
     #[must_use]
     pub fn of(a: &Sample<'_>, b: &Sample<'_>) -> Option<Self> {
-        let (of_a, of_b) = (a.containment(b), b.containment(a));
-        let known = of_a.or(of_b)?;
-        let in_either = [of_a, of_b].iter().flatten().map(|of| of.sampled).sum::<usize>() - known.common;
-        Some(Self { both: known.common as u32, either: in_either as u32, share: known.share })
+        let (both, either, share) = a.common(b)?;
+        Some(Self { both: both as u32, either: either as u32, share })
     }
 
     /// The resemblance: a fraction of all shingles, or an estimate with its standard error.
