@@ -3,10 +3,14 @@
 //!
 //! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
 //!    documents of each element. Elements of one document only are dropped here; most are.
-//! 2. *Pair formation*, [`Merged::form_pairs`]: every two documents of an element, sorted, again externally, in runs in
-//!    which equal pairs are counted.
-//! 3. *Pair merge*, [`FormedPairs::for_each`]: the runs are merged and the counts added up. A pair's count is what the
-//!    two sketches have in common, and with the sizes of these it estimates the resemblance: [`Common`].
+//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, where those behind it stand in its lists.
+//! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, those behind it are counted. A pair's count is what
+//!    the two sketches have in common, and with the sizes of these it estimates the resemblance: [`Common`].
+//!
+//! **Counted, not sorted.** The paper writes each pair of an element and sorts them all. What a document meets is counted
+//! here in an array with a place for each document, which gives the same pairs in the same order, and none is ever
+//! written. Only where the lists are more than memory holds are they taken part by part: what was counted in one is a
+//! sorted run, and runs are merged as in the paper.
 //!
 //! **Over-common elements.** An element of c documents makes `c^2 / 2` pairs: a phrase that every page of a site has is
 //! worth nothing and costs most. The paper leaves out what more than 1,000 documents have. Here an element of more
@@ -20,26 +24,24 @@
 //! of their hashes. A count is then a bound, and what passes it is counted among the first t of the union, as
 //! [`samples`](crate::sketch::samples) has it.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::path::Path;
 
 use super::candidates::Work;
-use super::runs::{Counted, Sorted, Sorter};
+use super::postings::{ALONE, Capping, Lists, Pairs};
+use super::runs::Sorter;
 use super::sets::ShingleSets;
 use crate::error::{Error, Result};
 use crate::params::MODULAR_MAX;
 use crate::sketch::{Containment, Resemblance, Sample};
-use crate::sys::Spill;
 
 /// Meetings of two documents in one element, for each document, above which the cap is lowered; and in all where that
-/// is more. Each takes 12 bytes of a scratch file at most, and some 50 ns.
+/// is more. Each takes a nanosecond or two, and 12 bytes of a scratch file at most.
 pub const MEETINGS: u64 = 4_000;
 /// See [`MEETINGS`].
 const MEETINGS_LEAST: u64 = 100_000_000;
 /// Over-common elements that are remembered, those of most documents.
 const REMEMBERED: usize = 10;
-/// Numbers of a list that are read at once.
-const BUFFER: usize = 1 << 14;
 
 /// How a document's shingle hashes were chosen for its sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +78,8 @@ impl Common {
     /// Counted in two samples; none if they have nothing that can be compared.
     #[must_use]
     pub fn of(a: &Sample<'_>, b: &Sample<'_>) -> Option<Self> {
-        let (of_a, of_b) = (a.containment(b), b.containment(a));
-        let known = of_a.or(of_b)?;
-        let in_either = [of_a, of_b].iter().flatten().map(|of| of.sampled).sum::<usize>() - known.common;
-        Some(Self { both: known.common as u32, either: in_either as u32, share: known.share })
+        let (both, either, share) = a.common(b)?;
+        Some(Self { both: both as u32, either: either as u32, share })
     }
 
     /// The resemblance: a fraction of all shingles, or an estimate with its standard error.
@@ -101,6 +101,8 @@ pub struct Merged {
     lists: Lists,
     work: Work,
     documents: u32,
+    /// The most common: documents, element, and the first of the documents.
+    most_common: Vec<(u64, u64, u32)>,
     /// Elements that are shared.
     pub shared: u64,
     /// Documents of the most common.
@@ -127,6 +129,7 @@ pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> 
         lists: Lists::new(dir, memory / 2),
         work: Work::default(),
         documents: sketches.len() as u32,
+        most_common: Vec::new(),
         shared: 0,
         largest: 0,
     };
@@ -136,7 +139,8 @@ pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> 
             merged.shared += 1;
             merged.largest = merged.largest.max(of.len() as u64);
             merged.work.bucket(of.len() as u64);
-            merged.lists.push(element, of)?;
+            remember(&mut merged.most_common, (of.len() as u64, element, of[0]));
+            merged.lists.push(of)?;
         }
         of.clear();
         Ok::<(), Error>(())
@@ -153,55 +157,46 @@ pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> 
     Ok(merged)
 }
 
-impl Merged {
-    /// Makes a pair of every two documents of an element: *pair formation*. Of an element of more than `max_bucket`
-    /// documents, or of fewer where there would be more than [`MEETINGS`] a document, not all pairs are made: see the
-    /// [module](self).
-    ///
-    /// Memory: `memory` bytes for pairs, at least 1 MiB; what is more goes to an unnamed file in `dir`.
-    ///
-    /// # Errors
-    /// [`Error::Io`] from a scratch file.
-    pub fn form_pairs(&self, max_bucket: usize, (dir, memory): (&Path, usize)) -> Result<FormedPairs> {
-        let most = (MEETINGS * u64::from(self.documents)).max(MEETINGS_LEAST);
-        let cap = self.work.cap_for(max_bucket as u64, most);
-        let mut pairs: Sorter<Counted> = Sorter::new(dir, memory);
-        let mut meet =
-            |a: u32, b: u32| pairs.push(Counted { number: u64::from(a) << 32 | u64::from(b), count: 1 });
-        let mut uncounted = vec![0_u32; self.documents as usize];
-        let (mut capped, mut most_common) = (0, Vec::new());
-        self.lists.for_each(|element, documents| {
-            if documents.len() as u64 <= cap {
-                for (place, &b) in documents.iter().enumerate() {
-                    documents[..place].iter().try_for_each(|&a| meet(a, b))?;
-                }
-                return Ok(());
-            }
-            capped += 1;
-            remember(&mut most_common, (documents.len() as u64, element, documents[0]));
-            documents.windows(2).try_for_each(|two| meet(two[0], two[1]))?;
-            documents[2.min(documents.len())..].iter().try_for_each(|&b| meet(documents[0], b))?;
-            for &document in documents {
-                uncounted[document as usize] += 1;
-            }
-            Ok(())
-        })?;
-        let pairs = pairs.finish()?;
-        Ok(FormedPairs { pairs, uncounted, capped, cap, most_common })
-    }
-}
-
 /// Keeps the elements of most documents, the smaller element first of those of as many.
 fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
+    if most_common.len() == REMEMBERED && most_common[REMEMBERED - 1].0 > one.0 {
+        return;
+    }
     let place = most_common.partition_point(|other| (other.0, one.1) >= (one.0, other.1));
     most_common.insert(place, one);
     most_common.truncate(REMEMBERED);
 }
 
+impl Merged {
+    /// Makes a pair of every two documents of an element: *pair formation*. Of an element of more than `max_bucket`
+    /// documents, or of fewer where there would be more than [`MEETINGS`] a document, not all pairs are made: see the
+    /// [module](self).
+    ///
+    /// Memory: the lists and as much again where they are in memory and that is no more than `memory` bytes; otherwise
+    /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. And 12 bytes a document.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 documents.
+    pub fn form_pairs(self, max_bucket: usize, (dir, memory): (&Path, usize)) -> Result<FormedPairs> {
+        let Self { lists, documents, mut most_common, .. } = self;
+        if documents >= ALONE {
+            let limit = u64::from(ALONE - 1);
+            return Err(Error::Limit { what: "sketches that are joined", limit, found: documents.into() });
+        }
+        let most = (MEETINGS * u64::from(documents)).max(MEETINGS_LEAST);
+        let cap = self.work.cap_for(max_bucket as u64, most);
+        most_common.retain(|&(documents, ..)| documents > cap);
+        let mut capping = Capping { cap, capped: 0, uncounted: vec![0; documents as usize] };
+        let pairs = lists.into_pairs(&mut capping, (dir, memory))?;
+        let Capping { capped, uncounted, .. } = capping;
+        Ok(FormedPairs { pairs, uncounted, capped, cap, most_common })
+    }
+}
+
 /// Pairs of documents, each as often as they met.
 #[derive(Debug)]
 pub struct FormedPairs {
-    pairs: Sorted<Counted>,
+    pairs: Pairs,
     /// Over-common elements of each document: what it shares of these was not counted.
     uncounted: Vec<u32>,
     /// Over-common elements.
@@ -216,18 +211,20 @@ impl FormedPairs {
     /// Hands each pair to `each`, ascending, the smaller document first, with the elements in which the two met: *pair
     /// merge*.
     ///
+    /// Memory: 8 bytes a document.
+    ///
     /// # Errors
     /// [`Error::Io`] from the scratch file, or what `each` returns.
     pub fn for_each<E: From<Error>>(
         &self,
-        mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
+        each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        self.pairs.for_each(|Counted { number, count }| each((number >> 32) as u32, number as u32, count))
+        self.pairs.for_each(|_| 1, each).map(|_| ())
     }
 
-    /// Hands each pair with what the sketches have in common to `each`, ascending, if it `is_wanted` for that. Sketches
-    /// are read only where counts do not tell all, and the most that they allow is wanted. Returns how many pairs met
-    /// at all.
+    /// Hands each pair with what the sketches have in common to `each`, ascending, if it `is_wanted` for that. What is
+    /// wanted has to be so with more elements of both as well, and with fewer of either. Sketches are read only where
+    /// counts do not tell all, and the most that they allow is wanted. Returns how many pairs met at all.
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each).
@@ -239,22 +236,29 @@ impl FormedPairs {
         mut each: impl FnMut(u32, u32, Common) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let (mut of_a, mut of_b, mut held) = (Vec::new(), Vec::new(), None);
-        let mut pairs = 0;
-        self.for_each(|a, b, count| {
-            pairs += 1;
+        let is_whole = |size: u64| matches!(by, SampledBy::Bottom(_)) || size < MODULAR_MAX as u64;
+        let are_whole = (0..sketches.len() as u32).all(|document| is_whole(sketches.size(document)));
+        let most = |both, either: u32| match by {
+            SampledBy::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
+            // Of the first t of the union; of all of it, if that is less.
+            SampledBy::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
+        };
+        // With as many more as it may have, and a partner that has nothing else.
+        let least = |a: u32| {
+            let (size, uncounted) = (sketches.size(a) as u32, self.uncounted[a as usize]);
+            let may_be = |count: u32| is_wanted(&most(count.saturating_add(uncounted).min(size), size));
+            if are_whole { first_of(1..size.saturating_add(1), may_be) } else { 1 }
+        };
+        self.pairs.for_each(least, |a, b, count| {
             let (in_a, in_b) = (sketches.size(a), sketches.size(b));
             let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
             // Those of over-common elements through which the two met were counted, as few as they are.
             let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
-            let either = (in_a + in_b).saturating_sub(both.into()) as u32;
-            let is_whole = in_a.max(in_b) < MODULAR_MAX as u64;
-            let most = match by {
-                SampledBy::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
-                // Of the first t of the union; of all of it, if that is less.
-                SampledBy::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
-            };
+            let most = most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
             match by {
-                SampledBy::Modulus(_) if is_whole && (uncounted == 0 || !is_wanted(&most)) => {
+                SampledBy::Modulus(_)
+                    if is_whole(in_a.max(in_b)) && (uncounted == 0 || !is_wanted(&most)) =>
+                {
                     return if is_wanted(&most) { each(a, b, most) } else { Ok(()) };
                 }
                 SampledBy::Bottom(_) if !is_wanted(&most) => return Ok(()),
@@ -269,108 +273,22 @@ impl FormedPairs {
             of_b.clear();
             let (a_sample, b_sample) = (by.sample(&of_a), by.sample(sketches.set(b, &mut of_b)?));
             Common::of(&a_sample, &b_sample).filter(&is_wanted).map_or(Ok(()), |common| each(a, b, common))
-        })?;
-        Ok(pairs)
+        })
     }
 }
 
-/// Lists of documents, one after the other, with an element each: in memory up to a budget, from then on in a scratch
-/// file.
-#[derive(Debug)]
-struct Lists {
-    dir: PathBuf,
-    /// Numbers held in memory.
-    most: usize,
-    /// Of each list its element in two numbers, its length, and the documents.
-    held: Vec<u32>,
-    spill: Option<Spill>,
-    bytes: Vec<u8>,
-}
-
-impl Lists {
-    fn new(dir: &Path, memory: usize) -> Self {
-        Self {
-            dir: dir.to_owned(),
-            most: memory / size_of::<u32>(),
-            held: Vec::new(),
-            spill: None,
-            bytes: Vec::new(),
+/// The first of these for which something holds that holds for all behind it; the end, if there is none.
+fn first_of(range: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
+    let Range { mut start, mut end } = range;
+    while start < end {
+        let middle = start + (end - start) / 2;
+        if holds(middle) {
+            end = middle;
+        } else {
+            start = middle + 1;
         }
     }
-
-    fn push(&mut self, element: u64, documents: &[u32]) -> Result<()> {
-        let head = [(element >> 32) as u32, element as u32, documents.len() as u32];
-        if self.spill.is_none() && self.held.len() + head.len() + documents.len() <= self.most {
-            self.held.extend_from_slice(&head);
-            self.held.extend_from_slice(documents);
-            return Ok(());
-        }
-        let spill = match &mut self.spill {
-            Some(spill) => spill,
-            none => none.insert(
-                Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?,
-            ),
-        };
-        self.bytes.clear();
-        self.bytes.extend(head.iter().chain(documents).flat_map(|number| number.to_le_bytes()));
-        spill.append(&self.bytes).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
-        Ok(())
-    }
-
-    /// Hands each to `each`, in the order in which they were pushed.
-    fn for_each(&self, mut each: impl FnMut(u64, &[u32]) -> Result<()>) -> Result<()> {
-        let element = |head: &[u32]| u64::from(head[0]) << 32 | u64::from(head[1]);
-        let mut rest = &self.held[..];
-        while let [_, _, length, ..] = *rest {
-            let (head, behind) = rest.split_at(3);
-            let (documents, next) = behind.split_at(length as usize);
-            each(element(head), documents)?;
-            rest = next;
-        }
-        let Some(spill) = &self.spill else { return Ok(()) };
-        let mut window = Window { spill, at: 0, waiting: Vec::new(), next: 0 };
-        let (mut head, mut documents) = ([0; 3], Vec::new());
-        while window.is_left() {
-            let read = window.fill(&mut head).and_then(|()| {
-                documents.resize(head[2] as usize, 0);
-                window.fill(&mut documents)
-            });
-            read.map_err(|e| Error::io("read a scratch file in", &self.dir, e))?;
-            each(element(&head), &documents)?;
-        }
-        Ok(())
-    }
-}
-
-/// Numbers of a scratch file, read one after the other.
-struct Window<'s> {
-    spill: &'s Spill,
-    /// Where the next bytes are read.
-    at: u64,
-    waiting: Vec<u8>,
-    next: usize,
-}
-
-impl Window<'_> {
-    fn is_left(&self) -> bool {
-        self.next < self.waiting.len() || self.at < self.spill.len()
-    }
-
-    fn fill(&mut self, out: &mut [u32]) -> io::Result<()> {
-        for number in out {
-            if self.next == self.waiting.len() {
-                let left = (self.spill.len() - self.at).min((BUFFER * size_of::<u32>()) as u64);
-                self.waiting.resize(left as usize, 0);
-                self.spill.read_exact_at(&mut self.waiting, self.at)?;
-                self.at += left;
-                self.next = 0;
-            }
-            let bytes = self.waiting.get(self.next..).and_then(<[u8]>::first_chunk);
-            *number = u32::from_le_bytes(*bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
-            self.next += size_of::<u32>();
-        }
-        Ok(())
-    }
+    start
 }
 
 #[cfg(test)]
@@ -415,8 +333,17 @@ mod tests {
 
     type Counts = BTreeMap<(u32, u32), u32>;
 
-    fn joined(kept: &ShingleSets, max_bucket: usize, room: (&Path, usize)) -> (Counts, Merged, FormedPairs) {
+    /// What merging has seen, and whether it needed a scratch file.
+    struct Seen {
+        shared: u64,
+        largest: u64,
+        on_disk: bool,
+    }
+
+    fn joined(kept: &ShingleSets, max_bucket: usize, room: (&Path, usize)) -> (Counts, Seen, FormedPairs) {
         let merged = merge_elements(kept, room).unwrap();
+        let seen =
+            Seen { shared: merged.shared, largest: merged.largest, on_disk: merged.lists.is_on_disk() };
         let formed = merged.form_pairs(max_bucket, room).unwrap();
         let mut counts = Counts::new();
         let each = |a, b, count| {
@@ -424,7 +351,7 @@ mod tests {
             Ok::<_, Error>(())
         };
         formed.for_each(each).unwrap();
-        (counts, merged, formed)
+        (counts, seen, formed)
     }
 
     fn in_common(a: &[u64], b: &[u64]) -> u32 {
@@ -467,8 +394,9 @@ mod tests {
             let (on_disk, _) = sketches(&sets, by, dir.path(), 1000);
             let (wanted, _, formed) = joined(&in_memory, max_bucket, (dir.path(), 1 << 28));
             let (found, merged, spilled) = joined(&on_disk, max_bucket, (dir.path(), 0));
-            assert!(merged.lists.spill.is_some() && !formed.pairs.is_on_disk());
-            assert!(spilled.pairs.is_on_disk() || max_bucket == 500);
+            assert!(merged.on_disk && matches!(formed.pairs, Pairs::Met(_)));
+            let Pairs::Counted(pairs) = &spilled.pairs else { panic!("in memory") };
+            assert!(pairs.is_on_disk() || max_bucket == 500);
             assert!(found == wanted && formed.most_common == spilled.most_common);
             assert_eq!(formed.capped > 0, max_bucket == 500);
             let all = |formed: &FormedPairs, sketches: &ShingleSets| {

@@ -23,6 +23,7 @@ pub mod hamming;
 pub mod leaders;
 mod odd_sketches;
 pub mod pairs;
+mod postings;
 pub mod prefix;
 pub mod raw;
 pub mod runs;

@@ -249,14 +249,19 @@ impl<'a> Sample<'a> {
     /// either document was sampled. Linear in the samples.
     #[must_use]
     pub fn resemblance(&self, other: &Sample<'_>) -> Option<Resemblance> {
-        let (counts, share) = self.compare(other)?;
-        let Counts { in_both, in_union, .. } = counts;
+        let (common, sampled, share) = self.common(other)?;
         if share >= 1.0 {
-            return Some(Resemblance::Exact { intersection: in_both, union: in_union });
+            return Some(Resemblance::Exact { intersection: common, union: sampled });
         }
-        let known = Containment { common: in_both, sampled: in_union, share };
-        (in_union > 0)
-            .then(|| Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() })
+        let known = Containment { common, sampled, share };
+        Some(Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() })
+    }
+
+    /// Of the hashes looked at, those of both documents and those of either; and their share of all. `None` as
+    /// [`resemblance`](Self::resemblance).
+    pub(crate) fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
+        let (counts, share) = self.compare(other)?;
+        (counts.in_union > 0 || share >= 1.0).then_some((counts.in_both, counts.in_union, share))
     }
 
     /// How much of this document is contained in the other.
@@ -305,25 +310,29 @@ impl<'a> Sample<'a> {
 
 /// Counts the first `most` hashes of the union that are not above `end`.
 fn count(a: &[u64], b: &[u64], most: usize, end: u64) -> Counts {
+    let up_to_end = |hashes: &[u64]| hashes.partition_point(|&hash| hash <= end);
+    let (a, b) = (&a[..up_to_end(a)], &b[..up_to_end(b)]);
     let (mut i, mut j, mut counts) = (0, 0, Counts::default());
-    while counts.in_union < most {
-        let hash = match (a.get(i), b.get(j)) {
-            (Some(&x), Some(&y)) => x.min(y),
-            (Some(&x), None) | (None, Some(&x)) => x,
-            (None, None) => break,
-        };
-        if hash > end {
-            break;
-        }
-        let (in_a, in_b) = (a.get(i) == Some(&hash), b.get(j) == Some(&hash));
-        i += usize::from(in_a);
-        j += usize::from(in_b);
-        counts.in_first += usize::from(in_a);
-        counts.in_both += usize::from(in_a && in_b);
+    while counts.in_union < most
+        && let (Some(&x), Some(&y)) = (a.get(i), b.get(j))
+    {
+        // Without a branch: whose hash is next cannot be foreseen.
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+        counts.in_both += usize::from(x == y);
         counts.in_union += 1;
-        counts.last = hash;
+        counts.last = x.min(y);
     }
-    counts
+    // One of them has ended, or there are enough.
+    let mut count_rest = |rest: &[u64]| {
+        let more = rest.len().min(most - counts.in_union);
+        counts.in_union += more;
+        counts.last = rest[..more].last().copied().unwrap_or(counts.last);
+        more
+    };
+    let in_first = i + count_rest(&a[i..]);
+    count_rest(&b[j..]);
+    Counts { in_first, ..counts }
 }
 
 /// How much of one document is contained in another, counted on a sample of its shingles or on all of them.

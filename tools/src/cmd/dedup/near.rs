@@ -262,13 +262,13 @@ impl Near {
         stages.add("shingle_merge", merging);
 
         let forming = Stopwatch::start();
-        let formed = merged.form_pairs(limits.max_bucket, (limits.folder, limits.memory / 4))?;
         let largest = merged.largest;
-        drop(merged);
+        let formed = merged.form_pairs(limits.max_bucket, (limits.folder, limits.memory / 4))?;
         stages.add("pair_formation", forming);
 
         let merging = Stopwatch::start();
-        let mut collector = Collector::new(corpus, limits);
+        // What the lists and the places in them take is half of what is left beside the sets.
+        let mut collector = Collector::new(corpus, &Limits { memory: limits.memory / 2, ..*limits });
         let (kind, met) = if verify == Verify::Exact {
             let mut families = Families::new(&corpus.sets, limits.memory / 4);
             let mut batch = Vec::with_capacity(BATCH);
