@@ -178,9 +178,9 @@ impl Segment {
         }
     }
 
-    /// Bytes of all bands.
-    pub(super) fn band_bytes(&self) -> u64 {
-        self.bands.iter().map(|(section, _)| section.length).sum()
+    /// Entries of all bands.
+    pub(super) fn band_rows(&self) -> u64 {
+        self.bands.iter().map(|(section, _)| section.rows).sum()
     }
 
     #[inline]
