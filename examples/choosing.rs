@@ -317,15 +317,17 @@ pub(crate) fn page() -> String {
             .to_owned(),
         words_and_sum(),
         "## Presets\n\n\
-         P(fungible) by resemblance. `twindex build --preset NAME` keeps these bands; an index finds what shares one \
-         of them, whatever r is.\n"
+         P(fungible) by resemblance. `twindex build --preset NAME` keeps these bands, and of each feature as many \
+         bits, at most 32; an index finds what shares one of them, whatever r is, unless it is asked for more \
+         (`--sharing R`; with features of one byte that is 3 or 7 if nothing is said).\n"
             .to_owned(),
         presets(),
         "## Eight bytes a document\n\n\
          Of `small-8`, one byte of each feature, unrelated documents agree in each byte once in 256 pairs. Broder asks \
          for 3 common bytes below about 50,000 documents, and mentions 7 for large collections. There is no edge at \
          50,000: it is where one document in six has an accidental partner, and the share grows with the \
-         collection. 7 bytes let no accidents pass, and few near-duplicates.\n"
+         collection. 7 bytes let no accidents pass, and few near-duplicates. An index, which finds who shares a byte, \
+         takes some 15 bytes for these 8.\n"
             .to_owned(),
         accidents(),
         "## More bands than one\n\n\

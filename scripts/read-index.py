@@ -22,7 +22,7 @@ spec.loader.exec_module(rs)
 need, checksum, xxh3_128, Damaged = rs.need, rs.checksum, rs.xxh3_128, rs.Damaged
 
 SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
-FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
+FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN, FEATURES_NARROW = 1, 2, 4, 8, 32
 
 
 class Bytes:
@@ -75,7 +75,10 @@ class Params:
         self.bits = bits * self.bands * int(self.all["rows"]) if minhash else 0
         self.bottom, self.modulus = (int(self.all.get(name, 0)) for name in ("bottom", "modulus"))
         self.values, self.age = "values" in self.all, self.all.get("expire-after")
-        self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None)
+        self.feature_bits = int(self.all.get("feature-bits", 32))
+        need("feature-bits" not in self.all or minhash and 1 <= self.feature_bits <= 31, "1 to 31 bits of a feature")
+        self.narrow = FEATURES_NARROW * ("feature-bits" in self.all)
+        self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None) | self.narrow
 
     def key(self, source):
         if self.numbered:
@@ -89,6 +92,8 @@ class Params:
         if self.simhash:
             parts["fingerprint"] = source.number(8)
         parts["features"] = [source.number(feature_bytes) for _ in range(self.bands)]
+        unkept = 32 - self.feature_bits if feature_bytes == 4 else 0
+        need(not any(one & ((1 << unkept) - 1) for one in parts["features"]), "zeros behind the bits of a band key")
         parts["signature"] = source.take(-(-self.bits // 8))
         need(self.bits % 8 == 0 or parts["signature"][-1] >> self.bits % 8 == 0, "zeros behind the last minimum")
         for name, wanted, most in (("bottom", self.bottom, self.bottom), ("modular", self.modulus, 65535)):
@@ -137,7 +142,8 @@ def roaring(data):
 
 
 def read_manifest(data):
-    flags = {log | rest for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN) for rest in (0, 2, 4, 6)}
+    flags = {log | rest | narrow for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN) for rest in (0, 2, 4, 6)
+             for narrow in (0, FEATURES_NARROW)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -147,7 +153,7 @@ def read_manifest(data):
     need(text_length <= 65536 and entries <= 65536, "lengths within their limits")
     manifest["params"] = params = Params(source.take(text_length))
     need(params.digest == digest, "the digest of the parameters")
-    need(features & 6 == params.features and (features & 9 != 8), "features as the parameters say")
+    need(features & 38 == params.features and (features & 9 != 8), "features as the parameters say")
     for _ in range(entries):
         entry = {name: source.number(size) for name, size in (
             ("number", 8), ("length", 8), ("digest", 16), ("salt", 16), ("documents", 8), ("deletes_length", 4))}
@@ -347,9 +353,10 @@ def read_idf(data):
 
 
 def read_sketches(data):
-    salt, digest, _ = header(data, SKETCHES, {0})
+    salt, digest, features = header(data, SKETCHES, {0, FEATURES_NARROW})
     source = Bytes(data, 64)
     params = Params(source.take(source.number(4)))
+    need(features == params.narrow, "features as the parameters say")
     need(salt == digest == params.digest, "the digest of the parameters")
     need(source.number(4) == checksum(salt, 64, data[64 : source.at - 4]), "the checksum of the parameters")
     yield f"params-digest {digest:032x}"

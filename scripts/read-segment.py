@@ -285,7 +285,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~22 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~54 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -359,6 +359,7 @@ class Segment:
         self.read_keys()
         self.ranks = self.fingerprints = None
         self.lists, self.bands, self.signatures = [], [], None
+        self.feature_bits = int(self.params.get("feature-bits", 32))
         if self.params["simhash"] != "none":
             self.read_tables()
             self.read_postings()
@@ -379,7 +380,9 @@ class Segment:
         self.stamps = self.read_stamps() if "expire-after" in self.params else None
         need(self.params.get("values") in (None, "kept"), "values that are kept, or no such line")
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
-        need(self.features & ~16 == attached, "the features of the parameters")
+        narrow = 32 * ("feature-bits" in self.params)
+        need(self.features & ~16 == attached + narrow, "the features of the parameters")
+        need(1 <= self.feature_bits <= (31 if narrow else 32), "1 to 31 bits of a feature, or no such line")
         need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")
         need(self.seen == set(self.sections), "no other sections")
 
@@ -654,12 +657,12 @@ class Segment:
         is_packed = self.features & 16 != 0
         _, offset, length, rows = self.section("band", index, [2 if is_packed else 1])
         need(rows <= self.documents, "no more rows than documents")
-        bits = prefix_bits(rows, 16)
+        bits = prefix_bits(rows, min(16, self.feature_bits))
         starts, at = self.directory(offset, rows, bits, f"band {index}")
         self.zeros(offset + at, offset + align(at))
         at = align(at)
         ordinal_bits = max(max(self.documents - 1, 0).bit_length(), 1)
-        used = 32 - bits + ordinal_bits
+        used = self.feature_bits - bits + ordinal_bits
         width = used if is_packed else -(-used // 8) * 8
         need(length == at + -(-rows * width // 8), f"the length of band {index}")
         whole = int.from_bytes(self.data[offset + at : offset + length], "little")
@@ -669,8 +672,8 @@ class Segment:
             for row in range(starts[prefix], starts[prefix + 1]):
                 value = whole >> (row * width) & ((1 << width) - 1)
                 tag, ordinal = value >> ordinal_bits, value & ((1 << ordinal_bits) - 1)
-                need(tag >> (32 - bits) == 0 and ordinal < self.documents, "an entry of a document")
-                key = prefix << (32 - bits) | tag
+                need(tag >> (self.feature_bits - bits) == 0 and ordinal < self.documents, "an entry of a document")
+                key = prefix << (32 - bits) | tag << (32 - self.feature_bits)
                 entries.append((key, ordinal))
                 # A byte that two entries share is shown with the first of them.
                 end = -(-(row + 1) * width // 8)

@@ -1,7 +1,8 @@
 //! Files written once must be read for ever. `tests/golden/index-v3` has indexes of format 3, committed: `texts`,
-//! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must open, give the answers
-//! they gave, and their segments must come out byte for byte when their documents are indexed again; those with bands as
-//! in `tests/golden/index-v3-packed`, as older ones are without the feature `packed`.
+//! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must
+//! open, give the answers they gave, and their segments must come out byte for byte when their documents are indexed
+//! again; those with bands as in `tests/golden/index-v3-packed`, as older ones are without the feature `packed`;
+//! `tests/golden/index-v3-narrow` has an index with fewer bits of each feature than 32.
 //!
 //! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
 //! is there; the batches below are their whole history. When the format changes, a new directory is added and, once a
@@ -19,7 +20,7 @@ use twindex::format::attached::Attached;
 use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
 use twindex::format::header::{
-    FEATURE_GROWN, FEATURE_LOG, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_VALUES, Refusal,
+    FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_VALUES, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -181,6 +182,24 @@ fn build_grown(path: &Path) {
     writer.commit_with(b"five").unwrap();
 }
 
+/// An index with eight bits of each feature: a segment of which one document is deleted, and a log.
+fn build_narrow(path: &Path) {
+    let params = Params::builder().u64_keys().words(1).minhash(8, 2).signature_bits(2).feature_bits(8);
+    let index = Index::create(path, params.build().unwrap()).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    for number in 0..40 {
+        writer.put(number, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    writer.delete(1).unwrap();
+    for number in 40..45 {
+        writer.put(number, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+}
+
 fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     let index = Index::create(path, params_of(design, codec)).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -199,6 +218,7 @@ fn committed_as(name: &str) -> PathBuf {
     let dir = golden("index-v3");
     ONCE.call_once(|| {
         write_if_asked(&packed(), build);
+        write_if_asked(&narrow(), build_narrow);
         write_if_asked(&dir.join("texts"), build);
         write_if_asked(&dir.join("living"), build_living);
         write_if_asked(&dir.join("grown"), build_grown);
@@ -216,6 +236,11 @@ fn committed() -> PathBuf {
 /// The same as `texts`, with the feature `packed`.
 fn packed() -> PathBuf {
     golden("index-v3-packed").join("texts")
+}
+
+/// An index with the feature `narrow`.
+fn narrow() -> PathBuf {
+    golden("index-v3-narrow").join("bytes")
 }
 
 fn write_if_asked(dir: &Path, build: impl FnOnce(&Path)) {
@@ -382,8 +407,8 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
 fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
     // As a reader without `grown` met `grown`, this one meets the next bit.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
-    let known = FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN;
-    for unknown in [known + 1, 1 << 31] {
+    let known = FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW;
+    for unknown in [FEATURE_PACKED, FEATURE_NARROW << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());
@@ -401,6 +426,45 @@ fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
     let sum = twindex::format::checksum::checksum(salt, 0, &changed[..body]);
     changed[body..].copy_from_slice(&sum.to_le_bytes());
     assert!(matches!(Manifest::decode(&changed), Err(Refusal::Damaged(_))));
+}
+
+#[test]
+fn an_index_of_format_3_with_eight_bits_of_each_feature_opens_and_comes_out_byte_for_byte() {
+    committed();
+    let committed = narrow();
+    let names = names(&committed);
+    assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
+    // Who does not know the feature reads none of the files.
+    let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
+    assert_eq!(features("000001.seg"), FEATURE_PACKED | FEATURE_NARROW);
+    assert_eq!(features("LOG-000002"), FEATURE_NARROW);
+    assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_NARROW);
+    // And none takes it off, or puts it on, unnoticed.
+    let mut log = read(&committed.join("LOG-000002"));
+    let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
+    let decode =
+        |log: &[u8]| twindex::format::log::decode_head(&log[..88], manifest.uuid, &manifest.params, 2);
+    decode(&log).unwrap();
+    log[12] = 0;
+    seal_header(&mut log);
+    assert!(matches!(decode(&log), Err(Refusal::Damaged(_))));
+
+    let snapshot = Index::open(&committed).unwrap_or_else(|error| panic!("{error}")).snapshot();
+    assert_eq!(snapshot.params().minhash.unwrap().feature_bits, 8);
+    assert_eq!((snapshot.documents(), snapshot.logged_documents(), snapshot.entries().len()), (44, 5, 1));
+    let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
+    for number in (0..45).filter(|&number| number != 1 && number % 7 != 6) {
+        let sketch = sketcher.sketch(&numbered(number)).unwrap();
+        let hits = snapshot.resembling(&sketch, 0.0).unwrap().sharing(8).run().unwrap().hits;
+        assert!(hits.iter().any(|hit| hit.key == KeyBuf::U64(number)), "{number}");
+    }
+    let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;
+    assert!(problems.is_empty(), "{problems:?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let built = dir.path().join("index");
+    build_narrow(&built);
+    assert!(read(&built.join("000001.seg")) == read(&committed.join("000001.seg")), "another segment");
 }
 
 #[test]
@@ -540,6 +604,9 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).build().unwrap();
     let values = Params::builder().words(1).simhash(3).values().build().unwrap();
     let stamps = Params::builder().u64_keys().words(1).minhash(2, 1).expire_after(1).build().unwrap();
+    let bytes = Params::builder().words(1).minhash(8, 2).signature_bits(0).feature_bits(8).build().unwrap();
+    let three =
+        Params::builder().u64_keys().words(1).simhash(3).minhash(2, 1).feature_bits(3).build().unwrap();
     let mut paths = Vec::new();
     for (name, params, documents) in [
         ("none", &fingerprints, 0_u64),
@@ -554,6 +621,9 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         ("nothing-attached", &attached, 0),
         ("values", &values, 20),
         ("one-stamp", &stamps, 1),
+        ("bytes", &bytes, 300),
+        ("three-bits", &three, 150),
+        ("no-bytes", &bytes, 0),
     ] {
         let mut records = Records::new(params);
         let sketcher = twindex::Sketcher::new(params).unwrap();
@@ -642,6 +712,7 @@ fn a_second_reader_written_from_the_specification_finds_the_same() {
     let mut paths = [shapes(dir.path()), schemes(dir.path())].concat();
     paths.extend([golden("three-records.seg"), index.join("000001.seg"), index.join("000002.seg")]);
     paths.extend(["000001.seg", "000002.seg"].map(|name| packed().join(name)));
+    paths.push(narrow().join("000001.seg"));
     paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
     let output = match Command::new("python3").arg(&script).args(&paths).output() {

@@ -370,7 +370,7 @@ fn summary_vectors_are_bands_of_one_row_each() {
 #[test]
 fn joins_and_questions_agree_about_who_agrees() {
     let dir = tempfile::tempdir().unwrap();
-    let params = of_sets(Params::builder().preset(Preset::SMALL_8).signature_bits(0));
+    let params = of_sets(Params::builder().preset(Preset::SMALL_8).feature_bits(32).signature_bits(0));
     let index = Index::create(dir.path().join("index"), params).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();

@@ -126,6 +126,8 @@ fn all_params() -> Vec<Params> {
         numbers().bottom(3).modulus(3).build().unwrap(),
         Params::builder().minhash(1, 2).signature_bits(0).bottom(30).build().unwrap(),
         Params::builder().simhash(3).minhash(3, 1).signature_bits(4).modulus(2).build().unwrap(),
+        Params::builder().u64_keys().minhash(3, 1).signature_bits(0).feature_bits(8).build().unwrap(),
+        Params::builder().simhash(3).minhash(2, 1).signature_bits(1).feature_bits(3).build().unwrap(),
     ];
     for (design, codec) in [
         ("blocks-4", "planes+3"),

@@ -139,6 +139,7 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
         idf.values().expire_after(70).build().unwrap(),
         Params::builder().words(2).simhash(3).build().unwrap(),
         Params::builder().words(1).minhash(4, 3).signature_bits(1).build().unwrap(),
+        Params::builder().words(1).simhash(3).minhash(4, 3).feature_bits(5).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));

@@ -28,8 +28,8 @@ use twindex::format::{
     signatures,
 };
 use twindex::params::{
-    BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, MODULAR_MAX, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS,
-    ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens, WITHIN_MAX, Widths,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, NormalForm, SHINGLE_WIDTH_MAX,
+    SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens, WITHIN_MAX, Widths,
 };
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
@@ -476,6 +476,7 @@ fn limits_and_constants_are_the_ones_specified() {
         ("within", WITHIN_MAX.into()),
         ("bands", BANDS_MAX.into()),
         ("minima", MINIMA_MAX.into()),
+        ("bits of a feature", FEATURE_BITS_MAX.into()),
         ("hashes of a bottom sketch", BOTTOM_MAX.into()),
         ("hashes of a modular sketch", MODULAR_MAX as u64),
         ("documents of an IDF table", idf::IDF_DOCUMENTS_MAX),
@@ -491,6 +492,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     let all = Params::builder()
         .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })
         .minhash(20, 6)
+        .feature_bits(8)
         .bottom(100)
         .modulus(10)
         .values()
@@ -570,6 +572,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("bands"), format!("1 to {BANDS_MAX}"));
     assert_eq!(values("rows"), format!("1 to {MINIMA_MAX}"));
     assert_eq!(values("signature-bits"), SIGNATURE_BITS.map(|bits| bits.to_string()).join(", "));
+    assert_eq!(values("feature-bits"), format!("1 to {}", FEATURE_BITS_MAX - 1));
     assert_eq!(values("bottom"), format!("0 to {BOTTOM_MAX}"));
     assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
     assert_eq!(values("values"), "kept");

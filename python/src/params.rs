@@ -17,7 +17,7 @@ pub(crate) struct Params {
 impl Params {
     #[new]
     #[pyo3(signature = (*, words=5, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
-        weights="occurrences", signature_bits=8, bottom=0, modulus=0, **fields))]
+        weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
         words: u8,
@@ -27,6 +27,7 @@ impl Params {
         keys: &str,
         weights: &str,
         signature_bits: u8,
+        feature_bits: u8,
         bottom: u16,
         modulus: u32,
         fields: Option<&Bound<'_, PyDict>>,
@@ -51,7 +52,7 @@ impl Params {
             builder = builder.simhash_weighted(within, weights);
         }
         if let Some((bands, rows)) = minhash {
-            builder = builder.minhash(bands, rows).signature_bits(signature_bits);
+            builder = builder.minhash(bands, rows).signature_bits(signature_bits).feature_bits(feature_bits);
         }
         let inner = builder.build().map_err(Failure::from)?;
         let Some(fields) = fields else { return Ok(Self { inner }) };
@@ -98,14 +99,16 @@ impl Params {
 
     /// Refuses others, by name.
     fn check(&self, given: &Self) -> Result<()> {
-        for ((name, mine), (_, theirs)) in self.inner.fields().into_iter().zip(given.inner.fields()) {
-            if mine != theirs {
-                let field = name.to_string();
-                return Err(twindex::Error::ParamsMismatch { field, index: mine, given: theirs }.into());
+        let (mine, theirs) = (self.inner.fields(), given.inner.fields());
+        let value = |fields: &[(&'static str, String)], name| {
+            fields.iter().find(|field| field.0 == name).map_or("absent".to_string(), |field| field.1.clone())
+        };
+        for (name, _) in mine.iter().chain(&theirs) {
+            let (index, given) = (value(&mine, *name), value(&theirs, *name));
+            if index != given {
+                let field = (*name).to_string();
+                return Err(twindex::Error::ParamsMismatch { field, index, given }.into());
             }
-        }
-        if self != given {
-            return Err(Failure::invalid("the parameters keep different things"));
         }
         Ok(())
     }

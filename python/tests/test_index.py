@@ -217,6 +217,11 @@ def test_params_are_named_compared_and_pickled():
     with pytest.raises(twindex.ParamsMismatchError) as differ:
         twindex.Params(words=3).check(twindex.Params(words=4))
     assert (differ.value.field, differ.value.expected, differ.value.found) == ("width", "3", "4")
+    small = twindex.Params(minhash=(8, 12), feature_bits=8)
+    assert small.fields["feature-bits"] == "8" and "feature-bits" not in twindex.Params().fields
+    with pytest.raises(twindex.ParamsMismatchError) as differ:
+        twindex.Params(minhash=(8, 12)).check(small)
+    assert (differ.value.field, differ.value.expected, differ.value.found) == ("feature-bits", "absent", "8")
 
 
 def test_a_segment_on_the_right_needs_one_on_the_left(path):

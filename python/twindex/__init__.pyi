@@ -42,12 +42,14 @@ class Params:
         keys: Literal["bytes", "u64"] = "bytes",
         weights: Literal["occurrences", "distinct"] = "occurrences",
         signature_bits: int = 8,
+        feature_bits: int = 32,
         bottom: int = 0,
         modulus: int = 0,
         **fields: object,
     ) -> None:
         """words: tokens in a shingle. simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
-        bands and rows, None for no minima. Any other line of `fields` can be named, with _ for -."""
+        bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte. Any other
+        line of `fields` can be named, with _ for -."""
 
     @classmethod
     def parse(cls, text: str) -> Params:

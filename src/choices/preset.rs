@@ -45,8 +45,9 @@ impl Preset {
         scheme: FeatureScheme::new(8, 25, 1),
         source: "Broder, Algorithms for duplicate documents, 2005: the variant of 200 samples",
     };
-    /// 8 features of one byte, of which 3 must agree: 8 bytes a document. **For less than about 50,000 documents**,
-    /// such as those of one host.
+    /// 8 features of one byte, of which 3 must agree: 8 bytes a document, and in an index, which finds who shares
+    /// one, some 15 ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than
+    /// about 50,000 documents**, such as those of one host.
     ///
     /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs: each of n documents
     /// has n / 304,000 accidental partners. Of 50,000 documents that is one in six, 4,112 pairs; of 10,000 one in 30,

@@ -1,11 +1,13 @@
 //! A band section: documents by the hash of a group of minima.
 //!
-//! A band key is the upper 32 bits of the document's feature. The section has a directory over the key's first
-//! `d` bits ([`prefix_bits`](crate::tables::prefix_bits) of the rows), and an entry of `w` bits for each document
-//! that has a sketch: the rest of the key above the ordinal,
-//! `key mod 2^(32-d) * 2^o + ordinal`, where `o` is the number of bits of the largest ordinal (at least 1) and
-//! `w = 32 - d + o`. Entries of a bucket ascend, so documents with equal keys stand together. They follow one another
-//! bit by bit, the lowest bit of a byte first; older files have them in whole bytes, which is `w` rounded up to 8.
+//! A band key is the upper `b` bits of the document's feature, `feature-bits` of the parameters: 32 as a rule, 8 for
+//! Broder's features of one byte. In memory, in logs and in hashes of records it is a number of 32 bits whose lowest
+//! `32 - b` are zero, so that keys of any width are compared alike. The section has a directory over the key's first
+//! `d` bits ([`prefix_bits`](crate::tables::prefix_bits) of the rows, at most `b`), and an entry of `w` bits for each
+//! document that has a sketch: the rest of the key above the ordinal, the `b - d` bits behind those of the directory
+//! and `o` bits of the ordinal, where `o` is the number of bits of the largest one (at least 1) and `w = b - d + o`.
+//! Entries of a bucket ascend, so documents with equal keys stand together. They follow one another bit by bit, the
+//! lowest bit of a byte first; older files have them in whole bytes, which is `w` rounded up to 8.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4
@@ -16,6 +18,7 @@ use std::ops::Range;
 
 use super::align;
 use super::directory::Directory;
+use crate::params::Params;
 
 /// Codec of sections whose entries take whole bytes, as files without the feature `packed` have them.
 pub const CODEC_BYTES: u16 = 1;
@@ -23,13 +26,21 @@ pub const CODEC_BYTES: u16 = 1;
 pub const CODEC_PACKED: u16 = 2;
 /// The most bits of a key that the directory has.
 const DIRECTORY_BITS: u32 = 16;
-/// Bits of a feature that are kept.
+/// Bits of a band key: the most bits of a feature that are kept, and how many are unless the parameters say fewer.
 pub const KEY_BITS: u32 = 32;
 
-/// What is kept of a feature.
+/// How many bits of a feature these parameters keep; [`KEY_BITS`] where they keep none.
 #[must_use]
-pub fn key(feature: u64) -> u32 {
-    (feature >> KEY_BITS) as u32
+pub fn bits_of(params: &Params) -> u32 {
+    params.minhash.map_or(KEY_BITS, |minhash| minhash.feature_bits.into())
+}
+
+/// What is kept of a feature: its first `bits` bits, above zeros.
+#[must_use]
+#[inline]
+pub fn key(feature: u64, bits: u32) -> u32 {
+    // A shift by 32, for no bits, is not a shift.
+    (feature >> KEY_BITS) as u32 & u32::MAX.checked_shl(KEY_BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
 /// Where the parts of a band stand in its section.
@@ -37,6 +48,8 @@ pub fn key(feature: u64) -> u32 {
 pub struct Band {
     /// Over the first bits of the key.
     pub directory: Directory,
+    /// Bits of a feature that are kept.
+    pub key_bits: u32,
     /// Bits of an ordinal.
     pub ordinal_bits: u32,
     /// Bits of an entry that mean something.
@@ -51,23 +64,24 @@ pub struct Band {
 /// An entry: the part of the key behind the directory's, and the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BandEntry {
-    /// `key mod 2^(32-d)`.
+    /// The bits of the key behind the first `d`.
     pub tag: u32,
     /// The document.
     pub ordinal: u32,
 }
 
 impl Band {
-    /// The layout for `rows` sketched documents of `documents`, by one of the two codecs.
+    /// The layout for `rows` sketched documents of `documents`, with so many bits of each feature, by one of the two
+    /// codecs.
     #[must_use]
-    pub fn of(rows: u64, documents: u64, codec: u16) -> Self {
-        let directory = Directory::of(rows, DIRECTORY_BITS);
+    pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {
+        let directory = Directory::of(rows, DIRECTORY_BITS.min(key_bits));
         let ordinal_bits = (64 - documents.saturating_sub(1).leading_zeros()).max(1);
-        let used_bits = KEY_BITS - directory.bits + ordinal_bits;
+        let used_bits = key_bits - directory.bits + ordinal_bits;
         let entry_bits = if codec == CODEC_PACKED { used_bits } else { used_bits.next_multiple_of(8) };
         let entries = align(directory.length());
         let length = entries + (rows * u64::from(entry_bits)).div_ceil(8);
-        Self { directory, ordinal_bits, used_bits, entry_bits, entries, length }
+        Self { directory, key_bits, ordinal_bits, used_bits, entry_bits, entries, length }
     }
 
     /// The bucket of a key.
@@ -89,13 +103,18 @@ impl Band {
     /// What of a key its entry holds.
     #[must_use]
     pub fn tag(&self, key: u32) -> u32 {
-        (u64::from(key) & ((1 << (KEY_BITS - self.directory.bits)) - 1)) as u32
+        ((u64::from(key) & ((1 << (KEY_BITS - self.directory.bits)) - 1)) >> self.unkept_bits()) as u32
     }
 
     /// The key of an entry in bucket `prefix`.
     #[must_use]
     pub fn key(&self, prefix: u16, tag: u32) -> u32 {
-        (u64::from(prefix) << (KEY_BITS - self.directory.bits)) as u32 | tag
+        (u64::from(prefix) << (KEY_BITS - self.directory.bits) | u64::from(tag) << self.unkept_bits()) as u32
+    }
+
+    /// The bits of a key that are zero, as they are not kept.
+    fn unkept_bits(&self) -> u32 {
+        KEY_BITS - self.key_bits
     }
 
     /// Where the entries of these rows stand: the bytes that have a bit of one.
@@ -214,10 +233,14 @@ mod tests {
 
     #[test]
     fn keys_and_ordinals_come_back_at_every_size() {
-        for documents in [1, 2, 15, 16, 1000, 1 << 20, 1 << 30] {
+        let sizes = [1, 2, 15, 16, 1000, 1 << 20, 1 << 30];
+        for (documents, bits) in
+            sizes.into_iter().flat_map(|size| [1, 2, 8, 16, 17, 32].map(|bits| (size, bits)))
+        {
             for (codec, rows) in [(CODEC_BYTES, documents), (CODEC_PACKED, documents), (CODEC_PACKED, 1)] {
-                let band = Band::of(rows, documents, codec);
-                let keys = [0, 1, 0x8000_0000, 0x1234_5678, u32::MAX, 0, u32::MAX, 7, 7];
+                let band = Band::of(rows, documents, bits, codec);
+                let keys = [0, 1, 0x8000_0000, 0x1234_5678, u32::MAX, 0, u32::MAX, 7, 7]
+                    .map(|upper| key(u64::from(upper) << 32, bits));
                 let ordinal = (documents - 1) as u32;
                 let (mut bytes, mut writer) = (Vec::new(), band.writer());
                 for key in keys {
@@ -225,6 +248,8 @@ mod tests {
                 }
                 writer.finish(&mut bytes);
                 assert_eq!(bytes.len(), (keys.len() * band.entry_bits as usize).div_ceil(8));
+                assert!(band.directory.bits <= bits.min(16));
+                assert_eq!(band.used_bits, bits - band.directory.bits + band.ordinal_bits);
                 assert_eq!(band.overfull(&bytes, keys.len() as u64), None);
                 for from in 0..keys.len() {
                     let rows = from as u64..keys.len() as u64;
@@ -236,16 +261,25 @@ mod tests {
                     assert_eq!(band.decode_one(some, &rows, 0), back[0]);
                 }
                 for key in keys {
-                    assert_eq!(band.key(band.prefix(key), band.tag(key)), key, "{documents} {codec}");
+                    assert_eq!(band.key(band.prefix(key), band.tag(key)), key, "{documents} {codec} {bits}");
                 }
             }
         }
     }
 
     #[test]
+    fn a_key_is_the_first_bits_of_a_feature_above_zeros() {
+        let feature = 0xA5A5_A5A5_FFFF_FFFF;
+        assert_eq!(
+            [32, 31, 8, 1].map(|bits| key(feature, bits)),
+            [0xA5A5_A5A5, 0xA5A5_A5A4, 0xA500_0000, 1 << 31]
+        );
+    }
+
+    #[test]
     fn bits_that_no_entry_has_are_seen_wherever_they_are() {
         for (codec, rows) in [(CODEC_BYTES, 9), (CODEC_PACKED, 9), (CODEC_PACKED, 8)] {
-            let band = Band::of(rows, 1000, codec);
+            let band = Band::of(rows, 1000, KEY_BITS, codec);
             let length = (band.length - band.entries) as usize;
             let spare: Vec<usize> = (0..length * 8)
                 .filter(|bit| {

@@ -9,6 +9,7 @@
 use zerocopy::little_endian::{U16, U32, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::bands;
 use super::checksum::checksum;
 use super::wire::Fault;
 use crate::params::Params;
@@ -33,12 +34,27 @@ pub const FEATURE_GROWN: u32 = 8;
 /// Of a segment whose band sections have entries [bit by bit](super::bands::CODEC_PACKED).
 pub const FEATURE_PACKED: u32 = 16;
 
+/// Of a segment, a manifest, a log and a file of sketches whose parameters keep fewer bits of a document's features
+/// than [32](super::bands::KEY_BITS).
+pub const FEATURE_NARROW: u32 = 32;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
     let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
-    values | stamps
+    values | stamps | narrow_of(params)
+}
+
+fn narrow_of(params: &Params) -> u32 {
+    if bands::bits_of(params) == bands::KEY_BITS { 0 } else { FEATURE_NARROW }
+}
+
+/// The incompatible features of a file of sketches with these parameters, which has no values and stamps, whatever the
+/// parameters say.
+#[must_use]
+pub fn features_of_sketches(params: &Params) -> u32 {
+    narrow_of(params)
 }
 
 /// The incompatible features of a segment that is written with these parameters.
@@ -70,10 +86,11 @@ impl Role {
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
         match self {
-            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN,
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED,
-            Self::Log => FEATURE_VALUES | FEATURE_STAMPS,
-            Self::Current | Self::Idf | Self::Sketches => 0,
+            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW,
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_NARROW,
+            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_NARROW,
+            Self::Sketches => FEATURE_NARROW,
+            Self::Current | Self::Idf => 0,
         }
     }
 }

@@ -244,8 +244,9 @@ impl Batch {
         if params.simhash.is_some() {
             self.bytes.extend_from_slice(&kept.fingerprint.to_le_bytes());
         }
+        let bits = bands::bits_of(params);
         for &feature in kept.features {
-            self.bytes.extend_from_slice(&bands::key(feature).to_le_bytes());
+            self.bytes.extend_from_slice(&bands::key(feature, bits).to_le_bytes());
         }
         self.bytes.extend_from_slice(kept.signature);
         for (choice, values) in Choice::of(params).iter().zip([kept.bottom, kept.modular]) {
@@ -336,6 +337,7 @@ impl<'a> BatchView<'a> {
             key: params.key,
             fingerprint: params.simhash.is_some(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
+            feature_bits: bands::bits_of(params),
             signature_bytes: params.minhash.map_or(0, |minhash| minhash.signature_bytes()),
             choices: Choice::of(params),
             values: params.values,
@@ -367,6 +369,8 @@ pub struct Operations<'a> {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
+    /// Bits of a feature that band keys have above zeros.
+    feature_bits: u32,
     signature_bytes: usize,
     choices: [Option<Choice>; 2],
     values: bool,
@@ -453,11 +457,18 @@ impl<'a> Operations<'a> {
         if self.fingerprint {
             fingerprint = LittleEndian::read_u64(self.take(8, "a fingerprint")?);
         }
+        let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // Whoever takes features in keeps their upper halves, which is what stands here.
+        // Whoever takes features in keeps of their upper halves what stands here.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
+        let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);
+        if let Some(band) = self.features.iter().position(is_wider) {
+            let expected = format!("a band key of {bits} bits above zeros");
+            let found = format!("{:#010x}", self.features[band] >> 32);
+            return Err(Fault::new(keys_at + band as u64 * 4, expected, found));
+        }
         let signature = self.take(self.signature_bytes, "a signature")?;
         for of in 0..2 {
             self.samples[of].clear();
@@ -565,6 +576,33 @@ mod tests {
         for length in 0..head.len() {
             assert!(decode_head(&head[..length], 5, &params, 7).is_err(), "length {length}");
         }
+    }
+
+    #[test]
+    fn band_keys_with_bits_that_are_not_kept_are_refused_by_place() {
+        let builder = Params::builder().minhash(2, 2).signature_bits(0);
+        let (wide, narrow) = (builder.clone().build().unwrap(), builder.feature_bits(8).build().unwrap());
+        let batch = |params: &Params, second: u64| {
+            let row = Row { features: &[0xA5 << 56, second], ..Row::default() };
+            let (mut batch, mut record) = (Batch::default(), Vec::new());
+            batch.put(params, Key::from("a"), Some(row), Attached::default());
+            batch.encode(&mut record, 99, 88, 12, 64, None);
+            record
+        };
+        let features = |record: &[u8]| -> Result<Vec<u64>, Fault> {
+            let length = RecordHead::read(record).unwrap().length as usize;
+            let payload = &record[RECORD_HEAD_BYTES..][..length];
+            let mut operations = BatchView::decode(payload)?.operations(&narrow);
+            let Some(Operation::Put(_, Some(row), _)) = operations.next_operation()? else {
+                panic!("no put")
+            };
+            Ok(row.features.to_vec())
+        };
+        assert_eq!(features(&batch(&narrow, 0x7FFF_FFFF << 32)), Ok(vec![0xA5 << 56, 0x7F << 56]));
+        // Head, kind of the operation, length and bytes of the key, first band key.
+        let place = BATCH_HEAD_BYTES as u64 + 1 + 2 + 1 + 4;
+        let fault = features(&batch(&wide, 0x7F80_0000 << 32)).unwrap_err();
+        assert_eq!(fault, Fault::new(place, "a band key of 8 bits above zeros", "0x7f800000"));
     }
 
     #[test]

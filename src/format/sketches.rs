@@ -19,7 +19,7 @@ use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::checksum::checksum;
-use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of_sketches};
 use super::manifest::PARAMS_BYTES_MAX;
 use super::samples::{self, Choice, VALUE_BYTES};
 use super::wire::{Fault, wide};
@@ -217,7 +217,8 @@ impl Encoder {
     #[must_use]
     pub fn new(params: &Params, out: &mut Vec<u8>) -> Self {
         let (text, digest) = (params.encode(), params.digest());
-        out.extend_from_slice(Header::new(Role::Sketches, digest, digest).as_bytes());
+        let header = Header::new(Role::Sketches, digest, digest);
+        out.extend_from_slice(header.with_features(features_of_sketches(params), 0).as_bytes());
         let mut part = (text.len() as u32).to_le_bytes().to_vec();
         part.extend_from_slice(text.as_bytes());
         part.extend(checksum(digest, HEADER_BYTES as u64, &part).to_le_bytes());
@@ -314,6 +315,8 @@ impl Encoder {
 pub struct Decoder {
     next: Next,
     salt: u128,
+    /// Features of the header.
+    incompatible: u32,
     params: Option<Params>,
     shape: Option<Shape>,
     /// Where the part that comes next begins.
@@ -357,6 +360,7 @@ impl Decoder {
         Self {
             next: Next::Header,
             salt: 0,
+            incompatible: 0,
             params: None,
             shape: None,
             offset: 0,
@@ -421,6 +425,7 @@ impl Decoder {
             Next::Header => {
                 let header = Header::read(bytes, Role::Sketches)?;
                 self.salt = header.salt.get();
+                self.incompatible = header.incompatible.get();
                 if header.read_only_compatible.get() != 0 {
                     let found = format!("{:#x}", header.read_only_compatible.get());
                     let supported = "none; use a newer version".into();
@@ -457,6 +462,11 @@ impl Decoder {
                 let params = Params::decode(text).map_err(|e| wrong(e.to_string()))?;
                 if params.digest() != self.salt {
                     return Err(damaged(start, "the parameters of the digest in the header", "others"));
+                }
+                let expected = features_of_sketches(&params);
+                if self.incompatible != expected {
+                    let expected = format!("the incompatible features of its parameters, {expected:#x}");
+                    return Err(damaged(12, expected, format!("{:#x}", self.incompatible)));
                 }
                 self.shape = Some(Shape::of(&params));
                 self.params = Some(params);
@@ -679,6 +689,7 @@ impl<'b> Rows<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::header::FEATURE_NARROW;
     use crate::key::KeyBuf;
 
     type Found = (KeyBuf, Option<(u64, Vec<u64>, Vec<u8>, [Vec<u64>; 2])>);
@@ -976,6 +987,9 @@ mod tests {
         let featured = Header::new(Role::Sketches, salt, salt).with_features(0, 1);
         let Refusal::Unsupported(field, found, _) = with(featured) else { panic!("damage") };
         assert_eq!((field, &*found), ("read-only-compatible feature set", "0x1"));
+        let narrow = Header::new(Role::Sketches, salt, salt).with_features(FEATURE_NARROW, 0);
+        let Refusal::Damaged(fault) = with(narrow) else { panic!("unsupported") };
+        assert_eq!((fault.offset, &*fault.found), (12, "0x20"));
         let Refusal::Damaged(fault) = with(Header::new(Role::Sketches, salt, 1)) else {
             panic!("unsupported")
         };

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::runs::{Counted, Sorted, Sorter};
 use crate::error::{Error, Result};
-use crate::format::bands::KEY_BITS;
+use crate::format::bands::{self, KEY_BITS};
+use crate::params::Params;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 
@@ -29,13 +30,15 @@ pub struct Candidates {
 pub struct Agreement {
     /// At least so many; 0 is as 1.
     pub features: u16,
-    /// The first bits of each that are compared, 1 to 32: with 8, Broder's features of one byte.
+    /// The first bits of each that are compared, 1 to as many as are kept: with 8, Broder's features of one byte.
     pub bits: u32,
 }
 
-impl Default for Agreement {
-    fn default() -> Self {
-        Self { features: 1, bits: KEY_BITS }
+impl Agreement {
+    /// In one feature, all bits that these parameters keep of it.
+    #[must_use]
+    pub fn in_one(params: &Params) -> Self {
+        Self { features: 1, bits: bands::bits_of(params) }
     }
 }
 
@@ -134,7 +137,7 @@ pub fn candidates(
     room: (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
-    candidates_agreeing(snapshot, Agreement::default(), max_bucket, room, number)
+    candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, room, number)
 }
 
 /// As [`candidates`], of documents that agree in more than one feature, or in the first bits of features: Broder's
@@ -157,7 +160,7 @@ pub fn candidates_agreeing(
 }
 
 /// As [`candidates`], for pairs of a document of `left` and one of `right`, whose numbers are those of `left` and
-/// greater ones: `first_right` and up.
+/// greater ones: `first_right` and up. If one index keeps fewer bits of a feature than the other, these are compared.
 ///
 /// # Errors
 /// [`Error::ParamsMismatch`] if their bands cannot be compared; otherwise as [`candidates`].
@@ -170,7 +173,9 @@ pub fn candidates_across(
     number_right: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
     let numbers = (number_left, number_right);
-    candidates_agreeing_across(both, first_right, Agreement::default(), max_bucket, room, numbers)
+    let [left, right] = [both.0, both.1].map(|snapshot| Agreement::in_one(snapshot.params()));
+    let agreement = Agreement { bits: left.bits.min(right.bits), ..left };
+    candidates_agreeing_across(both, first_right, agreement, max_bucket, room, numbers)
 }
 
 /// As [`candidates_across`], of documents that agree so.
@@ -244,8 +249,8 @@ fn pair_up(
     (dir, memory): (&Path, usize),
 ) -> Result<Candidates> {
     let Agreement { features, bits } = agreement;
-    if !(1..=KEY_BITS).contains(&bits) {
-        return Err(Error::Invalid(format!("{bits} bits of a feature, allowed are 1 to {KEY_BITS}")));
+    for kept in sides.iter().filter_map(|side| side.snapshot.params().minhash) {
+        kept.check_feature_bits(bits)?;
     }
     let bands = sides[0].snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
     let mut entries: Vec<(u32, u32)> = Vec::new();

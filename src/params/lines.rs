@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    Family, KeyKind, MinhashParams, NormalForm, Params, ShingleHash, Shingling, SimhashParams,
-    SimhashWeights, Stemming, StopWords, Tokens,
+    FEATURE_BITS_MAX, Family, KeyKind, MinhashParams, NormalForm, Params, ShingleHash, Shingling,
+    SimhashParams, SimhashWeights, Stemming, StopWords, Tokens,
 };
 use crate::error::{Error, Result};
 
@@ -70,11 +70,15 @@ impl Params {
                 fields.push(("bands", minhash.bands.to_string()));
                 fields.push(("rows", minhash.rows.to_string()));
                 fields.push(("signature-bits", minhash.signature_bits.to_string()));
+                // Lines of what is as it was before there were any are not there, so that what never had them has the
+                // digest it always had.
+                if minhash.feature_bits != FEATURE_BITS_MAX {
+                    fields.push(("feature-bits", minhash.feature_bits.to_string()));
+                }
             }
         }
         fields.push(("bottom", self.bottom.to_string()));
         fields.push(("modulus", self.modulus.to_string()));
-        // Lines of what is not kept are not there, so that what never had them has the digest it always had.
         if self.values {
             fields.push(("values", "kept".to_string()));
         }
@@ -225,6 +229,9 @@ impl<'a> Lines<'a> {
             bands: self.number("bands")?,
             rows: self.number("rows")?,
             signature_bits: self.number("signature-bits")?,
+            feature_bits: self
+                .optional("feature-bits", |value| value.parse().ok())?
+                .unwrap_or(FEATURE_BITS_MAX),
         }))
     }
 }

@@ -18,6 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::choices::Preset;
 use crate::error::{Error, Result};
+use crate::format::bands;
 use crate::tables::{CodecChoice, Design, DesignChoice};
 
 mod lines;
@@ -38,6 +39,8 @@ pub const MINIMA_MAX: u32 = 4096;
 pub const BANDS_MAX: u16 = 1024;
 /// The widths a stored minimum may have, in bits; 0 keeps no signature.
 pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
+/// The most bits of each feature that an index may keep, and how many it keeps unless told otherwise.
+pub const FEATURE_BITS_MAX: u8 = bands::KEY_BITS as u8;
 /// The most hashes a bottom-t sketch may have.
 pub const BOTTOM_MAX: u16 = 4096;
 /// The most hashes a 0-mod-m sketch may have; of a document with more, the least are kept.
@@ -108,6 +111,8 @@ pub struct MinhashParams {
     pub rows: u16,
     /// Bits kept of each minimum to estimate resemblance, one of [`SIGNATURE_BITS`].
     pub signature_bits: u8,
+    /// Bits kept of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches have all 64 all the same.
+    pub feature_bits: u8,
 }
 
 impl MinhashParams {
@@ -122,6 +127,20 @@ impl MinhashParams {
     #[must_use]
     pub fn signature_bytes(&self) -> usize {
         (self.minima() * usize::from(self.signature_bits)).div_ceil(8)
+    }
+
+    /// Refuses to compare more bits of a feature than are kept, or none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check_feature_bits(&self, bits: u32) -> Result<()> {
+        let kept = u32::from(self.feature_bits);
+        if (1..=kept).contains(&bits) {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "{bits} bits of a feature: the index keeps {kept} of each; ask for 1 to {kept}"
+        )))
     }
 }
 
@@ -166,6 +185,7 @@ impl Params {
             width: None,
             family: None,
             signature_bits: None,
+            feature_bits: None,
             tables: None,
         }
     }
@@ -206,7 +226,7 @@ impl Params {
 
     /// Refuses parameters of which any differs but these and those that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
-        const BESIDE: [&str; 5] = ["key", "tables", "codec", "values", "expire-after"];
+        const BESIDE: [&str; 6] = ["key", "tables", "codec", "feature-bits", "values", "expire-after"];
         let (mine, theirs) = (self.fields(), given.fields());
         for (name, index) in &mine {
             let other = theirs.iter().find(|(n, _)| n == name).map_or("absent", |(_, v)| v.as_str());
@@ -244,6 +264,7 @@ impl Params {
                     minhash.signature_bits
                 )));
             }
+            in_range("feature-bits", minhash.feature_bits.into(), 1, FEATURE_BITS_MAX.into())?;
         }
         in_range("bottom", self.bottom.into(), 0, BOTTOM_MAX.into())?;
         in_range("expire-after", self.expire_after.unwrap_or(1), 1, u64::MAX)?;
@@ -280,6 +301,7 @@ pub struct ParamsBuilder {
     width: Option<u8>,
     family: Option<Family>,
     signature_bits: Option<u8>,
+    feature_bits: Option<u8>,
     tables: Option<(DesignChoice, CodecChoice)>,
 }
 
@@ -331,14 +353,20 @@ impl ParamsBuilder {
     /// Keep `bands` bands of `rows` minima each, and 8 bits of every minimum for estimates.
     pub fn minhash(mut self, bands: u16, rows: u16) -> Self {
         let family = Family::OnePermutationFilled;
-        self.params.minhash = Some(MinhashParams { family, bands, rows, signature_bits: 8 });
+        let feature_bits = FEATURE_BITS_MAX;
+        self.params.minhash = Some(MinhashParams { family, bands, rows, signature_bits: 8, feature_bits });
         self
     }
 
-    /// Keep the bands of a preset: [`minhash`](Self::minhash) with its groups and their size. What a document's
-    /// features are compared by, the preset's threshold and the bits of a feature, is no part of the parameters.
+    /// Keep the bands of a preset: [`minhash`](Self::minhash) with its groups and their size, and as many bits of each
+    /// feature as it compares, if these are fewer than [`FEATURE_BITS_MAX`]. In how many features documents must agree,
+    /// the preset's threshold, is no part of the parameters.
     pub fn preset(self, preset: Preset) -> Self {
-        self.minhash(preset.scheme.groups, preset.scheme.group_size)
+        let mut of_preset = self.minhash(preset.scheme.groups, preset.scheme.group_size);
+        if let Some(minhash) = &mut of_preset.params.minhash {
+            minhash.feature_bits = preset.scheme.feature_bits.min(FEATURE_BITS_MAX);
+        }
+        of_preset
     }
 
     /// The orders under which minima are taken, instead of [`Family::OnePermutationFilled`]; goes with
@@ -383,6 +411,25 @@ impl ParamsBuilder {
         self
     }
 
+    /// Bits kept of each feature, 1 to [`FEATURE_BITS_MAX`], which is as many as are kept otherwise; goes with
+    /// [`minhash`](Self::minhash). With fewer bits features of unrelated documents agree more often, `2^-bits` of the
+    /// time, and more of them must agree to say anything: 8 bits are Broder's features of one byte, of which 3 of 8 do
+    /// for a small collection ([`Preset::SMALL_8`]). What is found by one feature alone, as by
+    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), is found all the same, among
+    /// more strangers that are looked at: with 8 of 8 bits 3 % of all documents.
+    ///
+    /// ```
+    /// use twindex::Params;
+    /// let bytes = Params::builder().minhash(8, 12).feature_bits(8).build()?;
+    /// assert_eq!(bytes, Params::builder().preset(twindex::choices::Preset::SMALL_8).build()?);
+    /// assert!(bytes.encode().contains("\nfeature-bits=8\n"));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn feature_bits(mut self, bits: u8) -> Self {
+        self.feature_bits = Some(bits);
+        self
+    }
+
     /// Checks the ranges of all choices.
     ///
     /// # Errors
@@ -405,8 +452,10 @@ impl ParamsBuilder {
         match &mut self.params.minhash {
             Some(minhash) => {
                 minhash.signature_bits = self.signature_bits.unwrap_or(minhash.signature_bits);
+                minhash.feature_bits = self.feature_bits.unwrap_or(minhash.feature_bits);
                 minhash.family = self.family.unwrap_or(minhash.family);
             }
+            None if self.feature_bits.is_some() => return Err(needs_minhash("feature-bits")),
             None if self.signature_bits.is_some() => return Err(needs_minhash("signature-bits")),
             None if self.family.is_some() => return Err(needs_minhash("family")),
             None => {}
@@ -444,6 +493,11 @@ mod tests {
             ("bands=20", "bands=2000", "bands"),
             ("within=3", "within=11", "within"),
             ("signature-bits=8", "signature-bits=7", "signature-bits"),
+            ("signature-bits=8\n", "signature-bits=8\nfeature-bits=32\n", "canonical"),
+            ("signature-bits=8\n", "signature-bits=8\nfeature-bits=33\n", "feature-bits is 33"),
+            ("signature-bits=8\n", "signature-bits=8\nfeature-bits=0\n", "feature-bits is 0"),
+            ("signature-bits=8\n", "signature-bits=8\nfeature-bits=08\n", "canonical"),
+            ("signature-bits=8\n", "feature-bits=8\nsignature-bits=8\n", "signature-bits"),
             ("tokens=words/14.0.0", "tokens=letters/14.0.0", "tokens"),
             ("tokens=words/14.0.0", "tokens=words", "tokens"),
             ("tokens=words/14.0.0", "tokens=words/14.0", "tokens"),
@@ -502,6 +556,7 @@ mod tests {
     #[test]
     fn bits_of_a_signature_need_a_signature() {
         assert!(Params::builder().simhash(3).signature_bits(8).build().is_err());
+        assert!(Params::builder().simhash(3).feature_bits(8).build().is_err());
         let params = Params::builder().signature_bits(2).minhash(20, 6).build().unwrap();
         assert_eq!(params.minhash.unwrap().signature_bits, 2);
     }

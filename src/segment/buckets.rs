@@ -13,13 +13,14 @@ use crate::format::wire::Fault;
 
 impl Segment {
     /// Hands the ordinals of the documents whose feature in band `band` (from 0) has the same stored bits as
-    /// `feature` to `each`, ascending. Candidates only: 32 bits of the feature are stored.
+    /// `feature` to `each`, ascending. Candidates only: 32 bits of the feature are stored, or as many as the
+    /// parameters say.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
         let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
-        let key = bands::key(feature);
+        let key = bands::key(feature, layout.key_bits);
         let rows = layout.directory.bucket(At::new(self, section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
         let tag = layout.tag(key);
@@ -47,12 +48,15 @@ impl Segment {
     /// Asks for what [`same_feature_bits`](Self::same_feature_bits) of a document's features, one a band, will read, without
     /// waiting for one band before the next: the directories of all first, then the buckets.
     pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
-        let all = || self.bands.iter().zip(features.iter().map(|&feature| bands::key(feature)));
-        for ((section, layout), key) in all() {
+        let all = || {
+            let bands = self.bands.iter().zip(features);
+            bands.map(|((section, layout), &feature)| (section, layout, bands::key(feature, layout.key_bits)))
+        };
+        for (section, layout, key) in all() {
             let (prefix, known) = layout.leading(key, bits);
             layout.directory.hint(At::new(self, section), prefix, known);
         }
-        for ((section, layout), key) in all() {
+        for (section, layout, key) in all() {
             let (source, (prefix, known)) = (At::new(self, section), layout.leading(key, bits));
             // What is wrong here is said when it is read.
             let Ok(rows) = layout.directory.rows(source, prefix, known) else { continue };
@@ -63,9 +67,9 @@ impl Segment {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), of the documents whose feature begins with the same `bits` bits, 1 to 32,
-    /// in no particular order: 8 are Broder's feature of one byte. Of n documents, `n / 2^bits` are read, or a bucket,
-    /// if that is more.
+    /// As [`same_feature`](Self::same_feature), of the documents whose feature begins with the same `bits` bits, 1 to
+    /// as many as are stored, in no particular order: 8 are Broder's feature of one byte. Of n documents `n / 2^bits`
+    /// are read, or a bucket, if that is more.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -77,8 +81,9 @@ impl Segment {
         mut each: impl FnMut(u32),
     ) -> Result<()> {
         let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
-        let key = bands::key(feature);
-        let shift = bands::KEY_BITS - bits;
+        let key = bands::key(feature, layout.key_bits);
+        let bits = bits.min(layout.key_bits);
+        let shift = layout.key_bits - bits;
         let (prefix, known) = layout.leading(key, bits);
         let rows = layout.directory.rows(At::new(self, section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
@@ -178,9 +183,9 @@ impl Segment {
         }
     }
 
-    /// Bytes of all bands.
-    pub(super) fn band_bytes(&self) -> u64 {
-        self.bands.iter().map(|(section, _)| section.length).sum()
+    /// Entries of all bands.
+    pub(super) fn band_rows(&self) -> u64 {
+        self.bands.iter().map(|(section, _)| section.rows).sum()
     }
 
     #[inline]

@@ -89,7 +89,8 @@ pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
     if let Some(minhash) = records.params.minhash {
         for band in 0..minhash.bands {
             let entries = band_entries(records, &order, band);
-            write_band(&mut out, band, documents, entries.len() as u64, room, &mut Values::of(&entries))?;
+            let shape = (documents, entries.len() as u64, minhash.feature_bits.into());
+            write_band(&mut out, band, shape, room, &mut Values::of(&entries))?;
         }
         let width = minhash.signature_bytes();
         if width > 0 {
@@ -458,16 +459,16 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals.
+/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals, with so many
+/// bits of each feature.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,
-    documents: u64,
-    rows: u64,
+    (documents, rows, key_bits): (u64, u64, u32),
     room: Room<'_>,
     entries: &mut impl Chunks<u64>,
 ) -> Result<()> {
-    let layout = Band::of(rows, documents, CODEC_PACKED);
+    let layout = Band::of(rows, documents, key_bits, CODEC_PACKED);
     let mut directory = DirectoryBuilder::new(layout.directory);
     let mut parts = Parts::new(room, room.share(8));
     let (mut bytes, mut writer) = (Vec::new(), layout.writer());

@@ -91,7 +91,7 @@ pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) ->
     if let Some(minhash) = params.minhash {
         for band in 0..minhash.bands {
             let (rows, mut entries) = merged.band(band.into())?;
-            write_band(&mut out, band, documents, rows, room, &mut entries)?;
+            write_band(&mut out, band, (documents, rows, minhash.feature_bits.into()), room, &mut entries)?;
         }
         if minhash.signature_bytes() > 0 {
             out.section(Kind::Signatures, 0, signatures::CODEC, documents, |out| merged.signatures(out))?;

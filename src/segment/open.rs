@@ -356,7 +356,7 @@ impl Segment {
                     let lie = Fault::new(0, format!("at most {documents} documents in a band"), found);
                     return Err(self.corrupt_at(&section, lie));
                 }
-                let band = Band::of(section.rows, documents, band_codec);
+                let band = Band::of(section.rows, documents, minhash.feature_bits.into(), band_codec);
                 long(&section, band.length)?;
                 band_sections.push((section, band));
             }

@@ -193,7 +193,8 @@ impl Records {
             self.fingerprints.push(kept.map_or(0, |kept| kept.fingerprint));
         }
         if let Some(kept) = kept {
-            self.bands.extend(kept.features.iter().map(|&feature| bands::key(feature)));
+            let bits = bands::bits_of(&self.params);
+            self.bands.extend(kept.features.iter().map(|&feature| bands::key(feature, bits)));
             self.signatures.extend_from_slice(kept.signature);
         } else {
             self.bands.resize(self.bands.len() + bands, 0);

@@ -66,8 +66,8 @@ impl Segment {
         let mut salvaged = Salvaged::default();
         let bands = self.band_count();
         let documents = self.documents() as u32;
-        // Entries of 5 bytes and more: a bound that the file itself gives, whatever its numbers say.
-        let entries = self.band_bytes() / 5 * size_of::<Entry>() as u64;
+        // The file has so many entries, of a bit or more each: its length was compared.
+        let entries = self.band_rows() * size_of::<Entry>() as u64;
         let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
         let stripe = u64::from(documents).div_ceil(stripes).max(1) as u32;
         let mut bands_whole = true;

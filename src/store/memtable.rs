@@ -381,7 +381,7 @@ impl Rows {
 
     /// Hands each live row that has this feature in this band to `each`, the newest first.
     pub(super) fn same_feature(&self, band: usize, feature: u64, limit: u32, mut each: impl FnMut(u32)) {
-        let key = bands::key(feature);
+        let key = bands::key(feature, bands::bits_of(self.params()));
         for entry in self.features.of(feature_hash(band, key)) {
             let (row, of) = ((entry as usize / self.bands) as u32, entry as usize % self.bands);
             if of == band
@@ -394,7 +394,7 @@ impl Rows {
         }
     }
 
-    /// The same, of features that begin with the same `bits` bits, of the 32 that are kept; the oldest first. All rows
+    /// The same, of features that begin with the same `bits` bits, of those that are kept; the oldest first. All rows
     /// are looked at.
     pub(super) fn same_feature_bits(
         &self,
@@ -404,9 +404,10 @@ impl Rows {
         limit: u32,
         mut each: impl FnMut(u32),
     ) {
-        let differing = |key: u32| (key ^ bands::key(feature)) >> (bands::KEY_BITS - bits);
+        let key = bands::key(feature, bits);
         for row in (0..limit).filter(|&row| self.records.is_sketched(row as usize)) {
-            if differing(self.records.band_keys(row as usize)[band]) == 0 && self.is_live(row, limit) {
+            let own = self.records.band_keys(row as usize)[band];
+            if (key ^ own) >> (bands::KEY_BITS - bits) == 0 && self.is_live(row, limit) {
                 each(row);
             }
         }

@@ -6,7 +6,7 @@ use roaring::RoaringBitmap;
 
 use super::memtable::Rows;
 use crate::error::Result;
-use crate::format::bands::KEY_BITS;
+use crate::format::bands;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::{Ask, Scratch, Segment};
@@ -69,7 +69,8 @@ impl Part<'_> {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), of features that begin with the same `bits` bits, of the 32 that are kept.
+    /// As [`same_feature`](Self::same_feature), of features that begin with the same `bits` bits, of those that are
+    /// kept.
     pub(super) fn same_feature_bits(
         &self,
         band: usize,
@@ -77,8 +78,12 @@ impl Part<'_> {
         bits: u32,
         each: impl FnMut(u32),
     ) -> Result<()> {
+        let params = match self {
+            Self::Segment { segment, .. } => segment.params(),
+            Self::Memory { params, .. } => params,
+        };
         match self {
-            _ if bits == KEY_BITS => self.same_feature(band, feature, each),
+            _ if bits == bands::bits_of(params) => self.same_feature(band, feature, each),
             Self::Segment { segment, .. } => segment.same_feature_bits(band, feature, bits, each),
             Self::Memory { rows, limit, .. } => {
                 rows.same_feature_bits(band, feature, bits, *limit, each);

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use super::part::Part;
 use super::snapshot::Snapshot;
 use crate::error::{Error, Result};
-use crate::format::bands::KEY_BITS;
+use crate::format::bands;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Params};
@@ -124,12 +124,13 @@ struct Found {
 
 impl Query {
     pub(super) fn new(snapshot: Snapshot) -> Self {
+        let feature_bits = bands::bits_of(snapshot.params());
         Self {
             snapshot,
             within: None,
             bands: None,
             sharing: 1,
-            feature_bits: KEY_BITS,
+            feature_bits,
             measured_from: None,
             samples: None,
             limit: usize::MAX,
@@ -191,14 +192,14 @@ impl Query {
         self
     }
 
-    /// Of the features, compare only the first so many bits, 1 to 32 (all that are kept, as unless said). With 8, and 3
-    /// of 8 features that agree ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
+    /// Of the features, compare only the first so many bits, 1 to as many as the index keeps
+    /// ([`MinhashParams::feature_bits`]), which are compared unless said. With 8, and 3 of 8 features that agree
+    /// ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
     /// [`Preset::common_bytes`](crate::choices::Preset::common_bytes) says for which. Each byte is that of one document
     /// in 256, which are all looked at.
     pub fn feature_bits(mut self, bits: u32) -> Self {
-        if !(1..=KEY_BITS).contains(&bits) {
-            let why = format!("{bits} bits of a feature, allowed are 1 to {KEY_BITS}");
-            self.refused.get_or_insert(Error::Invalid(why));
+        if let Some(Err(why)) = self.snapshot.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
+            self.refused.get_or_insert(why);
         }
         self.feature_bits = bits;
         self

@@ -58,6 +58,9 @@ pub fn samples() -> Vec<Sample> {
     let long_samples = Params::builder().minhash(1, 2).signature_bits(0).bottom(30).build().unwrap();
     let attached = Params::builder().simhash(3).values().expire_after(60).build().unwrap();
     let only_stamps = Params::builder().u64_keys().minhash(1, 1).expire_after(1).build().unwrap();
+    let bytes_of_features = Params::builder().u64_keys().minhash(2, 1).signature_bits(0).feature_bits(8);
+    let bytes_of_features = bytes_of_features.build().unwrap();
+    let bits_of_features = Params::builder().minhash(2, 1).signature_bits(1).feature_bits(1).build().unwrap();
     let sample = |name: &str, params: &Params, count, codec: Option<&str>| Sample {
         name: name.into(),
         bytes: bytes_of(&records(&with_codec(params, codec), count)),
@@ -82,6 +85,8 @@ pub fn samples() -> Vec<Sample> {
         sample("twenty with values and stamps", &attached, 20, None),
         sample("one with a stamp", &only_stamps, 1, None),
         sample("nothing, with values and stamps", &attached, 0, None),
+        sample("forty with features of one byte", &bytes_of_features, 40, None),
+        sample("forty with features of one bit", &bits_of_features, 40, None),
     ];
     all.extend(TABLES.map(|(design, codecs, count)| Sample {
         name: format!("{count} in {design} {codecs}"),

@@ -3,12 +3,10 @@
 use clap::Args;
 use twindex::choices::{FeatureScheme, Preset};
 use twindex::join::Agreement;
-use twindex::params::{BANDS_MAX, MinhashParams};
+use twindex::params::{BANDS_MAX, FEATURE_BITS_MAX, MinhashParams};
 
 use crate::options::Usage;
 
-/// Bits of a feature that are kept.
-const BITS_MAX: u32 = 32;
 /// Bits of Broder's small features.
 const BYTE: u32 = 8;
 
@@ -19,9 +17,9 @@ pub(crate) struct FeatureArgs {
     /// [default: 1; with features of one byte, of which there are 8, 3 below 50,000 documents and 7 from there on]
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..=i64::from(BANDS_MAX)))]
     pub(crate) sharing: Option<u16>,
-    /// Compare only the first BITS of each feature, 1 to 32: 8 are features of one byte, for --preset small-8
-    /// [default: 32]
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=i64::from(BITS_MAX)))]
+    /// Compare only the first BITS of each feature, 1 to as many as the index keeps: 8 are features of one byte, and
+    /// all that --preset small-8 keeps [default: all that are kept]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=i64::from(FEATURE_BITS_MAX)))]
     pub(crate) feature_bits: Option<u32>,
 }
 
@@ -33,7 +31,15 @@ impl FeatureArgs {
 
     /// In what documents must agree, of an index of so many that keeps such features.
     pub(crate) fn agreement(self, kept: MinhashParams, documents: u64) -> anyhow::Result<Agreement> {
-        let bits = self.feature_bits.unwrap_or(BITS_MAX);
+        let stored = u32::from(kept.feature_bits);
+        let bits = self.feature_bits.unwrap_or(stored);
+        if bits > stored {
+            let why = format!(
+                "--feature-bits {bits}: {stored} bits are kept of each feature here; ask for 1 to {stored}, or leave it \
+                 out"
+            );
+            return Err(Usage::new(why).into());
+        }
         let are_small = bits == BYTE && kept.bands == Preset::SMALL_8.scheme.groups;
         let usual = if are_small { Preset::common_bytes(documents) } else { 1 };
         let features = self.sharing.unwrap_or(usual);

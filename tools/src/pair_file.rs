@@ -57,7 +57,7 @@ impl Fields {
     pub(crate) fn of(params: &Params, pairs: &str) -> Self {
         let mut fields = vec![("pairs".to_owned(), pairs.to_owned())];
         // What does not change the sketches of documents does not change pairs.
-        let free = ["tables", "codec", "values", "expire-after"];
+        let free = ["tables", "codec", "feature-bits", "values", "expire-after"];
         let of_sketches = params.fields().into_iter().filter(|(name, _)| !free.contains(name));
         fields.extend(of_sketches.map(|(name, value)| (name.to_owned(), value)));
         Self(fields)

@@ -8,7 +8,9 @@ use clap::{Args, ValueEnum};
 use twindex::Params;
 use twindex::bands::{Banding, MINIMA, RECALL};
 use twindex::choices::Preset;
-use twindex::params::{BANDS_MAX, BOTTOM_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights};
+use twindex::params::{
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights,
+};
 use twindex::sketch::IdfTable;
 use twindex::tables::{CodecChoice, DesignChoice};
 
@@ -51,6 +53,10 @@ pub(crate) struct ParamArgs {
     /// Bits kept of each minimum, to estimate resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
+    /// Bits kept of each feature, 1 to 32, and compared unless a question says fewer: with 8, Broder's features of one
+    /// byte, of which several must agree (--sharing) [default: 32; 8 with --preset small-8]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=i64::from(FEATURE_BITS_MAX)))]
+    feature_bits: Option<u8>,
     /// Family of the orders under which minima are taken [default: one-permutation-filled]
     #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
     family: Option<Family>,
@@ -163,11 +169,12 @@ impl ParamArgs {
         if (self.bands.is_some()
             || self.rows.is_some()
             || self.signature_bits.is_some()
+            || self.feature_bits.is_some()
             || self.family.is_some())
             && !wanted(Method::Minhash)
         {
             return Err(Usage::new(
-                "--bands, --rows, --signature-bits and --family go with --method minhash",
+                "--bands, --rows, --signature-bits, --feature-bits and --family go with --method minhash",
             )
             .into());
         }
@@ -198,6 +205,7 @@ impl ParamArgs {
         if wanted(Method::Minhash) {
             builder = builder.minhash(bands.unwrap_or(20), rows.unwrap_or(6));
             builder = builder.signature_bits(self.signature_bits.unwrap_or(8));
+            builder = builder.feature_bits(self.feature_bits.unwrap_or_else(|| bits_kept(self.preset)));
             builder = builder.family(self.family.unwrap_or(Family::OnePermutationFilled));
         }
         // Every value was judged by itself before: what is left is how they go together.
@@ -247,6 +255,15 @@ impl ParamArgs {
         ] {
             check_option(made, option, option, given.map(|given| given.to_string()).as_deref())?;
         }
+        let bits = params.minhash.map(|minhash| minhash.feature_bits);
+        ensure!(
+            self.feature_bits.is_none() || self.feature_bits == bits,
+            "{}: {} bits are kept of each feature in this {noun}, --feature-bits {} was given; leave it out, or make \
+             another {noun}",
+            path.display(),
+            bits.unwrap_or(0),
+            self.feature_bits.unwrap_or(0)
+        );
         for (option, field, given) in [
             ("weights", "simhash", self.weights.map(Weights::name)),
             ("family", "minhash", self.family.map(Family::name)),
@@ -274,6 +291,11 @@ impl ParamArgs {
         }
         Ok(())
     }
+}
+
+/// Bits that a new index keeps of each feature.
+pub(crate) fn bits_kept(preset: Option<Preset>) -> u8 {
+    preset.map_or(FEATURE_BITS_MAX, |preset| preset.scheme.feature_bits.min(FEATURE_BITS_MAX))
 }
 
 /// Below it no bands of the minima there are find the share of pairs that the documentation promises.

@@ -21,7 +21,9 @@ fn an_index_built_by_name_is_the_one_built_by_numbers() {
         let index = Index::open(bench.path(&format!("{name}.twx"))).unwrap();
         let minhash = index.params().minhash.unwrap();
         assert_eq!((minhash.bands, minhash.rows), (scheme.groups, scheme.group_size), "{name}");
-        let numbers = format!("--bands {} --rows {}", scheme.groups, scheme.group_size);
+        let bits = scheme.feature_bits.min(32);
+        assert_eq!(minhash.feature_bits, bits, "{name}");
+        let numbers = format!("--bands {} --rows {} --feature-bits {bits}", scheme.groups, scheme.group_size);
         bench.ok(&format!("build {name}-n.twx in.jsonl -q {numbers}"));
         let same = Index::open(bench.path(&format!("{name}-n.twx"))).unwrap();
         assert_eq!(index.params().digest(), same.params().digest(), "{name}");
@@ -117,7 +119,7 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
     let bench = Bench::new();
     let documents = corpus(12, 200);
     bench.write("in.jsonl", jsonl(&documents));
-    bench.ok("build i.twx in.jsonl -q --method minhash --preset small-8");
+    bench.ok("build i.twx in.jsonl -q --method minhash --preset small-8 --feature-bits 32");
     let keys = |table: String| -> std::collections::BTreeSet<String> {
         table.lines().map(|line| line.rsplitn(3, '\t').last().unwrap().to_owned()).collect()
     };
@@ -158,4 +160,79 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
         assert_eq!(output.status.code(), Some(2), "{line}");
         says(&String::from_utf8_lossy(&output.stderr), &[why]);
     }
+}
+
+#[test]
+fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_and_refuses_more() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(12, 200)));
+    bench.ok("build bytes.twx in.jsonl -q --method minhash --preset small-8");
+    bench.ok("build wide.twx in.jsonl -q --method minhash --preset small-8 --feature-bits 32");
+    let stats = ["bytes.twx", "wide.twx"].map(|name| bench.json(&format!("stats {name}")));
+    assert_eq!(stats[0]["params"]["feature-bits"], "8");
+    assert!(stats[1]["params"].get("feature-bits").is_none());
+    for (asked, of_wide) in [
+        ("", "--feature-bits 8"),
+        ("--sharing 7", "--feature-bits 8 --sharing 7"),
+        ("--feature-bits 5 --sharing 2", "--feature-bits 5 --sharing 2"),
+    ] {
+        let narrow = bench.ok(&format!("pairs bytes.twx --resembling 0.5 -q {asked}"));
+        assert!(!narrow.is_empty());
+        assert_eq!(narrow, bench.ok(&format!("pairs wide.twx --resembling 0.5 -q {of_wide}")), "{asked}");
+        let hits =
+            |name: &str, how: &str| bench.ok(&format!("query {name} in.jsonl --resembling 0.5 -q {how}"));
+        assert_eq!(hits("bytes.twx", asked), hits("wide.twx", of_wide), "{asked}");
+    }
+    // Of two indexes what both keep is compared.
+    let across = |one: &str, other: &str, how: &str| {
+        bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 -q {how}"))
+    };
+    let both = across("wide.twx", "wide.twx", "--feature-bits 8");
+    assert_eq!(both, across("bytes.twx", "wide.twx", ""));
+    assert_eq!(both, across("wide.twx", "bytes.twx", ""));
+
+    let kept = ["--feature-bits 9", "8 bits are kept of each feature here", "1 to 8"];
+    for line in [
+        "pairs bytes.twx --resembling 0.5 --feature-bits 9",
+        "query bytes.twx in.jsonl --resembling 0.5 --feature-bits 9",
+        "pairs wide.twx --with bytes.twx --resembling 0.5 --feature-bits 9",
+        "dedup in.jsonl -o out --preset small-8 --join bands --feature-bits 9",
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8_lossy(&output.stderr), &kept);
+    }
+    let message = bench.refused("build wide.twx in.jsonl --feature-bits 8");
+    says(&message, &["wide.twx: 32 bits", "--feature-bits 8 was given"]);
+    let output = bench.command("build new.twx in.jsonl --method simhash --feature-bits 8").output().unwrap();
+    says(&String::from_utf8_lossy(&output.stderr), &["--feature-bits and --family go with --method minhash"]);
+    // An index of the preset's bands that was made before there were bits to choose is added to as before.
+    bench.ok("build wide.twx in.jsonl -q --method minhash --preset small-8");
+
+    // Sketches bring the bits along, and have all of each feature: they go into any index of these bands.
+    bench.ok("sketch in.jsonl -o in.sketches -q --method minhash --preset small-8");
+    bench.ok("build sketched.twx in.sketches -q");
+    let segment = |name: &str| {
+        let mut files = bench.contents(name).into_iter();
+        files.find(|(path, _)| path.ends_with("000001.seg")).unwrap().1
+    };
+    assert!(segment("sketched.twx") == segment("bytes.twx"));
+    bench.ok("build again.twx in.jsonl -q --method minhash --preset small-8 --feature-bits 32");
+    bench.ok("build again.twx in.sketches -q");
+    assert_eq!(
+        bench.ok("pairs again.twx --resembling 0.5 -q"),
+        bench.ok("pairs wide.twx --resembling 0.5 -q")
+    );
+}
+
+#[test]
+fn dedup_by_bytes_says_how_many_it_misses_by_the_rule_it_goes_by() {
+    let bench = bench();
+    let output = bench.command("dedup in.jsonl -o few --preset small-8 --join bands").output().unwrap();
+    assert!(output.status.success());
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["8 bands of 12 minima, by 3 or more that agree, find 1.6 %", "threshold of 0.8"],
+    );
+    assert_eq!(bench.json("stats few/index")["params"]["feature-bits"], "8");
 }

@@ -310,7 +310,8 @@ pub fn sections(data: &[u8]) {
         }
         8 => {
             for codec in [CODEC_BYTES, CODEC_PACKED] {
-                let band = Band::of(rows, rows.max(1) * 2, codec);
+                let bits = 1 + u32::from(bytes.first().copied().unwrap_or(0)) % 32;
+                let band = Band::of(rows, rows.max(1) * 2, bits, codec);
                 let (all, place) = (0..rows, band.entries(&(0..rows)));
                 let Some(entries) = bytes.get(place.start as usize..place.end as usize) else { continue };
                 let (mut again, mut writer) = (Vec::new(), band.writer());

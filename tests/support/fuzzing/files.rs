@@ -263,6 +263,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().simhash(3).minhash(2, 3).signature_bits(1).build().unwrap();
     let sampled = Params::builder().minhash(2, 2).signature_bits(8).bottom(4).modulus(3).build().unwrap();
+    let narrow = Params::builder().minhash(2, 2).signature_bits(0).feature_bits(8).build().unwrap();
     let file = |params: &Params, count: u64, key_bytes: usize| {
         let mut random = Random(count);
         let records: Vec<Record> = (0..count)
@@ -289,6 +290,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         file(&sampled, 9, 2),
         file(&both, 5, 30_000),
         file(&sampled, 0, 1),
+        file(&narrow, 6, 3),
     ]
 });
 

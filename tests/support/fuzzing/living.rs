@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use twindex::format::bands::key;
+use twindex::format::bands::key as first_bits;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
 use twindex::store::verify::verify;
@@ -26,7 +26,10 @@ pub fn bands(data: &[u8]) {
     let (patches, rest) = choices.0.split_at(patches.min(choices.0.len()));
     choices.0 = rest;
     let bits = [0, 1, 8][crowd % 3];
-    let params = Params::builder().u64_keys().minhash(bands as u16, 1).signature_bits(bits).build().unwrap();
+    let kept = [32, 8, 1, 17][crowd / 3 % 4];
+    let params =
+        Params::builder().u64_keys().minhash(bands as u16, 1).signature_bits(bits).feature_bits(kept);
+    let (params, kept) = (params.build().unwrap(), u32::from(kept));
     let mut all: Vec<Option<Vec<u64>>> = Vec::new();
     while !choices.0.is_empty() && all.len() < 1500 {
         let how = choices.byte();
@@ -63,7 +66,7 @@ pub fn bands(data: &[u8]) {
         let mut buckets: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (ordinal, features) in (0..).zip(&all) {
             if let Some(features) = features {
-                buckets.entry(key(features[band])).or_default().push(ordinal);
+                buckets.entry(first_bits(features[band], kept)).or_default().push(ordinal);
             }
         }
         let ask = |feature: u64| {
@@ -74,7 +77,8 @@ pub fn bands(data: &[u8]) {
         for (&key, ordinals) in buckets.iter().take(200) {
             assert_eq!(ask(u64::from(key) << 32 | 0x4D), *ordinals, "band {band}, key {key:x}");
             for other in [key ^ 1, key.wrapping_add(1 << 16)] {
-                let expected = buckets.get(&other).cloned().unwrap_or_default();
+                let expected =
+                    buckets.get(&first_bits(u64::from(other) << 32, kept)).cloned().unwrap_or_default();
                 assert_eq!(ask(u64::from(other) << 32), expected, "band {band}, key {other:x}");
             }
         }
@@ -224,6 +228,7 @@ pub fn living(data: &[u8]) {
     }
     if kind & 6 != 0 {
         builder = builder.minhash(2, 2).signature_bits(if kind & 64 == 0 { 8 } else { 0 });
+        builder = builder.feature_bits(if kind & 128 == 0 { 32 } else { 8 });
     }
     if kind & 8 != 0 {
         builder = builder.values();

@@ -294,7 +294,11 @@ impl Pairs {
                 self.index()?.display()
             );
         }
-        let agreement = self.features.agreement(minhash, snapshot.documents())?;
+        let of_right = right.and_then(|(_, _, snapshot)| snapshot.params().minhash);
+        let mut kept = minhash;
+        // Of one index and of the other as many bits as both keep.
+        kept.feature_bits = of_right.map_or(u8::MAX, |right| right.feature_bits).min(minhash.feature_bits);
+        let agreement = self.features.agreement(kept, snapshot.documents())?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let sides = resembling::Sides::new(self, (index, snapshot), right)?;
         let found = resembling::find(self, &sides, threshold, agreement, scratch.path())?;

@@ -267,13 +267,14 @@ impl Query {
                 self.index().display()
             );
         }
+        let in_one = Agreement::in_one(snapshot.params());
         let agreement = match snapshot.params().minhash.filter(|_| self.resembling.is_some()) {
             Some(minhash) => self.features.agreement(minhash, snapshot.documents())?,
-            None => Agreement::default(),
+            None => in_one,
         };
         let expected_recall = self.resembling.and_then(|resembling| {
             let minhash = snapshot.params().minhash?;
-            if agreement == Agreement::default() {
+            if agreement == in_one {
                 let banding = Banding { bands: minhash.bands, rows: minhash.rows };
                 self.note_recall(banding, resembling);
             }

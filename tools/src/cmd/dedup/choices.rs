@@ -9,7 +9,9 @@ use twindex::sketch::IdfTable;
 use super::near::{Join, Verify};
 use super::{BOTTOM, Dedup, Method};
 use crate::contents;
+use crate::feature_args;
 use crate::options::Usage;
+use crate::param_args::bits_kept;
 use crate::report;
 
 impl Dedup {
@@ -131,22 +133,29 @@ impl Dedup {
     }
 
     /// Says what is missed where the bands of a preset find less than those that dedup would choose.
-    pub(super) fn note_recall(&self) {
-        let (banding, threshold) = (self.banding(), self.threshold());
-        let recall = banding.recall(threshold);
+    pub(super) fn note_recall(&self, params: &Params) -> anyhow::Result<()> {
         let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
-        let misses = by_bands && recall < RECALL && !self.output.quiet;
-        if let Some(preset) = self.preset.filter(|_| misses) {
+        let (Some(preset), Some(kept), true) = (self.preset, params.minhash, by_bands) else { return Ok(()) };
+        // How many documents there are is not known yet; of many, small features must agree in more places.
+        let agreement = self.features.agreement(kept, 0)?;
+        let threshold = self.threshold();
+        let recall = feature_args::recall(kept, agreement, threshold);
+        if recall < RECALL && !self.output.quiet {
+            let at_least = match agreement.features {
+                1 => String::new(),
+                features => format!(", by {features} or more that agree,"),
+            };
             report::note(&format!(
-                "--preset {}: its {} bands of {} minima find {:.1} % of the pairs at the threshold of {threshold}; \
-                 without it, {:.1} %",
+                "--preset {}: its {} bands of {} minima{at_least} find {:.1} % of the pairs at the threshold of \
+                 {threshold}; without it, {:.1} %",
                 preset.name,
-                banding.bands,
-                banding.rows,
+                kept.bands,
+                kept.rows,
                 recall * 100.0,
                 Banding::of_minima(self.minima(), threshold).recall(threshold) * 100.0
             ));
         }
+        Ok(())
     }
 
     /// The parameters of `OUT/index`.
@@ -156,7 +165,8 @@ impl Dedup {
         Ok(match self.method {
             Method::Minhash | Method::Shingles | Method::Exact => {
                 let banding = self.banding();
-                let builder = builder.minhash(banding.bands, banding.rows);
+                let builder =
+                    builder.minhash(banding.bands, banding.rows).feature_bits(bits_kept(self.preset));
                 let builder = match self.sampled_by() {
                     None => builder,
                     Some(SampledBy::Bottom(t)) => builder.bottom(t),

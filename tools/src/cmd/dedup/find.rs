@@ -178,7 +178,7 @@ impl Dedup {
             (Some(snapshot), Method::Minhash) => {
                 let agreement = match snapshot.params().minhash {
                     Some(minhash) => self.features.agreement(minhash, corpus.keys.len() as u64)?,
-                    None => Agreement::default(),
+                    None => Agreement::in_one(snapshot.params()),
                 };
                 Near::by_bands(corpus, snapshot, agreement, (self.verify(), self.threshold()), limits)?
             }

@@ -167,7 +167,7 @@ impl Dedup {
         let table = table.map(Arc::new);
         let params = self.params(table.as_deref())?;
         let documents = Documents::open(&self.input.inputs, &self.input.options())?;
-        self.note_recall();
+        self.note_recall(&params)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
         let half_done = HalfDone::new(folder.path());

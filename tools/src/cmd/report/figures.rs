@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use twindex::bands::Banding;
+use twindex::choices::FeatureScheme;
 use twindex::join::scores::{Alike, Scores};
 use twindex::join::{Effort, Forest, band_scores, block_scores};
+use twindex::params::FEATURE_BITS_MAX;
 use twindex::{KeyBuf, Snapshot};
 
 use super::Look;
@@ -85,6 +86,9 @@ pub(super) struct Banded {
     /// measured on.
     pub(super) curve: Vec<(f64, f64, Option<f64>, u64)>,
     pub(super) threshold: f64,
+    /// The features that predict.
+    #[serde(skip)]
+    pub(super) scheme: FeatureScheme,
 }
 
 /// Clusters of documents.
@@ -206,7 +210,9 @@ impl Banded {
         let clusters =
             by_signatures.then(|| clusters_of(snapshot, &found.alike, &mut forest, look)).transpose()?;
 
-        let banding = Banding { bands: minhash.bands, rows: minhash.rows };
+        // 32 bits agree by chance so rarely that it makes no difference, 8 do not.
+        let feature_bits = if minhash.feature_bits == FEATURE_BITS_MAX { 64 } else { minhash.feature_bits };
+        let scheme = FeatureScheme { feature_bits, ..FeatureScheme::new(minhash.bands, minhash.rows, 1) };
         let bin = |score: usize| {
             let resemblance = estimate(score).value();
             // The last bin ends with what is alike in everything.
@@ -224,7 +230,7 @@ impl Banded {
                 }
             }
             let measured = (pairs > 0).then(|| pairs as f64 / there);
-            (middle, banding.recall(middle), measured, pairs)
+            (middle, scheme.fungible(middle), measured, pairs)
         });
         let bands = Self {
             bands: minhash.bands,
@@ -233,6 +239,7 @@ impl Banded {
             curve: curve.collect(),
             meetings: Meetings::of(&found.scores, BINS, bin),
             threshold: look.threshold,
+            scheme,
         };
         Ok(Some((bands, clusters)))
     }

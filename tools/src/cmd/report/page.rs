@@ -154,8 +154,8 @@ fn resemblance(page: &mut String, bands: &Banded) {
     ));
 
     let mut chart = Chart::new(Scale::Linear(0.0, 1.0), Scale::Linear(0.0, 1.0));
-    let banding = twindex::bands::Banding { bands: bands.bands, rows: bands.rows };
-    chart.line("a", (0..=100).map(|percent| f64::from(percent) / 100.0).map(|at| (at, banding.recall(at))));
+    let hundredths = (0..=100).map(|percent| f64::from(percent) / 100.0);
+    chart.line("a", hundredths.map(|at| (at, bands.scheme.fungible(at))));
     chart.line("c", [(bands.threshold, 0.0), (bands.threshold, 1.0)]);
     chart.dots("b", bands.curve.iter().filter_map(|&(at, _, measured, _)| Some((at, measured?))));
     chart.legend("a", "predicted");
