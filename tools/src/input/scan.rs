@@ -195,7 +195,14 @@ impl<'s> Scan<'s> {
             if self.bytes[end] == b'"' {
                 return Some(Taken::Unescaped);
             }
-            buffer.push(self.escape()?);
+            // Texts that are not English, written in ASCII, are one escape after the other.
+            loop {
+                buffer.push(self.escape()?);
+                if self.peek() != Some(b'\\') {
+                    break;
+                }
+                self.at += 1;
+            }
         }
     }
 
