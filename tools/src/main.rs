@@ -12,6 +12,7 @@ mod options;
 mod pair_file;
 mod param_args;
 mod progress;
+mod raw_column;
 mod report;
 mod resume;
 mod shard;

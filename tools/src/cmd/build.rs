@@ -1,13 +1,10 @@
 //! `twindex build`: make an index, or add to one.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use byteorder::{LittleEndian, ReadBytesExt};
 use clap::Args;
 use serde::Serialize;
 use twindex::sys::RealVfs;
@@ -21,6 +18,7 @@ use crate::interrupt::HalfDone;
 use crate::options::{InputArgs, Output, Usage, Work, parse_size};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
+use crate::raw_column::RawColumn;
 use crate::report::{self, Stopwatch, count, counted};
 use crate::resume::{Done, InputId};
 use crate::shard::ShardArgs;
@@ -411,60 +409,6 @@ impl Build {
             }
             Ok(())
         })
-    }
-}
-
-/// A file of little-endian 64-bit numbers.
-pub(crate) struct RawColumn {
-    pub(crate) path: PathBuf,
-    /// Numbers in it.
-    pub(crate) rows: u64,
-    /// Those not read yet.
-    rest: u64,
-    reader: BufReader<File>,
-}
-
-impl RawColumn {
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        let file = File::open(path).with_context(|| format!("{}: cannot open", path.display()))?;
-        let metadata = file.metadata().with_context(|| format!("{}: cannot look at it", path.display()))?;
-        ensure!(metadata.is_file(), "{}: not a regular file", path.display());
-        let length = metadata.len();
-        ensure!(
-            length.is_multiple_of(8),
-            "{}: {length} bytes are not a whole number of 64-bit fingerprints; {} bytes too many",
-            path.display(),
-            length % 8
-        );
-        let (rows, reader) = (length / 8, BufReader::with_capacity(1 << 20, file));
-        Ok(Self { path: path.to_owned(), rows, rest: rows, reader })
-    }
-
-    pub(crate) fn next(&mut self) -> anyhow::Result<u64> {
-        let mut number = [0; 8];
-        self.reader
-            .read_exact(&mut number)
-            .with_context(|| format!("{}: cannot read", self.path.display()))?;
-        self.rest = self.rest.saturating_sub(1);
-        Ok(u64::from_le_bytes(number))
-    }
-
-    pub(crate) fn for_each(mut self, mut each: impl FnMut(u64) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        for _ in 0..self.rows {
-            each(self.next()?)?;
-        }
-        Ok(())
-    }
-
-    /// The next `most` numbers, fewer at the end of the file, none behind it.
-    pub(crate) fn wave(&mut self, most: usize) -> anyhow::Result<Vec<u64>> {
-        let count = self.rest.min(most as u64);
-        let mut numbers = vec![0; usize::try_from(count)?];
-        self.reader
-            .read_u64_into::<LittleEndian>(&mut numbers)
-            .with_context(|| format!("{}: cannot read", self.path.display()))?;
-        self.rest -= count;
-        Ok(numbers)
     }
 }
 

@@ -20,12 +20,12 @@ use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Resemblance, Sketch, Snapshot};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::build::RawColumn;
 use crate::contents;
 use crate::feature_args::{self, FeatureArgs};
 use crate::input::Documents;
 use crate::options::{AccessArgs, InputArgs, Output, Usage, Verify, Work, parse_resemblance};
 use crate::progress::Progress;
+use crate::raw_column::RawColumn;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::sketching::{Wanted, for_each_shingled};

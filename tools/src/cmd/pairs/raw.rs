@@ -7,8 +7,8 @@ use anyhow::{Context, bail, ensure};
 use twindex::join::{Positions, RawValues, Sorter, merge_sorted, raw_meetings_within};
 use twindex::{KeyBuf, Params};
 
-use super::super::build::RawColumn;
 use super::{Pairs, Totals};
+use crate::raw_column::RawColumn;
 use crate::report::Stopwatch;
 
 /// All of a file.

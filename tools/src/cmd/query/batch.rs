@@ -12,8 +12,8 @@ use twindex::join::{
 };
 use twindex::{Fingerprint, KeyBuf, Snapshot};
 
-use super::super::build::RawColumn;
 use super::{By, CANNOT_WRITE, HITS, Query, Totals, keeps_samples, key_number, write_key};
+use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
 use crate::stage::StageFile;
 
