@@ -364,11 +364,14 @@ pub(crate) fn for_each_looked_up<L: Send>(
     };
     for_each_chunk_counted(documents, progress, &job, |mut chunked, documents| {
         let mut start = 0;
-        for ((one, found), &end) in chunked.all.iter().zip(chunked.found.drain(..)).zip(&chunked.ends) {
+        for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
             documents.look_at(&one.attached);
             if let Err(error) = each(one, found, &chunked.shingles[start..end]) {
                 documents.refuse(error, text_bytes)?;
+            }
+            if let WholeLine::Held(line) = &mut one.whole.line {
+                *line = Vec::new(); // it may be long, and is not written over but replaced
             }
             start = end;
         }
