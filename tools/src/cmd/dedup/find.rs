@@ -101,7 +101,7 @@ impl Dedup {
         let looking = Stopwatch::of_thread();
         let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
         // The index is where it is made, not yet where it will be.
-        let path = limits.folder.join("index");
+        let path = limits.folder.join(out::INDEX);
         // The other half works on pairs meanwhile.
         let threads = (rayon::current_num_threads() / 2).max(1);
         let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
@@ -114,8 +114,8 @@ impl Dedup {
         Aside { figures, looking: looking.cpu_seconds(), lap: watch.lap() }
     }
 
-    /// Makes clusters of pairs, and writes tables and documents: at the same time, as neither needs the other, and each
-    /// is the work of one thread.
+    /// Makes clusters of pairs, and writes tables and documents: at the same time, as neither needs the other, and the
+    /// tables are the work of one thread.
     fn cluster_and_write(
         &self,
         corpus: &Corpus,

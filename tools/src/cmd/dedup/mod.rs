@@ -250,7 +250,8 @@ impl Dedup {
             peak_rss_bytes: report::peak_rss_bytes(),
             stages,
         };
-        // The process ends soon. To free some pieces for each document, one by one, takes a twentieth of the whole time.
+        // The process ends soon, and its memory with it. To free some pieces for each document, one by one, was 4 % of the
+        // time of short texts, by `perf`, and the work of one thread.
         std::mem::forget(corpus);
         Ok(report)
     }
@@ -310,7 +311,7 @@ impl Dedup {
         if self.method == Method::Exact {
             return Ok(None);
         }
-        let path = folder.join("index");
+        let path = folder.join(out::INDEX);
         Ok(Some(Index::create_from(Arc::new(RealVfs), &path, params, table.map(|table| &**table))?))
     }
 

@@ -26,7 +26,7 @@ const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT];
 /// The page about what was found.
 pub(super) const REPORT: &str = "report.html";
 /// The folder in OUT.
-const INDEX: &str = "index";
+pub(super) const INDEX: &str = "index";
 
 /// Where the results go.
 pub(super) struct Out<'a> {
