@@ -19,6 +19,7 @@ use crate::segment::Segment;
 use crate::segment::scan::HeldPostings;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
+use crate::sys::zeroed::Zeroed;
 
 /// Fingerprints that are read together.
 const TOGETHER: usize = 1 << 12;
@@ -85,7 +86,7 @@ pub(super) struct Fingerprints<'a> {
     /// The number of the first of each segment, and one behind the last.
     first: Vec<u64>,
     /// All of them, if they fit memory.
-    held: Option<Vec<u64>>,
+    held: Option<Zeroed<u64>>,
 }
 
 impl<'a> Fingerprints<'a> {
@@ -211,8 +212,8 @@ impl<'a> Fingerprints<'a> {
 }
 
 /// Reads the fingerprints of all segments, on so many threads.
-fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Vec<u64>> {
-    let mut held = vec![0; count];
+fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Zeroed<u64>> {
+    let mut held = Zeroed::new(count)?;
     let mut rest = &mut held[..];
     let mut work: Vec<Vec<_>> = Vec::new();
     work.resize_with(threads, Vec::new);

@@ -9,13 +9,13 @@
 //!
 //! Time O(n) on random fingerprints, and O(n log n) on any.
 
-use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::spilled::{Chunks, Column};
 use crate::error::Result;
 use crate::format::table::filter::Encoder;
 use crate::format::table::{Columns, Filter};
-use crate::sys::mmap::Zeroed;
+use crate::sys::zeroed::Zeroed;
 use crate::tables::{BitField, Design};
 
 /// Mean rows of a part, as a power of two.
@@ -26,7 +26,7 @@ const PARTS_BITS_MAX: u32 = 10;
 const TOGETHER: usize = 1 << 11;
 
 /// What is left of prefix and entry in a part.
-trait Left: Copy + Default + Ord + Into<u64> + FromBytes + IntoBytes + KnownLayout {
+trait Left: Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout {
     fn of(value: u64) -> Self;
 }
 
@@ -94,12 +94,12 @@ enum Parts {
 }
 
 impl Parts {
-    fn new(table: &ToBe, rows: usize) -> Self {
-        if table.is_short() {
-            Self::Short(Distributed::new(table, rows))
+    fn new(table: &ToBe, rows: usize) -> Result<Self> {
+        Ok(if table.is_short() {
+            Self::Short(Distributed::new(table, rows)?)
         } else {
-            Self::Long(Distributed::new(table, rows))
-        }
+            Self::Long(Distributed::new(table, rows)?)
+        })
     }
 }
 
@@ -110,8 +110,8 @@ struct Distributed<T> {
 }
 
 impl<T: Left> Distributed<T> {
-    fn new(table: &ToBe, rows: usize) -> Self {
-        Self { rows: Zeroed::new(rows), next: vec![0; 1 << table.part_bits] }
+    fn new(table: &ToBe, rows: usize) -> Result<Self> {
+        Ok(Self { rows: Zeroed::new(rows)?, next: vec![0; 1 << table.part_bits] })
     }
 
     /// Counts how long parts will be.
@@ -137,7 +137,7 @@ impl<T: Left> Distributed<T> {
         table.entry.add_to(fingerprints, 0, numbers);
         table.prefix.add_to(fingerprints, table.entry_bits, numbers);
         let (shift, last) = (table.bits_left() + table.entry_bits, self.next.len() - 1);
-        let rows = self.rows.numbers();
+        let rows = &mut self.rows[..];
         for &number in &numbers[..fingerprints.len()] {
             let place = &mut self.next[(number.checked_shr(shift).unwrap_or(0)) as usize & last];
             rows[*place as usize] = T::of(number);
@@ -151,7 +151,7 @@ impl<T: Left> Distributed<T> {
         let buckets = 1_usize << table.bits_left();
         let mut next = vec![0_u32; buckets];
         let (mut sorted, mut start) = (Vec::new(), 0);
-        let all = self.rows.numbers();
+        let all = &mut self.rows[..];
         for (part, &end) in (0_u64..).zip(&self.next) {
             let rows = &all[start as usize..end as usize];
             start = end;
@@ -212,7 +212,8 @@ pub(super) fn encode_partial<C: Columns>(
         }
         let (now, later) = rest.split_at(fit);
         rest = later;
-        let mut parts: Vec<Parts> = now.iter().map(|(_, table)| Parts::new(table, rows as usize)).collect();
+        let mut parts: Vec<Parts> =
+            now.iter().map(|(_, table)| Parts::new(table, rows as usize)).collect::<Result<_>>()?;
         let mut numbers = [0_u64; TOGETHER];
         for_each_slice(fingerprints, |some| {
             for ((_, table), parts) in now.iter().zip(&mut parts) {

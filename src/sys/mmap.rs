@@ -11,7 +11,6 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 #[cfg(target_os = "linux")]
 use super::guard::Guarded;
@@ -280,52 +279,6 @@ impl Fetched {
     }
 }
 
-/// Numbers that are 0 at first: where there are many, in memory that the system is asked to make of huge pages, which
-/// costs a fault for each of these and not for each of the small ones.
-#[derive(Debug)]
-pub(crate) struct Zeroed<T> {
-    count: usize,
-    memory: ZeroedMemory<T>,
-}
-
-#[derive(Debug)]
-enum ZeroedMemory<T> {
-    Heap(Vec<T>),
-    Map(memmap2::MmapMut),
-}
-
-/// Bytes from which huge pages are worth asking for.
-const MANY: usize = 4 << 20;
-
-impl<T: Copy + Default + FromBytes + IntoBytes + KnownLayout> Zeroed<T> {
-    /// So many of them.
-    pub(crate) fn new(count: usize) -> Self {
-        let bytes = count.saturating_mul(size_of::<T>());
-        let map = if bytes < MANY { None } else { memmap2::MmapMut::map_anon(bytes).ok() };
-        let memory = match map {
-            Some(map) => {
-                #[cfg(target_os = "linux")]
-                let _ = map.advise(memmap2::Advice::HugePage);
-                ZeroedMemory::Map(map)
-            }
-            None => ZeroedMemory::Heap(vec![T::default(); count]),
-        };
-        Self { count, memory }
-    }
-
-    /// All of them.
-    pub(crate) fn numbers(&mut self) -> &mut [T] {
-        match &mut self.memory {
-            ZeroedMemory::Heap(numbers) => numbers,
-            ZeroedMemory::Map(map) => {
-                let (numbers, _) = <[T]>::mut_from_prefix_with_elems(map, self.count)
-                    .expect("a map is as long as asked for, and begins with a page");
-                numbers
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::vfs::MemoryFile;
@@ -376,17 +329,6 @@ mod tests {
             pieces(&view).keep(usize::MAX, &[]);
             view.will_need(&(0..usize::MAX));
             view.will_need(&(len + 1..len + 2));
-        }
-    }
-
-    #[test]
-    fn many_numbers_and_few_are_zero_and_keep_what_is_written() {
-        for count in [0, 1, 1000, MANY / 4, MANY / 4 + 1025] {
-            let mut zeroed = Zeroed::<u32>::new(count);
-            assert_eq!(zeroed.numbers().len(), count);
-            assert!(zeroed.numbers().iter().all(|&number| number == 0));
-            zeroed.numbers().iter_mut().zip(7..).for_each(|(number, value)| *number = value);
-            assert!(zeroed.numbers().iter().zip(7..).all(|(&number, value)| number == value), "{count}");
         }
     }
 

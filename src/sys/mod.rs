@@ -11,6 +11,7 @@ pub mod mmap;
 pub mod paced;
 pub mod spill;
 pub mod vfs;
+pub(crate) mod zeroed;
 
 pub use mmap::{Access, Bytes};
 pub use spill::Spill;

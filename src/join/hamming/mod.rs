@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use inside::{By, Inside, Parity, Place, Slice};
 use parking_lot::Mutex;
-use zerocopy::{FromZeros, Immutable, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub use inside::Pair;
 pub use values::{Read, Values};
@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::kernel::prefetch;
 use crate::segment::near::check_radius;
 use crate::segment::sorted::sort;
+use crate::sys::zeroed::Zeroed;
 
 /// Mean fingerprints of a part, as a power of two.
 const PART_BITS: u32 = 14;
@@ -119,7 +120,7 @@ const fn low_bits(bits: u32) -> u64 {
 }
 
 /// A fingerprint and its number. Both in one place, so that a part is one stream of writes.
-#[derive(Clone, Copy, Debug, Default, FromZeros, Immutable, IntoBytes)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, packed(4))]
 pub(super) struct Row {
     /// The fingerprint, which may be turned.
@@ -130,7 +131,7 @@ pub(super) struct Row {
 /// Rows in parts.
 #[derive(Debug, Default)]
 struct Parts {
-    rows: Vec<Row>,
+    rows: Zeroed<Row>,
     /// Where each part ends.
     ends: Vec<u32>,
 }
@@ -484,9 +485,9 @@ impl<'a> Join<'a> {
             sum += count;
         }
         if rows.len() < sum as usize {
-            // What is there need not be kept, and fresh memory is zero already.
-            *rows = Vec::new();
-            *rows = Row::new_vec_zeroed(sum as usize).map_err(|_| no_memory(sum))?;
+            // What is there need not be kept, and is given back first.
+            *rows = Zeroed::default();
+            *rows = Zeroed::new(sum as usize)?;
         }
         let rows = &mut rows[..sum as usize];
         let (first, all) = (parts.start, parts.len() == counts.len());
@@ -531,11 +532,6 @@ fn put(end: &mut u32, rows: &mut [Row], row: Row) -> Result<()> {
 }
 
 #[cold]
-fn no_memory(rows: u32) -> Error {
-    Error::Invalid(format!("no memory for a table of {rows} fingerprints: allow less with `memory`"))
-}
-
-#[cold]
 fn changed() -> Error {
     Error::Invalid(
         "the fingerprints changed while they were joined: nothing may write to the files of an index".into(),
@@ -545,11 +541,11 @@ fn changed() -> Error {
 /// Fingerprints in ascending order, each once, and where each was found.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
-    pub(super) values: Vec<u64>,
+    pub(super) values: Zeroed<u64>,
     /// Where the numbers of each begin, and the end of the last.
-    pub(super) starts: Vec<u32>,
+    pub(super) starts: Zeroed<u32>,
     /// The numbers that each had, ascending.
-    pub(super) numbers: Vec<u32>,
+    pub(super) numbers: Zeroed<u32>,
 }
 
 impl Distinct {
@@ -558,7 +554,7 @@ impl Distinct {
         let count = values.len();
         check_count(count as u64)?;
         if count == 0 {
-            return Ok(Self { starts: vec![0], ..Self::default() });
+            return Ok(Self { starts: Zeroed::new(1)?, ..Self::default() });
         }
         // Sorted or not, it is sorted here.
         let sides = [values.held().map_or(values, Values::Held)];
@@ -569,7 +565,11 @@ impl Distinct {
         let turn = join.tables[0].turn();
         let mut sorting: Vec<Sorting> =
             (0..threads).map(|_| Sorting { turn, ..Sorting::default() }).collect();
-        let mut all = Self { values: vec![0; count], starts: vec![0; count + 1], numbers: vec![0; count] };
+        let mut all = Self {
+            values: Zeroed::new(count)?,
+            starts: Zeroed::new(count + 1)?,
+            numbers: Zeroed::new(count)?,
+        };
         // Where each range of parts begins, and how many different fingerprints it has.
         let mut distinct: Vec<(usize, usize)> = Vec::new();
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
@@ -618,8 +618,8 @@ impl Distinct {
             close_gaps(&mut all.starts, &distinct);
         });
         all.values.truncate(end);
-        all.starts.truncate(end);
-        all.starts.push(count as u32);
+        all.starts.truncate(end + 1);
+        all.starts[end] = count as u32;
         Ok(all)
     }
 
