@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use twindex::choices::{FeatureScheme, Preset};
 use twindex::join::{
     Agreement, Effort, band_scores, block_scores, candidates, candidates_agreeing, numbered_pairs_within,
-    pairs_within,
+    pairs_within, scored_pairs,
 };
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::Scratch;
@@ -157,7 +157,7 @@ fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
         let of = |max_bucket, memory| {
             let mut pairs = BTreeSet::new();
             let effort = Effort { memory, threads: bits as usize % 3 + 1, ..Effort::in_dir(dir.path()) };
-            let found = band_scores(&index.snapshot(), max_bucket, effort, |a, b, score| {
+            let found = scored_pairs(&index.snapshot(), max_bucket, effort, |a, b, score| {
                 assert!(pairs.insert((a, b, score)), "each pair once");
                 Ok(())
             })
@@ -212,7 +212,7 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     }
     let mut distinct = 0;
     let effort = |memory, threads| Effort { dir: dir.path(), memory, threads };
-    let found = band_scores(&snapshot, usize::MAX, effort(1 << 20, 1), |a, b, score| {
+    let found = scored_pairs(&snapshot, usize::MAX, effort(1 << 20, 1), |a, b, score| {
         assert!(a < b && score < minima as u32);
         distinct += 1;
         Ok(())
@@ -220,10 +220,10 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     .unwrap();
     assert_eq!(found.scores.pairs, expected);
     // The other way to count them, for what does not fit in memory.
-    let sorted = band_scores(&snapshot, usize::MAX, effort(0, 1), |_, _, _| Ok(())).unwrap();
+    let sorted = band_scores(&snapshot, usize::MAX, effort(0, 1)).unwrap();
     assert_eq!((&sorted.scores.pairs, &sorted.shared), (&found.scores.pairs, &found.shared));
     assert_eq!((&sorted.scores.buckets, &sorted.alike), (&found.scores.buckets, &found.alike));
-    let threads = band_scores(&snapshot, usize::MAX, effort(1 << 20, 3), |_, _, _| Ok(())).unwrap();
+    let threads = band_scores(&snapshot, usize::MAX, effort(1 << 20, 3)).unwrap();
     assert_eq!((&threads.scores.pairs, &threads.shared), (&found.scores.pairs, &found.shared));
     assert_eq!((&threads.scores.buckets, &threads.alike), (&found.scores.buckets, &found.alike));
     assert_eq!(found.alike.iter().map(|alike| u64::from(alike.documents)).sum::<u64>(), 1000);

@@ -49,7 +49,7 @@ pub use pairs::{Documents, Meeting, meetings_within, numbered_pairs_within, pair
 pub use prefix::{Prefixes, prefix_candidates};
 pub use raw::{Positions, RawValues, raw_meetings_within};
 pub use runs::{Sorted, Sorter, merge as merge_sorted};
-pub use scores::{band_scores, block_scores};
+pub use scores::{band_scores, block_scores, scored_pairs};
 pub use sets::ShingleSets;
 pub use spanning::{SpanningForest, Stars};
 pub use verified::{resembling_documents, resembling_sets, set_candidates};

@@ -289,34 +289,60 @@ struct Meeting<'a> {
 /// What a thread has counted.
 struct Counted {
     scores: Scores,
+    /// By score, and band as in [`BandKeys::keys`]: pairs that are to be added to the scores. All bands of a score side
+    /// by side, as vectors of them are added to.
+    pairs: Vec<[u64; LANES]>,
     /// As in [`BandScores::shared`].
     shared: Vec<(u64, u64)>,
 }
 
 impl Counted {
     fn new(bands: usize, minima: usize) -> Self {
-        Self { scores: Scores::new(bands, minima), shared: vec![(0, 0); minima + 1] }
+        let pairs = vec![[0; LANES]; (minima + 1) * bands.div_ceil(LANES)];
+        Self { scores: Scores::new(bands, minima), pairs, shared: vec![(0, 0); minima + 1] }
+    }
+
+    /// All that was counted.
+    fn finish(mut self) -> (Scores, Vec<(u64, u64)>) {
+        let rows = self.scores.pairs.len().div_ceil(LANES);
+        for (score, rows) in self.pairs.chunks_exact(rows.max(1)).enumerate() {
+            let by_band = rows.iter().flatten();
+            (0..self.scores.pairs.len()).zip(by_band).for_each(|(band, &pairs)| {
+                self.scores.add(band, score, pairs);
+            });
+        }
+        (self.scores, self.shared)
+    }
+}
+
+/// Adds `pairs` to the counts whose bits are set. No branch inside: the compiler turns this into vector code.
+#[inline(always)]
+fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
+    for (place, count) in counts.iter_mut().enumerate() {
+        // Of 2^32 documents there are fewer pairs than 2^64.
+        *count = count.wrapping_add(if bits >> place & 1 == 0 { 0 } else { pairs });
     }
 }
 
 /// What was found in a piece.
 #[derive(Default)]
 struct Found {
-    /// Pairs that did not meet in a band before, with their scores.
+    /// If they are to be handed out: pairs that did not meet in a band before, with their scores.
     pairs: Vec<(u32, u32, u32)>,
     /// Pairs of which one has [several keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 
-/// The entries of a piece, each to be looked at with all that are behind it in its bucket.
-struct Piece<'a> {
+/// The entries of a piece, each to be looked at with all that are behind it in its bucket; pairs are kept if they are to
+/// be handed out.
+struct Piece<'a, const HANDED: bool> {
     meeting: &'a Meeting<'a>,
     band: usize,
     entries: Range<usize>,
     counted: &'a mut Counted,
 }
 
-impl Kernel for Piece<'_> {
+impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
     type Output = Found;
 
     #[inline(always)]
@@ -356,14 +382,13 @@ impl Kernel for Piece<'_> {
                 for later in row..of_a.len() {
                     // Behind the last band all are equal.
                     let rest = keys.bands - later * LANES;
-                    let mut bands = meets(later) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
-                    while bands != 0 {
-                        counted.shared[score].1 += 1;
-                        counted.scores.add(later * LANES + bands.trailing_zeros() as usize, score, pairs);
-                        bands &= bands - 1;
-                    }
+                    let bands = meets(later) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
+                    counted.shared[score].1 += u64::from(bands.count_ones());
+                    add_where(bands, pairs, &mut counted.pairs[score * of_a.len() + later]);
                 }
-                found.pairs.push((a, b, score as u32));
+                if HANDED {
+                    found.pairs.push((a, b, score as u32));
+                }
             }
         }
         found
@@ -419,19 +444,36 @@ fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
     Ok((alike, Side { snapshot, numbers: of_documents }))
 }
 
-/// The scores of pairs that share a band, and each pair of different signatures, numbered as in
-/// [`BandScores::alike`], with its score, to `each`: the smaller number first, each pair once, in no order. Nothing
-/// where no signatures are kept. Of a bucket of more than `max_bucket` different signatures, or of fewer where their
-/// pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document, only neighbours are compared.
+/// The scores of pairs that share a band. Nothing where no signatures are kept. Of a bucket of more than `max_bucket`
+/// different signatures, or of fewer where their pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document,
+/// only neighbours are compared.
 ///
 /// Takes 8 bytes of memory for each document and thread, some 40 for each different signature, and the memory of
 /// `effort` for the keys of their bands, or, where these are more or buckets are capped, for pairs; what is more goes
 /// to an unnamed file.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt), [`Error::Io`](crate::Error::Io) from the scratch file, or what `each`
-/// returns.
-pub fn band_scores(
+/// [`Error::Corrupt`](crate::Error::Corrupt), or [`Error::Io`](crate::Error::Io) from the scratch file.
+pub fn band_scores(snapshot: &Snapshot, max_bucket: usize, effort: Effort<'_>) -> Result<BandScores> {
+    scored::<false>(snapshot, max_bucket, effort, |_, _, _| Ok(()))
+}
+
+/// As [`band_scores`], and each pair of different signatures, numbered as in [`BandScores::alike`], with its score, to
+/// `each`: the smaller number first, each pair once, in no order.
+///
+/// # Errors
+/// As [`band_scores`], or what `each` returns.
+pub fn scored_pairs(
+    snapshot: &Snapshot,
+    max_bucket: usize,
+    effort: Effort<'_>,
+    each: impl FnMut(u32, u32, u32) -> Result<()>,
+) -> Result<BandScores> {
+    scored::<true>(snapshot, max_bucket, effort, each)
+}
+
+/// As [`scored_pairs`], where pairs are `HANDED` out.
+fn scored<const HANDED: bool>(
     snapshot: &Snapshot,
     max_bucket: usize,
     effort: Effort<'_>,
@@ -463,7 +505,8 @@ pub fn band_scores(
         let mut counted: Vec<_> = (0..effort.threads.max(1)).map(|_| Counted::new(bands, minima)).collect();
         for some in keys.pieces().chunks(PIECES * counted.len()) {
             let found = on_threads(&mut counted, some, |counted, (band, entries)| {
-                let piece = Piece { meeting: &meeting, band: *band, entries: entries.clone(), counted };
+                let (entries, band) = (entries.clone(), *band);
+                let piece = Piece::<HANDED> { meeting: &meeting, band, entries, counted };
                 Ok(Level::chosen().dispatch(piece))
             })?;
             for ((band, _), found) in some.iter().zip(found) {
@@ -471,9 +514,9 @@ pub fn band_scores(
                 found.mixed.into_iter().try_for_each(|(a, b)| sorter.push(record(a, b, *band)))?;
             }
         }
-        for counted in counted {
-            scores.add_all(&counted.scores);
-            shared.iter_mut().zip(counted.shared).for_each(|(sum, more)| {
+        for (counted, more) in counted.into_iter().map(Counted::finish) {
+            scores.add_all(&counted);
+            shared.iter_mut().zip(more).for_each(|(sum, more)| {
                 sum.0 += more.0;
                 sum.1 += more.1;
             });

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use twindex::choices::FeatureScheme;
 use twindex::join::scores::{Alike, Scores};
-use twindex::join::{Effort, Forest, band_scores, block_scores};
+use twindex::join::{Effort, Forest, band_scores, block_scores, scored_pairs};
 use twindex::params::FEATURE_BITS_MAX;
 use twindex::{KeyBuf, Snapshot};
 
@@ -198,17 +198,20 @@ impl Banded {
         let (minima, bits) = (minhash.minima(), minhash.signature_bits);
         let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
         let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
-        // No more different signatures than documents.
-        let documents = if by_signatures { snapshot.documents() } else { 0 };
-        let mut forest = Forest::new(u32::try_from(documents).unwrap_or(u32::MAX));
-        let found = band_scores(snapshot, look.max_bucket, effort, |a, b, score| {
-            if by_signatures && is_near[score as usize] {
-                forest.join(a, b);
-            }
-            Ok(())
-        })?;
-        let clusters =
-            by_signatures.then(|| clusters_of(snapshot, &found.alike, &mut forest, look)).transpose()?;
+        let (found, clusters) = if by_signatures {
+            // No more different signatures than documents.
+            let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
+            let found = scored_pairs(snapshot, look.max_bucket, effort, |a, b, score| {
+                if is_near[score as usize] {
+                    forest.join(a, b);
+                }
+                Ok(())
+            })?;
+            let clusters = clusters_of(snapshot, &found.alike, &mut forest, look)?;
+            (found, Some(clusters))
+        } else {
+            (band_scores(snapshot, look.max_bucket, effort)?, None)
+        };
 
         // 32 bits agree by chance so rarely that it makes no difference, 8 do not.
         let feature_bits = if minhash.feature_bits == FEATURE_BITS_MAX { 64 } else { minhash.feature_bits };
