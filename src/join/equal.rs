@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use super::seeded::Seeded;
+
 /// Groups of equal contents, by their hashes.
 ///
 /// ```
@@ -24,7 +26,7 @@ use std::collections::hash_map::Entry;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
-    by_hash: HashMap<u128, u32>,
+    by_hash: HashMap<u128, u32, Seeded>,
     /// Of each group the next one with the same hash, if that ever happens.
     next: Vec<Option<u32>>,
 }

@@ -28,6 +28,7 @@ pub mod prefix;
 pub mod raw;
 pub mod runs;
 pub mod scores;
+mod seeded;
 pub mod sets;
 pub mod spanning;
 mod threads;

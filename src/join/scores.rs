@@ -7,14 +7,12 @@
 //! [`Banding`](crate::bands::Banding::recall).
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
-
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::candidates::{Side, Work, cap_of, read};
 use super::hamming::Effort;
 use super::runs::Sorter;
+use super::seeded::Seeded;
 use super::threads::on_threads;
 use crate::error::Result;
 use crate::kernel::{Kernel, Level, Simd};
@@ -395,33 +393,9 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
     }
 }
 
-/// xxh3-64 of few whole pieces, with a seed; and what it is so far.
-#[derive(Clone, Copy)]
-struct Seeded(u64);
-
-impl BuildHasher for Seeded {
-    type Hasher = Self;
-
-    fn build_hasher(&self) -> Self {
-        *self
-    }
-}
-
-impl Hasher for Seeded {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = xxh3_64_with_seed(bytes, self.0);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// The documents by signature, and these with the numbers of their signatures.
 fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
-    // A seed of this run, so that no index can be made whose signatures fall together.
-    let seed = Seeded(RandomState::new().hash_one(0));
-    let mut by_signature: HashMap<&[u8], u32, _> = HashMap::with_hasher(seed);
+    let mut by_signature: HashMap<&[u8], u32, Seeded> = HashMap::default();
     let mut alike: Vec<Alike> = Vec::new();
     let mut of_documents: Vec<Vec<Option<u32>>> = Vec::new();
     for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {

@@ -37,7 +37,7 @@ pub(super) struct Corpus {
     pub(super) group_of: Vec<u32>,
     /// What stands for each document in a file of documents that are kept.
     lines: Lines,
-    by_key: HashMap<Arc<[u8]>, u32>,
+    by_key: HashMap<Arc<[u8]>, u32, ahash::RandomState>,
     /// Documents that are near one of another index, with their places.
     pub(super) dropped: HashMap<Arc<[u8]>, (Place, Dropped)>,
     equal: Groups,
@@ -103,7 +103,7 @@ impl Corpus {
             places: Vec::new(),
             group_of: Vec::new(),
             lines: Lines::new(folder)?,
-            by_key: HashMap::new(),
+            by_key: HashMap::default(),
             dropped: HashMap::new(),
             equal: Groups::default(),
             groups: Vec::new(),
