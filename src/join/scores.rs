@@ -9,14 +9,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use zerocopy::IntoBytes;
+
 use super::candidates::{Side, Work, cap_of, read};
 use super::hamming::Effort;
 use super::runs::Sorter;
 use super::seeded::Seeded;
 use super::threads::on_threads;
 use crate::error::Result;
-use crate::kernel::{Kernel, Level, Simd};
-use crate::sketch::{matches, matches_inlined};
+use crate::kernel::{CACHE_LINE, Kernel, Level, Simd, prefetch};
+use crate::sketch::{matches, matches_by};
 use crate::store::Snapshot;
 
 /// Blocks of a fingerprint.
@@ -243,8 +245,22 @@ impl BandKeys {
     /// The keys of a number; none if its documents differ.
     #[inline(always)]
     fn of(&self, number: u32) -> Option<&[[u32; LANES]]> {
-        let (number, rows) = (number as usize, self.bands.div_ceil(LANES));
-        (!self.mixed[number]).then(|| &self.keys[number * rows..][..rows])
+        (!self.mixed[number as usize]).then(|| self.row(number))
+    }
+
+    /// The keys of a number whose documents do not differ.
+    #[inline(always)]
+    fn row(&self, number: u32) -> &[[u32; LANES]] {
+        let rows = self.bands.div_ceil(LANES);
+        &self.keys[number as usize * rows..][..rows]
+    }
+
+    /// Asks for the keys of a number.
+    #[inline(always)]
+    fn hint(&self, number: u32) {
+        let bytes = self.bands.div_ceil(LANES) * size_of::<[u32; LANES]>();
+        let all = self.keys.as_bytes();
+        (0..bytes).step_by(CACHE_LINE).for_each(|at| prefetch(all, number as usize * bytes + at));
     }
 
     /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries behind
@@ -272,6 +288,11 @@ impl BandKeys {
 const PIECE: usize = 1 << 18;
 /// Pieces for each thread that are looked at before that.
 const PIECES: usize = 4;
+
+/// Members of a bucket that one is compared with at once.
+const TOGETHER: usize = 64;
+/// Members of a bucket ahead of the one at hand whose keys, and signatures, are asked for.
+const AHEAD: usize = 8;
 
 /// What signatures tell of the pairs that meet.
 struct Meeting<'a> {
@@ -361,31 +382,51 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             }
             let documents_a = documents[a as usize];
             counted.scores.add(band, minima, pairs_among(documents_a));
-            let (of_a, signature) = (keys.of(a), signatures[a as usize]);
-            for &(_, b) in &entries[at + 1..bucket_end] {
-                let (Some(of_a), Some(of_b)) = (of_a, keys.of(b)) else {
-                    found.mixed.push((a, b));
-                    continue;
-                };
-                // The bands of each row in which they meet, a bit each.
-                let meets = |row: usize| simd.equal16(&of_a[row], &of_b[row]);
-                let row = band / LANES;
-                let (before, now) = ((0..row).any(|row| meets(row) != 0), meets(row));
-                if before || now & ((1 << (band % LANES)) - 1) != 0 {
-                    continue; // met in a band before
+            let others = &entries[at + 1..bucket_end];
+            let Some(of_a) = keys.of(a) else {
+                found.mixed.extend(others.iter().map(|&(_, b)| (a, b)));
+                continue;
+            };
+            let signature = signatures[a as usize];
+            let row = band / LANES;
+            // The bands of a row in which they meet, a bit each.
+            let meets = |row: usize, of_b: &[[u32; LANES]]| simd.equal16(&of_a[row], &of_b[row]);
+            for others in others.chunks(TOGETHER) {
+                // Those that it did not meet in a band before: no branch, which would be guessed wrongly.
+                let (mut new, mut count) = ([0; TOGETHER], 0);
+                for (place, &(_, b)) in others.iter().enumerate() {
+                    if let Some(&(_, ahead)) = others.get(place + AHEAD) {
+                        keys.hint(ahead);
+                    }
+                    let Some(of_b) = keys.of(b) else {
+                        found.mixed.push((a, b));
+                        continue;
+                    };
+                    let before = (0..row).fold(0, |before, row| before | meets(row, of_b));
+                    let before = before | meets(row, of_b) & ((1 << (band % LANES)) - 1);
+                    new[count % TOGETHER] = b;
+                    count += usize::from(before == 0);
                 }
-                let score = matches_inlined(signature, signatures[b as usize], minima, bits);
-                let pairs = u64::from(documents_a) * u64::from(documents[b as usize]);
-                counted.shared[score].0 += 1;
-                for later in row..of_a.len() {
-                    // Behind the last band all are equal.
-                    let rest = keys.bands - later * LANES;
-                    let bands = meets(later) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
-                    counted.shared[score].1 += u64::from(bands.count_ones());
-                    add_where(bands, pairs, &mut counted.pairs[score * of_a.len() + later]);
-                }
-                if HANDED {
-                    found.pairs.push((a, b, score as u32));
+                let new = &new[..count];
+                for (place, &b) in new.iter().enumerate() {
+                    if let Some(&ahead) = new.get(place + AHEAD) {
+                        let signature = signatures[ahead as usize];
+                        (0..signature.len()).step_by(CACHE_LINE).for_each(|at| prefetch(signature, at));
+                    }
+                    let score = matches_by(simd, signature, signatures[b as usize], minima, bits);
+                    let pairs = u64::from(documents_a) * u64::from(documents[b as usize]);
+                    counted.shared[score].0 += 1;
+                    let of_b = keys.row(b);
+                    for later in row..of_a.len() {
+                        // Behind the last band all are equal.
+                        let rest = keys.bands - later * LANES;
+                        let bands = meets(later, of_b) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
+                        counted.shared[score].1 += u64::from(bands.count_ones());
+                        add_where(bands, pairs, &mut counted.pairs[score * of_a.len() + later]);
+                    }
+                    if HANDED {
+                        found.pairs.push((a, b, score as u32));
+                    }
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Which of a few numbers are equal to one.
+//! Which of a few numbers are equal.
 
 /// The plain version of [`Simd::equal8`](super::Simd::equal8).
 #[inline(always)]
@@ -13,12 +13,26 @@ pub(super) fn equal16(left: &[u32; 16], right: &[u32; 16]) -> u32 {
     (0..).zip(pairs).fold(0, |mask, (place, (left, right))| mask | u32::from(left == right) << place)
 }
 
+/// The plain version of [`Simd::equal_bytes`](super::Simd::equal_bytes).
+#[inline(always)]
+pub(super) fn equal_bytes(left: &[u8], right: &[u8]) -> usize {
+    // As many as a byte counts, so that vectors of bytes do it.
+    const COUNTED: usize = u8::MAX as usize;
+    let equal = |(left, right): (&[u8], &[u8])| -> u8 {
+        left.iter().zip(right).map(|(left, right)| u8::from(left == right)).sum()
+    };
+    let common = left.len().min(right.len());
+    let (left, right) = (left[..common].chunks(COUNTED), right[..common].chunks(COUNTED));
+    left.zip(right).map(|both| usize::from(equal(both))).sum()
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use std::arch::x86_64::{
-        __m256i, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64,
-        _mm256_loadu_si256, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_set1_epi64x,
-        _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_loadu_si512, _mm512_set1_epi64,
+        __m256i, __m512i, _bzhi_u64, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
+        _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_set1_epi64x,
+        _mm512_cmpeq_epi32_mask, _mm512_cmpeq_epi64_mask, _mm512_loadu_si512, _mm512_mask_cmpeq_epi8_mask,
+        _mm512_maskz_loadu_epi8, _mm512_set1_epi64,
     };
 
     /// Eight numbers.
@@ -82,6 +96,34 @@ pub(super) mod x86 {
         let numbers = unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) };
         _mm512_cmpeq_epi64_mask(numbers, _mm512_set1_epi64(number.cast_signed())).into()
     }
+
+    /// The first bytes, as many as `there` names.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    #[inline]
+    fn some(bytes: &[u8], there: u64) -> __m512i {
+        debug_assert!(64 - there.leading_zeros() as usize <= bytes.len());
+        #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
+        // SAFETY: a masked load reads the bytes named by its mask only, at any alignment, and does not fault for the
+        // others. The only caller names as many as the shorter of two slices has, of which `bytes` is one, or 64 if it
+        // has more.
+        unsafe {
+            _mm512_maskz_loadu_epi8(there, bytes.as_ptr().cast())
+        }
+    }
+
+    /// As the plain version.
+    #[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
+    #[inline]
+    pub(in super::super) fn equal_bytes_avx512(left: &[u8], right: &[u8]) -> usize {
+        const BYTES: usize = 64;
+        let mut count = 0;
+        for (left, right) in left.chunks(BYTES).zip(right.chunks(BYTES)) {
+            // An index of 64 leaves all.
+            let there = _bzhi_u64(u64::MAX, left.len().min(right.len()) as u32);
+            count += _mm512_mask_cmpeq_epi8_mask(there, some(left, there), some(right, there)).count_ones();
+        }
+        count as usize
+    }
 }
 
 #[cfg(test)]
@@ -105,6 +147,34 @@ mod tests {
 
         fn run<S: Simd>(self, simd: S) -> u32 {
             simd.equal16(&self.0, &self.1)
+        }
+    }
+
+    struct EqualBytes<'a>(&'a [u8], &'a [u8]);
+
+    impl Kernel for EqualBytes<'_> {
+        type Output = usize;
+
+        fn run<S: Simd>(self, simd: S) -> usize {
+            simd.equal_bytes(self.0, self.1)
+        }
+    }
+
+    #[test]
+    fn equal_bytes_are_counted_as_far_as_there_are_some_of_both_at_all_levels() {
+        let left: Vec<u8> = (0..1000_usize).map(|at| (at * 7 + at / 256) as u8).collect();
+        for level in Level::tested() {
+            for apart in [1, 2, 3, 64, 1001] {
+                let right: Vec<u8> =
+                    (1..).zip(&left).map(|(at, byte)| byte ^ u8::from(at % apart == 0) << (at % 8)).collect();
+                for len in (0..200).chain([254, 255, 256, 511, 1000]) {
+                    let equal = len - len / apart;
+                    let of = |a, b| level.dispatch(EqualBytes(a, b));
+                    assert_eq!(of(&left[..len], &right[..len]), equal, "{level}, {len}, {apart}");
+                    assert_eq!(of(&left, &right[..len]), equal, "{level}, {len}, {apart}");
+                    assert_eq!(of(&left[..len], &right), equal, "{level}, {len}, {apart}");
+                }
+            }
         }
     }
 

@@ -215,6 +215,9 @@ pub trait Simd: Copy {
     /// The mask of the places in which two rows have equal numbers: bit i stands for place i.
     fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32;
 
+    /// In how many places two strings have equal bytes; what only one of them has is not looked at.
+    fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize;
+
     /// Adds to sum i the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which checks that
     /// there are not too many. Sums of more wrap around.
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
@@ -269,6 +272,11 @@ impl Simd for Scalar {
     #[inline(always)]
     fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32 {
         equal::equal16(left, right)
+    }
+
+    #[inline(always)]
+    fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize {
+        equal::equal_bytes(left, right)
     }
 
     #[inline(always)]
@@ -387,6 +395,11 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize {
+            equal::equal_bytes(left, right)
+        }
+
+        #[inline(always)]
         fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
             weighted::ones_portable(hashes, weights, sums);
         }
@@ -481,6 +494,15 @@ mod x86 {
             // SAFETY: as above.
             unsafe {
                 equal::x86::equal16_avx512(left, right)
+            }
+        }
+
+        #[inline(always)]
+        fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize {
+            #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
+            // SAFETY: as above.
+            unsafe {
+                equal::x86::equal_bytes_avx512(left, right)
             }
         }
 

@@ -45,7 +45,7 @@ pub use estimate::{Resemblance, containment, intersection_from, jaccard, standar
 pub use feature::features;
 pub use fungible::{agreeing, fungible, small_features};
 pub use idf::{IdfBuilder, IdfTable};
-pub(crate) use minhash::matches_inlined;
+pub(crate) use minhash::matches_by;
 pub use minhash::{MinHasher, matches, pack};
 pub use rabin::Rabin;
 pub use rabin_karp::RabinKarp;

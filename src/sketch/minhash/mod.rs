@@ -34,7 +34,7 @@ use linear::Linear;
 use matrix::Matrix;
 use multiply_shift::MultiplyShift;
 use one_permutation::OnePermutation;
-pub(crate) use signature::matches_inlined;
+pub(crate) use signature::matches_by;
 pub use signature::{matches, pack};
 
 /// Makes signatures of a fixed number of minima.

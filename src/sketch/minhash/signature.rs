@@ -1,5 +1,7 @@
 //! Signatures at rest: the low bits of minima suffice for estimates (Li and König, *b-bit minwise hashing*, 2010).
 
+use crate::kernel::{Kernel, Level, Simd};
+
 /// Appends the low `bits` bits of every minimum: the first minimum in the lowest bits of the first byte and
 /// so on, padded with zeros to a byte.
 /// [`MinhashParams::signature_bytes`](crate::params::MinhashParams::signature_bytes) tells the length. `bits`
@@ -40,12 +42,20 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
 /// panics.
 #[must_use]
 pub fn matches(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
-    matches_inlined(a, b, minima, bits)
+    struct Matches<'a>(&'a [u8], &'a [u8], usize, u8);
+    impl Kernel for Matches<'_> {
+        type Output = usize;
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) -> usize {
+            matches_by(simd, self.0, self.1, self.2, self.3)
+        }
+    }
+    Level::chosen().dispatch(Matches(a, b, minima, bits))
 }
 
-/// As [`matches`], to be compiled for the instructions of a kernel.
+/// As [`matches`], inside a kernel.
 #[inline(always)]
-pub(crate) fn matches_inlined(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
+pub(crate) fn matches_by<S: Simd>(simd: S, a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     let bytes = minima.saturating_mul(usize::from(bits)).div_ceil(8);
     if a.len() != bytes || b.len() != bytes {
         return 0;
@@ -53,8 +63,7 @@ pub(crate) fn matches_inlined(a: &[u8], b: &[u8], minima: usize, bits: u8) -> us
     // Padding is zero on both sides and never differs; if it does, these are no packed minima.
     let differing = match bits {
         1 | 2 | 4 => a.iter().zip(b).map(|(a, b)| groups_set(a ^ b, bits)).sum(),
-        // Counted in bytes, as many as a byte counts, so that vectors of bytes do it.
-        8 => a.chunks(255).zip(b.chunks(255)).map(|(a, b)| usize::from(differing_bytes(a, b))).sum(),
+        8 => bytes - simd.equal_bytes(a, b),
         16 | 32 => {
             let size = usize::from(bits / 8);
             a.chunks_exact(size).zip(b.chunks_exact(size)).filter(|(a, b)| a != b).count()
@@ -62,12 +71,6 @@ pub(crate) fn matches_inlined(a: &[u8], b: &[u8], minima: usize, bits: u8) -> us
         _ => return 0,
     };
     minima.saturating_sub(differing)
-}
-
-/// How many of at most 255 bytes differ.
-#[inline(always)]
-fn differing_bytes(a: &[u8], b: &[u8]) -> u8 {
-    a.iter().zip(b).map(|(a, b)| u8::from(a != b)).sum()
 }
 
 /// How many of the groups of 1, 2 or 4 bits of a byte are not zero.
