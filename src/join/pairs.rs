@@ -213,7 +213,7 @@ impl<'a> Fingerprints<'a> {
 
 /// Reads the fingerprints of all segments, on so many threads.
 fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Zeroed<u64>> {
-    let mut held = Zeroed::new(count)?;
+    let mut held = Zeroed::shared(count, threads)?;
     let mut rest = &mut held[..];
     let mut work: Vec<Vec<_>> = Vec::new();
     work.resize_with(threads, Vec::new);

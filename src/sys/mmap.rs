@@ -97,6 +97,34 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     Ok(Bytes::Mapped(map))
 }
 
+/// Makes nothing but zeros of a map of no file, on so many threads, and gives its memory back to the system.
+#[cfg(unix)]
+#[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
+pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
+    let map = &*map;
+    let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PIECE).max(PIECE);
+    std::thread::scope(|scope| {
+        for start in (0..map.len()).step_by(share) {
+            scope.spawn(move || {
+                // SAFETY: `MADV_DONTNEED` changes the bytes of the map, to zeros, which are bytes as others are. Nobody has
+                // borrowed them, as the map is borrowed mutably here, and this function reads none of them. Where the
+                // system refuses, nothing is changed.
+                let _ = unsafe {
+                    map.unchecked_advise_range(
+                        memmap2::UncheckedAdvice::DontNeed,
+                        start,
+                        share.min(map.len() - start),
+                    )
+                };
+            });
+        }
+    });
+}
+
+/// Elsewhere its memory goes with the map.
+#[cfg(not(unix))]
+pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
+
 /// Tells the system that these bytes of `file` will be read soon; what it answers does not matter.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]

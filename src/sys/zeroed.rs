@@ -6,10 +6,12 @@
 //! pages, which the guest has kept. So huge pages are touched one after the other beforehand, and where one takes longer
 //! than small ones would, small ones follow.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
+use parking_lot::Mutex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::mmap;
 use crate::error::{Error, Result};
 
 /// Bytes from which huge pages are worth asking for, though the first may be late.
@@ -20,6 +22,8 @@ const MANY: usize = 16 << 20;
 pub(crate) struct Zeroed<T> {
     count: usize,
     memory: Memory<T>,
+    /// Threads that give the memory back.
+    threads: usize,
 }
 
 #[derive(Debug)]
@@ -30,7 +34,7 @@ enum Memory<T> {
 
 impl<T> Default for Zeroed<T> {
     fn default() -> Self {
-        Self { count: 0, memory: Memory::Heap(Vec::new()) }
+        Self { count: 0, memory: Memory::Heap(Vec::new()), threads: 1 }
     }
 }
 
@@ -40,23 +44,42 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
     /// # Errors
     /// [`Error::Invalid`] if the system does not give so much.
     pub(crate) fn new(count: usize) -> Result<Self> {
+        Self::shared(count, 1)
+    }
+
+    /// As [`new`](Self::new), for what so many threads share: they take the memory, and give it back, together, which
+    /// takes the system as long as a tenth of a join.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn shared(count: usize, threads: usize) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>());
         let memory = if bytes < MANY {
             T::new_vec_zeroed(count).ok().map(Memory::Heap)
         } else {
             memmap2::MmapMut::map_anon(bytes).ok().map(|mut map| {
-                touch_huge_pages(&mut map);
+                touch_huge_pages(&mut map, threads);
                 Memory::Map(map)
             })
         };
         let none =
             || Error::Invalid(format!("no memory for {bytes} bytes at once: allow less with `memory`"));
-        Ok(Self { count, memory: memory.ok_or_else(none)? })
+        Ok(Self { count, memory: memory.ok_or_else(none)?, threads })
     }
 
     /// Forgets all behind the first `count`; their memory stays.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
+    }
+}
+
+impl<T> Drop for Zeroed<T> {
+    fn drop(&mut self) {
+        if let Memory::Map(map) = &mut self.memory
+            && self.threads > 1
+        {
+            mmap::forget_on(map, self.threads);
+        }
     }
 }
 
@@ -88,47 +111,102 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> 
     }
 }
 
-/// Bytes that come in small pages after a huge one was late, before the next is tried: what is lost where all are late
-/// is a fifth of what small pages take.
-#[cfg(target_os = "linux")]
-const PATIENCE: usize = 64 << 20;
+/// Bytes that come in small pages after a huge one was late, before the next is tried, and twice as many each time that it
+/// is late again: what is lost where all are late is a fifth of what small pages take, and less of more of them.
+const PATIENCE: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
 
-/// Has the map made of huge pages, as far as they are there faster than the small ones that they stand for.
-#[cfg(target_os = "linux")]
-fn touch_huge_pages(map: &mut memmap2::MmapMut) {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::{Duration, Instant};
+/// A huge page.
+const PAGE: usize = 2 << 20;
 
+/// Has the map made of huge pages, as far as they are there faster than the small ones that they stand for, on so many
+/// threads.
+#[cfg(target_os = "linux")]
+fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     use memmap2::Advice::{HugePage, NoHugePage};
 
-    /// Bytes of the next map that are still to be of small pages.
-    static LEFT: AtomicUsize = AtomicUsize::new(0);
-    const PAGE: usize = 2 << 20;
-    /// What 512 small ones take, at 1.4 us each.
-    const SMALL_ONES: Duration = Duration::from_micros(700);
-
-    let len = map.len();
     // All that the system refuses is left undone: it is memory without.
     let _ = map.advise(HugePage);
-    let mut small = LEFT.swap(0, Ordering::Relaxed);
-    let _ = map.advise_range(NoHugePage, 0, small.min(len));
-    for at in (0..len).step_by(PAGE) {
-        if at < small {
-            continue;
-        }
-        let begun = Instant::now();
-        map[at] = 0;
-        if begun.elapsed() > SMALL_ONES && at + PAGE < len {
-            small = at + PAGE + PATIENCE;
-            let _ = map.advise_range(NoHugePage, at + PAGE, small.min(len) - at - PAGE);
-        }
+    let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PAGE);
+    let small: Vec<Range<usize>> = if threads > 1 {
+        std::thread::scope(|scope| {
+            let touched: Vec<_> = map.chunks_mut(share).map(|share| scope.spawn(|| touch(share))).collect();
+            let small = touched.into_iter().map(|small| small.join().unwrap_or_default());
+            let starts = (0..).step_by(share);
+            let moved = |(start, small): (usize, Vec<Range<usize>>)| {
+                small.into_iter().map(move |small| start + small.start..start + small.end)
+            };
+            starts.zip(small).flat_map(moved).collect()
+        })
+    } else {
+        touch(map)
+    };
+    for small in small {
+        let _ = map.advise_range(NoHugePage, small.start, small.len());
     }
-    LEFT.fetch_max(small.saturating_sub(len), Ordering::Relaxed);
+}
+
+/// Touches one huge page after the other; returns where small ones are to be, which it has not touched.
+#[cfg(target_os = "linux")]
+fn touch(bytes: &mut [u8]) -> Vec<Range<usize>> {
+    use std::time::{Duration, Instant};
+
+    /// What 512 small ones take, at 1.4 us each.
+    const SMALL_ONES: Duration = Duration::from_micros(700);
+    static LATELY: Mutex<Patience> = Mutex::new(Patience { left: 0, next: *PATIENCE.start() });
+
+    let mut patience = std::mem::take(&mut *LATELY.lock());
+    let small = patience.small_ones(bytes.len(), |at| {
+        let begun = Instant::now();
+        bytes[at] = 0;
+        begun.elapsed() > SMALL_ONES
+    });
+    *LATELY.lock() = patience;
+    small
+}
+
+/// How long small pages are taken.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// So many bytes of what comes next.
+    left: usize,
+    /// So many when a huge page is late again.
+    next: usize,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { left: 0, next: *PATIENCE.start() }
+    }
+}
+
+impl Patience {
+    /// The ranges of so many bytes that are to be of small pages. `is_late` touches the huge page at a place, and tells
+    /// whether it was late.
+    fn small_ones(&mut self, len: usize, mut is_late: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
+        let (mut all, mut at) = (Vec::new(), 0);
+        while at < len {
+            if self.left > 0 {
+                let small = at..len.min(at + self.left);
+                self.left -= small.len();
+                at = small.end.next_multiple_of(PAGE);
+                all.push(small);
+                continue;
+            }
+            if is_late(at) {
+                self.left = self.next;
+                self.next = (2 * self.next).min(*PATIENCE.end());
+            } else {
+                self.next = *PATIENCE.start();
+            }
+            at += PAGE;
+        }
+        all
+    }
 }
 
 /// Elsewhere the system decides.
 #[cfg(not(target_os = "linux"))]
-fn touch_huge_pages(_: &mut memmap2::MmapMut) {}
+fn touch_huge_pages(_: &mut memmap2::MmapMut, _: usize) {}
 
 #[cfg(test)]
 mod tests {
@@ -137,15 +215,39 @@ mod tests {
     #[test]
     fn many_numbers_and_few_are_zero_and_keep_what_is_written() {
         for count in [0, 1, 1000, MANY / 4 - 1, MANY / 4, MANY + 1025] {
-            let mut zeroed = Zeroed::<u32>::new(count).unwrap();
-            assert_eq!(zeroed.len(), count);
-            assert!(zeroed.iter().all(|&number| number == 0));
-            zeroed.iter_mut().zip(7..).for_each(|(number, value)| *number = value);
-            assert!(zeroed.iter().zip(7..).all(|(&number, value)| number == value), "{count}");
-            zeroed.truncate(1000);
-            assert_eq!(zeroed.len(), count.min(1000));
-            assert!(zeroed.iter().zip(7..).all(|(&number, value)| number == value), "{count}");
+            for threads in [1, 3] {
+                let mut zeroed = Zeroed::<u32>::shared(count, threads).unwrap();
+                assert_eq!(zeroed.len(), count);
+                assert!(zeroed.iter().all(|&number| number == 0));
+                zeroed.iter_mut().zip(7..).for_each(|(number, value)| *number = value);
+                assert!(zeroed.iter().zip(7..).all(|(&number, value)| number == value), "{count}");
+                zeroed.truncate(1000);
+                assert_eq!(zeroed.len(), count.min(1000));
+                assert!(zeroed.iter().zip(7..).all(|(&number, value)| number == value), "{count}");
+            }
         }
+    }
+
+    #[test]
+    fn small_pages_follow_a_late_one_and_more_of_them_the_next() {
+        const MIB: usize = 1 << 20;
+        let late_at = [0, 66 * MIB];
+        let mut patience = Patience::default();
+        let mut touched = Vec::new();
+        let small = patience.small_ones(200 * MIB + 5, |at| {
+            touched.push(at / MIB);
+            late_at.contains(&at)
+        });
+        // 64 MiB behind the first; the next is late too, and 128 follow.
+        assert_eq!(small, [2 * MIB..66 * MIB, 68 * MIB..196 * MIB]);
+        assert_eq!(touched, [0, 66, 196, 198, 200]);
+        // One that came fast began it anew; the last of a map may be late for the next one.
+        assert_eq!(patience.small_ones(3 * MIB, |at| at == 2 * MIB), []);
+        let first = |small: Vec<Range<usize>>| (small.len(), small[0].start, small[0].end);
+        assert_eq!(first(patience.small_ones(50 * MIB, |_| unreachable!())), (1, 0, 50 * MIB));
+        assert_eq!(first(patience.small_ones(17 * MIB, |at| at != 14 * MIB)), (1, 0, 14 * MIB));
+        assert_eq!(patience.left, 64 * MIB);
+        assert_eq!(patience.small_ones(0, |_| unreachable!()), []);
     }
 
     #[test]

@@ -566,9 +566,9 @@ impl Distinct {
         let mut sorting: Vec<Sorting> =
             (0..threads).map(|_| Sorting { turn, ..Sorting::default() }).collect();
         let mut all = Self {
-            values: Zeroed::new(count)?,
-            starts: Zeroed::new(count + 1)?,
-            numbers: Zeroed::new(count)?,
+            values: Zeroed::shared(count, threads)?,
+            starts: Zeroed::shared(count + 1, threads)?,
+            numbers: Zeroed::shared(count, threads)?,
         };
         // Where each range of parts begins, and how many different fingerprints it has.
         let mut distinct: Vec<(usize, usize)> = Vec::new();
