@@ -105,18 +105,16 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
     let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PIECE).max(PIECE);
     std::thread::scope(|scope| {
         for start in (0..map.len()).step_by(share) {
-            scope.spawn(move || {
+            let forget = move || {
+                let length = share.min(map.len() - start);
                 // SAFETY: `MADV_DONTNEED` changes the bytes of the map, to zeros, which are bytes as others are. Nobody has
                 // borrowed them, as the map is borrowed mutably here, and this function reads none of them. Where the
                 // system refuses, nothing is changed.
-                let _ = unsafe {
-                    map.unchecked_advise_range(
-                        memmap2::UncheckedAdvice::DontNeed,
-                        start,
-                        share.min(map.len() - start),
-                    )
-                };
-            });
+                let _ =
+                    unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, length) };
+            };
+            // Where there is no thread, its memory goes with the map.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, forget);
         }
     });
 }
