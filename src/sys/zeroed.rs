@@ -8,7 +8,6 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use parking_lot::Mutex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::mmap;
@@ -22,7 +21,7 @@ const MANY: usize = 16 << 20;
 pub(crate) struct Zeroed<T> {
     count: usize,
     memory: Memory<T>,
-    /// Threads that give the memory back.
+    /// Those who share it, and give the memory back.
     threads: usize,
 }
 
@@ -113,9 +112,11 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> 
 
 /// Bytes that come in small pages after a huge one was late, before the next is tried, and twice as many each time that it
 /// is late again: what is lost where all are late is a fifth of what small pages take, and less of more of them.
+#[cfg(any(target_os = "linux", test))]
 const PATIENCE: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
 
 /// A huge page.
+#[cfg(any(target_os = "linux", test))]
 const PAGE: usize = 2 << 20;
 
 /// Has the map made of huge pages, as far as they are there faster than the small ones that they stand for, on so many
@@ -150,6 +151,8 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
 fn touch(bytes: &mut [u8]) -> Vec<Range<usize>> {
     use std::time::{Duration, Instant};
 
+    use parking_lot::Mutex;
+
     /// What 512 small ones take, at 1.4 us each.
     const SMALL_ONES: Duration = Duration::from_micros(700);
     static LATELY: Mutex<Patience> = Mutex::new(Patience { left: 0, next: *PATIENCE.start() });
@@ -165,6 +168,7 @@ fn touch(bytes: &mut [u8]) -> Vec<Range<usize>> {
 }
 
 /// How long small pages are taken.
+#[cfg(any(target_os = "linux", test))]
 #[derive(Clone, Copy, Debug)]
 struct Patience {
     /// So many bytes of what comes next.
@@ -173,12 +177,14 @@ struct Patience {
     next: usize,
 }
 
+#[cfg(any(target_os = "linux", test))]
 impl Default for Patience {
     fn default() -> Self {
         Self { left: 0, next: *PATIENCE.start() }
     }
 }
 
+#[cfg(any(target_os = "linux", test))]
 impl Patience {
     /// The ranges of so many bytes that are to be of small pages. `is_late` touches the huge page at a place, and tells
     /// whether it was late.
