@@ -20,7 +20,7 @@ use zerocopy::IntoBytes;
 
 use super::distinct::Sorting;
 use super::growing::{Apart, Growing};
-use crate::kernel::{CACHE_LINE, Kernel, Level, Simd, Sorted, look_up, prefetch};
+use crate::kernel::{Kernel, Level, Simd, Sorted, look_up, prefetch_all};
 use crate::sketch::intersection_from;
 
 /// Elements of which a set of a family is compared at least: fewer are not worth it.
@@ -278,9 +278,8 @@ impl Leader {
         let Some(leader) = Sorted::new(&self.elements, &self.directory, directory_bits(elements)) else {
             return false;
         };
-        for bytes in [self.directory.as_bytes(), self.elements.as_bytes()] {
-            (0..bytes.len()).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
-        }
+        prefetch_all(self.directory.as_bytes());
+        prefetch_all(self.elements.as_bytes());
         found.marks.clear();
         found.marks.resize(elements + 1, 0);
         if found.new.len() < hashes.len() {

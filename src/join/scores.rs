@@ -17,7 +17,7 @@ use super::runs::Sorter;
 use super::seeded::Seeded;
 use super::threads::on_threads;
 use crate::error::Result;
-use crate::kernel::{CACHE_LINE, Kernel, Level, Simd, prefetch};
+use crate::kernel::{Kernel, Level, Simd, prefetch_all};
 use crate::sketch::{matches, matches_by};
 use crate::store::Snapshot;
 
@@ -248,19 +248,11 @@ impl BandKeys {
         (!self.mixed[number as usize]).then(|| self.row(number))
     }
 
-    /// The keys of a number whose documents do not differ.
+    /// The keys of a number; where its documents differ, of some of them.
     #[inline(always)]
     fn row(&self, number: u32) -> &[[u32; LANES]] {
         let rows = self.bands.div_ceil(LANES);
         &self.keys[number as usize * rows..][..rows]
-    }
-
-    /// Asks for the keys of a number.
-    #[inline(always)]
-    fn hint(&self, number: u32) {
-        let bytes = self.bands.div_ceil(LANES) * size_of::<[u32; LANES]>();
-        let all = self.keys.as_bytes();
-        (0..bytes).step_by(CACHE_LINE).for_each(|at| prefetch(all, number as usize * bytes + at));
     }
 
     /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries behind
@@ -396,7 +388,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
                 let (mut new, mut count) = ([0; TOGETHER], 0);
                 for (place, &(_, b)) in others.iter().enumerate() {
                     if let Some(&(_, ahead)) = others.get(place + AHEAD) {
-                        keys.hint(ahead);
+                        prefetch_all(keys.row(ahead).as_bytes());
                     }
                     let Some(of_b) = keys.of(b) else {
                         found.mixed.push((a, b));
@@ -410,8 +402,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
                 let new = &new[..count];
                 for (place, &b) in new.iter().enumerate() {
                     if let Some(&ahead) = new.get(place + AHEAD) {
-                        let signature = signatures[ahead as usize];
-                        (0..signature.len()).step_by(CACHE_LINE).for_each(|at| prefetch(signature, at));
+                        prefetch_all(signatures[ahead as usize]);
                     }
                     let score = matches_by(simd, signature, signatures[b as usize], minima, bits);
                     let pairs = u64::from(documents_a) * u64::from(documents[b as usize]);

@@ -47,6 +47,12 @@ pub fn prefetch(bytes: &[u8], at: usize) {
     let _ = (bytes, at);
 }
 
+/// As [`prefetch`], for all lines of `bytes`.
+#[inline(always)]
+pub(crate) fn prefetch_all(bytes: &[u8]) {
+    (0..bytes.len()).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
+}
+
 /// Runs `body`, compiled for the best instructions the processor has. Everything hot in `body` must be
 /// `#[inline(always)]`, or it keeps the plain instructions.
 #[inline]

@@ -128,43 +128,42 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     // All that the system refuses is left undone: it is memory without.
     let _ = map.advise(HugePage);
     let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PAGE);
-    let small: Vec<Range<usize>> = if threads > 1 {
+    let touched: Vec<Vec<Range<usize>>> = if threads > 1 {
         std::thread::scope(|scope| {
-            let touched: Vec<_> = map.chunks_mut(share).map(|share| scope.spawn(|| touch(share))).collect();
-            let small = touched.into_iter().map(|small| small.join().unwrap_or_default());
-            let starts = (0..).step_by(share);
-            let moved = |(start, small): (usize, Vec<Range<usize>>)| {
-                small.into_iter().map(move |small| start + small.start..start + small.end)
-            };
-            starts.zip(small).flat_map(moved).collect()
+            let shares = (0..).step_by(share).zip(map.chunks_mut(share));
+            let touching: Vec<_> =
+                shares.map(|(from, share)| scope.spawn(move || touch(from, share))).collect();
+            touching.into_iter().map(|small| small.join().unwrap_or_default()).collect()
         })
     } else {
-        touch(map)
+        vec![touch(0, map)]
     };
-    for small in small {
+    for small in touched.into_iter().flatten() {
         let _ = map.advise_range(NoHugePage, small.start, small.len());
     }
 }
 
-/// Touches one huge page after the other; returns where small ones are to be, which it has not touched.
+/// Touches one huge page after the other of these bytes, which begin at a place of the map; returns where small ones are
+/// to be in it, which are not touched.
 #[cfg(target_os = "linux")]
-fn touch(bytes: &mut [u8]) -> Vec<Range<usize>> {
+fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     use std::time::{Duration, Instant};
 
     use parking_lot::Mutex;
 
     /// What 512 small ones take, at 1.4 us each.
     const SMALL_ONES: Duration = Duration::from_micros(700);
-    static LATELY: Mutex<Patience> = Mutex::new(Patience { left: 0, next: *PATIENCE.start() });
+    static LATELY: Mutex<Patience> = Mutex::new(Patience::NEW);
 
-    let mut patience = std::mem::take(&mut *LATELY.lock());
+    // Not held meanwhile: who comes now begins anew.
+    let mut patience = std::mem::replace(&mut *LATELY.lock(), Patience::NEW);
     let small = patience.small_ones(bytes.len(), |at| {
         let begun = Instant::now();
         bytes[at] = 0;
         begun.elapsed() > SMALL_ONES
     });
     *LATELY.lock() = patience;
-    small
+    small.into_iter().map(|small| from + small.start..from + small.end).collect()
 }
 
 /// How long small pages are taken.
@@ -178,14 +177,9 @@ struct Patience {
 }
 
 #[cfg(any(target_os = "linux", test))]
-impl Default for Patience {
-    fn default() -> Self {
-        Self { left: 0, next: *PATIENCE.start() }
-    }
-}
-
-#[cfg(any(target_os = "linux", test))]
 impl Patience {
+    const NEW: Self = Self { left: 0, next: *PATIENCE.start() };
+
     /// The ranges of so many bytes that are to be of small pages. `is_late` touches the huge page at a place, and tells
     /// whether it was late.
     fn small_ones(&mut self, len: usize, mut is_late: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
@@ -238,7 +232,7 @@ mod tests {
     fn small_pages_follow_a_late_one_and_more_of_them_the_next() {
         const MIB: usize = 1 << 20;
         let late_at = [0, 66 * MIB];
-        let mut patience = Patience::default();
+        let mut patience = Patience::NEW;
         let mut touched = Vec::new();
         let small = patience.small_ones(200 * MIB + 5, |at| {
             touched.push(at / MIB);

@@ -39,7 +39,7 @@ pub(super) struct Corpus {
     lines: Lines,
     by_key: HashMap<Arc<[u8]>, u32, ahash::RandomState>,
     /// Documents that are near one of another index, with their places.
-    pub(super) dropped: HashMap<Arc<[u8]>, (Place, Dropped)>,
+    pub(super) dropped: HashMap<Arc<[u8]>, (Place, Dropped), ahash::RandomState>,
     equal: Groups,
     pub(super) groups: Vec<Group>,
     /// A set for each group, with its number.
@@ -104,7 +104,7 @@ impl Corpus {
             group_of: Vec::new(),
             lines: Lines::new(folder)?,
             by_key: HashMap::default(),
-            dropped: HashMap::new(),
+            dropped: HashMap::default(),
             equal: Groups::default(),
             groups: Vec::new(),
             sets: ShingleSets::new(folder, memory),
