@@ -12,9 +12,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::hamming::{self, Effort, Spare, Values};
+use super::hamming::{self, Effort, Piece, Spare, Values};
 use super::pairs::{Fingerprints, Order};
-use super::runs::{Sorter, merge};
+use super::runs::{Sorter, finish_all, merge};
 use crate::error::{Error, Result};
 use crate::kernel::{Found, Level, near_lanes};
 use crate::segment::near::check_radius;
@@ -144,7 +144,7 @@ pub fn answers_within<S: Send>(
     let values: Vec<u64> = questions.iter().map(|question| question.0).collect();
     let mut effort = effort;
     let fingerprints = Fingerprints::new(snapshot, &mut effort)?;
-    let read = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| fingerprints.read(each);
+    let read = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| fingerprints.read(piece, each);
     let states = raw_answers_within(
         &fingerprints.values(&read),
         &values,
@@ -202,13 +202,13 @@ fn by_probes<S: Send>(
 ///
 /// # Errors
 /// As [`answers_within`], [`Error::Io`] from a scratch file, or what `each` returns.
-pub fn sorted_answers_within<E: From<Error>>(
-    snapshot: &Snapshot,
+pub fn sorted_answers_within<'s, E: From<Error>>(
+    snapshot: &'s Snapshot,
     questions: &[Fingerprint],
     within: u32,
     way: Way,
     effort: Effort<'_>,
-    mut each: impl FnMut(usize, Place<'_>, u32) -> std::result::Result<(), E>,
+    mut each: impl FnMut(usize, Place<'s>, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let order = Order::of(snapshot)?;
     let mut effort = effort;
@@ -224,7 +224,7 @@ pub fn sorted_answers_within<E: From<Error>>(
         )
     };
     let states = answers_within(snapshot, questions, within, way, effort, begin, take)?;
-    let sorted = states.into_iter().map(Sorter::finish).collect::<Result<Vec<_>>>()?;
+    let sorted = finish_all(states)?;
     let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
     merge(&sorted, |answer| {
         let of = answer as usize & 0xffff;
@@ -290,15 +290,11 @@ pub fn raw_answers_within<S: Send>(
         })?;
         return Ok(states);
     }
-    // Each thread reads all and takes every so manieth slice.
-    let count = states.len();
+    let of = states.len();
     let mut numbered: Vec<(usize, S)> = states.into_iter().enumerate().collect();
     hamming::on_threads(&mut numbered, |(number, state)| {
-        let mut slice = 0;
-        fingerprints.for_each_slice(|first, values| {
-            slice += 1;
-            if slice % count == *number { scan(state, first, values) } else { Ok(()) }
-        })
+        let piece = Piece { number: *number, of };
+        fingerprints.for_each_slice_of(piece, |first, values| scan(state, first, values))
     })?;
     Ok(numbered.into_iter().map(|(_, state)| state).collect())
 }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use roaring::RoaringBitmap;
 
 use super::equal::for_each_pair;
-use super::hamming::{self, Effort, Pair, Spare, Values, check_count};
+use super::hamming::{self, Effort, Pair, Piece, Spare, Values, check_count};
 use super::numbers;
-use super::runs::{Sorter, merge};
+use super::runs::{Sorter, finish_all, merge};
 use crate::error::{Error, Result};
 use crate::key::KeyBuf;
 use crate::segment::Segment;
@@ -21,8 +21,6 @@ use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 use crate::sys::zeroed::Zeroed;
 
-/// Fingerprints that are read together.
-const TOGETHER: usize = 1 << 12;
 /// Pairs ahead of the one at hand whose documents are asked for.
 const AHEAD: usize = 16;
 /// Pairs ahead of the one at hand whose lists of documents are asked for.
@@ -113,21 +111,16 @@ impl<'a> Fingerprints<'a> {
         self.first[self.segments.len()] as usize
     }
 
-    pub(super) fn read(&self, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
-        let mut some = Vec::with_capacity(TOGETHER);
+    pub(super) fn read(&self, piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
         for ((segment, _), &first) in self.segments.iter().zip(&self.first) {
-            let mut start = first as u32;
-            segment.for_each_fingerprint(|_, fingerprint| {
-                some.push(fingerprint);
-                if some.len() == TOGETHER {
-                    each(start, &some)?;
-                    start += TOGETHER as u32;
-                    some.clear();
-                }
+            let stretches = segment.fingerprint_stretches(piece.of)?;
+            let Some(stretch) = stretches.get(piece.number) else { continue };
+            let mut start = (first + stretch.rows.start) as u32;
+            segment.for_each_slice_of(stretch, |some| {
+                each(start, some)?;
+                start += some.len() as u32;
                 Ok(())
             })?;
-            each(start, &some)?;
-            some.clear();
         }
         Ok(())
     }
@@ -265,9 +258,9 @@ pub fn meetings_within<S: Send>(
     let mut effort = effort;
     let left = Fingerprints::new(left, &mut effort)?;
     let right = right.map(|right| Fingerprints::new(right, &mut effort)).transpose()?;
-    let read_left = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| left.read(each);
-    let read_right = |each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| {
-        right.as_ref().map_or(Ok(()), |right| right.read(each))
+    let read_left = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| left.read(piece, each);
+    let read_right = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| {
+        right.as_ref().map_or(Ok(()), |right| right.read(piece, each))
     };
     let mut sides = vec![left.values(&read_left)];
     sides.extend(right.as_ref().map(|right| right.values(&read_right)));
@@ -396,12 +389,12 @@ impl Order {
 ///
 /// # Errors
 /// As [`meetings_within`], [`Error::Io`] from a scratch file, or what `each` returns.
-pub fn pairs_within<E: From<Error>>(
-    left: &Snapshot,
-    right: Option<&Snapshot>,
+pub fn pairs_within<'s, E: From<Error>>(
+    left: &'s Snapshot,
+    right: Option<&'s Snapshot>,
     within: u32,
     effort: Effort<'_>,
-    mut each: impl FnMut(Place<'_>, Place<'_>, u32) -> std::result::Result<(), E>,
+    mut each: impl FnMut(Place<'s>, Place<'s>, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let order = Order::of(left)?;
     let other = right.map(Order::of).transpose()?;
@@ -422,7 +415,7 @@ pub fn pairs_within<E: From<Error>>(
             sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | one << 48 | two << 32 | distance)
         })
     })?;
-    let sorted = sorters.into_iter().map(Sorter::finish).collect::<Result<Vec<_>>>()?;
+    let sorted = finish_all(sorters)?;
     let segments: Vec<&Segment> = left.segments().map(|(segment, _)| segment).collect();
     let others: Vec<&Segment> = right.unwrap_or(left).segments().map(|(segment, _)| segment).collect();
     merge(&sorted, |pair| {
@@ -470,7 +463,7 @@ pub fn numbered_pairs_within<E: From<Error>>(
         }
         Ok(())
     })?;
-    let sorted = states.into_iter().map(|(pairs, ..)| pairs.finish()).collect::<Result<Vec<_>>>()?;
+    let sorted = finish_all(states.into_iter().map(|(pairs, ..)| pairs))?;
     let mut last = None;
     merge(&sorted, |pair| {
         let (a, b, distance) = ((pair >> 64) as u32, (pair >> 32) as u32, pair as u32);

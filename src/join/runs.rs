@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::threads::on_each;
 use crate::error::{Error, Result};
 use crate::sys::Spill;
 
@@ -132,11 +133,16 @@ impl<T: Record> Sorter<T> {
         Ok(())
     }
 
+    /// Sorts what is held, and has each once.
+    fn sort(&mut self) {
+        self.held.sort_unstable();
+        self.held.dedup_by(|next, kept| kept.absorb(*next));
+    }
+
     /// Sorts what is held; where that leaves less than half of the memory free, writes it as a run.
     #[cold]
     fn make_room(&mut self) -> Result<()> {
-        self.held.sort_unstable();
-        self.held.dedup_by(|next, kept| kept.absorb(*next));
+        self.sort();
         if self.held.len() > self.most / 2 { self.write_run() } else { Ok(()) }
     }
 
@@ -164,8 +170,7 @@ impl<T: Record> Sorter<T> {
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn finish(mut self) -> Result<Sorted<T>> {
-        self.held.sort_unstable();
-        self.held.dedup_by(|next, kept| kept.absorb(*next));
+        self.sort();
         if !self.runs.is_empty() {
             self.write_run()?;
             self.held = Vec::new();
@@ -173,6 +178,16 @@ impl<T: Record> Sorter<T> {
         let buffer = (self.most * size_of::<T>() / (self.runs.len() + 1)).max(BUFFER) / T::BYTES * T::BYTES;
         Ok(Sorted { dir: self.dir, held: self.held, spill: self.spill, runs: self.runs, buffer })
     }
+}
+
+/// Ends the input of all of these, of each on a thread of its own.
+///
+/// # Errors
+/// As [`Sorter::finish`]; the first.
+pub fn finish_all<T: Record + Send>(sorters: impl IntoIterator<Item = Sorter<T>>) -> Result<Vec<Sorted<T>>> {
+    let mut sorters: Vec<_> = sorters.into_iter().map(|sorter| (Some(sorter), None)).collect();
+    on_each(&mut sorters, |_, (sorter, sorted)| *sorted = sorter.take().map(Sorter::finish));
+    sorters.into_iter().filter_map(|(_, sorted)| sorted).collect()
 }
 
 /// Records, ascending, each once; to be read as often as wanted.
@@ -218,11 +233,61 @@ pub fn merge<T: Record, E: From<Error>>(
     mut each: impl FnMut(T) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut readers: Vec<Reader<'_, T>> = all.iter().flat_map(Sorted::readers).collect();
+    let mut last: Option<T> = None;
+    let mut hand_on = |record: T| {
+        // One is whole when the next is another.
+        if !last.as_mut().is_some_and(|last| last.absorb(record))
+            && let Some(whole) = last.replace(record)
+        {
+            return each(whole);
+        }
+        Ok(())
+    };
+    match &mut readers[..] {
+        [] => {}
+        [one] => {
+            while let Some(record) = one.next()? {
+                hand_on(record)?;
+            }
+        }
+        [one, two] => merge_two(one, two, hand_on)?,
+        _ => merge_many(&mut readers, hand_on)?,
+    }
+    last.map_or(Ok(()), each)
+}
+
+/// With less to do for each record than a heap.
+fn merge_two<'r, T: Record, E: From<Error>>(
+    one: &mut Reader<'r, T>,
+    two: &mut Reader<'r, T>,
+    mut each: impl FnMut(T) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let (mut first, mut second) = (one.next()?, two.next()?);
+    while let (Some(a), Some(b)) = (first, second) {
+        if a <= b {
+            first = one.next()?;
+            each(a)?;
+        } else {
+            second = two.next()?;
+            each(b)?;
+        }
+    }
+    let (mut rest, reader) = if first.is_some() { (first, one) } else { (second, two) };
+    while let Some(record) = rest {
+        rest = reader.next()?;
+        each(record)?;
+    }
+    Ok(())
+}
+
+fn merge_many<T: Record, E: From<Error>>(
+    readers: &mut [Reader<'_, T>],
+    mut each: impl FnMut(T) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
     let mut heap = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
         heap.extend(reader.next()?.map(|first| Reverse((first, number))));
     }
-    let mut last: Option<T> = None;
     while let Some(mut top) = heap.peek_mut() {
         let Reverse((record, number)) = *top;
         match readers[number].next()? {
@@ -234,14 +299,9 @@ pub fn merge<T: Record, E: From<Error>>(
                 std::collections::binary_heap::PeekMut::pop(top);
             }
         }
-        // One is whole when the next is another.
-        if !last.as_mut().is_some_and(|last| last.absorb(record))
-            && let Some(whole) = last.replace(record)
-        {
-            each(whole)?;
-        }
+        each(record)?;
     }
-    last.map_or(Ok(()), each)
+    Ok(())
 }
 
 /// Reads what is in memory, or a run.
@@ -251,6 +311,7 @@ enum Reader<'a, T> {
 }
 
 impl<T: Record> Reader<'_, T> {
+    #[inline]
     fn next(&mut self) -> Result<Option<T>> {
         match self {
             Self::Held(records) => Ok(records.next().copied()),
@@ -370,6 +431,36 @@ mod tests {
                 .collect();
             wanted.sort_unstable();
             assert!(all == wanted);
+        }
+    }
+
+    #[test]
+    fn several_become_one_with_what_they_share_once_in_memory_and_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        for (count, on_disk) in [(1000, false), (100_000, true)] {
+            for several in 0..5_u64 {
+                let mut sorters: Vec<Sorter<u128>> = Vec::new();
+                for number in 0..several {
+                    let mut sorter = Sorter::new(dir.path(), 0);
+                    // The last are longer than the first, and each has what the one before has, too.
+                    for i in (number * count / 2..(number + 2) * count / 2 * (number + 1)).rev() {
+                        sorter.push(mix(i).into()).unwrap();
+                    }
+                    sorters.push(sorter);
+                }
+                let most = (0..several).map(|number| (number + 2) * count / 2 * (number + 1)).max();
+                let mut wanted: Vec<u128> = (0..most.unwrap_or(0)).map(|i| mix(i).into()).collect();
+                wanted.sort_unstable();
+                let sorted = finish_all(sorters).unwrap();
+                assert!(sorted.iter().all(|sorted| sorted.is_on_disk() == on_disk));
+                let mut found = Vec::new();
+                let take = |record| {
+                    found.push(record);
+                    Ok::<_, Error>(())
+                };
+                merge(&sorted, take).unwrap();
+                assert!(found == wanted, "{several} of {count}");
+            }
         }
     }
 

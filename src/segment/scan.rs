@@ -57,28 +57,51 @@ impl Segment {
     /// Reads the fingerprints of a stretch, as many as it has rows; they ascend.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
-    pub(crate) fn read_fingerprints(&self, stretch: &FingerprintStretch, to: &mut [u64]) -> Result<()> {
-        let planes = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all[0]);
-        let (Some(table), Some(mut walk)) = (planes, stretch.walk) else {
-            let mut rows = to.iter_mut();
-            return self.for_each_fingerprint(|_, fingerprint| {
-                rows.next().into_iter().for_each(|row| *row = fingerprint);
-                Ok(())
-            });
-        };
-        let Layout::Planes(planes) = &table.layout else { return Ok(()) };
+    /// As [`for_each_slice_of`](Self::for_each_slice_of).
+    pub(crate) fn read_fingerprints(&self, stretch: &FingerprintStretch, mut to: &mut [u64]) -> Result<()> {
+        self.for_each_slice_of(stretch, |keys| {
+            let room = std::mem::take(&mut to);
+            let (now, rest) = room.split_at_mut(keys.len().min(room.len()));
+            now.copy_from_slice(&keys[..now.len()]);
+            to = rest;
+            Ok(())
+        })
+    }
+
+    /// Hands the fingerprints of a stretch to `each`, some at a time; they ascend, and are as many as it has rows.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    pub(crate) fn for_each_slice_of(
+        &self,
+        stretch: &FingerprintStretch,
+        mut each: impl FnMut(&[u64]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
+        let table = &fingerprints.tables.all[0];
         let source = At::new(self, &table.section);
         let mut keys = Vec::with_capacity(TOGETHER as usize);
-        let mut read = 0;
-        while read < to.len() {
+        let (Layout::Planes(planes), Some(mut walk)) = (&table.layout, stretch.walk) else {
+            table.layout.for_each(source, |_, fingerprint| {
+                keys.push(fingerprint);
+                if keys.len() == TOGETHER as usize {
+                    each(&keys)?;
+                    keys.clear();
+                }
+                Ok(())
+            })?;
+            return each(&keys);
+        };
+        let rows = stretch.rows.end - stretch.rows.start;
+        let mut left = rows;
+        while left > 0 {
             keys.clear();
-            planes.walk(source, &mut walk, (to.len() - read).min(TOGETHER as usize), &mut keys)?;
+            planes.walk(source, &mut walk, left.min(TOGETHER) as usize, &mut keys)?;
             if keys.is_empty() {
-                return Err(source.corrupt(Fault::new(0, format!("{} rows", to.len()), read)));
+                return Err(source.corrupt(Fault::new(0, format!("{rows} rows"), rows - left)));
             }
-            to[read..read + keys.len()].copy_from_slice(&keys);
-            read += keys.len();
+            each(&keys)?;
+            left -= keys.len() as u64;
         }
         Ok(())
     }

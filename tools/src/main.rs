@@ -4,6 +4,7 @@ mod attached_args;
 mod cmd;
 mod contents;
 mod feature_args;
+mod in_order;
 mod input;
 mod interrupt;
 mod key_args;

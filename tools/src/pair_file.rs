@@ -140,11 +140,23 @@ impl PairWriter {
         self.put()
     }
 
+    /// Writes so many whole lines.
+    pub(crate) fn lines(&mut self, count: u64, lines: &[u8]) -> anyhow::Result<()> {
+        self.lines += count;
+        self.put_text(lines)
+    }
+
     fn put(&mut self) -> anyhow::Result<()> {
-        self.hash.update(&self.line);
-        self.out.write_all(&self.line).context("cannot write the results")?;
+        let line = std::mem::take(&mut self.line);
+        self.put_text(&line)?;
+        self.line = line;
         self.line.clear();
         Ok(())
+    }
+
+    fn put_text(&mut self, text: &[u8]) -> anyhow::Result<()> {
+        self.hash.update(text);
+        self.out.write_all(text).context("cannot write the results")
     }
 
     /// Writes the end, and gives the file its name.

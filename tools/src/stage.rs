@@ -7,7 +7,7 @@
 //! next writer.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Read, StdoutLock, Write};
+use std::io::{self, BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -151,7 +151,7 @@ pub(crate) struct StageFile {
 }
 
 enum Writer {
-    Stdout(BufWriter<StdoutLock<'static>>),
+    Stdout(BufWriter<Stdout>),
     File(Box<Unnamed>),
 }
 
@@ -202,7 +202,7 @@ impl StageFile {
 
     /// Standard output.
     pub(crate) fn stdout() -> Self {
-        let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+        let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Self { writer: Writer::Stdout(out), bytes: 0 }
     }
 

@@ -53,6 +53,16 @@ pub(crate) fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> 
     out.write_all(&escape(field))
 }
 
+/// Writes a number as a field.
+///
+/// # Errors
+///
+/// What `out` refuses.
+#[inline]
+pub(crate) fn write_number(out: &mut impl Write, number: impl itoa::Integer) -> io::Result<()> {
+    out.write_all(itoa::Buffer::new().format(number).as_bytes())
+}
+
 /// The bytes that [`escape`] made `field` from.
 ///
 /// # Errors

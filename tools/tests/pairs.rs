@@ -178,6 +178,15 @@ fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file(
     bench.write("f.u64", support::raw(&numbers));
     bench.write("q.u64", support::raw(&asked));
     bench.ok("build f.twx --fingerprints f.u64 -q");
+    for (name, range) in [("first", 0..4000), ("second", 4000..7000)] {
+        bench.write(&format!("{name}.u64"), support::raw(&numbers[range.clone()]));
+        bench.write(&format!("{name}.ids"), support::raw(&range.map(|at| at as u64).collect::<Vec<_>>()));
+        bench.ok(&format!("build several.twx --fingerprints {name}.u64 --ids {name}.ids -q"));
+    }
+    let stats: serde_json::Value = serde_json::from_str(&bench.ok("stats several.twx --json")).unwrap();
+    assert_eq!(stats["segments"], 2, "{stats}");
+    // So few that looking at all keys would cost more than asking them one by one.
+    bench.write("few.u64", support::raw(&asked[..500]));
     for options in ["--within 3", "--within 3 --limit 1", "--within 8 --limit 2 --threads 1 --memory 64K"] {
         let wanted = bench.ok(&format!("query f.twx --fingerprints q.u64 --by probes {options}"));
         assert!(wanted.lines().count() > 1000, "a test of something");
@@ -185,6 +194,20 @@ fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file(
             for whom in ["f.twx", "--against-fingerprints f.u64"] {
                 let found = bench.ok(&format!("query {whom} --fingerprints q.u64 --by {way} {options}"));
                 assert!(found == wanted, "{whom} --by {way} {options}");
+            }
+        }
+        let few: String = wanted
+            .lines()
+            .take_while(|line| line.split('\t').next().unwrap().parse::<u64>().is_ok_and(|query| query < 500))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        // The last of them asks each query for itself.
+        for how in
+            ["several.twx", "several.twx --by merge", "several.twx --by probes", "f.twx --visits 1000000"]
+        {
+            for (queries, wanted) in [("q.u64", &wanted), ("few.u64", &few)] {
+                let found = bench.ok(&format!("query {how} --fingerprints {queries} {options}"));
+                assert!(found == *wanted, "{how} {queries} {options}");
             }
         }
     }

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub use inside::Pair;
-pub use values::{Read, Values};
+pub use values::{Piece, Read, Values};
 
 use crate::error::{Error, Result};
 use crate::kernel::prefetch;
@@ -283,7 +283,7 @@ fn few<S>(
 ) -> Result<S> {
     let mut rows: [Vec<Row>; 2] = <[Vec<Row>; 2]>::default();
     for (side, rows) in sides.iter().zip(&mut rows) {
-        side.for_each_slice(|first, values| {
+        side.for_each_slice_of(Piece::ALL, |first, values| {
             rows.extend(values.iter().zip(first..).map(|(&value, number)| Row { value, number }));
             Ok(())
         })?;
@@ -304,7 +304,7 @@ impl<'a> Join<'a> {
             let none = || join.tables.iter().map(|table| vec![0; 1 << table.part_bits]).collect();
             let mut counts: Vec<(usize, Vec<Vec<u32>>)> = (0..pieces).map(|piece| (piece, none())).collect();
             on_threads(&mut counts, |(piece, counts)| {
-                side.for_each_slice_of(*piece, pieces, |_, values| {
+                side.for_each_slice_of(Piece { number: *piece, of: pieces }, |_, values| {
                     for some in values.chunks(TOGETHER) {
                         for (number, (table, counts)) in join.tables.iter().zip(&mut *counts).enumerate() {
                             if join.is_sorted(of, number) {
@@ -491,7 +491,7 @@ impl<'a> Join<'a> {
         }
         let rows = &mut rows[..sum as usize];
         let (first, all) = (parts.start, parts.len() == counts.len());
-        self.sides[of].for_each_slice_of(piece, pieces, |from, values| {
+        self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
             // Borrowed anew, so that the loops need not ask where they are after each write.
             let (turn, part, ends, rows) = (table.turn(), table.part(), &mut ends[..], &mut *rows);
             if all {

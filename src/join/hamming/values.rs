@@ -2,8 +2,22 @@
 
 use crate::error::Result;
 
-/// What reads fingerprints and hands them out in slices, each with the number of its first.
-pub type Read<'a> = dyn Fn(&mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
+/// What reads a piece of fingerprints and hands them out in slices, each with the number of its first.
+pub type Read<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
+
+/// One of so many pieces, which are all there is, each once, and about as long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which, from 0.
+    pub number: usize,
+    /// How many.
+    pub of: usize,
+}
+
+impl Piece {
+    /// All in one.
+    pub const ALL: Self = Self { number: 0, of: 1 };
+}
 
 /// Fingerprints, numbered from 0.
 #[derive(Clone, Copy)]
@@ -12,7 +26,7 @@ pub enum Values<'a> {
     Sorted(&'a [u64]),
     /// In memory, in any order.
     Held(&'a [u64]),
-    /// So many, read by this whenever they are wanted; the same each time.
+    /// So many, read by this whenever they are wanted, piece by piece; the same each time.
     Read(usize, &'a Read<'a>),
 }
 
@@ -41,30 +55,20 @@ impl Values<'_> {
         matches!(self, Self::Sorted(_))
     }
 
-    pub(in crate::join) fn for_each_slice(
+    /// The fingerprints of a piece.
+    pub(in crate::join) fn for_each_slice_of(
         &self,
-        mut each: impl FnMut(u32, &[u64]) -> Result<()>,
-    ) -> Result<()> {
-        match self {
-            Self::Sorted(values) | Self::Held(values) => each(0, values),
-            Self::Read(_, read) => read(&mut each),
-        }
-    }
-
-    /// One of so many pieces, which are about as long; of what is read, the first piece is all.
-    pub(super) fn for_each_slice_of(
-        &self,
-        piece: usize,
-        pieces: usize,
+        piece: Piece,
         mut each: impl FnMut(u32, &[u64]) -> Result<()>,
     ) -> Result<()> {
         match self {
             Self::Sorted(values) | Self::Held(values) => {
-                let bound = |piece: usize| (values.len() as u128 * piece as u128 / pieces as u128) as usize;
-                each(bound(piece) as u32, &values[bound(piece)..bound(piece + 1)])
+                let bound =
+                    |number: usize| (values.len() as u128 * number as u128 / piece.of as u128) as usize;
+                let (start, end) = (bound(piece.number), bound(piece.number + 1));
+                each(start as u32, &values[start..end])
             }
-            Self::Read(_, read) if piece == 0 => read(&mut each),
-            Self::Read(..) => Ok(()),
+            Self::Read(_, read) => read(piece, &mut each),
         }
     }
 }

@@ -11,16 +11,19 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use twindex::join::{Effort, Meeting, meetings_within, pairs_within};
-use twindex::{Index, KeyBuf, Params, Snapshot};
+use twindex::store::snapshot::Place;
+use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
 
 use super::query::{key_number, write_key};
 use crate::feature_args::FeatureArgs;
+use crate::in_order::InOrder;
 use crate::input::InputOptions;
 use crate::options::{Output, Usage, Verify, Work, parse_resemblance};
 use crate::pair_file::{Fields, PAIRS, PairWriter};
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, Written};
+use crate::tsv;
 
 /// Options of `pairs`.
 #[derive(Args)]
@@ -122,13 +125,41 @@ impl Totals {
     }
 }
 
+impl std::ops::Add for Totals {
+    type Output = Self;
+
+    fn add(self, part: Self) -> Self {
+        Self { count: self.count + part.count, checksum: self.checksum.wrapping_add(part.checksum) }
+    }
+}
+
 impl std::iter::Sum for Totals {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, part| Self {
-            count: sum.count + part.count,
-            checksum: sum.checksum.wrapping_add(part.checksum),
-        })
+        all.fold(Self::default(), std::ops::Add::add)
     }
+}
+
+/// Adds the line of two documents; `score` begins with a tab.
+fn add_line(
+    text: &mut Vec<u8>,
+    a: &KeyBuf,
+    b: &KeyBuf,
+    score: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+) -> io::Result<()> {
+    write_key(text, a)?;
+    text.push(b'\t');
+    write_key(text, b)?;
+    score(text)?;
+    text.push(b'\n');
+    Ok(())
+}
+
+/// Adds the line of two documents that are near.
+fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Result<()> {
+    add_line(text, a, b, |text| {
+        text.push(b'\t');
+        tsv::write_number(text, distance)
+    })
 }
 
 /// Where lines go: a plain table on standard output, or a file for `forest` and `clusters`.
@@ -138,24 +169,11 @@ enum Lines {
 }
 
 impl Lines {
-    /// Writes a line; `score` begins with a tab.
-    fn write(
-        &mut self,
-        a: &KeyBuf,
-        b: &KeyBuf,
-        score: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> anyhow::Result<()> {
-        let line = |out: &mut dyn Write| {
-            write_key(&mut &mut *out, a)?;
-            out.write_all(b"\t")?;
-            write_key(&mut &mut *out, b)?;
-            score(out)
-        };
+    /// Writes so many lines.
+    fn put(&mut self, count: u64, text: &[u8]) -> anyhow::Result<()> {
         match self {
-            Self::Plain(out) => {
-                line(out).and_then(|()| out.write_all(b"\n")).context("cannot write to standard output")
-            }
-            Self::File(out) => out.line(|out| line(out)),
+            Self::Plain(out) => out.write_all(text).context("cannot write to standard output"),
+            Self::File(out) => out.lines(count, text),
         }
     }
 
@@ -217,14 +235,20 @@ impl Pairs {
         if self.prints() {
             let mut totals = Totals::default();
             let mut out = self.lines(left.params())?;
-            pairs_within(left, right, within, effort, |a, b, distance| {
+            let make = |&(a, b, distance): &(Place<'_>, Place<'_>, u32), part: &mut Totals, text: &mut _| {
                 let (a, b) = (a.key()?, b.key()?);
                 if !self.shard.has(&a) {
                     return Ok(());
                 }
-                totals.add(&a, &b);
-                out.write(&a, &b, |out| write!(out, "\t{distance}"))
-            })?;
+                part.add(&a, &b);
+                Ok(add_near(text, &a, &b, distance)?)
+            };
+            let mut lines = InOrder::new(make, |part: Totals, text: &[u8]| {
+                totals = totals + part;
+                out.put(part.count, text)
+            });
+            pairs_within(left, right, within, effort, |a, b, distance| lines.push((a, b, distance)))?;
+            lines.finish()?;
             // Keys are read after the join.
             left.check_maps()?;
             right.map_or(Ok(()), Snapshot::check_maps)?;
@@ -304,16 +328,24 @@ impl Pairs {
         let found = resembling::find(self, &sides, threshold, agreement, scratch.path())?;
         let mut totals = Totals::default();
         let mut out = if self.prints() { Some(self.lines(snapshot.params())?) } else { None };
-        found.for_each(&sides, |a, b, resemblance| {
+        let prints = out.is_some();
+        let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut Totals, text: &mut _| {
+            let (a, b) = (sides.key(a)?, sides.key(b)?);
             if !self.shard.has(&a) {
                 return Ok(());
             }
-            totals.add(&a, &b);
-            match &mut out {
-                Some(out) => out.write(&a, &b, |out| resembling::write_resemblance(out, resemblance)),
-                None => Ok(()),
+            part.add(&a, &b);
+            if prints {
+                add_line(text, &a, &b, |text| resembling::write_resemblance(text, resemblance))?;
             }
-        })?;
+            Ok(())
+        };
+        let mut lines = InOrder::new(make, |part: Totals, text: &[u8]| {
+            totals = totals + part;
+            out.as_mut().map_or(Ok(()), |out| out.put(part.count, text))
+        });
+        found.for_each(|a, b, resemblance| lines.push((a, b, resemblance)))?;
+        lines.finish()?;
         snapshot.check_maps()?;
         right.map_or(Ok(()), |(.., right)| right.check_maps())?;
         let written = out.map(Lines::finish).transpose()?;

@@ -666,7 +666,7 @@ fn write_hit(out: &mut impl Write, query: &[u8], hit: &Hit, sampled: bool) -> an
 /// Writes a key as a field of a TSV line.
 pub(crate) fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
     match key {
-        KeyBuf::U64(key) => write!(out, "{key}"),
+        KeyBuf::U64(key) => tsv::write_number(out, *key),
         KeyBuf::Bytes(key) => tsv::write_field(out, key),
     }
 }

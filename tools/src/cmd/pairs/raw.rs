@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use twindex::join::{Positions, RawValues, Sorter, merge_sorted, raw_meetings_within};
+use twindex::join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_meetings_within};
 use twindex::{KeyBuf, Params};
 
-use super::{Pairs, Totals};
+use super::{Pairs, Totals, add_near};
+use crate::in_order::InOrder;
 use crate::raw_column::RawColumn;
 use crate::report::Stopwatch;
 
@@ -76,15 +77,21 @@ impl Pairs {
                 if has(a) { sorter.push((a, b, found.distance as u8)) } else { Ok(()) }
             })
         })?;
-        let sorted = states.into_iter().map(Sorter::finish).collect::<twindex::Result<Vec<_>>>()?;
+        let sorted = finish_all(states)?;
         let mut totals = Totals::default();
         // The parameters of an index that `build --fingerprints` makes.
         let mut out = self.lines(&Params::builder().u64_keys().simhash(within as u8).build()?)?;
-        merge_sorted(&sorted, |(a, b, distance)| {
+        let make = |&(a, b, distance): &(u64, u64, u8), part: &mut Totals, text: &mut _| {
             let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));
-            totals.add(&a, &b);
-            out.write(&a, &b, |out| write!(out, "\t{distance}"))
-        })?;
+            part.add(&a, &b);
+            Ok(add_near(text, &a, &b, distance.into())?)
+        };
+        let mut lines = InOrder::new(make, |part: Totals, text: &[u8]| {
+            totals = totals + part;
+            out.put(part.count, text)
+        });
+        merge_sorted(&sorted, |pair| lines.push(pair))?;
+        lines.finish()?;
         self.report(totals, None, Some(out.finish()?), watch)
     }
 }

@@ -53,15 +53,13 @@ impl Scores {
 }
 
 impl Found {
-    /// Hands each pair to `each`, in the order of keys.
+    /// Hands each pair to `each`, by numbers, which are in the order of keys.
     pub(super) fn for_each(
         &self,
-        sides: &Sides<'_>,
-        mut each: impl FnMut(KeyBuf, KeyBuf, Resemblance) -> anyhow::Result<()>,
+        mut each: impl FnMut(u32, u32, Resemblance) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         self.pairs.for_each(|pair| {
-            let (a, b) = ((pair >> 96) as u32, (pair >> 64) as u32);
-            each(sides.key(a)?, sides.key(b)?, self.scores.resemblance(pair as u64))
+            each((pair >> 96) as u32, (pair >> 64) as u32, self.scores.resemblance(pair as u64))
         })
     }
 }
@@ -161,7 +159,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    fn key(&self, document: u32) -> twindex::Result<KeyBuf> {
+    pub(super) fn key(&self, document: u32) -> twindex::Result<KeyBuf> {
         let (side, document) = self.side(document);
         side.key(document)
     }
@@ -303,7 +301,7 @@ fn texts(
 }
 
 /// Writes how much two documents resemble each other: the fraction if it was counted, or the standard error.
-pub(super) fn write_resemblance(out: &mut dyn Write, resemblance: Resemblance) -> io::Result<()> {
+pub(super) fn write_resemblance(out: &mut impl Write, resemblance: Resemblance) -> io::Result<()> {
     write!(out, "\t{:.6}", resemblance.value())?;
     match resemblance {
         Resemblance::Exact { intersection, union } => write!(out, "\t{intersection}\t{union}"),

@@ -1,26 +1,31 @@
 //! Many raw fingerprints at once, by a join or a scan; against an index, or against a file of fingerprints.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
 use anyhow::Context;
 use twindex::join::{
-    Effort, RawValues, Sorter, Way, answers_within, choose, choose_raw, merge_sorted, raw_answers_within,
-    sorted_answers_within,
+    Effort, RawValues, Sorter, Way, answers_within, choose, choose_raw, finish_all, merge_sorted,
+    raw_answers_within, sorted_answers_within,
 };
+use twindex::store::snapshot::Place;
 use twindex::{Fingerprint, KeyBuf, Snapshot};
 
 use super::{By, CANNOT_WRITE, HITS, Query, Totals, keeps_samples, key_number, write_key};
+use crate::in_order::InOrder;
 use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
 use crate::stage::StageFile;
+use crate::tsv;
 
 /// Fingerprints of a piece of a file that is asked: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
 const PIECE: usize = 8 << 20;
 /// Bytes that a query may take while it is answered.
 const QUERY_BYTES: usize = 64;
+/// Keys that may be looked at for each query where that makes answering them together possible.
+const KEYS_A_QUERY: u64 = 8;
 /// Queries that are answered together at least, if there are so many.
 const LEAST: usize = 1 << 12;
 
@@ -68,13 +73,16 @@ impl Query {
     /// The way that so many queries are answered together; none where each is asked for itself, by probes.
     pub(super) fn way(&self, snapshot: &Snapshot, queries: u64, within: u32) -> anyhow::Result<Option<Way>> {
         let way = match self.by {
-            By::Probes => return Ok(None),
             By::Merge => Way::Merge,
             By::Scan => Way::Scan,
-            By::Auto if self.first || self.visits.is_some() || self.probe.is_some() => return Ok(None),
+            _ if self.first || self.visits.is_some() || self.probe.is_some() => return Ok(None),
+            By::Probes => Way::Probes,
             By::Auto => choose(snapshot, queries.min(self.together() as u64), within)?,
         };
-        Ok(Some(way).filter(|&way| way != Way::Probes))
+        // Answers of several segments are put in the order of all keys, which takes a look at each.
+        let orders = (self.prints() || self.limit.is_some()) && snapshot.segments().nth(1).is_some();
+        let is_worth_it = !orders || queries.saturating_mul(KEYS_A_QUERY) >= snapshot.documents();
+        Ok(Some(way).filter(|&way| way != Way::Probes || is_worth_it))
     }
 
     /// Queries that are answered together.
@@ -106,21 +114,26 @@ impl Query {
             let start = totals.queries;
             totals.queries += wave.len() as u64;
             if self.prints() || self.limit.is_some() {
-                let mut limited = Limited::new(self.limit);
+                let (mut limited, mut left_out) = (Limited::new(self.limit), 0);
+                let make =
+                    |&(query, place, distance): &(u64, Place<'_>, u32), part: &mut Part, text: &mut _| {
+                        let key = place.key()?;
+                        self.add_hit(query, &key, (distance, tail), part, text)
+                    };
+                let mut lines = InOrder::new(make, |part: Part, text: &[u8]| {
+                    part.add_to(&mut totals);
+                    out.write_all(text).context(CANNOT_WRITE)
+                });
                 sorted_answers_within(snapshot, &wave, within, way, effort, |query, place, distance| {
                     let number = start + query as u64;
                     if !limited.admits(number) {
-                        totals.left_out += 1;
+                        left_out += 1;
                         return Ok(());
                     }
-                    let (key, mut part) = (place.key()?, Part::default());
-                    if !self.shard.has(&key) {
-                        return Ok(());
-                    }
-                    part.add(number, &key);
-                    part.add_to(&mut totals);
-                    self.write(out, number, &key, distance, tail)
+                    lines.push((number, place, distance))
                 })?;
+                lines.finish()?;
+                totals.left_out += left_out;
             } else {
                 let parts = answers_within(
                     snapshot,
@@ -151,24 +164,28 @@ impl Query {
         Effort { dir, memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
-    fn write(
+    /// Adds the line of a hit, unless it is of another shard.
+    fn add_hit(
         &self,
-        out: &mut impl Write,
         query: u64,
         key: &KeyBuf,
-        distance: u32,
-        tail: &[u8],
+        (distance, tail): (u32, &[u8]),
+        part: &mut Part,
+        text: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
-        if !self.prints() {
+        if !self.shard.has(key) {
             return Ok(());
         }
-        let mut line = || -> io::Result<()> {
-            write!(out, "{query}\t")?;
-            write_key(out, key)?;
-            write!(out, "\t{distance}")?;
-            out.write_all(tail)
-        };
-        line().context(CANNOT_WRITE)
+        part.add(query, key);
+        if self.prints() {
+            tsv::write_number(text, query)?;
+            text.push(b'\t');
+            write_key(text, key)?;
+            text.push(b'\t');
+            tsv::write_number(text, distance)?;
+            text.extend_from_slice(tail);
+        }
+        Ok(())
     }
 
     /// Answers raw fingerprints from a file of others.
@@ -238,22 +255,25 @@ impl Query {
                 seconds += watch.seconds();
             }
             let watch = Stopwatch::start();
-            let sorted = sorters.into_iter().map(Sorter::finish).collect::<twindex::Result<Vec<_>>>()?;
-            let mut limited = Limited::new(self.limit);
+            let sorted = finish_all(sorters)?;
+            let (mut limited, mut left_out) = (Limited::new(self.limit), 0);
+            let make = |&(query, key, distance): &(u64, u64, u32), part: &mut Part, text: &mut _| {
+                self.add_hit(query, &KeyBuf::U64(key), (distance, b"\t-\n"), part, text)
+            };
+            let mut lines = InOrder::new(make, |part: Part, text: &[u8]| {
+                part.add_to(&mut totals);
+                out.write_all(text).context(CANNOT_WRITE)
+            });
             merge_sorted(&sorted, |(packed, key, _)| {
                 let number = start + (packed >> 8);
                 if !limited.admits(number) {
-                    totals.left_out += 1;
+                    left_out += 1;
                     return Ok(());
                 }
-                let (key, mut part) = (KeyBuf::U64(key), Part::default());
-                if !self.shard.has(&key) {
-                    return Ok(());
-                }
-                part.add(number, &key);
-                part.add_to(&mut totals);
-                self.write(&mut out, number, &key, (packed & 0xff) as u32, b"\t-\n")
+                lines.push((number, key, (packed & 0xff) as u32))
             })?;
+            lines.finish()?;
+            totals.left_out += left_out;
             cpu_seconds += watch.cpu_seconds();
             seconds += watch.seconds();
         }
