@@ -1,7 +1,8 @@
 //! Distinct hashes in order, by the bits they begin with.
 
-/// The most hashes that may begin with the same bits before sorting by them is given up.
-const CROWD: u32 = 32;
+/// Moves of a hash, on the average, before comparisons are cheaper. One that is there a thousand times, as a shingle of a
+/// table is, takes few.
+const MOVES: usize = 8;
 
 /// Sorts hashes, with memory that is used again.
 ///
@@ -52,16 +53,8 @@ impl Sorting {
             places[(hash >> shift) as usize] += 1;
         }
         let mut next = 0;
-        let mut most = 0;
         for place in places.iter_mut() {
-            most = most.max(*place);
             next += std::mem::replace(place, next);
-        }
-        if most > CROWD {
-            sorted.clear();
-            sorted.extend_from_slice(hashes);
-            sorted.sort_unstable();
-            return;
         }
         if sorted.len() < hashes.len() {
             sorted.resize(hashes.len(), 0);
@@ -73,6 +66,7 @@ impl Sorting {
             *place += 1;
         }
         // What is out of order is so within a few places.
+        let mut moves = MOVES * sorted.len();
         for end in 1..sorted.len() {
             let hash = sorted[end];
             let mut at = end;
@@ -81,6 +75,8 @@ impl Sorting {
                 at -= 1;
             }
             sorted[at] = hash;
+            let Some(left) = moves.checked_sub(end - at) else { return sorted.sort_unstable() };
+            moves = left;
         }
     }
 }
@@ -109,5 +105,9 @@ mod tests {
         }
         sorting.sort(&[u64::MAX; 100]);
         assert_eq!(sorting.sorted, [u64::MAX; 100]);
+        // All in one place, and in the worst order.
+        let falling: Vec<u64> = (0..2000).rev().collect();
+        sorting.sort(&falling);
+        assert!(sorting.sorted.iter().eq(falling.iter().rev()));
     }
 }
