@@ -3,6 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "writes inputs, not an index")]
 
 #[cfg(feature = "inputs")]
+#[allow(dead_code, reason = "the readers write documents again, too")]
+#[path = "../tools/src/durable_file.rs"]
+mod durable_file;
+#[cfg(feature = "inputs")]
 #[allow(dead_code, unused_imports, reason = "the tool uses the rest")]
 #[path = "../tools/src/input/mod.rs"]
 mod input;

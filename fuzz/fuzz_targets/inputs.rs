@@ -3,6 +3,9 @@
 #![no_main]
 
 // The tool is a program, with no library: its readers are taken by their path.
+#[allow(dead_code, reason = "the readers write documents again, too")]
+#[path = "../../tools/src/durable_file.rs"]
+mod durable_file;
 #[allow(dead_code, unused_imports, reason = "the tool uses the rest")]
 #[path = "../../tools/src/input/mod.rs"]
 mod input;

@@ -11,7 +11,7 @@
 //! comparison takes a fraction of a nanosecond to two, as eight sets are compared at once, and two sets that have nothing
 //! to do with each other are told apart by a part of their bits. Which of the two is taken follows from the sizes alone.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use zerocopy::IntoBytes;
 
@@ -20,7 +20,7 @@ use super::odd_sketches::{self, words_for};
 use super::prefix::Prefixes;
 use super::prefix::order::least_part;
 use super::sets::{ShingleSets, most_differences};
-use super::threads::on_threads;
+use super::threads::in_order;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Level, Simd};
 use crate::sys::Spill;
@@ -39,7 +39,7 @@ const ROWS: u64 = 128;
 const ROWS_LEAST: u64 = 1 << 20;
 /// Sets whose partners are looked for together, so that what they are compared with is read once for all of them.
 const TILE: usize = 64;
-/// Tiles for each thread that are worked on before what they gave is taken.
+/// Tiles for each thread that may be worked on before what the first of them gave is taken.
 const PIECES: usize = 8;
 /// Pairs that are handed out at once.
 const BATCH: usize = 1 << 14;
@@ -325,22 +325,25 @@ pub fn bitmap_candidates<E: From<Error>>(
     let mut waiting = Waiting { sets, most: memory / size_of::<(u32, u32)>(), held: Vec::new(), spill: None };
     let mut candidates = 0;
     let mut states = vec![(); threads.max(1)];
-    for some in tiles.chunks(PIECES * states.len()) {
-        for pairs in on_threads(&mut states, some, |(), tile| Ok(plan.pairs_of(tile.clone(), &classes)))? {
-            candidates += pairs.len() as u64;
-            for &(a, b) in &pairs {
-                for set in [a, b] {
-                    partners[set as usize] += 1;
-                    if partners[set as usize] as usize > max_bucket {
-                        return Ok(None);
-                    }
+    let pairs_of = |(): &mut (), tile: &Range<usize>| Ok(plan.pairs_of(tile.clone(), &classes));
+    let found = in_order(&mut states, &tiles, PIECES, pairs_of, |pairs: Vec<(u32, u32)>| {
+        candidates += pairs.len() as u64;
+        for &(a, b) in &pairs {
+            for set in [a, b] {
+                partners[set as usize] += 1;
+                if partners[set as usize] as usize > max_bucket {
+                    return Ok(ControlFlow::Break(()));
                 }
             }
-            if candidates > allowed {
-                return Ok(None);
-            }
-            waiting.push(&pairs)?;
         }
+        if candidates > allowed {
+            return Ok(ControlFlow::Break(()));
+        }
+        waiting.push(&pairs)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if found.is_break() {
+        return Ok(None);
     }
     drop(classes);
     let largest = partners.iter().copied().max().map_or(0, u64::from);

@@ -3,6 +3,7 @@
 mod attached_args;
 mod cmd;
 mod contents;
+mod durable_file;
 mod feature_args;
 mod in_order;
 mod input;

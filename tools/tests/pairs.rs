@@ -197,9 +197,8 @@ fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file(
             }
         }
         let few: String = wanted
-            .lines()
+            .split_inclusive('\n')
             .take_while(|line| line.split('\t').next().unwrap().parse::<u64>().is_ok_and(|query| query < 500))
-            .map(|line| format!("{line}\n"))
             .collect();
         // The last of them asks each query for itself.
         for how in

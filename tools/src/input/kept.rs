@@ -1,6 +1,5 @@
 //! Documents that are kept, written again in the form in which they were read.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +7,7 @@ use anyhow::Context;
 
 use super::columns;
 use super::form::{self, Form, Headers};
+use crate::durable_file::DurableFile;
 
 /// The names of these files begin so.
 const STEM: &str = "kept";
@@ -78,7 +78,7 @@ pub(crate) struct Kept {
     headers: Headers,
     /// Suffix, header of a table, and name.
     files: Vec<(&'static str, Option<u32>, String)>,
-    open: Option<(usize, File)>,
+    open: Option<(usize, DurableFile)>,
     columns: columns::Writers,
 }
 
@@ -132,10 +132,10 @@ impl Kept {
             None => name(suffix, self.files.iter().filter(|(other, ..)| *other == suffix).count()),
         };
         let path = self.folder.join(&name);
-        let open = || -> anyhow::Result<File> {
+        let open = || -> anyhow::Result<DurableFile> {
             let mut file = match known {
-                Some(_) => File::options().append(true).open(&path)?,
-                None => File::create_new(&path)?,
+                Some(_) => DurableFile::append(&path)?,
+                None => DurableFile::create_new(&path)?,
             };
             if let Some(header) =
                 header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number))
@@ -157,7 +157,7 @@ impl Kept {
     /// Makes the open file durable.
     fn close(&mut self) -> anyhow::Result<()> {
         let Some((at, file)) = self.open.take() else { return Ok(()) };
-        file.sync_all().with_context(|| format!("{}: cannot write", self.files[at].2))
+        file.finish().with_context(|| format!("{}: cannot write", self.files[at].2))
     }
 
     /// Makes the files durable, and returns their names. Where nothing was kept, there is an empty file of JSON lines.

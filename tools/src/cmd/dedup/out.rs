@@ -1,6 +1,6 @@
 //! The folder of results: made beside its place, and put there whole; and the files in it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use super::corpus::Corpus;
 use super::near::{Limits, Near};
 use super::score::Score;
 use crate::cmd::query::write_key;
+use crate::durable_file::DurableFile;
 use crate::input::{Block, Kept, is_name_of_kept};
 use crate::options::Usage;
 use crate::tsv;
@@ -395,11 +396,14 @@ pub(super) fn write_kept(
 }
 
 /// Writes a file and makes it durable.
-fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<DurableFile>) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let whole = || {
-        let mut out = BufWriter::with_capacity(1 << 20, File::create_new(path)?);
+        let mut out = BufWriter::with_capacity(1 << 20, DurableFile::create_new(path)?);
         write(&mut out)?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     };
     // The file has a temporary folder's name in its path, which tells the user nothing.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
