@@ -1,24 +1,125 @@
 //! Lines that are made on all threads and written in their order.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use rayon::prelude::*;
 
 /// Items whose lines are made in one go.
 const PIECE: usize = 1 << 10;
-/// Pieces for each thread that wait to be made together.
+/// Pieces for each thread that are made together.
 const PIECES: usize = 16;
 /// Bytes of a piece's lines after which the rest of it waits until these are written.
 const TEXT: usize = 1 << 20;
+/// Between two looks whether there is anything to do.
+const PAUSE: Duration = Duration::from_micros(20);
 
-/// Takes items in order: `make` adds the lines of one to a text, on any thread, and what is counted of them to a state
-/// of that text; `write` gets each text in turn, while the next ones are made.
+/// Writes the lines of the items that `feed` hands on, in their order: `make` adds the lines of one to a text, on any
+/// thread, and what is counted of them to a state of that text; `write` gets each text in turn. While items are handed on,
+/// the lines of those before are made, and those of the ones before these written.
 ///
-/// Memory: 16,384 items for each thread, twice, and their lines, of which no more than 16 MiB for each thread wait.
-pub(crate) struct InOrder<T, S, M, W> {
-    make: M,
+/// Memory: 16,384 items for each thread, three times, and the lines of so many, of which no more than 16 MiB for each
+/// thread wait.
+///
+/// # Errors
+///
+/// What `feed`, `make` and `write` return; the handing on ends soon after what the others do.
+pub(crate) fn in_order<T, S>(
+    make: impl Fn(&T, &mut S, &mut Vec<u8>) -> anyhow::Result<()> + Sync,
+    write: impl FnMut(S, &[u8]) -> anyhow::Result<()> + Send,
+    feed: impl FnOnce(&mut dyn FnMut(T) -> anyhow::Result<()>) -> anyhow::Result<()>,
+) -> anyhow::Result<()>
+where
+    T: Clone + Send + Sync,
+    S: Default + Send,
+{
+    let most = PIECE * PIECES * rayon::current_num_threads();
+    let work = Mutex::new(Work { write, made: Vec::new(), failure: None });
+    let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_busy = AtomicBool::new(false);
+    rayon::in_place_scope(|scope| {
+        // This thread helps until it can hand on the next.
+        let wait = || {
+            while is_busy.load(Ordering::Acquire) {
+                if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            lock().failure.take().map_or(Ok(()), Err)
+        };
+        let hand_on = |items: Vec<T>| {
+            wait()?;
+            is_busy.store(true, Ordering::Relaxed);
+            let (lock, make, free) = (&lock, &make, Frees(&is_busy));
+            scope.spawn(move |_| {
+                let _free = free;
+                let mut work = lock();
+                if let Err(error) = work.go_on(&items, make) {
+                    work.failure = Some(error);
+                }
+            });
+            anyhow::Ok(())
+        };
+        let mut waiting = Vec::new();
+        feed(&mut |item| {
+            waiting.push(item);
+            if waiting.len() < most { Ok(()) } else { hand_on(std::mem::take(&mut waiting)) }
+        })?;
+        hand_on(waiting)?;
+        // What was made of the last ones is written.
+        hand_on(Vec::new())?;
+        wait()
+    })
+}
+
+/// Whoever waits goes on, even after a panic.
+struct Frees<'b>(&'b AtomicBool);
+
+impl Drop for Frees<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// What is done beside the handing on.
+struct Work<T, S, W> {
     write: W,
-    waiting: Vec<T>,
-    most: usize,
+    /// Lines that wait to be written.
     made: Vec<Made<T, S>>,
+    failure: Option<anyhow::Error>,
+}
+
+impl<T, S, W> Work<T, S, W>
+where
+    T: Clone + Send + Sync,
+    S: Default + Send,
+    W: FnMut(S, &[u8]) -> anyhow::Result<()> + Send,
+{
+    /// Makes the lines of these, and writes those of the ones before.
+    fn go_on(
+        &mut self,
+        items: &[T],
+        make: &(impl Fn(&T, &mut S, &mut Vec<u8>) -> anyhow::Result<()> + Sync),
+    ) -> anyhow::Result<()> {
+        let (write, mut before) = (&mut self.write, std::mem::take(&mut self.made));
+        let (made, written) = rayon::join(
+            || items.par_chunks(PIECE).map(|items| Made::of(items, make)).collect::<anyhow::Result<_>>(),
+            || {
+                before.drain(..).try_for_each(|mut made| {
+                    write(made.state, &made.text)?;
+                    while !made.rest.is_empty() {
+                        made = Made::of(&made.rest, make)?;
+                        write(std::mem::take(&mut made.state), &made.text)?;
+                    }
+                    anyhow::Ok(())
+                })
+            },
+        );
+        written?;
+        self.made = made?;
+        Ok(())
+    }
 }
 
 /// The lines of some items.
@@ -43,68 +144,6 @@ impl<T: Clone, S: Default> Made<T, S> {
     }
 }
 
-impl<T, S, M, W> InOrder<T, S, M, W>
-where
-    T: Clone + Send + Sync,
-    S: Default + Send,
-    M: Fn(&T, &mut S, &mut Vec<u8>) -> anyhow::Result<()> + Sync,
-    W: FnMut(S, &[u8]) -> anyhow::Result<()> + Send,
-{
-    pub(crate) fn new(make: M, write: W) -> Self {
-        let most = PIECE * PIECES * rayon::current_num_threads();
-        Self { make, write, waiting: Vec::new(), most, made: Vec::new() }
-    }
-
-    /// Adds an item.
-    ///
-    /// # Errors
-    ///
-    /// What `make` and `write` return, of items that were added before, too.
-    #[inline]
-    pub(crate) fn push(&mut self, item: T) -> anyhow::Result<()> {
-        self.waiting.push(item);
-        if self.waiting.len() < self.most { Ok(()) } else { self.hand_on() }
-    }
-
-    fn hand_on(&mut self) -> anyhow::Result<()> {
-        let Self { make, write, waiting, made, .. } = self;
-        let make = &*make;
-        let mut before = std::mem::take(made);
-        let (next, written) = rayon::join(
-            || {
-                waiting
-                    .par_chunks(PIECE)
-                    .map(|items| Made::of(items, make))
-                    .collect::<anyhow::Result<Vec<_>>>()
-            },
-            || {
-                before.drain(..).try_for_each(|mut made| {
-                    write(made.state, &made.text)?;
-                    while !made.rest.is_empty() {
-                        made = Made::of(&made.rest, make)?;
-                        write(std::mem::take(&mut made.state), &made.text)?;
-                    }
-                    anyhow::Ok(())
-                })
-            },
-        );
-        written?;
-        *made = next?;
-        waiting.clear();
-        Ok(())
-    }
-
-    /// Writes what is left.
-    ///
-    /// # Errors
-    ///
-    /// As [`push`](Self::push).
-    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        self.hand_on()?;
-        self.hand_on()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,8 +154,8 @@ mod tests {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for (count, width) in [(0, 8), (1, 8), (PIECE as u64, 8), (100_000, 8), (5_000, 3_000)] {
                 let (mut all, mut sum) = (Vec::new(), 0);
-                pool.install(|| {
-                    let mut lines = InOrder::new(
+                let done = pool.install(|| {
+                    in_order(
                         |item: &u64, part: &mut u64, text: &mut Vec<u8>| {
                             *part += item;
                             text.extend_from_slice(&item.to_le_bytes());
@@ -129,10 +168,10 @@ mod tests {
                             sum += part;
                             Ok(())
                         },
-                    );
-                    (0..count).try_for_each(|item| lines.push(item)).unwrap();
-                    lines.finish().unwrap();
+                        |push| (0..count).try_for_each(push),
+                    )
                 });
+                done.unwrap();
                 let found = all.chunks(width).map(|line| u64::from_le_bytes(line[..8].try_into().unwrap()));
                 assert!(found.eq(0..count), "{threads} {count} {width}");
                 assert_eq!(sum, count * count.saturating_sub(1) / 2);
@@ -141,10 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_of_whoever_makes_lines_is_passed_on_to_whoever_waits() {
+        for threads in [1, 3] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let run = || {
+                let make = |item: &u64, (): &mut (), _: &mut Vec<u8>| {
+                    assert!(*item != 100, "item 100");
+                    Ok(())
+                };
+                pool.install(|| in_order(make, |(), _| Ok(()), |push| (0..200_000).try_for_each(push)))
+            };
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err(), "{threads}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_made_and_what_cannot_be_written_end_it() {
         let run = |bad: u64, room: usize| {
             let mut written = 0;
-            let mut lines = InOrder::new(
+            in_order(
                 |item: &u64, (): &mut (), text: &mut Vec<u8>| {
                     anyhow::ensure!(*item != bad, "{bad} is bad");
                     text.push(0);
@@ -155,8 +209,8 @@ mod tests {
                     anyhow::ensure!(written <= room, "no room");
                     Ok(())
                 },
-            );
-            (0..200_000).try_for_each(|item| lines.push(item)).and_then(|()| lines.finish())
+                |push| (0..200_000).try_for_each(push),
+            )
         };
         assert!(run(u64::MAX, 200_000).is_ok());
         assert!(run(123_456, 200_000).unwrap_err().to_string().contains("is bad"));

@@ -16,7 +16,7 @@ use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
 
 use super::query::{key_number, write_key};
 use crate::feature_args::FeatureArgs;
-use crate::in_order::InOrder;
+use crate::in_order::in_order;
 use crate::input::InputOptions;
 use crate::options::{Output, Usage, Verify, Work, parse_resemblance};
 use crate::pair_file::{Fields, PAIRS, PairWriter};
@@ -243,12 +243,13 @@ impl Pairs {
                 part.add(&a, &b);
                 Ok(add_near(text, &a, &b, distance)?)
             };
-            let mut lines = InOrder::new(make, |part: Totals, text: &[u8]| {
+            let write = |part: Totals, text: &[u8]| {
                 totals = totals + part;
                 out.put(part.count, text)
-            });
-            pairs_within(left, right, within, effort, |a, b, distance| lines.push((a, b, distance)))?;
-            lines.finish()?;
+            };
+            in_order(make, write, |push| {
+                pairs_within(left, right, within, effort, |a, b, distance| push((a, b, distance)))
+            })?;
             // Keys are read after the join.
             left.check_maps()?;
             right.map_or(Ok(()), Snapshot::check_maps)?;
@@ -340,12 +341,11 @@ impl Pairs {
             }
             Ok(())
         };
-        let mut lines = InOrder::new(make, |part: Totals, text: &[u8]| {
+        let write = |part: Totals, text: &[u8]| {
             totals = totals + part;
             out.as_mut().map_or(Ok(()), |out| out.put(part.count, text))
-        });
-        found.for_each(|a, b, resemblance| lines.push((a, b, resemblance)))?;
-        lines.finish()?;
+        };
+        in_order(make, write, |push| found.for_each(|a, b, resemblance| push((a, b, resemblance))))?;
         snapshot.check_maps()?;
         right.map_or(Ok(()), |(.., right)| right.check_maps())?;
         let written = out.map(Lines::finish).transpose()?;

@@ -8,7 +8,7 @@ use twindex::join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_
 use twindex::{KeyBuf, Params};
 
 use super::{Pairs, Totals, add_near};
-use crate::in_order::InOrder;
+use crate::in_order::in_order;
 use crate::raw_column::RawColumn;
 use crate::report::Stopwatch;
 
@@ -86,12 +86,11 @@ impl Pairs {
             part.add(&a, &b);
             Ok(add_near(text, &a, &b, distance.into())?)
         };
-        let mut lines = InOrder::new(make, |part: Totals, text: &[u8]| {
+        let write = |part: Totals, text: &[u8]| {
             totals = totals + part;
             out.put(part.count, text)
-        });
-        merge_sorted(&sorted, |pair| lines.push(pair))?;
-        lines.finish()?;
+        };
+        in_order(make, write, |push| merge_sorted(&sorted, push))?;
         self.report(totals, None, Some(out.finish()?), watch)
     }
 }

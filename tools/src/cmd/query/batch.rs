@@ -14,7 +14,7 @@ use twindex::store::snapshot::Place;
 use twindex::{Fingerprint, KeyBuf, Snapshot};
 
 use super::{By, CANNOT_WRITE, HITS, Query, Totals, keeps_samples, key_number, write_key};
-use crate::in_order::InOrder;
+use crate::in_order::in_order;
 use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
 use crate::stage::StageFile;
@@ -120,19 +120,20 @@ impl Query {
                         let key = place.key()?;
                         self.add_hit(query, &key, (distance, tail), part, text)
                     };
-                let mut lines = InOrder::new(make, |part: Part, text: &[u8]| {
+                let write = |part: Part, text: &[u8]| {
                     part.add_to(&mut totals);
                     out.write_all(text).context(CANNOT_WRITE)
-                });
-                sorted_answers_within(snapshot, &wave, within, way, effort, |query, place, distance| {
-                    let number = start + query as u64;
-                    if !limited.admits(number) {
-                        left_out += 1;
-                        return Ok(());
-                    }
-                    lines.push((number, place, distance))
+                };
+                in_order(make, write, |push| {
+                    sorted_answers_within(snapshot, &wave, within, way, effort, |query, place, distance| {
+                        let number = start + query as u64;
+                        if !limited.admits(number) {
+                            left_out += 1;
+                            return Ok(());
+                        }
+                        push((number, place, distance))
+                    })
                 })?;
-                lines.finish()?;
                 totals.left_out += left_out;
             } else {
                 let parts = answers_within(
@@ -260,19 +261,20 @@ impl Query {
             let make = |&(query, key, distance): &(u64, u64, u32), part: &mut Part, text: &mut _| {
                 self.add_hit(query, &KeyBuf::U64(key), (distance, b"\t-\n"), part, text)
             };
-            let mut lines = InOrder::new(make, |part: Part, text: &[u8]| {
+            let write = |part: Part, text: &[u8]| {
                 part.add_to(&mut totals);
                 out.write_all(text).context(CANNOT_WRITE)
-            });
-            merge_sorted(&sorted, |(packed, key, _)| {
-                let number = start + (packed >> 8);
-                if !limited.admits(number) {
-                    left_out += 1;
-                    return Ok(());
-                }
-                lines.push((number, key, (packed & 0xff) as u32))
+            };
+            in_order(make, write, |push| {
+                merge_sorted(&sorted, |(packed, key, _)| {
+                    let number = start + (packed >> 8);
+                    if !limited.admits(number) {
+                        left_out += 1;
+                        return Ok(());
+                    }
+                    push((number, key, (packed & 0xff) as u32))
+                })
             })?;
-            lines.finish()?;
             totals.left_out += left_out;
             cpu_seconds += watch.cpu_seconds();
             seconds += watch.seconds();
