@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use twindex::join::{
-    Effort, RawValues, Way, answers_within, choose, meetings_within, pairs_within, raw_answers_within,
-    raw_meetings_within, sorted_answers_within,
+    Effort, Meeting, RawValues, Way, answers_within, choose, meetings_within, pairs_within,
+    raw_answers_within, raw_meetings_within, sorted_answers_within,
 };
 use twindex::{Error, Fingerprint, Index, Params};
 
@@ -266,6 +266,49 @@ fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_m
                         assert_eq!(counts.unwrap().into_iter().sum::<u64>(), wanted.len() as u64);
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(5);
+    let mut set: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
+    set.extend((0..500).map(|at| set[at * 31] ^ 1 << (at % 64)).collect::<Vec<_>>());
+    let questions: Vec<Fingerprint> =
+        set.iter().skip(7).step_by(40).map(|&value| Fingerprint(value)).collect();
+    for codec in ["planes", "compact", "manku", "plain"] {
+        let tables = ("auto".parse().unwrap(), codec.parse().unwrap());
+        let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
+        let index = Index::create(dir.path().join(codec), params).unwrap();
+        let mut writer = index.writer().unwrap();
+        for (key, &value) in (0..).zip(&set) {
+            writer.put_fingerprint(key, Fingerprint(value)).unwrap();
+        }
+        writer.commit().unwrap();
+        writer.flush().unwrap();
+        let snapshot = index.snapshot();
+        for (threads, memory) in [(1, 1 << 30), (1, 1 << 16), (3, 1 << 16)] {
+            let effort = effort(&dir, threads, memory);
+            let add = |pairs: &mut u64, meeting: &Meeting<'_>| {
+                *pairs += meeting.pairs();
+                Ok(())
+            };
+            let pairs = meetings_within(&snapshot, None, 3, effort, || 0, add).unwrap();
+            assert_eq!(pairs.into_iter().sum::<u64>(), 500, "{codec} {threads} {memory}");
+            for way in [Way::Merge, Way::Scan] {
+                let mut found = Vec::new();
+                sorted_answers_within(&snapshot, &questions, 3, way, effort, |number, place, distance| {
+                    found.push((number, place.key()?.as_u64().unwrap(), distance));
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
+                let own = found.iter().filter(|(number, key, distance)| {
+                    *distance == 0 && set[*key as usize] == questions[*number].0
+                });
+                assert_eq!(own.count(), questions.len(), "{codec} {way} {threads} {memory}");
             }
         }
     }

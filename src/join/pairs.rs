@@ -114,11 +114,15 @@ impl<'a> Fingerprints<'a> {
     pub(super) fn read(&self, piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
         for ((segment, _), &first) in self.segments.iter().zip(&self.first) {
             let stretches = segment.fingerprint_stretches(piece.of)?;
-            let Some(stretch) = stretches.get(piece.number) else { continue };
-            let mut start = (first + stretch.rows.start) as u32;
+            // Where they can only be read from the first on, each piece is every so manieth slice.
+            let is_one = stretches.len() < piece.of;
+            let Some(stretch) = stretches.get(if is_one { 0 } else { piece.number }) else { continue };
+            let (mut start, mut slice) = ((first + stretch.rows.start) as u32, 0);
             segment.for_each_slice_of(stretch, |some| {
-                each(start, some)?;
-                start += some.len() as u32;
+                if !is_one || slice % piece.of == piece.number {
+                    each(start, some)?;
+                }
+                (start, slice) = (start + some.len() as u32, slice + 1);
                 Ok(())
             })?;
         }
