@@ -191,6 +191,10 @@ mod tests {
                     3,
                     |(), &piece| {
                         assert!(piece < taken.load(Ordering::Relaxed) + 3 * threads, "{piece} of {threads}");
+                        // The others would be far ahead meanwhile.
+                        if piece % 250 == 0 {
+                            std::thread::sleep(std::time::Duration::from_millis(10));
+                        }
                         if piece == bad { Err(Error::Invalid(piece.to_string())) } else { Ok(2 * piece) }
                     },
                     |doubled| {
