@@ -239,7 +239,7 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
 /// Exact for all radii that are answered, whatever the design of the index's tables, of which only the first is read.
 /// Time O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints, the second term less
 /// where it would be the larger one; memory `effort.memory`, but a table of fingerprints that nearly all agree in one
-/// block takes 12 bytes for each of them for each thread.
+/// block takes up to 12 bytes for each of them for each thread.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a radius that is not answered, an index without fingerprints, or more than `u32::MAX` of

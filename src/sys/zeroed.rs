@@ -4,7 +4,8 @@
 //! what its 512 small ones do. But a guest may have told its host which of its huge pages are free ("free page
 //! reporting"), and then the first touch of one brings all of it back from there, which takes six times as long as small
 //! pages, which the guest has kept. So huge pages are touched one after the other beforehand, and where one takes longer
-//! than small ones would, small ones follow.
+//! than small ones would, small ones follow; these the system is asked for all at once, which takes it two thirds of what
+//! faults do.
 
 use std::ops::{Deref, DerefMut, Range};
 
@@ -123,7 +124,7 @@ const PAGE: usize = 2 << 20;
 /// threads.
 #[cfg(target_os = "linux")]
 fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
-    use memmap2::Advice::{HugePage, NoHugePage};
+    use memmap2::Advice::{HugePage, NoHugePage, PopulateWrite};
 
     // All that the system refuses is left undone: it is memory without.
     let _ = map.advise(HugePage);
@@ -138,8 +139,21 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     } else {
         vec![touch(0, map)]
     };
-    for small in touched.into_iter().flatten() {
-        let _ = map.advise_range(NoHugePage, small.start, small.len());
+    let map = &*map;
+    let populate = |small: Vec<Range<usize>>| {
+        for small in small {
+            let _ = map.advise_range(NoHugePage, small.start, small.len());
+            let _ = map.advise_range(PopulateWrite, small.start, small.len());
+        }
+    };
+    if threads > 1 {
+        std::thread::scope(|scope| {
+            for small in touched {
+                scope.spawn(|| populate(small));
+            }
+        });
+    } else {
+        touched.into_iter().for_each(populate);
     }
 }
 

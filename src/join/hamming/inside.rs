@@ -7,11 +7,13 @@
 //! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
 //! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use zerocopy::IntoBytes;
 
-use super::{Row, TOGETHER, low_bits};
+use super::rows::{Row, ShortRows, TableRow};
+use super::{TOGETHER, low_bits};
 use crate::error::Result;
 use crate::kernel::{CACHE_LINE, Found, Kernel, Lanes, Level, Simd, across32, near_lanes, pairs32, prefetch};
 
@@ -29,15 +31,17 @@ pub struct Pair {
 /// Fingerprints and their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slice<'a> {
-    /// Turned to the left by so many bits.
-    Rows { rows: &'a [Row], turn: u32 },
+    /// Turned to the left by so many bits; of those of one part of a table, these bits are the same.
+    Rows { rows: &'a [Row], turn: u32, leads: u64 },
+    /// The same in less, of one part of a table.
+    Short(ShortRows<'a>),
     /// In the order of what leads to buckets, with consecutive numbers.
     Ascending { values: &'a [u64], first: u32 },
 }
 
 impl Default for Slice<'_> {
     fn default() -> Self {
-        Self::Rows { rows: &[], turn: 0 }
+        Self::Rows { rows: &[], turn: 0, leads: 0 }
     }
 }
 
@@ -46,6 +50,7 @@ impl Slice<'_> {
     fn number(&self, at: usize) -> u32 {
         match self {
             Self::Rows { rows, .. } => rows[at].number,
+            Self::Short(rows) => rows.row(at).number,
             Self::Ascending { first, .. } => first + at as u32,
         }
     }
@@ -54,12 +59,24 @@ impl Slice<'_> {
     #[inline(always)]
     fn row(&self, at: usize) -> Row {
         match self {
-            Self::Rows { rows, turn } => {
+            Self::Rows { rows, turn, .. } => {
                 let Row { value, number } = rows[at];
                 Row { value: value.rotate_right(*turn), number }
             }
+            Self::Short(rows) => rows.row(at),
             Self::Ascending { values, .. } => Row { value: values[at], number: self.number(at) },
         }
+    }
+
+    /// All rows as they are, not turned.
+    fn rows(&self) -> Cow<'_, [Row]> {
+        let count = match self {
+            Self::Rows { rows, turn: 0, .. } => return Cow::Borrowed(rows),
+            Self::Rows { rows, .. } => rows.len(),
+            Self::Short(rows) => rows.rows.len(),
+            Self::Ascending { values, .. } => values.len(),
+        };
+        (0..count).map(|at| self.row(at)).collect()
     }
 }
 
@@ -227,23 +244,19 @@ impl Kernel for Fill<'_, '_> {
         let Self { buckets, side, by, turn } = self;
         // A copy of the loop for each way, as the way is the same for all.
         match (side, by) {
-            (Slice::Ascending { values, .. }, _) => buckets.cut(values, by, turn),
-            // Rows of a table are turned so that what leads to a bucket is in front, and the lane behind it.
-            (Slice::Rows { rows, .. }, By::Bits { bits, parity, .. }) => {
-                let (down, mask) = (64 - bits, low_bits(bits));
-                let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
-                let lane = |turned: u64| turned.wrapping_shl(bits);
-                let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
-                if parity.is_none() {
-                    buckets.fill(rows, (bits, place_bits), bucket, lane);
-                } else {
-                    let half = |turned: u64| bucket(turned) << 1 | turned.count_ones() as usize & 1;
-                    buckets.fill(rows, (bits + 1, place_bits), half, lane);
-                }
+            (Slice::Ascending { values, .. }, By::Bits { start, bits, .. }) => {
+                let (down, mask) = ((64 - start - bits) % 64, low_bits(bits));
+                buckets.cut(values, bits, |value| (value.wrapping_shr(down) & mask) as usize, turn);
             }
-            (Slice::Rows { rows, .. }, By::Group { mask, bits }) => {
+            (Slice::Rows { rows, leads, .. }, By::Bits { bits, parity, .. }) => {
+                buckets.fill_by_bits(rows, bits, parity, leads);
+            }
+            (Slice::Short(short), By::Bits { bits, parity, .. }) => {
+                buckets.fill_by_bits(short.rows, bits, parity, short.leads);
+            }
+            (side, By::Group { mask, bits }) => {
                 let bucket = |value| By::Group { mask, bits }.bucket(value);
-                buckets.fill(rows, (bits, 32), bucket, |value: u64| value.rotate_left(turn) << 32);
+                buckets.fill(&side.rows(), (bits, 32), bucket, |value: u64| value.rotate_left(turn) << 32);
             }
         }
     }
@@ -256,7 +269,7 @@ struct Compare<'i, 's, 't> {
     buckets: &'i [Buckets; 2],
     found: &'i mut Found,
     /// What is distributed next: asked for meanwhile.
-    ahead: &'i [&'s [Row]],
+    ahead: &'i [&'s [u8]],
     by: By,
     place: &'i Place,
     take: &'i mut Take<'t>,
@@ -303,7 +316,7 @@ impl Kernel for Compare<'_, '_, '_> {
         let mut starts = [0; 2];
         for bucket in 0..1_usize << by.bits() {
             if bucket.is_multiple_of(AHEAD_TOGETHER) {
-                for bytes in ahead.iter().map(|rows| rows.as_bytes()) {
+                for &bytes in ahead {
                     let bound = |bucket: usize| {
                         ((bytes.len() as u64 * bucket as u64) >> by.bits()).min(bytes.len() as u64) as usize
                     };
@@ -380,11 +393,27 @@ impl Buckets {
         (entry & low_bits(self.place_bits)) as usize
     }
 
+    /// Distributes rows of a table, which are turned so that what leads to a bucket is in front, and the lane behind it;
+    /// bits that lead to their part are left out, as short rows have something else there.
+    #[inline(always)]
+    fn fill_by_bits<R: TableRow>(&mut self, rows: &[R], bits: u32, parity: Option<Parity>, leads: u64) {
+        let (down, mask) = (64 - bits, low_bits(bits));
+        let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
+        let lane = |turned: u64| (turned & !leads).wrapping_shl(bits);
+        let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
+        if parity.is_none() {
+            self.fill(rows, (bits, place_bits), bucket, lane);
+        } else {
+            let half = |turned: u64| bucket(turned) << 1 | (turned & !leads).count_ones() as usize & 1;
+            self.fill(rows, (bits + 1, place_bits), half, lane);
+        }
+    }
+
     /// Distributes fingerprints; what an entry has in front of `place_bits` is of `lane`.
     #[inline(always)]
-    fn fill(
+    fn fill<R: TableRow>(
         &mut self,
-        rows: &[Row],
+        rows: &[R],
         (bits, place_bits): (u32, u32),
         bucket: impl Fn(u64) -> usize,
         lane: impl Fn(u64) -> u64,
@@ -402,13 +431,13 @@ impl Buckets {
         // Borrowed anew, so that the loops need not ask where they are after each write.
         let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
-        for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<Row>())) {
+        for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {
             // They have gone from the caches since they were written.
             for line in (0..TOGETHER_BYTES).step_by(CACHE_LINE) {
                 prefetch(rows.as_bytes(), at + AHEAD_BYTES + line);
             }
             for row in some {
-                ends[bucket(row.value) & last] += 1;
+                ends[bucket(row.turned()) & last] += 1;
             }
         }
         let (mut sum, places) = (0, low_bits(place_bits));
@@ -416,7 +445,7 @@ impl Buckets {
             sum += std::mem::replace(end, sum);
         }
         for (at, row) in (0_u64..).zip(rows) {
-            let value = row.value;
+            let value = row.turned();
             let end = &mut ends[bucket(value) & last];
             entries[*end as usize] = lane(value) & !places | at;
             *end += 1;
@@ -432,27 +461,39 @@ impl Buckets {
 
     /// Finds where buckets end in fingerprints that are in order.
     #[inline(always)]
-    fn cut(&mut self, values: &[u64], by: By, turn: u32) {
+    fn cut(&mut self, values: &[u64], bits: u32, bucket: impl Fn(u64) -> usize, turn: u32) {
         self.place_bits = 32;
         let Self { ends, entries, lanes, .. } = self;
         ends.clear();
         if values.is_empty() {
             return;
         }
-        for (at, &value) in (0..).zip(values) {
-            let bucket = by.bucket(value);
-            if ends.len() < bucket {
-                ends.resize(bucket, at);
-            }
-        }
-        ends.resize(1 << by.bits(), values.len() as u32);
+        ends.resize(1 << bits, 0);
         if entries.len() < values.len() {
             entries.resize(values.len(), 0);
         }
         if lanes.len() < values.len() {
             lanes.resize(values.len(), 0);
         }
-        for (at, ((lane, entry), value)) in (0..).zip(lanes.iter_mut().zip(&mut *entries).zip(values)) {
+        let (ends, entries, lanes) =
+            (&mut ends[..], &mut entries[..values.len()], &mut lanes[..values.len()]);
+        let last = ends.len() - 1;
+        for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(values.chunks(TOGETHER_BYTES / size_of::<u64>()))
+        {
+            for line in (0..TOGETHER_BYTES).step_by(CACHE_LINE) {
+                prefetch(values.as_bytes(), at + AHEAD_BYTES + line);
+            }
+            // A store for each: counting would wait for the same number again and again.
+            for (end, &value) in (at / size_of::<u64>() + 1..).zip(some) {
+                ends[bucket(value) & last] = end as u32;
+            }
+        }
+        let mut end = 0;
+        for next in ends {
+            end = end.max(*next);
+            *next = end;
+        }
+        for (at, ((lane, entry), value)) in (0..).zip(lanes.iter_mut().zip(entries).zip(values)) {
             (*lane, *entry) = (value.rotate_left(turn) as u32, at);
         }
     }
@@ -468,7 +509,7 @@ impl Inside {
     pub(super) fn divide(
         &mut self,
         sides: [Slice<'_>; 2],
-        ahead: &[&[Row]],
+        ahead: &[&[u8]],
         by: By,
         place: &Place,
         take: &mut Take<'_>,
@@ -533,7 +574,7 @@ impl Inside {
                 for &group in &groups {
                     next.equal = place.equal | group;
                     self.divide(
-                        sides.map(|rows| Slice::Rows { rows, turn: 0 }),
+                        sides.map(|rows| Slice::Rows { rows, turn: 0, leads: 0 }),
                         &[],
                         by(group),
                         &next,

@@ -10,7 +10,7 @@
 //! that a table is written to memory once and read once. Threads share each table: each distributes its piece of the
 //! fingerprints into memory of its own, and when all have, they take parts, one after the other, and put together what
 //! the pieces have of them. Where memory does not suffice for a table, it is made and compared range by range of its
-//! parts, each of which reads all fingerprints and takes its own.
+//! parts, each of which reads all fingerprints and takes its own. What a table has of a fingerprint is in `rows`.
 //!
 //! What is reported by the last block differs in each of the k before it, and so in exactly k bits: of its buckets only
 //! pairs whose parities say that are compared, which are half of them.
@@ -19,6 +19,8 @@
 //! divided once more where they are, in the cache (`inside`), which is as many tables of as many bits.
 
 mod inside;
+mod rows;
+mod sorted;
 mod values;
 
 use std::ops::Range;
@@ -27,16 +29,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use inside::{By, Inside, Parity, Place, Slice};
 use parking_lot::Mutex;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use rows::{Ends, Parts, Row, ShortRow, ShortRows, Starts, TableRow};
+use zerocopy::IntoBytes;
 
 pub use inside::Pair;
+pub(super) use sorted::Distinct;
 pub use values::{Piece, Read, Values};
 
 use crate::error::{Error, Result};
-use crate::kernel::prefetch;
+use crate::kernel::{CACHE_LINE, prefetch};
 use crate::segment::near::check_radius;
-use crate::segment::sorted::sort;
-use crate::sys::zeroed::Zeroed;
 
 /// Mean fingerprints of a part, as a power of two.
 const PART_BITS: u32 = 14;
@@ -58,6 +60,14 @@ const AHEAD: usize = 8;
 const THREAD_LEAST: usize = 1 << 11;
 /// Ranges of parts for each thread that sorts them: with more of them, none waits long for the last.
 const RANGES_A_THREAD: usize = 4;
+/// Bits by which ranks are told of their last ones, more than if fingerprints that begin alike were as many as can be told.
+const FIRST_BITS: u32 = 3;
+/// Fingerprints that are distributed between two times that more are asked for, and how many lines ahead these are: a
+/// processor that reads on by itself stops at the end of a page.
+const ASKED: usize = 16;
+const LINES_AHEAD: usize = 32;
+/// Fingerprints that are counted together: while they are, those behind them are on their way.
+const COUNTED: usize = 512;
 /// Pairs that are handed out together, and fingerprints that are looked at together.
 const TOGETHER: usize = 1 << 12;
 
@@ -119,42 +129,6 @@ const fn low_bits(bits: u32) -> u64 {
     !u64::MAX.unbounded_shl(bits)
 }
 
-/// A fingerprint and its number. Both in one place, so that a part is one stream of writes.
-#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
-#[repr(C, packed(4))]
-pub(super) struct Row {
-    /// The fingerprint, which may be turned.
-    value: u64,
-    number: u32,
-}
-
-/// Rows in parts.
-#[derive(Debug, Default)]
-struct Parts {
-    rows: Zeroed<Row>,
-    /// Where each part ends.
-    ends: Vec<u32>,
-}
-
-impl Parts {
-    fn part(&self, part: usize) -> &[Row] {
-        let start = part.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
-        &self.rows[start..self.ends[part] as usize]
-    }
-
-    /// What all pieces have of a part, put together in `room` where there are several.
-    fn gathered<'r>(pieces: &'r [&Self], part: usize, room: &'r mut Vec<Row>) -> &'r [Row] {
-        if let [parts] = pieces {
-            return parts.part(part);
-        }
-        room.clear();
-        for parts in pieces {
-            room.extend_from_slice(parts.part(part));
-        }
-        room
-    }
-}
-
 /// Tables that are not in use: memory that was used before costs less than fresh.
 #[derive(Debug, Default)]
 pub(super) struct Spare(Mutex<Vec<Parts>>);
@@ -175,6 +149,8 @@ struct Join<'a> {
     tables: Vec<Table>,
     /// For each side, each piece of it and each table, the fingerprints of each part.
     counts: Vec<Vec<Vec<Vec<u32>>>>,
+    /// Of each side what tells ranks of their last bits, where something does: then its rows are short.
+    starts: Vec<Option<Starts<'a>>>,
 }
 
 /// A thread of a join.
@@ -184,7 +160,7 @@ struct Worker<S> {
     /// That piece, for each side.
     parts: [Parts; 2],
     /// The part at hand, for each side.
-    room: [Vec<Row>; 2],
+    room: [Vec<u32>; 2],
     inside: Inside,
     state: S,
 }
@@ -212,28 +188,14 @@ pub(super) fn join<S: Send>(
     if sides.iter().map(Values::len).sum::<usize>() <= FEW {
         return few(sides, within, begin, take).map(|state| vec![state]);
     }
-    let groups = within + 1;
-    let tables = (0..groups)
-        .map(|block| {
-            let (start, end) = (64 * block / groups, 64 * (block + 1) / groups);
-            let wanted = most.ilog2().saturating_sub(BUCKET_BITS).max(1);
-            let bits = wanted.min(end - start).min(PARTS_BITS_MAX + BUCKETS_BITS_MAX);
-            let even = bits.saturating_sub(BUCKETS_BITS);
-            let part_bits = most.ilog2().saturating_sub(PART_BITS).max(even).min(PARTS_BITS_MAX).min(bits);
-            let is_last = block > 0 && block == within;
-            let parity = if within % 2 == 1 { Parity::Different } else { Parity::Same };
-            let parity = (is_last && most >> bits >= HALVED).then_some(parity);
-            Table { start, bits, part_bits, parity }
-        })
-        .collect();
     let all: usize = sides.iter().map(Values::len).sum();
     let threads = effort.threads.clamp(1, (all / THREAD_LEAST).max(1));
-    let join = Join::new(sides, tables, threads)?;
+    let join = Join::new(sides, tables(most, within), threads)?;
     let mut workers: Vec<Worker<S>> = (0..threads)
         .map(|piece| Worker {
             piece,
             parts: [spare.take(), Parts::default()],
-            room: <[Vec<Row>; 2]>::default(),
+            room: <[Vec<u32>; 2]>::default(),
             inside: Inside::new(within, across),
             state: begin(),
         })
@@ -249,6 +211,24 @@ pub(super) fn join<S: Send>(
         Ok(())
     })?;
     Ok(workers.into_iter().map(|worker| worker.state).collect())
+}
+
+/// The tables of a join of up to so many fingerprints.
+fn tables(most: usize, within: u32) -> Vec<Table> {
+    let groups = within + 1;
+    (0..groups)
+        .map(|block| {
+            let (start, end) = (64 * block / groups, 64 * (block + 1) / groups);
+            let wanted = most.ilog2().saturating_sub(BUCKET_BITS).max(1);
+            let bits = wanted.min(end - start).min(PARTS_BITS_MAX + BUCKETS_BITS_MAX);
+            let even = bits.saturating_sub(BUCKETS_BITS);
+            let part_bits = most.ilog2().saturating_sub(PART_BITS).max(even).min(PARTS_BITS_MAX).min(bits);
+            let is_last = block > 0 && block == within;
+            let parity = if within % 2 == 1 { Parity::Different } else { Parity::Same };
+            let parity = (is_last && most >> bits >= HALVED).then_some(parity);
+            Table { start, bits, part_bits, parity }
+        })
+        .collect()
 }
 
 /// Does the work of each state on a thread of its own, that of one on this.
@@ -299,13 +279,21 @@ fn few<S>(
 impl<'a> Join<'a> {
     /// Counts what each of so many pieces of the sides has of each part.
     fn new(sides: &'a [Values<'a>], tables: Vec<Table>, pieces: usize) -> Result<Self> {
-        let mut join = Self { sides, tables, counts: Vec::new() };
+        let mut join = Self { sides, tables, counts: Vec::new(), starts: Vec::new() };
         for (of, side) in sides.iter().enumerate() {
             let none = || join.tables.iter().map(|table| vec![0; 1 << table.part_bits]).collect();
-            let mut counts: Vec<(usize, Vec<Vec<u32>>)> = (0..pieces).map(|piece| (piece, none())).collect();
-            on_threads(&mut counts, |(piece, counts)| {
-                side.for_each_slice_of(Piece { number: *piece, of: pieces }, |_, values| {
-                    for some in values.chunks(TOGETHER) {
+            let first_bits = join.first_bits(side);
+            let mut counts: Vec<(usize, Vec<Vec<u32>>, Option<Ends>)> =
+                (0..pieces).map(|piece| (piece, none(), first_bits.map(Ends::new))).collect();
+            on_threads(&mut counts, |(piece, counts, ends)| {
+                side.for_each_slice_of(Piece { number: *piece, of: pieces }, |first, values| {
+                    for (first, some) in (first..).step_by(COUNTED).zip(values.chunks(COUNTED)) {
+                        for line in (0..COUNTED * size_of::<u64>()).step_by(CACHE_LINE) {
+                            prefetch(some.as_bytes(), line + COUNTED * size_of::<u64>());
+                        }
+                        if let Some(ends) = ends {
+                            ends.note(first, some);
+                        }
                         for (number, (table, counts)) in join.tables.iter().zip(&mut *counts).enumerate() {
                             if join.is_sorted(of, number) {
                                 continue;
@@ -332,9 +320,26 @@ impl<'a> Join<'a> {
                     start = end;
                 }
             }
-            join.counts.push(counts.into_iter().map(|(_, counts)| counts).collect());
+            let (counts, ends): (Vec<_>, Vec<_>) =
+                counts.into_iter().map(|(_, counts, ends)| (counts, ends)).unzip();
+            join.counts.push(counts);
+            join.starts.push(match side {
+                Values::Sorted(values) => Starts::of(values, ends.into_iter().flatten(), join.rank_bits()),
+                _ => None,
+            });
         }
         Ok(join)
+    }
+
+    /// The last bits of ranks that short rows of all tables have.
+    fn rank_bits(&self) -> u32 {
+        self.tables[1..].iter().map(|table| table.part_bits).min().unwrap_or(0)
+    }
+
+    /// First bits by which the ranks of a side are told of their last, if they ascend: so many that few begin alike.
+    fn first_bits(&self, side: &Values<'_>) -> Option<u32> {
+        let is_of_use = side.ascends() && self.tables.len() > 1;
+        is_of_use.then(|| (side.len().max(1).ilog2() + FIRST_BITS).saturating_sub(self.rank_bits()))
     }
 
     /// Fingerprints of a side in a part.
@@ -352,7 +357,8 @@ impl<'a> Join<'a> {
         let parts = 1 << self.tables[table].part_bits;
         let distributed: Vec<usize> =
             (0..self.sides.len()).filter(|&of| !self.is_sorted(of, table)).collect();
-        let most = effort.memory / size_of::<Row>();
+        let are_short = distributed.iter().all(|&of| self.starts[of].is_some());
+        let most = effort.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
         let pieces = self.counts.first().map_or(1, Vec::len);
         // What stands in several pieces has to be put together, by each thread a part.
         let needed = |rows: usize, largest: usize| {
@@ -437,7 +443,7 @@ impl<'a> Join<'a> {
         let first = parts.start;
         let mut take = |pairs: &[Pair]| take(state, pairs);
         let claim = || next.fetch_add(1, Ordering::Relaxed);
-        let (mut claimed, mut ahead) = (claim(), Vec::<&[Row]>::new());
+        let (mut claimed, mut ahead) = (claim(), Vec::<&[u8]>::new());
         loop {
             let part = claimed;
             if part >= parts.end {
@@ -447,7 +453,7 @@ impl<'a> Join<'a> {
             ahead.clear();
             if claimed < parts.end {
                 let all = pieces.iter().enumerate().filter(|&(of, _)| !self.is_sorted(of, table));
-                ahead.extend(all.flat_map(|(_, pieces)| pieces).map(|piece| piece.part(claimed - first)));
+                ahead.extend(all.flat_map(|(_, pieces)| pieces).map(|piece| piece.bytes(claimed - first)));
             }
             let counts = [0, 1].map(|of| self.count(of, table, part));
             if if self.sides.len() > 1 { counts.contains(&0) } else { counts[0] < 2 } {
@@ -455,14 +461,22 @@ impl<'a> Join<'a> {
             }
             let mut slices = [Slice::default(); 2];
             for (of, (slice, room)) in slices.iter_mut().zip(&mut *room).enumerate().take(self.sides.len()) {
-                *slice = match (self.sides[of].held(), starts[of].get(part)) {
-                    (Some(held), Some(&start)) => {
-                        Slice::Ascending { values: &held[start..start + counts[of]], first: start as u32 }
-                    }
-                    _ => Slice::Rows { rows: Parts::gathered(&pieces[of], part - parts.start, room), turn },
+                *slice = if let (Some(held), Some(&start)) = (self.sides[of].held(), starts[of].get(part)) {
+                    Slice::Ascending { values: &held[start..start + counts[of]], first: start as u32 }
+                } else {
+                    self.slice(of, table, part, Parts::gathered(&pieces[of], part - first, room))
                 };
             }
             inside.divide(slices, &ahead, by, &place, &mut take)?;
+        }
+    }
+
+    /// Rows of a part as they are compared.
+    fn slice<'s>(&'s self, of: usize, table: usize, part: usize, words: &'s [u32]) -> Slice<'s> {
+        let table = self.tables[table];
+        match &self.starts[of] {
+            Some(starts) => Slice::Short(ShortRows::new(rows::of_words(words), table, part, starts)),
+            None => Slice::Rows { rows: rows::of_words(words), turn: table.turn(), leads: table.leads() },
         }
     }
 
@@ -475,30 +489,45 @@ impl<'a> Join<'a> {
         parts: &Range<usize>,
         to: &mut Parts,
     ) -> Result<()> {
+        if self.starts[of].is_some() {
+            self.distribute_rows::<ShortRow>(of, piece, table, parts, to)
+        } else {
+            self.distribute_rows::<Row>(of, piece, table, parts, to)
+        }
+    }
+
+    fn distribute_rows<R: TableRow>(
+        &self,
+        of: usize,
+        piece: usize,
+        table: usize,
+        parts: &Range<usize>,
+        to: &mut Parts,
+    ) -> Result<()> {
         let (pieces, counts) = (self.counts[of].len(), &self.counts[of][piece][table]);
         let table = self.tables[table];
-        let Parts { rows, ends } = to;
-        ends.clear();
+        to.ends.clear();
         let mut sum = 0_u32;
         for &count in &counts[parts.clone()] {
-            ends.push(sum);
+            to.ends.push(sum);
             sum += count;
         }
-        if rows.len() < sum as usize {
-            // What is there need not be kept, and is given back first.
-            *rows = Zeroed::default();
-            *rows = Zeroed::new(sum as usize)?;
-        }
-        let rows = &mut rows[..sum as usize];
+        let (rows, ends) = to.room::<R>(sum as usize)?;
+        let leads = table.leads();
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
             // Borrowed anew, so that the loops need not ask where they are after each write.
-            let (turn, part, ends, rows) = (table.turn(), table.part(), &mut ends[..], &mut *rows);
+            let (turn, part, ends, rows) = (table.turn(), table.part(), &mut *ends, &mut *rows);
             if all {
                 let last = ends.len() - 1;
-                for (number, value) in (from..).zip(values) {
-                    let value = value.rotate_left(turn);
-                    put(&mut ends[part(value) & last], rows, Row { value, number })?;
+                for (some, from) in values.chunks(ASKED).zip((from..).step_by(ASKED)) {
+                    for line in (0..ASKED * size_of::<u64>()).step_by(CACHE_LINE) {
+                        prefetch(some.as_bytes(), line + LINES_AHEAD * CACHE_LINE);
+                    }
+                    for (number, value) in (from..).zip(some) {
+                        let value = value.rotate_left(turn);
+                        put(&mut ends[part(value) & last], rows, R::of(value, number, leads))?;
+                    }
                 }
             } else {
                 // Those of the range are picked first: a branch for each would be guessed wrongly too often.
@@ -512,7 +541,7 @@ impl<'a> Join<'a> {
                     }
                     for &at in &picked[..count] {
                         let (value, number) = (some[usize::from(at)].rotate_left(turn), from + u32::from(at));
-                        put(&mut ends[part(value) - first], rows, Row { value, number })?;
+                        put(&mut ends[part(value) - first], rows, R::of(value, number, leads))?;
                     }
                 }
             }
@@ -523,9 +552,9 @@ impl<'a> Join<'a> {
 
 /// Puts a fingerprint at the end of its part. Parts are as long as the first reading said.
 #[inline(always)]
-fn put(end: &mut u32, rows: &mut [Row], row: Row) -> Result<()> {
+fn put<R: TableRow>(end: &mut u32, rows: &mut [R], row: R) -> Result<()> {
     let place = *end as usize;
-    prefetch(rows.as_bytes(), (place + AHEAD) * size_of::<Row>());
+    prefetch(rows.as_bytes(), (place + AHEAD) * size_of::<R>());
     *rows.get_mut(place).ok_or_else(changed)? = row;
     *end += 1;
     Ok(())
@@ -536,156 +565,6 @@ fn changed() -> Error {
     Error::Invalid(
         "the fingerprints changed while they were joined: nothing may write to the files of an index".into(),
     )
-}
-
-/// Fingerprints in ascending order, each once, and where each was found.
-#[derive(Debug, Default)]
-pub(super) struct Distinct {
-    pub(super) values: Zeroed<u64>,
-    /// Where the numbers of each begin, and the end of the last.
-    pub(super) starts: Zeroed<u32>,
-    /// The numbers that each had, ascending.
-    pub(super) numbers: Zeroed<u32>,
-}
-
-impl Distinct {
-    /// Sorts fingerprints: distributed by their first bits, as tables are, and part by part in the cache.
-    pub(super) fn of(values: Values<'_>, effort: Effort<'_>, spare: &Spare) -> Result<Self> {
-        let count = values.len();
-        check_count(count as u64)?;
-        if count == 0 {
-            return Ok(Self { starts: Zeroed::new(1)?, ..Self::default() });
-        }
-        // Sorted or not, it is sorted here.
-        let sides = [values.held().map_or(values, Values::Held)];
-        let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
-        let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
-        let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits, parity: None }], threads)?;
-        let mut distributed: Vec<(usize, Parts)> = (0..threads).map(|piece| (piece, spare.take())).collect();
-        let turn = join.tables[0].turn();
-        let mut sorting: Vec<Sorting> =
-            (0..threads).map(|_| Sorting { turn, ..Sorting::default() }).collect();
-        let mut all = Self {
-            values: Zeroed::shared(count, threads)?,
-            starts: Zeroed::shared(count + 1, threads)?,
-            numbers: Zeroed::shared(count, threads)?,
-        };
-        // Where each range of parts begins, and how many different fingerprints it has.
-        let mut distinct: Vec<(usize, usize)> = Vec::new();
-        let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
-        let mut first = 0;
-        for parts in join.ranges(0, effort) {
-            on_threads(&mut distributed, |(piece, to)| join.distribute(0, *piece, 0, &parts, to))?;
-            let pieces: Vec<&Parts> = distributed.iter().map(|(_, parts)| parts).collect();
-            let some =
-                if threads > 1 { parts.len().div_ceil(threads * RANGES_A_THREAD) } else { parts.len() };
-            let mut work: Vec<_> = sorting.iter_mut().map(|sorting| (sorting, Vec::new())).collect();
-            for (at, start) in parts.clone().step_by(some).enumerate() {
-                let range = start..parts.end.min(start + some);
-                let most = range.clone().map(|part| join.count(0, 0, part)).sum();
-                let (values, starts, numbers) = rest;
-                let (values, more_values) = values.split_at_mut(most);
-                let (starts, more_starts) = starts.split_at_mut(most);
-                let (numbers, more_numbers) = numbers.split_at_mut(most);
-                rest = (more_values, more_starts, more_numbers);
-                let range = range.start - parts.start..range.end - parts.start;
-                work[at % threads].1.push((first, range, Sorted { values, starts, numbers }));
-                first += most;
-            }
-            on_threads(&mut work, |(sorting, work)| {
-                for (first, range, to) in work {
-                    let len = sorting.sort(&pieces, range.clone(), *first as u32, to);
-                    to.values = &mut std::mem::take(&mut to.values)[..len];
-                }
-                Ok(())
-            })?;
-            let of_threads = work.iter().flat_map(|(_, work)| work);
-            distinct.extend(of_threads.map(|(first, _, to)| (*first, to.values.len())));
-        }
-        for (_, parts) in distributed {
-            spare.put(parts);
-        }
-        // Ranges follow one another, without what was there more than once.
-        distinct.sort_unstable();
-        let end = distinct.iter().map(|(_, len)| len).sum();
-        std::thread::scope(|scope| {
-            let mut values = || close_gaps(&mut all.values, &distinct);
-            if threads > 1 {
-                scope.spawn(values);
-            } else {
-                values();
-            }
-            close_gaps(&mut all.starts, &distinct);
-        });
-        all.values.truncate(end);
-        all.starts.truncate(end + 1);
-        all.starts[end] = count as u32;
-        Ok(all)
-    }
-
-    /// The numbers of the fingerprint at a place.
-    #[inline]
-    pub(super) fn at(&self, place: u32) -> &[u32] {
-        let place = place as usize;
-        &self.numbers[self.starts[place] as usize..self.starts[place + 1] as usize]
-    }
-}
-
-/// Moves stretches, each from where it begins and so long, in ascending order, to follow one another from the front.
-fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
-    let mut end = 0;
-    for &(first, len) in stretches {
-        if end < first {
-            all.copy_within(first..first + len, end);
-        }
-        end += len;
-    }
-}
-
-/// Where a range of parts is sorted to: as in [`Distinct`].
-struct Sorted<'t> {
-    values: &'t mut [u64],
-    starts: &'t mut [u32],
-    numbers: &'t mut [u32],
-}
-
-/// Working memory of a thread that sorts parts. No two share a line of a cache.
-#[derive(Default)]
-#[repr(align(128))]
-struct Sorting {
-    /// How far rows are turned.
-    turn: u32,
-    room: Vec<Row>,
-    items: Vec<u128>,
-    scratch: Vec<u128>,
-}
-
-impl Sorting {
-    /// Sorts what the pieces have of these parts; returns how many different fingerprints that are. `first` is how many
-    /// numbers are before.
-    fn sort(&mut self, pieces: &[&Parts], parts: Range<usize>, first: u32, to: &mut Sorted<'_>) -> usize {
-        let Self { turn, room, items, scratch } = self;
-        let (mut distinct, mut at, mut last) = (0, 0, None);
-        for part in parts {
-            let rows = Parts::gathered(pieces, part, room);
-            items.clear();
-            let item =
-                |row: &Row| u128::from({ row.value }.rotate_right(*turn)) << 32 | u128::from(row.number);
-            items.extend(rows.iter().map(item));
-            sort(items, scratch);
-            for &item in &*items {
-                let value = (item >> 32) as u64;
-                if last != Some(value) {
-                    (to.values[distinct], to.starts[distinct]) = (value, first + at as u32);
-                    distinct += 1;
-                    last = Some(value);
-                }
-                to.numbers[at] = item as u32;
-                at += 1;
-            }
-        }
-        distinct
-    }
 }
 
 /// Refuses more fingerprints than numbers.
