@@ -201,20 +201,6 @@ impl By {
         }
     }
 
-    /// The bucket of a fingerprint.
-    #[inline(always)]
-    fn bucket(self, value: u64) -> usize {
-        match self {
-            Self::Bits { start, bits, .. } => {
-                (value.unbounded_shr(64 - start - bits) & low_bits(bits)) as usize
-            }
-            // Multiplying spreads what the mask leaves over the upper bits.
-            Self::Group { mask, bits } => {
-                (value & mask).wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
-            }
-        }
-    }
-
     /// How far fingerprints are turned for the 32 bits that are compared first: to those behind the block that is
     /// equal, or to where most of the bits stand that may differ.
     fn turn(self, equal: u64) -> u32 {
@@ -226,6 +212,12 @@ impl By {
             }
         }
     }
+}
+
+/// The bucket of what a mask leaves, of so many bits: multiplying spreads it over the upper ones.
+#[inline(always)]
+fn hashed(masked: u64, bits: u32) -> usize {
+    masked.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
 }
 
 /// One distribution of a side.
@@ -255,8 +247,8 @@ impl Kernel for Fill<'_, '_> {
                 buckets.fill_by_bits(short.rows, bits, parity, short.leads);
             }
             (side, By::Group { mask, bits }) => {
-                let bucket = |value| By::Group { mask, bits }.bucket(value);
-                buckets.fill(&side.rows(), (bits, 32), bucket, |value: u64| value.rotate_left(turn) << 32);
+                let lane = |value: u64| value.rotate_left(turn) << 32;
+                buckets.fill(&side.rows(), (bits, 32), |value| hashed(value & mask, bits), lane);
             }
         }
     }
@@ -567,8 +559,8 @@ impl Inside {
                 informed_groups(differ, groups, &values().step_by(step).collect::<Vec<_>>())
             };
             let bits = (left + right).ilog2().saturating_sub(BUCKET_BITS).clamp(1, BUCKETS_BITS_MAX);
-            let by = |mask: u64| By::Group { mask, bits: bits.min(mask.count_ones()) };
-            let then: u64 = groups.iter().map(|&group| self.comparisons_by(sides, by(group))).sum();
+            let bits_of = |mask: u64| bits.min(mask.count_ones());
+            let then: u64 = groups.iter().map(|&mask| self.comparisons_by(sides, mask, bits_of(mask))).sum();
             if then <= comparisons >> SAVED_SHIFT {
                 let mut next = place.clone();
                 for &group in &groups {
@@ -576,7 +568,7 @@ impl Inside {
                     self.divide(
                         sides.map(|rows| Slice::Rows { rows, turn: 0, leads: 0 }),
                         &[],
-                        by(group),
+                        By::Group { mask: group, bits: bits_of(group) },
                         &next,
                         take,
                     )?;
@@ -589,11 +581,11 @@ impl Inside {
     }
 
     /// Comparisons that are left in the buckets of a distribution.
-    fn comparisons_by(&self, sides: [&[Row]; 2], by: By) -> u64 {
+    fn comparisons_by(&self, sides: [&[Row]; 2], mask: u64, bits: u32) -> u64 {
         let counts = sides.map(|rows| {
-            let mut counts = vec![0_u32; 1 << by.bits()];
+            let mut counts = vec![0_u32; 1 << bits];
             for row in rows {
-                counts[by.bucket(row.value)] += 1;
+                counts[hashed(row.value & mask, bits)] += 1;
             }
             counts
         });

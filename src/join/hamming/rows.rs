@@ -124,7 +124,8 @@ impl Ends {
 const CROWDED: u64 = 4;
 
 impl<'a> Starts<'a> {
-    /// Of these fingerprints, by what all pieces noted of them, if `rank_bits` of their ranks tell enough.
+    /// Of these fingerprints, by what all pieces noted of them, if `rank_bits` of their ranks tell enough. Some may be
+    /// equal.
     pub(super) fn of(
         values: &'a [u64],
         mut pieces: impl Iterator<Item = Ends>,
@@ -138,7 +139,14 @@ impl<'a> Starts<'a> {
         for end in &mut ranks {
             let next = start.max(*end);
             let alike = u64::from(next - start);
-            crowded += if alike > 1 << rank_bits { alike } else { 0 };
+            if alike > 1 << rank_bits {
+                crowded += alike;
+                let mut pairs = values.get(start as usize..next as usize)?.windows(2);
+                // Equal ones have nothing else that tells them apart.
+                if pairs.any(|pair| pair[0] == pair[1]) {
+                    return None;
+                }
+            }
             *end = std::mem::replace(&mut start, next);
         }
         ranks.push(start);
@@ -150,7 +158,7 @@ impl<'a> Starts<'a> {
     fn rank(&self, value: u64, low: u32, bits: u32) -> u32 {
         let prefix = value.unbounded_shr(u64::BITS - self.bits) as usize;
         let (start, end) = (self.ranks[prefix], self.ranks[prefix + 1]);
-        let first = start + (low.wrapping_sub(start) & bits);
+        let first = start.wrapping_add(low.wrapping_sub(start) & bits);
         // `bits` is one less than there are numbers of so many bits.
         if end - start <= bits + 1 { first } else { self.rank_among(value, start, end) }
     }
@@ -237,10 +245,10 @@ mod tests {
         let mut values: Vec<u64> = Vec::new();
         for at in 0..count {
             let earlier = values.get(random.next() as usize % (3 * at + 1)).copied();
-            let near =
-                |value: u64| (0..random.next() % 6).fold(value, |value, _| value ^ 1 << (random.next() % 64));
-            let value = earlier.map(near);
-            values.push(value.unwrap_or_else(|| random.next()));
+            values.push(match earlier {
+                Some(value) => flipped(value, &mut random),
+                None => random.next(),
+            });
         }
         let beginning = random.next() & !0 << 40;
         values.extend((0..alike).map(|_| beginning | random.next() >> 24));
@@ -334,10 +342,18 @@ mod tests {
                 }
             }
         }
-        // Where ranks cannot be told, rows are whole.
-        let values: Vec<u64> = (0..20_000).map(|value| value << 7).collect();
-        let sorted = [Values::Sorted(&values)];
-        assert!(Join::new(&sorted, tables(values.len(), 3), 1).unwrap().starts[0].is_none());
-        assert!(pairs(&sorted, 2, 1, 1 << 30) == pairs(&[Values::Held(&values)], 2, 1, 1 << 30));
+        // Where ranks cannot be told, rows are whole: nearly all begin alike, or many are equal, but not two and two.
+        let mut many_equal = ascending(4, 20_000, 0);
+        many_equal.extend([7; 300]);
+        many_equal.sort_unstable();
+        for (values, is_short) in [
+            ((0..20_000).map(|value| value << 7).collect(), false),
+            (many_equal, false),
+            ((0..20_000).flat_map(|value| [value * (u64::MAX / 20_000); 2]).collect(), true),
+        ] {
+            let sorted = [Values::Sorted(&values)];
+            assert_eq!(Join::new(&sorted, tables(values.len(), 3), 1).unwrap().starts[0].is_some(), is_short);
+            assert!(pairs(&sorted, 3, 1, 1 << 30) == pairs(&[Values::Held(&values)], 3, 1, 1 << 30));
+        }
     }
 }
