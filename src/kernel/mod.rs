@@ -50,7 +50,14 @@ pub fn prefetch(bytes: &[u8], at: usize) {
 /// As [`prefetch`], for all lines of `bytes`.
 #[inline(always)]
 pub(crate) fn prefetch_all(bytes: &[u8]) {
-    (0..bytes.len()).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
+    prefetch_ahead(bytes, 0, bytes.len());
+}
+
+/// As [`prefetch`], for all lines of `length` bytes, `ahead` of where `bytes` begins; they may be behind its end. For what is
+/// read in order, too: a processor that reads on by itself stops at the end of a page.
+#[inline(always)]
+pub(crate) fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
+    (0..length).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, ahead + at));
 }
 
 /// Runs `body`, compiled for the best instructions the processor has. Everything hot in `body` must be

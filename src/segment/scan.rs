@@ -13,7 +13,7 @@ use crate::format::ranks;
 use crate::format::table::planes::Walk;
 use crate::format::table::{Layout, Source};
 use crate::format::wire::Fault;
-use crate::kernel::{CACHE_LINE, prefetch};
+use crate::kernel::{prefetch, prefetch_ahead};
 
 impl Segment {
     /// Hands all distinct fingerprints to `each` with their ranks, ascending.
@@ -265,11 +265,9 @@ impl<'a> HeldPostings<'a> {
         for start in ranks.clone().step_by(TOGETHER as usize) {
             let end = ranks.end.min(start + TOGETHER);
             let range = postings::range(start).start..postings::range(end).start;
-            let entries: &[U32] = self.segment.column(&fingerprints.postings, range.clone())?;
-            // What comes next: a processor that reads on by itself stops at the end of a page.
-            for at in range.step_by(CACHE_LINE) {
-                prefetch(self.entries.as_bytes(), at as usize + TOGETHER as usize * size_of::<U32>());
-            }
+            let entries: &[U32] = self.segment.column(&fingerprints.postings, range)?;
+            let length = size_of_val(entries);
+            prefetch_ahead(entries.as_bytes(), length, length);
             // Noted first: a branch for each would be guessed wrongly too often.
             let (mut noted, mut count) = ([0; TOGETHER as usize], 0);
             for (rank, entry) in (start as u32..).zip(entries) {

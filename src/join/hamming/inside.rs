@@ -15,7 +15,9 @@ use zerocopy::IntoBytes;
 use super::rows::{Row, ShortRows, TableRow};
 use super::{TOGETHER, low_bits};
 use crate::error::Result;
-use crate::kernel::{CACHE_LINE, Found, Kernel, Lanes, Level, Simd, across32, near_lanes, pairs32, prefetch};
+use crate::kernel::{
+    CACHE_LINE, Found, Kernel, Lanes, Level, Simd, across32, near_lanes, pairs32, prefetch_ahead,
+};
 
 /// Two fingerprints within the radius, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -312,9 +314,8 @@ impl Kernel for Compare<'_, '_, '_> {
                     let bound = |bucket: usize| {
                         ((bytes.len() as u64 * bucket as u64) >> by.bits()).min(bytes.len() as u64) as usize
                     };
-                    for at in (bound(bucket)..bound(bucket + AHEAD_TOGETHER)).step_by(CACHE_LINE) {
-                        prefetch(bytes, at);
-                    }
+                    let (start, end) = (bound(bucket), bound(bucket + AHEAD_TOGETHER));
+                    prefetch_ahead(bytes, start, end - start);
                 }
             }
             // Of halves, the even one comes first.
@@ -425,9 +426,7 @@ impl Buckets {
         let last = ends.len() - 1;
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {
             // They have gone from the caches since they were written.
-            for line in (0..TOGETHER_BYTES).step_by(CACHE_LINE) {
-                prefetch(rows.as_bytes(), at + AHEAD_BYTES + line);
-            }
+            prefetch_ahead(rows.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
             for row in some {
                 ends[bucket(row.turned()) & last] += 1;
             }
@@ -472,9 +471,7 @@ impl Buckets {
         let last = ends.len() - 1;
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(values.chunks(TOGETHER_BYTES / size_of::<u64>()))
         {
-            for line in (0..TOGETHER_BYTES).step_by(CACHE_LINE) {
-                prefetch(values.as_bytes(), at + AHEAD_BYTES + line);
-            }
+            prefetch_ahead(values.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
             // A store for each: counting would wait for the same number again and again.
             for (end, &value) in (at / size_of::<u64>() + 1..).zip(some) {
                 ends[bucket(value) & last] = end as u32;

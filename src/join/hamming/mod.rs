@@ -37,7 +37,7 @@ pub(super) use sorted::Distinct;
 pub use values::{Piece, Read, Values};
 
 use crate::error::{Error, Result};
-use crate::kernel::{CACHE_LINE, prefetch};
+use crate::kernel::{CACHE_LINE, prefetch, prefetch_ahead};
 use crate::segment::near::check_radius;
 
 /// Mean fingerprints of a part, as a power of two.
@@ -62,8 +62,7 @@ const THREAD_LEAST: usize = 1 << 11;
 const RANGES_A_THREAD: usize = 4;
 /// Bits by which ranks are told of their last ones, more than if fingerprints that begin alike were as many as can be told.
 const FIRST_BITS: u32 = 3;
-/// Fingerprints that are distributed between two times that more are asked for, and how many lines ahead these are: a
-/// processor that reads on by itself stops at the end of a page.
+/// Fingerprints that are distributed between two times that more are asked for, and how many lines ahead these are.
 const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
 /// Fingerprints that are counted together: while they are, those behind them are on their way.
@@ -288,9 +287,8 @@ impl<'a> Join<'a> {
             on_threads(&mut counts, |(piece, counts, ends)| {
                 side.for_each_slice_of(Piece { number: *piece, of: pieces }, |first, values| {
                     for (first, some) in (first..).step_by(COUNTED).zip(values.chunks(COUNTED)) {
-                        for line in (0..COUNTED * size_of::<u64>()).step_by(CACHE_LINE) {
-                            prefetch(some.as_bytes(), line + COUNTED * size_of::<u64>());
-                        }
+                        let length = COUNTED * size_of::<u64>();
+                        prefetch_ahead(some.as_bytes(), length, length);
                         if let Some(ends) = ends {
                             ends.note(first, some);
                         }
@@ -388,9 +386,14 @@ impl<'a> Join<'a> {
         take: &(impl Fn(&mut S, &[Pair]) -> Result<()> + Sync),
     ) -> Result<()> {
         on_threads(workers, |worker| {
-            (0..self.sides.len())
-                .filter(|&of| !self.is_sorted(of, table))
-                .try_for_each(|of| self.distribute(of, worker.piece, table, parts, &mut worker.parts[of]))
+            (0..self.sides.len()).filter(|&of| !self.is_sorted(of, table)).try_for_each(|of| {
+                let (piece, to) = (worker.piece, &mut worker.parts[of]);
+                if self.starts[of].is_some() {
+                    self.distribute::<ShortRow>(of, piece, table, parts, to)
+                } else {
+                    self.distribute::<Row>(of, piece, table, parts, to)
+                }
+            })
         })?;
         let pieces: Vec<[Parts; 2]> =
             workers.iter_mut().map(|worker| std::mem::take(&mut worker.parts)).collect();
@@ -481,22 +484,7 @@ impl<'a> Join<'a> {
     }
 
     /// The first distribution of a piece of one side.
-    fn distribute(
-        &self,
-        of: usize,
-        piece: usize,
-        table: usize,
-        parts: &Range<usize>,
-        to: &mut Parts,
-    ) -> Result<()> {
-        if self.starts[of].is_some() {
-            self.distribute_rows::<ShortRow>(of, piece, table, parts, to)
-        } else {
-            self.distribute_rows::<Row>(of, piece, table, parts, to)
-        }
-    }
-
-    fn distribute_rows<R: TableRow>(
+    fn distribute<R: TableRow>(
         &self,
         of: usize,
         piece: usize,
@@ -521,9 +509,7 @@ impl<'a> Join<'a> {
             if all {
                 let last = ends.len() - 1;
                 for (some, from) in values.chunks(ASKED).zip((from..).step_by(ASKED)) {
-                    for line in (0..ASKED * size_of::<u64>()).step_by(CACHE_LINE) {
-                        prefetch(some.as_bytes(), line + LINES_AHEAD * CACHE_LINE);
-                    }
+                    prefetch_ahead(some.as_bytes(), LINES_AHEAD * CACHE_LINE, ASKED * size_of::<u64>());
                     for (number, value) in (from..).zip(some) {
                         let value = value.rotate_left(turn);
                         put(&mut ends[part(value) & last], rows, R::of(value, number, leads))?;

@@ -48,7 +48,7 @@ impl Distinct {
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
         let mut first = 0;
         for parts in join.ranges(0, effort) {
-            on_threads(&mut distributed, |(piece, to)| join.distribute(0, *piece, 0, &parts, to))?;
+            on_threads(&mut distributed, |(piece, to)| join.distribute::<Row>(0, *piece, 0, &parts, to))?;
             let pieces: Vec<&Parts> = distributed.iter().map(|(_, parts)| parts).collect();
             let some =
                 if threads > 1 { parts.len().div_ceil(threads * RANGES_A_THREAD) } else { parts.len() };
