@@ -13,7 +13,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use random::Random;
 use twindex::join::{Effort, Positions, RawValues, Way, raw_answers_within, raw_meetings_within};
-use twindex::kernel::{Found, Kernel, Level, Simd, pairs32};
+use twindex_kernel::{Found, Kernel, Level, Simd, pairs32};
 
 #[path = "../tests/support/random.rs"]
 mod random;

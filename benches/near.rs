@@ -12,7 +12,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use random::Random;
-use twindex::kernel::{Kernel, Level, Simd, for_each_near16, for_each_near32, for_each_near48};
+use twindex_kernel::{Kernel, Level, Simd, for_each_near16, for_each_near32, for_each_near48};
 use zerocopy::little_endian::{U16, U32};
 
 #[path = "../tests/support/random.rs"]

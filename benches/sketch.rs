@@ -7,9 +7,9 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use twindex::Params;
-use twindex::kernel::Level;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, MinHasher, Scratch, Shingler, Sketch, Sketcher, simhash_at};
+use twindex_kernel::Level;
 
 /// Prose that is there wherever the benchmark is, about 100 kB.
 const TEXTS: [&str; 6] = [

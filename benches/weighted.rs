@@ -7,9 +7,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use twindex::kernel::weighted::{ITEMS_MAX, ones, ones_wide};
 use twindex::params::Shingling;
 use twindex::sketch::{IdfBuilder, IdfTable, simhash, weighted};
+use twindex_kernel::weighted::{ITEMS_MAX, ones, ones_wide};
 
 /// Splitmix64.
 fn random(state: &mut u64) -> u64 {

@@ -14,12 +14,11 @@
 //! | [`mod@format`] | every byte on disk, part by part as in `format-spec.md` |
 //! | [`tables`], [`bands`] | the mathematics: permutation tables and radii; bands and recall |
 //! | [`choices`] | the mathematics of features: bounds, tails, P(fungible), presets, a chooser |
-//! | [`kernel`] | inner loops, compiled for the processor at hand |
 //! | [`sys`] | the seam to the operating system: files, maps, the lock |
 //! | [`error`] | what can go wrong, by what the caller can do about it |
 //!
 //! Data flows one way: `join` uses snapshots of the `store`, the store uses segments, segments use `format`. `sketch`
-//! needs only `params` and `kernel`; its [IDF tables](sketch::idf) alone, which are counted beyond memory and stand in
+//! needs only `params`; its [IDF tables](sketch::idf) alone, which are counted beyond memory and stand in
 //! files, use `format` and `sys` too.
 
 // The model of a disk that tests share names the library as a program does.
@@ -31,12 +30,10 @@ pub mod choices;
 pub mod error;
 pub mod format;
 pub mod join;
-pub mod kernel;
 pub mod key;
 pub mod params;
 pub mod segment;
 pub mod sketch;
-mod splitmix;
 pub mod store;
 mod sync;
 pub mod sys;

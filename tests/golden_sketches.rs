@@ -10,9 +10,9 @@ mod golden;
 
 use golden::{parse, unescape};
 use twindex::Params;
-use twindex::kernel::Level;
 use twindex::params::SimhashWeights;
 use twindex::sketch::{Buffers, Shingler, Sketcher, tokens};
+use twindex_kernel::Level;
 use xxhash_rust::xxh3::xxh3_64;
 
 const FILE: &str = include_str!("golden/sketches.tsv");

@@ -16,7 +16,6 @@ use super::hamming::{self, Effort, Piece, Spare, Values};
 use super::pairs::{Fingerprints, Order};
 use super::runs::{Sorter, finish_all, merge};
 use crate::error::{Error, Result};
-use crate::kernel::{Found, Level, near_lanes};
 use crate::segment::near::check_radius;
 use crate::segment::{Ask, Segment};
 use crate::sketch::Fingerprint;
@@ -24,6 +23,7 @@ use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 use crate::tables::Scheme;
 use crate::tables::cost::cost;
+use twindex_kernel::{Found, Level, near_lanes};
 
 /// How questions are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -22,8 +22,8 @@ use super::prefix::order::least_part;
 use super::sets::{ShingleSets, most_differences};
 use super::threads::in_order;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Level, Simd};
 use crate::sys::Spill;
+use twindex_kernel::{Kernel, Level, Simd};
 
 /// Sketches that are compared at once.
 const LANES: usize = 8;
@@ -357,7 +357,7 @@ mod tests {
 
     use super::*;
     use crate::sketch::Resemblance;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     /// Sets of up to so many elements, half of which are made of others by a few changes.
     fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {

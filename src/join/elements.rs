@@ -297,7 +297,7 @@ mod tests {
 
     use super::*;
     use crate::sketch::samples;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     /// Families of shingle sets, with some shingles that all have.
     fn shingle_sets(families: u64, of_each: u64) -> Vec<Vec<u64>> {

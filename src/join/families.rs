@@ -297,7 +297,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     /// Families of sets that are made from one another by changes, of sizes around those of strides.
     fn sets(random: &mut SplitMix) -> Vec<Vec<u64>> {

@@ -20,8 +20,8 @@ use zerocopy::IntoBytes;
 
 use super::distinct::Sorting;
 use super::growing::{Apart, Growing};
-use crate::kernel::{Kernel, Level, Simd, Sorted, look_up, prefetch_all};
 use crate::sketch::intersection_from;
+use twindex_kernel::{Kernel, Level, Simd, Sorted, look_up, prefetch_all};
 
 /// Elements of which a set of a family is compared at least: fewer are not worth it.
 const LEAST: usize = 16;
@@ -133,7 +133,7 @@ impl Parts<'_> {
 
     /// How many elements two sets with the same leader have in common, if there are `least` or more.
     pub(super) fn shared(self, other: Self, least: usize) -> Option<usize> {
-        let bits = crate::kernel::vectorized(
+        let bits = twindex_kernel::vectorized(
             #[inline(always)]
             || self.bits.iter().zip(other.bits).map(|(a, b)| (a & b).count_ones() as usize).sum::<usize>(),
         );

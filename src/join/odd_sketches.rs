@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::leaders::Parts;
-use crate::kernel::vectorized;
+use twindex_kernel::vectorized;
 
 /// Bytes that sketches may take whatever the memory, so that what is found by comparing them does not depend on it.
 pub(super) const BYTES: usize = 32 << 20;
@@ -146,7 +146,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     /// Sets of all sizes, each from the one before as far as it goes: near ones and far ones.
     fn some_sets() -> Vec<BTreeSet<u64>> {

@@ -474,7 +474,7 @@ fn resemblance_from(a: &[u64], b: &[u64], threshold: f64) -> Option<Resemblance>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     #[test]
     fn sets_on_disk_resemble_as_sets_in_memory_do() {

@@ -571,7 +571,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     /// The least that a sorter takes, so that only what a test says goes to disk.
     const ROOMY: usize = 64 << 20;

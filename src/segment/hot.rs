@@ -8,9 +8,9 @@ use crate::format::contents::{Kind, Section};
 use crate::format::hot::{self, Hot, HotBucket, NESTED};
 use crate::format::table::{Columns, Layout, Source};
 use crate::format::wire::Fault;
-use crate::kernel::{Kernel, Level, Simd};
 use crate::tables::design::{Design, Table, spread};
 use crate::tables::masks::masks;
+use twindex_kernel::{Kernel, Level, Simd};
 
 /// The hot buckets of an open table.
 #[derive(Debug)]

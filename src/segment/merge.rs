@@ -44,11 +44,11 @@ use crate::format::table::planes::Walk;
 use crate::format::table::{Columns, Layout, Planes};
 use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, postings, samples, signatures};
-use crate::kernel::prefetch;
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
 use crate::sys::vfs::Vfs;
 use crate::tables::Scheme;
+use twindex_kernel::prefetch;
 
 /// A segment, and which of its documents are no longer live.
 #[derive(Clone, Copy, Debug)]

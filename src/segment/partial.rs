@@ -262,7 +262,7 @@ mod tests {
     use crate::format::table::Codec;
     use crate::segment::spilled::Room;
     use crate::segment::tables::sorted_values;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     #[derive(Default, PartialEq)]
     struct Bytes(Vec<Vec<u8>>);

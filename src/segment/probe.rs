@@ -28,8 +28,8 @@ use crate::format::postings;
 use crate::format::table::planes::WIDE;
 use crate::format::table::{self, Layout, Source};
 use crate::format::wire::Fault;
-use crate::kernel::{Kernel, Level, Simd};
 use crate::tables::masks::{Masks, masks};
+use twindex_kernel::{Kernel, Level, Simd};
 
 /// Queries whose probes go through the stages together.
 const TOGETHER: usize = 16;
@@ -1086,9 +1086,9 @@ mod tests {
     use super::*;
     use crate::segment::records::Kept;
     use crate::segment::{Records, build};
-    use crate::splitmix::SplitMix;
     use crate::sys::RealVfs;
     use crate::{Key, Params};
+    use twindex_kernel::splitmix::SplitMix;
 
     #[test]
     fn queries_that_are_put_in_order_have_the_answers_they_have_alone() {

@@ -13,7 +13,7 @@ use crate::format::ranks;
 use crate::format::table::planes::Walk;
 use crate::format::table::{Layout, Source};
 use crate::format::wire::Fault;
-use crate::kernel::{prefetch, prefetch_ahead};
+use twindex_kernel::{prefetch, prefetch_ahead};
 
 impl Segment {
     /// Hands all distinct fingerprints to `each` with their ranks, ascending.

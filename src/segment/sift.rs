@@ -7,7 +7,7 @@ use zerocopy::little_endian::U16;
 
 use super::tables::{At, Front};
 use crate::error::Result;
-use crate::kernel::{Kernel, Level, Simd};
+use twindex_kernel::{Kernel, Level, Simd};
 
 /// Entries that one mask answers for.
 const LANES: usize = 64;

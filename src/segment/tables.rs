@@ -16,11 +16,11 @@ use crate::format::table::filter::POINTER_BITS;
 use crate::format::table::planes::WIDE;
 use crate::format::table::{Codec, Filter, Layout, Source};
 use crate::format::wire::Fault;
-use crate::kernel::{self, CACHE_LINE};
 use crate::params::WITHIN_MAX;
 use crate::tables::cost::scans;
 use crate::tables::design::Table;
 use crate::tables::{BitField, BitOrder, Codecs, Design, Scheme, prefix_bits};
+use twindex_kernel::CACHE_LINE;
 
 /// A section of a segment as a codec sees it.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ impl<'a> At<'a> {
     #[inline(always)]
     pub(super) fn hint_bucket(&self, table: &'a OpenTable, prefix: u64) {
         if let Some(front) = &table.front {
-            kernel::prefetch(self.whole, front.directory + prefix as usize * 4);
+            twindex_kernel::prefetch(self.whole, front.directory + prefix as usize * 4);
             if self.is_cold() {
                 let entry = front.directory + prefix as usize * 4;
                 self.announce_file(&(entry..entry + 8));
@@ -127,7 +127,7 @@ impl<'a> Source<'a> for At<'a> {
 
     #[inline(always)]
     fn hint(self, at: u64) {
-        kernel::prefetch(self.whole, (self.section.offset + at) as usize);
+        twindex_kernel::prefetch(self.whole, (self.section.offset + at) as usize);
     }
 
     #[inline(always)]
@@ -182,7 +182,7 @@ impl Front {
         let (mut line, end) = (self.plane + start as usize * 2, self.plane + end as usize * 2);
         let stop = end.min(line + LINES_AHEAD * CACHE_LINE);
         while line < stop {
-            kernel::prefetch(at.whole, line);
+            twindex_kernel::prefetch(at.whole, line);
             // From the second on, at the beginning of a line.
             line = (line | (CACHE_LINE - 1)) + 1;
         }

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::choices::{FeatureScheme, Preset};
     use crate::sketch::features;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     fn happens(random: &mut SplitMix, probability: f64) -> bool {
         ((random.next() >> 11) as f64) < probability * (1_u64 << 53) as f64

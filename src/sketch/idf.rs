@@ -42,9 +42,9 @@ use zerocopy::little_endian::{U32, U64};
 use crate::error::{Error, Result};
 use crate::format::header::Refusal;
 use crate::format::idf::{self, IDF_DOCUMENTS_MAX, IDF_ENTRIES_MAX};
-use crate::kernel::weighted::ITEMS_MAX;
 use crate::params::{Params, Shingling, SimhashWeights};
 use crate::sys::Spill;
+use twindex_kernel::weighted::ITEMS_MAX;
 
 use super::simhash::Fingerprint;
 use super::weighted::{Votes, weighted};

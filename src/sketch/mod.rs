@@ -35,8 +35,8 @@ mod words;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::kernel::Level;
 use crate::params::{Params, SimhashWeights, Tokens};
+use twindex_kernel::Level;
 
 use hash::Fast;
 

@@ -44,8 +44,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
-use crate::kernel::clmul::Clmul;
-use crate::kernel::clmul::{Body, Modulus, Multiply, Portable, fastest};
+use twindex_kernel::clmul::Clmul;
+use twindex_kernel::clmul::{Body, Modulus, Multiply, Portable, fastest};
 
 use super::hash::{COUNT, mix};
 

@@ -14,8 +14,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::kernel::clmul::{Body, Multiply, available, fastest};
 use crate::params::Widths;
+use twindex_kernel::clmul::{Body, Multiply, available, fastest};
 
 use super::cut::Units;
 use super::hash::mix;

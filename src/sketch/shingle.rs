@@ -52,8 +52,8 @@
 //! bijection and adds no collisions.
 
 use crate::error::Result;
-use crate::kernel::Level;
 use crate::params::{ShingleHash, Shingling, Widths};
+use twindex_kernel::Level;
 
 use super::cut::{Cutter, Units};
 use super::hash::{Fast, join};

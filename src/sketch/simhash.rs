@@ -14,7 +14,7 @@
 
 use std::fmt;
 
-use crate::kernel::Level;
+use twindex_kernel::Level;
 
 /// A 64-bit simhash.
 ///

@@ -11,10 +11,10 @@
 //! A weight below 0 counts as its magnitude for the complement of the hash, which is the same vote. So all weights
 //! are magnitudes, and it is enough to sum, for each bit, those of the hashes that have it set, and to compare the
 //! sums with half of the total. Sums are exact: items are taken by the [`ITEMS_MAX`], whose sums the
-//! [kernel](crate::kernel::weighted) holds in 32 or 64 bits, and those are added to sums of 128.
+//! [kernel](twindex_kernel::weighted) holds in 32 or 64 bits, and those are added to sums of 128.
 
 use super::simhash::Fingerprint;
-use crate::kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
+use twindex_kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
 
 /// As [`simhash`](super::simhash()), each hash with a weight of its own (fixed-point, any sign: only ratios matter).
 ///

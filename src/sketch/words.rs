@@ -6,7 +6,7 @@
 //! differ, or where a letter that stands alone says so; they are hashed from the lower-cased copy, a block of the
 //! text at a time, so that the copy stays in the nearest cache.
 
-use crate::kernel::{Kernel, Level, Simd};
+use twindex_kernel::{Kernel, Level, Simd};
 
 use super::hash::Fast;
 use super::token::{GROWN, GROWS, Kind, classify};

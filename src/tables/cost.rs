@@ -708,8 +708,8 @@ impl Raw {
 #[allow(clippy::float_cmp, reason = "what is known exactly is compared exactly")]
 mod tests {
     use super::*;
-    use crate::splitmix::SplitMix;
     use crate::tables::Codecs;
+    use twindex_kernel::splitmix::SplitMix;
 
     fn scheme(text: &str) -> Scheme {
         let (design, codecs) = text.split_once(' ').unwrap();

@@ -32,7 +32,7 @@ use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
 use crate::format::table::filter::POINTER_BITS;
 use crate::params::WITHIN_MAX;
-use crate::splitmix::SplitMix;
+use twindex_kernel::splitmix::SplitMix;
 
 /// The most tables of a design.
 pub const TABLES_MAX: u32 = 64;

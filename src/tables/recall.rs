@@ -16,7 +16,7 @@
 use super::design::{Design, choices};
 use super::order::BITS;
 use crate::error::Result;
-use crate::splitmix::SplitMix;
+use twindex_kernel::splitmix::SplitMix;
 
 /// The most tables whose unions are all looked at.
 pub const UNIONS_MAX: usize = 16;

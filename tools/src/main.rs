@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     // other. Where the system has no handler for us, it is as it would be without.
     #[cfg(target_os = "linux")]
     let _ = twindex::sys::guard::install();
-    let run = match twindex::kernel::Level::asked_for() {
+    let run = match twindex_kernel::Level::asked_for() {
         Ok(_) => command.verb.run(),
         Err(error) => Err(options::Usage::new(error).into()),
     };
@@ -87,7 +87,7 @@ fn listen(verbose: u8) {
     printed.init();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        kernel = twindex::kernel::Level::chosen().name(),
+        kernel = twindex_kernel::Level::chosen().name(),
         "twindex"
     );
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use gaoya::minhash::{MinHasher, MinHasher32};
 use twindex::Params;
-use twindex::kernel::Level;
+use twindex_kernel::Level;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 
 fn main() -> Result<()> {

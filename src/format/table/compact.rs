@@ -28,7 +28,7 @@ use super::source::{Columns, Source, hint_lines};
 use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, align, place};
-use crate::kernel::Simd;
+use twindex_kernel::Simd;
 
 /// The number of this codec in the table of contents.
 pub const CODEC: u16 = 2;

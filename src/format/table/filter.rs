@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::format::directory::{Directory, DirectoryBuilder};
 use crate::format::place;
 use crate::format::wire;
-use crate::kernel::{self, Simd};
+use twindex_kernel::Simd;
 
 /// Codec of a table whose entries are 2 bytes; 3 and 4 bytes have the next numbers.
 pub const CODEC_2: u16 = 1;
@@ -132,7 +132,7 @@ impl Filter {
     ) -> Result<()> {
         let pointers = self.pointers(source, rows)?;
         let start = rows.start;
-        kernel::for_each_near16(simd, pointers, query, radius, |place| {
+        twindex_kernel::for_each_near16(simd, pointers, query, radius, |place| {
             each(start + place as u64, pointers[place].get());
         });
         Ok(())

@@ -29,7 +29,7 @@ use super::source::{Columns, Source};
 use crate::error::{Error, Result};
 use crate::format::wire::Fault;
 use crate::format::{DOCUMENTS_MAX, align, place};
-use crate::kernel::Simd;
+use twindex_kernel::Simd;
 
 /// The number of this codec in the table of contents.
 pub const CODEC: u16 = 3;

@@ -27,8 +27,8 @@ use std::ops::{ControlFlow, Range};
 
 use super::contents::Kind;
 use crate::error::{Error, Result};
-use crate::kernel::Simd;
 use crate::tables::{Complete, Scheme};
+use twindex_kernel::Simd;
 
 pub use compact::Compact;
 pub use filter::Filter;

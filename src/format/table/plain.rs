@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::format::directory::Directory;
 use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, place};
-use crate::kernel::Simd;
+use twindex_kernel::Simd;
 
 /// The number of this codec in the table of contents.
 pub const CODEC: u16 = 4;

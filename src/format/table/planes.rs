@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::format::directory::{Directory, DirectoryBuilder};
 use crate::format::place;
 use crate::format::wire::Fault;
-use crate::kernel::{self, Simd};
+use twindex_kernel::Simd;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
@@ -150,12 +150,12 @@ impl Planes {
         let seconds = self.seconds(source, rows)?;
         let start = rows.start;
         if radius < WIDE {
-            kernel::for_each_near16(simd, seconds, (query >> 32) as u16, radius, |place| {
+            twindex_kernel::for_each_near16(simd, seconds, (query >> 32) as u16, radius, |place| {
                 each(start + place as u64, seconds[place].get());
             });
         } else {
             let rests = self.rests(source, rows)?;
-            kernel::for_each_near48(simd, seconds, rests, query, radius, |place| {
+            twindex_kernel::for_each_near48(simd, seconds, rests, query, radius, |place| {
                 each(start + place as u64, seconds[place].get());
             });
         }

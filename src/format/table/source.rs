@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
-use crate::kernel::CACHE_LINE;
+use twindex_kernel::CACHE_LINE;
 
 /// The bytes of one section, checked as far as checksums go when they are read.
 pub trait Source<'a>: Copy {

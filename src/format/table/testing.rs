@@ -13,7 +13,7 @@ use super::source::{Columns, Source};
 use crate::error::{Error, Result};
 use crate::format::place;
 use crate::format::wire::Fault;
-use crate::kernel::{Kernel, Level, Simd};
+use twindex_kernel::{Kernel, Level, Simd};
 
 thread_local! {
     static BYTES_READ: Cell<u64> = const { Cell::new(0) };

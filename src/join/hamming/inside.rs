@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 use super::rows::{Row, ShortRows, TableRow};
 use super::{TOGETHER, low_bits};
 use crate::error::Result;
-use crate::kernel::{
+use twindex_kernel::{
     CACHE_LINE, Found, Kernel, Lanes, Level, Simd, across32, near_lanes, pairs32, prefetch_ahead,
 };
 

@@ -37,8 +37,8 @@ pub(super) use sorted::Distinct;
 pub use values::{Piece, Read, Values};
 
 use crate::error::{Error, Result};
-use crate::kernel::{CACHE_LINE, prefetch, prefetch_ahead};
 use crate::segment::near::check_radius;
+use twindex_kernel::{CACHE_LINE, prefetch, prefetch_ahead};
 
 /// Mean fingerprints of a part, as a power of two.
 const PART_BITS: u32 = 14;

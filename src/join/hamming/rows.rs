@@ -233,7 +233,7 @@ impl Table {
 mod tests {
     use super::super::{Effort, Join, Pair, Spare, Values, join, tables};
     use super::*;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     fn flipped(value: u64, random: &mut SplitMix) -> u64 {
         (0..random.next() % 6).fold(value, |value, _| value ^ 1 << (random.next() % 64))

@@ -5,7 +5,7 @@ use zerocopy::{Immutable, IntoBytes};
 use super::super::threads::on_threads;
 use super::{AHEAD, part_of, spread};
 use crate::error::Result;
-use crate::kernel::prefetch;
+use twindex_kernel::prefetch;
 
 /// An element of a set that others may have, too.
 #[derive(Clone, Copy, Debug)]

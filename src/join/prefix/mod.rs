@@ -452,7 +452,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::splitmix::SplitMix;
+    use twindex_kernel::splitmix::SplitMix;
 
     /// Families of sets: copies with some elements changed, of elements that few or many sets have.
     fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {

@@ -27,8 +27,8 @@ mod multiply_shift;
 mod one_permutation;
 mod signature;
 
-use crate::kernel::Level;
 use crate::params::Family;
+use twindex_kernel::Level;
 
 use linear::Linear;
 use matrix::Matrix;

@@ -1,6 +1,6 @@
 //! Signatures at rest: the low bits of minima suffice for estimates (Li and König, *b-bit minwise hashing*, 2010).
 
-use crate::kernel::{Kernel, Level, Simd};
+use twindex_kernel::{Kernel, Level, Simd};
 
 /// Appends the low `bits` bits of every minimum: the first minimum in the lowest bits of the first byte and
 /// so on, padded with zeros to a byte.

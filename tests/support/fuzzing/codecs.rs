@@ -13,9 +13,9 @@ use twindex::format::samples::{self, Choice, Samples};
 use twindex::format::table::{Codec, Columns, Filter, Layout, Probe, Source};
 use twindex::format::wire::{self, Fault};
 use twindex::format::{contents, design, footer, header, idf, place, postings, ranks};
-use twindex::kernel::{Kernel, Level, Simd};
 use twindex::tables::Complete;
 use twindex::{Error, Result};
+use twindex_kernel::{Kernel, Level, Simd};
 
 use super::{Choices, patch};
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use twindex::kernel::Level;
 use twindex::params::{
     Family, NormalForm, SIGNATURE_BITS, ShingleHash, SimhashWeights, Stemming, StopWords, Tokens, Widths,
 };
@@ -14,6 +13,7 @@ use twindex::sketch::{
     Units, features, jaccard, matches, pack, samples, tokens,
 };
 use twindex::{Fingerprint, Params, params::Shingling};
+use twindex_kernel::Level;
 
 use super::Choices;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use twindex::kernel::Unescaped;
+use twindex_kernel::Unescaped;
 
 use super::attached::AttachedFields;
 use super::features::{self, Features};

@@ -8,7 +8,7 @@
 //! of both.
 
 use memchr::memchr2;
-use twindex::kernel::{Unescaped, simple_escape, vectorized};
+use twindex_kernel::{Unescaped, simple_escape, vectorized};
 
 use super::jsonl::Fields;
 

@@ -5,6 +5,9 @@
 //! a loop needs what plain Rust cannot say (a mask of 64 bytes, in `bytes.rs`), there is a version for each level
 //! behind a [`Simd`] witness, and the plain version is what the others are tested against.
 //!
+//! This crate serves the other crates of twindex, which depend on its exact version: its interface is exempt from
+//! semantic versioning.
+//!
 //! What a kernel returns never depends on the level. The environment variable `TWINDEX_KERNEL` (`scalar`, `avx2`
 //! or `avx512`) asks for a level, for tests and measurements; see [`Level::chosen`].
 
@@ -15,6 +18,7 @@ mod level;
 mod look_up;
 mod near;
 mod pairs;
+pub mod splitmix;
 mod strings;
 pub mod weighted;
 
@@ -49,14 +53,14 @@ pub fn prefetch(bytes: &[u8], at: usize) {
 
 /// As [`prefetch`], for all lines of `bytes`.
 #[inline(always)]
-pub(crate) fn prefetch_all(bytes: &[u8]) {
+pub fn prefetch_all(bytes: &[u8]) {
     prefetch_ahead(bytes, 0, bytes.len());
 }
 
 /// As [`prefetch`], for all lines of `length` bytes, `ahead` of where `bytes` begins; they may be behind its end. For what is
 /// read in order, too: a processor that reads on by itself stops at the end of a page.
 #[inline(always)]
-pub(crate) fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
+pub fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
     (0..length).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, ahead + at));
 }
 

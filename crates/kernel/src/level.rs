@@ -54,8 +54,9 @@ impl Level {
     }
 
     /// All levels that this processor has, the plainest first; says on standard output which it lacks, for tests.
-    #[cfg(test)]
-    pub(crate) fn tested() -> Vec<Self> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn tested() -> Vec<Self> {
         let (has, lacks): (Vec<Self>, Vec<Self>) =
             Self::ALL.into_iter().partition(|level| level.is_available());
         for level in lacks {

@@ -2,11 +2,12 @@
 
 /// Splitmix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014), from any seed.
 #[derive(Clone, Debug)]
-pub(crate) struct SplitMix(pub(crate) u64);
+pub struct SplitMix(pub u64);
 
 impl SplitMix {
     /// The next 64 bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    #[expect(clippy::should_implement_trait, reason = "the sequence has no end")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -15,7 +16,7 @@ impl SplitMix {
     }
 
     /// A number below `n`: the upper half of a product, as even as 64 bits allow.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 }
