@@ -17,7 +17,7 @@ const TEXTS: [&str; 6] = [
     include_str!("../LICENSE-APACHE"),
     include_str!("../docs/decisions.md"),
     include_str!("../README.md"),
-    include_str!("../src/sketch/shingle.rs"),
+    include_str!("../crates/sketch/src/shingle.rs"),
     include_str!("../src/store/writer/mod.rs"),
 ];
 

@@ -7,8 +7,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use twindex::IdfBuilder;
 use twindex::params::Shingling;
-use twindex::sketch::{IdfBuilder, IdfTable, simhash, weighted};
+use twindex::sketch::{IdfTable, simhash, weighted};
 use twindex_kernel::weighted::{ITEMS_MAX, ones, ones_wide};
 
 /// Splitmix64.

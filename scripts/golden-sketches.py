@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/sketches.tsv: sketches by a second implementation of the definitions in src/sketch.
+"""Writes tests/golden/sketches.tsv: sketches by a second implementation of the definitions in crates/sketch/src.
 
     pip install xxhash
     python3 scripts/golden-sketches.py > tests/golden/sketches.tsv

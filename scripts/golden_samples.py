@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/samples.tsv: bottom and modular samples by a second implementation of src/sketch/samples.rs.
+"""Writes tests/golden/samples.tsv: bottom and modular samples by a second implementation of crates/sketch/src/samples.rs.
 
     pip install xxhash
     python3 scripts/golden_samples.py > tests/golden/samples.tsv

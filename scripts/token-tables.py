@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/sketch/token_tables.rs: what the tokeniser knows of each character.
+"""Writes crates/sketch/src/token_tables.rs: what the tokeniser knows of each character.
 
-    python3 scripts/token-tables.py > src/sketch/token_tables.rs
+    python3 scripts/token-tables.py > crates/sketch/src/token_tables.rs
 
 Standard library only. The tables follow the Unicode version of the Python that runs this script. They are
 part of the definition of a token, hence of every fingerprint ever stored: made once, then kept, whatever

@@ -148,3 +148,14 @@ impl Error {
         matches!(self, Self::Corrupt { .. })
     }
 }
+
+impl From<twindex_sketch::Error> for Error {
+    fn from(error: twindex_sketch::Error) -> Self {
+        match error {
+            twindex_sketch::Error::ParamsMismatch { field, index, given } => {
+                Self::ParamsMismatch { field, index, given }
+            }
+            other => Self::Invalid(other.to_string()),
+        }
+    }
+}

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`params`] | every choice that changes bytes |
 //! | [`sketch`] | text to numbers: tokens, shingles, simhash, `MinHash`, features, estimates |
+//! | [`idf`] | document frequencies, counted beyond memory |
 //! | [`store`] | a directory as an index: create, open, write, commit, snapshot, query, verify |
 //! | [`join`] | many against many: candidates, exact verification, pairs, clusters |
 //! | [`segment`] | one immutable file: build, open, probe, scan, verify |
@@ -17,9 +18,9 @@
 //! | [`sys`] | the seam to the operating system: files, maps, the lock |
 //! | [`error`] | what can go wrong, by what the caller can do about it |
 //!
-//! Data flows one way: `join` uses snapshots of the `store`, the store uses segments, segments use `format`. `sketch`
-//! needs only `params`; its [IDF tables](sketch::idf) alone, which are counted beyond memory and stand in
-//! files, use `format` and `sys` too.
+//! Imports go down only: `join` uses snapshots of the `store`, the store uses segments, segments use `format`. Two
+//! crates lie below this one: `twindex-sketch`, re-exported as [`sketch`], turns text into numbers and touches no files;
+//! `twindex-kernel` has the inner loops, compiled for each level of vector instructions.
 
 // The model of a disk that tests share names the library as a program does.
 #[cfg(all(test, twindex_shuttle))]
@@ -29,11 +30,11 @@ pub mod bands;
 pub mod choices;
 pub mod error;
 pub mod format;
+pub mod idf;
 pub mod join;
 pub mod key;
 pub mod params;
 pub mod segment;
-pub mod sketch;
 pub mod store;
 mod sync;
 pub mod sys;
@@ -41,10 +42,12 @@ pub mod tables;
 
 pub use error::{Error, Result};
 pub use format::attached::Attached;
+pub use idf::IdfBuilder;
 pub use key::{Key, KeyBuf};
 pub use params::Params;
-pub use sketch::{Fingerprint, Resemblance, Sketch, Sketcher};
+pub use sketch::{Fingerprint, IdfTable, Resemblance, Sketch, Sketcher};
 pub use store::{Admitted, Answers, Durability, Hit, Index, Query, Snapshot, Writer};
+pub use twindex_sketch as sketch;
 
 /// The programs in the documentation are compiled and run.
 #[cfg(doctest)]

@@ -12,8 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use support::model::{Disk, ModelVfs, Variant, thoroughness};
+use twindex::IdfBuilder;
 use twindex::params::Shingling;
-use twindex::sketch::{Buffers, IdfBuilder};
+use twindex::sketch::Buffers;
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
 use twindex::sys::Vfs;

@@ -32,8 +32,9 @@ use support::allocations::LARGEST;
 use support::memory::MemoryVfs;
 use support::random::Random;
 use tempfile::TempDir;
+use twindex::IdfBuilder;
 use twindex::params::Shingling;
-use twindex::sketch::{Buffers, IdfBuilder};
+use twindex::sketch::Buffers;
 use twindex::sys::{Access, Vfs};
 use twindex::{Attached, Index, Params, Result, Sketch, Sketcher, Writer};
 

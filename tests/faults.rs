@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use support::faults::{Faults, FaultyVfs, ways};
 use tempfile::TempDir;
+use twindex::IdfBuilder;
 use twindex::params::Shingling;
-use twindex::sketch::{Buffers, IdfBuilder, Sketcher};
+use twindex::sketch::{Buffers, Sketcher};
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;

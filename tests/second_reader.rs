@@ -10,8 +10,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use twindex::IdfBuilder;
+use twindex::idf::to_bytes;
 use twindex::params::Shingling;
-use twindex::sketch::{Buffers, IdfBuilder, IdfTable, Sketcher, pack};
+use twindex::sketch::{Buffers, IdfTable, Sketcher, pack};
 use twindex::store::OnConflict;
 use twindex::{Attached, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
 
@@ -181,7 +183,7 @@ fn a_second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
     let dir = tempfile::tempdir().unwrap();
     let table = table();
     let path = dir.path().join("table.idf");
-    std::fs::write(&path, table.to_bytes()).unwrap();
+    std::fs::write(&path, to_bytes(&table)).unwrap();
     let Some(theirs) = read(&path) else { return };
     let head = format!("digest {:032x}\ndocuments {}\n", table.digest(), table.documents());
     assert!(theirs.starts_with(&head) && table.len() > 10, "{theirs}");

@@ -7,6 +7,7 @@
 //! errors of the measurement itself; other seeds would pass in 99.7 % of runs of each cell. What is measured is
 //! printed: `cargo test --test sketch_accuracy -- --nocapture`.
 
+use twindex::choices::{self, FeatureScheme};
 use twindex::params::{Family, Shingling};
 use twindex::sketch::{Buffers, MinHasher, Resemblance, Shingler, features, jaccard, matches, pack, simhash};
 
@@ -14,6 +15,8 @@ use twindex::sketch::{Buffers, MinHasher, Resemblance, Shingler, features, jacca
 mod random;
 
 use random::Random;
+use twindex::sketch::{fungible, small_features};
+use twindex_kernel::splitmix::SplitMix;
 
 const FAMILIES: [Family; 4] =
     [Family::OnePermutationFilled, Family::Linear, Family::MultiplyShift, Family::Matrix];
@@ -428,5 +431,64 @@ fn the_sets_drawn_have_the_sizes_and_the_resemblance_they_are_meant_to() {
         assert_eq!(jaccard(&a, &b), (cell.both, cell.union));
         assert_eq!(a.len().max(b.len()), cell.size);
         assert!(cell.union == 5 || a.len() == b.len());
+    }
+}
+
+fn happens(random: &mut SplitMix, probability: f64) -> bool {
+    ((random.next() >> 11) as f64) < probability * (1_u64 << 53) as f64
+}
+
+/// The share of fungible pairs among signatures whose minima are equal with this probability each.
+fn accepted(scheme: FeatureScheme, resemblance: f64, trials: u32, seed: u64) -> f64 {
+    let mut random = SplitMix(seed);
+    let (mut bytes, mut whole, mut count) = (Vec::new(), [Vec::new(), Vec::new()], 0);
+    let mut small = [Vec::new(), Vec::new()];
+    for _ in 0..trials {
+        let a: Vec<u32> = (0..scheme.minima()).map(|_| random.next() as u32 >> 1).collect();
+        let b: Vec<u32> = a
+            .iter()
+            .map(|minimum| if happens(&mut random, resemblance) { *minimum } else { minimum ^ 1 << 31 })
+            .collect();
+        for (signature, whole) in [a, b].iter().zip(&mut whole) {
+            features(signature, scheme.group_size.into(), &mut bytes, whole);
+        }
+        let [a, b] = &whole;
+        let threshold = scheme.threshold.into();
+        count += u32::from(if scheme.feature_bits == 8 {
+            let [small_a, small_b] = &mut small;
+            small_features(a, small_a);
+            small_features(b, small_b);
+            fungible(small_a, small_b, threshold)
+        } else {
+            fungible(a, b, threshold)
+        });
+    }
+    f64::from(count) / f64::from(trials)
+}
+
+#[test]
+fn as_many_pairs_are_fungible_as_the_formula_says() {
+    let trials = 20_000;
+    let bytes = |threshold| FeatureScheme { threshold, ..choices::Preset::SMALL_8.scheme };
+    for (scheme, resemblance) in [
+        (choices::Preset::BRODER_84.scheme, 0.8),
+        (choices::Preset::BRODER_84.scheme, 0.9),
+        (choices::Preset::BRODER_200.scheme, 0.9),
+        (choices::Preset::LSH_20X6.scheme, 0.5),
+        (bytes(3), 0.9),
+        (bytes(3), 0.8),
+        (bytes(7), 0.99),
+        // Chance alone: 3.1 % with one byte, 0.04 % with two.
+        (bytes(1), 0.0),
+        (bytes(2), 0.0),
+        (bytes(1), 0.5),
+    ] {
+        let expected = scheme.fungible(resemblance);
+        let found = accepted(scheme, resemblance, trials, 3);
+        let error = (expected * (1.0 - expected) / f64::from(trials)).sqrt();
+        assert!(
+            (found - expected).abs() < 4.0 * error,
+            "{scheme:?} {resemblance}: {found}, {expected}±{error}"
+        );
     }
 }

@@ -39,7 +39,6 @@ use twindex::sys::{RealVfs, Vfs};
 use twindex::tables::design::{BLOCKS_MAX, TABLES_MAX};
 use twindex::tables::{Codecs, Complete, Design, Name, prefix_bits};
 use twindex::{Key, Params};
-use zerocopy::little_endian::{U32, U64};
 
 const SPEC: &str = include_str!("../format-spec.md");
 
@@ -256,7 +255,7 @@ fn the_manifest_is_the_one_specified() {
 #[test]
 fn an_idf_table_has_the_fields_specified() {
     let shingling = Shingling::words(2, 0);
-    let (hashes, frequencies) = ([U64::new(7), U64::new(9)], [U32::new(3), U32::new(4)]);
+    let (hashes, frequencies) = ([7, 9], [3, 4]);
     let bytes = idf::encode(5, 2, &shingling, &hashes, &frequencies);
     tile_of("## 18. IDF table", 0, 88);
     for row in rows("## 18. IDF table", &["field", "offset", "size", "meaning"]).iter().skip(1) {
@@ -593,15 +592,15 @@ fn widths_that_depend_on_counts_change_where_specified() {
 #[test]
 fn the_constants_of_sketching_are_those_of_the_source() {
     let sources = [
-        ("hash", include_str!("../src/sketch/hash.rs")),
-        ("minhash", include_str!("../src/sketch/minhash/one_permutation.rs")),
-        ("feature", include_str!("../src/sketch/feature.rs")),
-        ("samples", include_str!("../src/sketch/samples.rs")),
-        ("rabin", include_str!("../src/sketch/rabin.rs")),
-        ("rabin_karp", include_str!("../src/sketch/rabin_karp.rs")),
-        ("linear", include_str!("../src/sketch/minhash/linear.rs")),
-        ("multiply_shift", include_str!("../src/sketch/minhash/multiply_shift.rs")),
-        ("matrix", include_str!("../src/sketch/minhash/matrix.rs")),
+        ("hash", include_str!("../crates/sketch/src/hash.rs")),
+        ("minhash", include_str!("../crates/sketch/src/minhash/one_permutation.rs")),
+        ("feature", include_str!("../crates/sketch/src/feature.rs")),
+        ("samples", include_str!("../crates/sketch/src/samples.rs")),
+        ("rabin", include_str!("../crates/sketch/src/rabin.rs")),
+        ("rabin_karp", include_str!("../crates/sketch/src/rabin_karp.rs")),
+        ("linear", include_str!("../crates/sketch/src/minhash/linear.rs")),
+        ("multiply_shift", include_str!("../crates/sketch/src/minhash/multiply_shift.rs")),
+        ("matrix", include_str!("../crates/sketch/src/minhash/matrix.rs")),
     ];
     let table = rows("### 10.1 Constants", &["constant", "value", "source"]);
     let names: Vec<&str> = table.iter().map(|row| row[0].as_str()).collect();

@@ -37,6 +37,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<twindex::sketch::Error> for Failure {
+    fn from(error: twindex::sketch::Error) -> Self {
+        Self::Library(error.into())
+    }
+}
+
 impl From<PyErr> for Failure {
     fn from(error: PyErr) -> Self {
         Self::Python(error)

@@ -521,7 +521,7 @@ impl Index {
         let sketch = self.sketch_of(py, document)?;
         let shared = py.detach(|| -> Result<_> {
             check_process()?;
-            sketch.check_comparable(&self.params, self.params.digest())?;
+            sketch.check_comparable(&self.params.sketch())?;
             let snapshot = self.inner.snapshot();
             let found: Vec<Vec<twindex::KeyBuf>> = sketch
                 .features()

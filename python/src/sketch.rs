@@ -155,11 +155,11 @@ fn sketch_bytes(
     sketch: &mut twindex::Sketch,
 ) -> twindex::Result<()> {
     if let Ok(text) = str::from_utf8(text) {
-        sketcher.sketch_into(text, scratch, sketch)
+        sketcher.sketch_into(text, scratch, sketch)?;
     } else {
         *sketch = sketcher.sketch_bytes(text)?;
-        Ok(())
     }
+    Ok(())
 }
 
 #[pymethods]

@@ -5,7 +5,7 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | How far off is an estimate from t minima? | [`standard_error`](crate::sketch::standard_error), sqrt(J (1 - J) / t) |
+//! | How far off is an estimate from t minima? | [`standard_error`](twindex_sketch::standard_error), sqrt(J (1 - J) / t) |
 //! | How many minima keep it within a share of J? | [`samples_exact`]; [`samples_by_chernoff`] by the bound of the text books |
 //! | How likely are two documents *fungible*: r of their k features agree? | [`FeatureScheme::fungible`] |
 //! | How near is that to comparing whole sketches? | [`FeatureScheme::full_sketch`], and the tails of [`Binomial`] in logarithms |

@@ -8,7 +8,7 @@ use super::FeatureScheme;
 /// constants, at 0.9.
 ///
 /// An index looks up features one by one, so what it finds is P(fungible) of the same features with r = 1
-/// ([`Banding::recall`](crate::bands::Banding::recall)), a superset; [`fungible`](fn@crate::sketch::fungible) then
+/// ([`Banding::recall`](crate::bands::Banding::recall)), a superset; [`fungible`](fn@twindex_sketch::fungible) then
 /// applies r.
 ///
 /// ```

@@ -18,6 +18,7 @@ use super::header::{HEADER_BYTES, Header, Refusal, Role};
 use super::manifest::PARAMS_BYTES_MAX;
 use super::wire::{self, Fault};
 use crate::params::Shingling;
+use twindex_sketch::IdfTable;
 
 /// The most documents of a table.
 pub const IDF_DOCUMENTS_MAX: u64 = u32::MAX as u64;
@@ -51,8 +52,8 @@ pub fn encode(
     documents: u32,
     absent: u32,
     shingling: &Shingling,
-    hashes: &[U64],
-    frequencies: &[U32],
+    hashes: &[u64],
+    frequencies: &[u32],
 ) -> Vec<u8> {
     let text = shingling.encode();
     let mut bytes = Vec::with_capacity(TEXT_AT + text.len() + 12 * hashes.len());
@@ -62,12 +63,31 @@ pub fn encode(
     bytes.extend_from_slice(&absent.to_le_bytes());
     bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());
-    bytes.extend_from_slice(hashes.as_bytes());
-    bytes.extend_from_slice(frequencies.as_bytes());
-    let digest = xxh3_128(&bytes[HEADER_BYTES..]);
-    let header = Header::new(Role::Idf, digest, xxh3_128(text.as_bytes()));
+    bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+    bytes.extend(frequencies.iter().flat_map(|frequency| frequency.to_le_bytes()));
+    let header = Header::new(Role::Idf, digest(&bytes), xxh3_128(text.as_bytes()));
     bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
     bytes
+}
+
+/// The digest of a table, from the bytes of its file.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> u128 {
+    xxh3_128(&bytes[HEADER_BYTES..])
+}
+
+impl Idf<'_> {
+    /// The table, ready for look-ups.
+    ///
+    /// # Errors
+    /// A [`Refusal`] for columns that a checked file does not have.
+    pub fn table(self) -> Result<IdfTable, Refusal> {
+        let hashes = self.hashes.iter().map(|hash| hash.get()).collect();
+        let frequencies = self.frequencies.iter().map(|frequency| frequency.get()).collect();
+        IdfTable::new(self.digest, self.documents, self.absent, self.shingling, hashes, frequencies).map_err(
+            |error| Refusal::Damaged(Fault::new(TEXT_AT as u64, "columns of a table", error.to_string())),
+        )
+    }
 }
 
 /// Reads and checks a whole file.
@@ -134,8 +154,8 @@ mod tests {
     use super::*;
 
     fn table() -> Vec<u8> {
-        let hashes = [3, 5, u64::MAX].map(U64::new);
-        encode(9, 1, &Shingling::words(2, 0), &hashes, &[2, 9, 1].map(U32::new))
+        let hashes = [3, 5, u64::MAX];
+        encode(9, 1, &Shingling::words(2, 0), &hashes, &[2, 9, 1])
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `rows` are the values in all, and `o` is the number of bytes that hold it, at least 1. Values are hashes
-//! of 48 bits ([`sketch::samples`](crate::sketch::samples)): the least of a document, at most `bottom` of
+//! of 48 bits ([`sketch::samples`](twindex_sketch::samples)): the least of a document, at most `bottom` of
 //! them, or those that `modulus` divides. A document without a sketch has none. A hash of 48 bits of which a
 //! document has one in `2^48 / n` has about 6 bytes of information beyond the one before it for any n that
 //! occurs, so they stand as they are.
@@ -17,7 +17,7 @@ use std::ops::Range;
 use super::wire::{self, Fault};
 use crate::error::Error;
 use crate::params::{MODULAR_MAX, Params};
-use crate::sketch::samples::HASH_BITS;
+use twindex_sketch::samples::HASH_BITS;
 
 /// Codec of the sections.
 pub const CODEC: u16 = 1;

@@ -18,12 +18,12 @@ use super::runs::{Sorter, finish_all, merge};
 use crate::error::{Error, Result};
 use crate::segment::near::check_radius;
 use crate::segment::{Ask, Segment};
-use crate::sketch::Fingerprint;
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
 use crate::tables::Scheme;
 use crate::tables::cost::cost;
 use twindex_kernel::{Found, Level, near_lanes};
+use twindex_sketch::Fingerprint;
 
 /// How questions are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

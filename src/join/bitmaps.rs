@@ -356,8 +356,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::sketch::Resemblance;
     use twindex_kernel::splitmix::SplitMix;
+    use twindex_sketch::Resemblance;
 
     /// Sets of up to so many elements, half of which are made of others by a few changes.
     fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {

@@ -22,7 +22,7 @@
 //! **Departures.** Beside the sketches of the paper (all shingle hashes that m divides) bottom-t sketches are joined.
 //! There, elements in common are not a sample of the union: two documents of different lengths look at different shares
 //! of their hashes. A count is then a bound, and what passes it is counted among the first t of the union, as
-//! [`samples`](crate::sketch::samples) has it.
+//! [`samples`](twindex_sketch::samples) has it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -33,7 +33,7 @@ use super::runs::Sorter;
 use super::sets::ShingleSets;
 use crate::error::{Error, Result};
 use crate::params::MODULAR_MAX;
-use crate::sketch::{Containment, Resemblance, Sample};
+use twindex_sketch::{Containment, Resemblance, Sample};
 
 /// Meetings of two documents in one element, for each document, above which the cap is lowered; and in all where that
 /// is more. Each takes a nanosecond or two, and 12 bytes of a scratch file at most.
@@ -90,7 +90,7 @@ impl Common {
             return Resemblance::Exact { intersection: both, union: either };
         }
         // The same drawing, of shingles of the union.
-        let known = Containment { common: both, sampled: either, share: self.share };
+        let known = Containment::estimated(both, either, self.share);
         Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() }
     }
 }
@@ -296,8 +296,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::sketch::samples;
     use twindex_kernel::splitmix::SplitMix;
+    use twindex_sketch::samples;
 
     /// Families of shingle sets, with some shingles that all have.
     fn shingle_sets(families: u64, of_each: u64) -> Vec<Vec<u64>> {

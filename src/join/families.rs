@@ -17,7 +17,7 @@
 
 use super::sets::{Reading, ShingleSets, least_intersection};
 use crate::error::Result;
-use crate::sketch::{Resemblance, intersection_from};
+use twindex_sketch::{Resemblance, intersection_from};
 
 /// What is known of sets by their differences to leaders.
 ///

@@ -20,8 +20,8 @@ use zerocopy::IntoBytes;
 
 use super::distinct::Sorting;
 use super::growing::{Apart, Growing};
-use crate::sketch::intersection_from;
 use twindex_kernel::{Kernel, Level, Simd, Sorted, look_up, prefetch_all};
+use twindex_sketch::intersection_from;
 
 /// Elements of which a set of a family is compared at least: fewer are not worth it.
 const LEAST: usize = 16;

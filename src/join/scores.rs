@@ -17,9 +17,9 @@ use super::runs::Sorter;
 use super::seeded::Seeded;
 use super::threads::on_threads;
 use crate::error::Result;
-use crate::sketch::{matches, matches_by};
 use crate::store::Snapshot;
 use twindex_kernel::{Kernel, Level, Simd, prefetch_all};
+use twindex_sketch::{matches, matches_by};
 
 /// Blocks of a fingerprint.
 pub const BLOCKS: usize = 4;

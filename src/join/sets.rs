@@ -9,8 +9,8 @@ use zerocopy::IntoBytes;
 use super::leaders::{Leader, Leaders, NONE, Parts, Telling, Told, ones};
 use super::odd_sketches::OddSketches;
 use crate::error::{Error, Result};
-use crate::sketch::{Resemblance, intersection_from, jaccard};
 use crate::sys::Spill;
+use twindex_sketch::{Resemblance, intersection_from, jaccard};
 
 /// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
 /// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the

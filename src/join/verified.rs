@@ -14,9 +14,9 @@ use super::threads::on_threads;
 use super::{Candidates, candidates, candidates_across};
 use crate::error::{Error, Result};
 use crate::segment::Segment;
-use crate::sketch::{Resemblance, matches};
 use crate::store::Snapshot;
 use crate::store::snapshot::Place;
+use twindex_sketch::{Resemblance, matches};
 
 /// Pairs for which a thread of its own is worth its start.
 const WORTH_A_THREAD: usize = 512;

@@ -18,33 +18,20 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::choices::Preset;
 use crate::error::{Error, Result};
-use crate::format::bands;
 use crate::tables::{CodecChoice, Design, DesignChoice};
 
 mod lines;
-mod shingling;
 
-use shingling::named;
-pub use shingling::{
-    NormalForm, ShingleHash, Shingling, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
+use twindex_sketch::Sketch;
+pub use twindex_sketch::params::{
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, MinhashParams, NormalForm,
+    SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, SketchParams, Stemming,
+    StopWords, Tokens, UnicodeVersion, Widths,
 };
+use twindex_sketch::params::{check_same_fields, in_range};
 
 /// The radius up to which the block designs answer (design decision 8).
 pub const WITHIN_MAX: u8 = 10;
-/// The widest shingle, in tokens.
-pub const SHINGLE_WIDTH_MAX: u8 = 16;
-/// The most minima a signature may have: `bands * rows`.
-pub const MINIMA_MAX: u32 = 4096;
-/// The most bands.
-pub const BANDS_MAX: u16 = 1024;
-/// The widths a stored minimum may have, in bits; 0 keeps no signature.
-pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
-/// The most bits of each feature that an index may keep, and how many it keeps unless told otherwise.
-pub const FEATURE_BITS_MAX: u8 = bands::KEY_BITS as u8;
-/// The most hashes a bottom-t sketch may have.
-pub const BOTTOM_MAX: u16 = 4096;
-/// The most hashes a 0-mod-m sketch may have; of a document with more, the least are kept.
-pub const MODULAR_MAX: usize = 65_535;
 
 /// What a document is called: fixed for the whole index at creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,22 +40,6 @@ pub enum KeyKind {
     U64,
     /// 1 to 65,535 bytes, in bytewise order.
     Bytes,
-}
-
-/// How often a shingle of a document counts in its simhash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SimhashWeights {
-    /// Every occurrence votes: weight = term frequency.
-    Occurrences,
-    /// Each distinct shingle votes once.
-    Distinct,
-    /// Every occurrence votes with the shingle's inverse document frequency, from the table with this digest
-    /// ([`IdfTable`](crate::sketch::IdfTable)).
-    Idf {
-        /// The table's digest.
-        table: u128,
-    },
 }
 
 /// The 64-bit simhash fingerprint and its permutation tables.
@@ -83,65 +54,6 @@ pub struct SimhashParams {
     pub design: DesignChoice,
     /// How they are coded.
     pub codec: CodecChoice,
-}
-
-named! {
-    /// The family of orders under which minima are taken; [`sketch::minhash`](crate::sketch::minhash) defines them.
-    Family {
-        /// One order for each bin of a single permutation; empty bins are filled by minima of their own.
-        OnePermutationFilled = "one-permutation-filled",
-        /// `a x + b` modulo a prime.
-        Linear = "linear",
-        /// The upper half of `a x + b` modulo 2^64.
-        MultiplyShift = "multiply-shift",
-        /// A random matrix over GF(2), and a random vector.
-        Matrix = "matrix",
-    }
-}
-
-/// The `MinHash` signature, its bands (features) and the column kept to estimate resemblance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct MinhashParams {
-    /// The orders whose minima are kept.
-    pub family: Family,
-    /// Groups of minima, each one LSH band and one feature: 1 to [`BANDS_MAX`].
-    pub bands: u16,
-    /// Minima in a band.
-    pub rows: u16,
-    /// Bits kept of each minimum to estimate resemblance, one of [`SIGNATURE_BITS`].
-    pub signature_bits: u8,
-    /// Bits kept of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches have all 64 all the same.
-    pub feature_bits: u8,
-}
-
-impl MinhashParams {
-    /// The number of minima, `bands * rows`.
-    #[must_use]
-    pub fn minima(&self) -> usize {
-        usize::from(self.bands) * usize::from(self.rows)
-    }
-
-    /// Bytes a document's stored signature takes: its minima, [`signature_bits`](Self::signature_bits) each,
-    /// rounded up to a byte.
-    #[must_use]
-    pub fn signature_bytes(&self) -> usize {
-        (self.minima() * usize::from(self.signature_bits)).div_ceil(8)
-    }
-
-    /// Refuses to compare more bits of a feature than are kept, or none.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`].
-    pub fn check_feature_bits(&self, bits: u32) -> Result<()> {
-        let kept = u32::from(self.feature_bits);
-        if (1..=kept).contains(&bits) {
-            return Ok(());
-        }
-        Err(Error::Invalid(format!(
-            "{bits} bits of a feature: the index keeps {kept} of each; ask for 1 to {kept}"
-        )))
-    }
 }
 
 /// What an index keeps and how it is made from text. Made by [`Params::builder`].
@@ -227,18 +139,31 @@ impl Params {
     /// Refuses parameters of which any differs but these and those that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 6] = ["key", "tables", "codec", "feature-bits", "values", "expire-after"];
-        let (mine, theirs) = (self.fields(), given.fields());
-        for (name, index) in &mine {
-            let other = theirs.iter().find(|(n, _)| n == name).map_or("absent", |(_, v)| v.as_str());
-            if !BESIDE.contains(name) && !but.contains(name) && index != other {
-                return Err(Error::ParamsMismatch {
-                    field: (*name).to_string(),
-                    index: index.clone(),
-                    given: other.to_string(),
-                });
-            }
-        }
+        check_same_fields(&self.fields(), &given.fields(), &[&BESIDE[..], but].concat())?;
         Ok(())
+    }
+
+    /// Refuses a sketch that cannot be compared with those of an index with these parameters; `digest` is that of
+    /// [`sketch`](Self::sketch), which is known beforehand, so that the usual case compares two numbers.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
+    pub fn check_sketch(&self, digest: u128, sketch: &Sketch) -> Result<()> {
+        if sketch.params_digest() == digest {
+            return Ok(());
+        }
+        Ok(sketch.check_comparable(&self.sketch())?)
+    }
+
+    /// The part of the parameters that decides sketches.
+    #[must_use]
+    pub fn sketch(&self) -> SketchParams {
+        let mut params = SketchParams::new(self.shingling.clone());
+        params.simhash = self.simhash.map(|simhash| simhash.weights);
+        params.minhash = self.minhash;
+        params.bottom = self.bottom;
+        params.modulus = self.modulus;
+        params
     }
 
     /// Checks the ranges of all choices, for parameters that were changed after [`ParamsBuilder::build`].
@@ -255,16 +180,7 @@ impl Params {
             }
         }
         if let Some(minhash) = self.minhash {
-            in_range("bands", minhash.bands.into(), 1, BANDS_MAX.into())?;
-            in_range("rows", minhash.rows.into(), 1, MINIMA_MAX.into())?;
-            in_range("bands x rows", minhash.minima() as u64, 1, MINIMA_MAX.into())?;
-            if !SIGNATURE_BITS.contains(&minhash.signature_bits) {
-                return Err(Error::Invalid(format!(
-                    "parameters: signature-bits is {}, allowed are {SIGNATURE_BITS:?}",
-                    minhash.signature_bits
-                )));
-            }
-            in_range("feature-bits", minhash.feature_bits.into(), 1, FEATURE_BITS_MAX.into())?;
+            minhash.check()?;
         }
         in_range("bottom", self.bottom.into(), 0, BOTTOM_MAX.into())?;
         in_range("expire-after", self.expire_after.unwrap_or(1), 1, u64::MAX)?;
@@ -275,12 +191,9 @@ impl Params {
     }
 }
 
-/// Refuses a value out of its range.
-fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
-    if (lo..=hi).contains(&value) {
-        Ok(())
-    } else {
-        Err(Error::Invalid(format!("parameters: {name} is {value}, allowed are {lo} to {hi}")))
+impl From<&Params> for SketchParams {
+    fn from(params: &Params) -> Self {
+        params.sketch()
     }
 }
 
@@ -352,9 +265,7 @@ impl ParamsBuilder {
 
     /// Keep `bands` bands of `rows` minima each, and 8 bits of every minimum for estimates.
     pub fn minhash(mut self, bands: u16, rows: u16) -> Self {
-        let family = Family::OnePermutationFilled;
-        let feature_bits = FEATURE_BITS_MAX;
-        self.params.minhash = Some(MinhashParams { family, bands, rows, signature_bits: 8, feature_bits });
+        self.params.minhash = Some(MinhashParams::new(bands, rows));
         self
     }
 
@@ -376,14 +287,14 @@ impl ParamsBuilder {
         self
     }
 
-    /// Keep the `t` least hashes of each document ([`sketch::samples`](crate::sketch::samples)), 0 (none, as at
+    /// Keep the `t` least hashes of each document ([`sketch::samples`](twindex_sketch::samples)), 0 (none, as at
     /// first) to [`BOTTOM_MAX`]: 6 bytes each. They tell resemblance, and containment of documents of like length.
     pub fn bottom(mut self, t: u16) -> Self {
         self.params.bottom = t;
         self
     }
 
-    /// Keep all hashes of each document that `modulus` divides ([`sketch::samples`](crate::sketch::samples)); 0, as
+    /// Keep all hashes of each document that `modulus` divides ([`sketch::samples`](twindex_sketch::samples)); 0, as
     /// at first, keeps none. They tell containment, of a short document in a long one too; 6 bytes for each `modulus`
     /// shingles of a document, so their size is proportional to its length.
     pub fn modulus(mut self, modulus: u32) -> Self {

@@ -8,10 +8,11 @@ use super::state::read_whole;
 use crate::error::{Error, Result};
 use crate::format::idf::IDF_BYTES_MAX;
 use crate::format::wire::Fault;
+use crate::idf::{from_bytes, to_bytes};
 use crate::params::{Params, SimhashWeights};
 use crate::segment::open::{corrupt, refused};
-use crate::sketch::IdfTable;
 use crate::sys::Vfs;
+use twindex_sketch::IdfTable;
 
 /// Reads and checks a table, wherever it stands.
 ///
@@ -19,7 +20,7 @@ use crate::sys::Vfs;
 /// [`Error::Corrupt`] for a file that is no table or a damaged one, [`Error::Unsupported`] for that of a newer
 /// version, [`Error::Io`].
 pub fn read(vfs: &dyn Vfs, path: &Path) -> Result<IdfTable> {
-    IdfTable::decode(read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
+    from_bytes(&read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
 }
 
 /// Writes a table to a file beside which it has room under a temporary name: the file is there whole, or as it was.
@@ -38,7 +39,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
 /// As [`write`], but the name is durable only once the directory `dir` that has it is synced.
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
-    file.append(table.to_bytes()).map_err(|e| Error::io("write", path, e))?;
+    file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;
     file.sync().map_err(|e| Error::io("sync", path, e))?;
     file.publish(path, replace).map_err(|e| Error::io("publish", path, e))
 }

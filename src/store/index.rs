@@ -12,9 +12,9 @@ use super::{directory, idf};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::params::Params;
-use crate::sketch::{Cutter, IdfTable, Sketcher};
 use crate::sync::{AtomicBool, Mutex, RwLock};
 use crate::sys::{Access, RealVfs, Vfs};
+use twindex_sketch::{Cutter, IdfTable, Sketcher};
 
 /// An open index: cheap to clone, shared by threads at will.
 ///
@@ -175,7 +175,7 @@ impl Index {
         params.check()?;
         Cutter::new(&params.shingling)?;
         match table {
-            Some(table) => table.check(&params)?,
+            Some(table) => table.check(&params.sketch())?,
             None => {
                 if let Some(digest) = idf::named_by(&params) {
                     return Err(Error::Invalid(format!(
@@ -253,8 +253,8 @@ impl Index {
     pub fn sketcher(&self) -> Result<Sketcher> {
         let params = self.params();
         match self.idf()? {
-            Some(table) => Sketcher::with_idf(&params, table),
-            None => Sketcher::new(&params),
+            Some(table) => Ok(Sketcher::with_idf(&params, table)?),
+            None => Ok(Sketcher::new(&params)?),
         }
     }
 

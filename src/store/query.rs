@@ -12,7 +12,7 @@ use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Params};
 use crate::segment::{Ask, Scratch};
-use crate::sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, matches};
+use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Hit {
     /// An estimate from the stored signatures, where they are kept and a sketch was asked about.
     pub resemblance: Option<Resemblance>,
     /// How much of the document that was asked about is contained in this one, from the stored samples
-    /// ([`sketch::samples`](crate::sketch::samples)), where they are kept and a sketch was asked about.
+    /// ([`sketch::samples`](twindex_sketch::samples)), where they are kept and a sketch was asked about.
     pub query_in_hit: Option<Containment>,
     /// How much of this document is contained in the one that was asked about.
     pub hit_in_query: Option<Containment>,
@@ -199,7 +199,7 @@ impl Query {
     /// in 256, which are all looked at.
     pub fn feature_bits(mut self, bits: u32) -> Self {
         if let Some(Err(why)) = self.snapshot.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
-            self.refused.get_or_insert(why);
+            self.refused.get_or_insert(why.into());
         }
         self.feature_bits = bits;
         self

@@ -182,6 +182,6 @@ impl Snapshot {
         let mut manifest = Manifest::clone(&state.manifest);
         manifest.segments = vec![entry.clone()];
         let view = state.view.of_segment(place, &manifest);
-        Ok(Self::new(Arc::new(State::new(Arc::new(manifest), view, None, state.params_digest))))
+        Ok(Self::new(Arc::new(State::new(Arc::new(manifest), view, None, state.sketch_digest))))
     }
 }

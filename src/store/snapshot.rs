@@ -16,7 +16,7 @@ use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::near::check_radius;
 use crate::segment::{Ask, Scratch, Segment};
-use crate::sketch::{Fingerprint, Sketch, pack};
+use twindex_sketch::{Fingerprint, Sketch, pack};
 
 /// A view of the index that never changes. Cheap to clone, `Send + Sync`; it keeps its files open.
 #[derive(Clone, Debug)]
@@ -32,9 +32,9 @@ pub struct Record {
     pub fingerprint: Option<Fingerprint>,
     /// Its packed signature; empty where none is kept.
     pub signature: Vec<u8>,
-    /// Its least hashes, for [`Sample::bottom`](crate::sketch::Sample::bottom); empty where none are kept.
+    /// Its least hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty where none are kept.
     pub bottom: Vec<u64>,
-    /// Its hashes that the modulus divides, for [`Sample::modular`](crate::sketch::Sample::modular); empty where none
+    /// Its hashes that the modulus divides, for [`Sample::modular`](twindex_sketch::Sample::modular); empty where none
     /// are kept.
     pub modular: Vec<u64>,
     /// The caller's value; empty where it has none.
@@ -299,9 +299,9 @@ impl Snapshot {
     /// [`Error::ParamsMismatch`] for a sketch whose bands were made with other parameters, [`Error::Invalid`] for an
     /// index without `MinHash` or a threshold outside 0 to 1.
     pub fn resembling(&self, sketch: &Sketch, threshold: f64) -> Result<Query> {
-        let is_same = sketch.params_digest() == self.state.params_digest || self.check_sketch(sketch).is_ok();
+        let is_same = sketch.params_digest() == self.state.sketch_digest || self.check_sketch(sketch).is_ok();
         if !is_same {
-            sketch.check_same_bands(self.params())?;
+            sketch.check_same_bands(&self.params().sketch())?;
         }
         let Some(minhash) = self.params().minhash else {
             return Err(Error::Invalid("this index keeps no MinHash: resemblance is not answered".into()));
@@ -335,7 +335,7 @@ impl Snapshot {
     }
 
     fn check_sketch(&self, sketch: &Sketch) -> Result<()> {
-        sketch.check_comparable(self.params(), self.state.params_digest)
+        self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
     /// Refuses a question about fingerprints that this index does not answer.

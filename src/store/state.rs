@@ -301,7 +301,7 @@ pub(super) struct State {
     /// Where the last log ends; `None` where there is none.
     pub(super) position: Option<Position>,
     /// Of the manifest's parameters: each sketch that comes is compared with it.
-    pub(super) params_digest: u128,
+    pub(super) sketch_digest: u128,
     /// The memtable's rows as a segment, once somebody asked for it.
     as_segment: OnceLock<Segment>,
     nothing: RoaringBitmap,
@@ -312,13 +312,13 @@ impl State {
         manifest: Arc<Manifest>,
         view: View,
         position: Option<Position>,
-        params_digest: u128,
+        sketch_digest: u128,
     ) -> Self {
         Self {
             manifest,
             view,
             position,
-            params_digest,
+            sketch_digest,
             as_segment: OnceLock::new(),
             nothing: RoaringBitmap::new(),
         }
@@ -440,11 +440,11 @@ impl State {
         if view.commit == self.view.commit {
             // A mark alone: what is there became durable.
             let moved = position.durable > from.durable;
-            let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.params_digest);
+            let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
             return Ok(moved.then(known));
         }
         view.advance()?;
-        Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.params_digest)))
+        Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
     }
 
     /// The manifest of the current generation.
@@ -488,8 +488,8 @@ impl State {
         // A generation may be published behind the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
-        let params_digest = manifest.params.digest();
-        Ok(Self::new(Arc::new(manifest), view, position, params_digest))
+        let sketch_digest = manifest.params.sketch().digest();
+        Ok(Self::new(Arc::new(manifest), view, position, sketch_digest))
     }
 
     fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {

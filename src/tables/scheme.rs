@@ -308,7 +308,7 @@ mod tests {
                 }
                 assert!(small.cost.bytes <= auto.cost.bytes, "within {within} of {rows}");
                 for choice in [auto, small] {
-                    assert_eq!(choice.scheme.design.within_max(), WITHIN_MAX.into(), "{}", choice.scheme);
+                    assert_eq!(choice.scheme.design.within_max(), u32::from(WITHIN_MAX), "{}", choice.scheme);
                 }
             }
         }

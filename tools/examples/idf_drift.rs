@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use rayon::prelude::*;
+use twindex::IdfBuilder;
 use twindex::Params;
 use twindex::params::Shingling;
-use twindex::sketch::{Buffers, Fingerprint, IdfBuilder, IdfTable, Shingler, simhash};
+use twindex::sketch::{Buffers, Fingerprint, IdfTable, Shingler, simhash};
 use xxhash_rust::xxh3::xxh3_64;
 
 const SHARES: [usize; 4] = [10, 25, 50, 100];

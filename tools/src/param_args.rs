@@ -126,7 +126,7 @@ impl ParamArgs {
             path.display()
         );
         let table = idf::open(path)?;
-        table.check(params).with_context(|| {
+        table.check(&params.sketch()).with_context(|| {
             format!("{}: not the idf table that {} was made with", path.display(), sketches.display())
         })?;
         Ok(Some(table))

@@ -169,17 +169,17 @@ impl<'s> Sketching<'s> {
     pub(crate) fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
         let Self { sketcher, scratch, set, vector, .. } = self;
         match content {
-            Content::Text(text) => sketcher.sketch_into(text, scratch, sketch),
+            Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
             Content::Features(features) if features.is_weighted() => {
                 let names = features.names().map(|name| sketcher.feature(name));
                 vector.clear();
                 vector.extend(names.zip(features.weights().iter().copied()));
-                sketcher.sketch_weighted(vector, scratch, sketch)
+                Ok(sketcher.sketch_weighted(vector, scratch, sketch)?)
             }
             Content::Features(features) => {
                 set.clear();
                 set.extend(features.names().map(|name| sketcher.feature(name)));
-                sketcher.sketch_features(set, scratch, sketch)
+                Ok(sketcher.sketch_features(set, scratch, sketch)?)
             }
         }
     }

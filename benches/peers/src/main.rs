@@ -13,8 +13,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use gaoya::minhash::{MinHasher, MinHasher32};
 use twindex::Params;
-use twindex_kernel::Level;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
+use twindex_kernel::Level;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);

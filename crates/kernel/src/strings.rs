@@ -34,7 +34,7 @@ pub fn simple_escape(letter: u8) -> Option<char> {
 /// A string of JSON, unescaped, in memory that is used again.
 ///
 /// ```
-/// let (mut string, line) = (twindex::kernel::Unescaped::default(), r#""a\nb\u0041c""#);
+/// let (mut string, line) = (twindex_kernel::Unescaped::default(), r#""a\nb\u0041c""#);
 /// let backslash = string.append(line, 1).unwrap();
 /// assert_eq!((&line[backslash..backslash + 2], string.as_str()), ("\\u", "a\nb"));
 /// string.push('A');

@@ -524,7 +524,7 @@ mod tests {
                 let mut near = Vec::new();
                 for (b, large) in sets.iter().enumerate() {
                     for (a, small) in sets[..b].iter().enumerate() {
-                        if crate::sketch::Resemblance::of_sets(small, large).at_least(threshold) {
+                        if twindex_sketch::Resemblance::of_sets(small, large).at_least(threshold) {
                             near.push((a as u32, b as u32));
                         }
                     }

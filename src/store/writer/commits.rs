@@ -299,7 +299,7 @@ impl Writer {
         };
         if position != known.position {
             let state =
-                State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.params_digest);
+                State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.sketch_digest);
             *self.shared.published.write() = Arc::new(state);
         }
     }
@@ -313,7 +313,7 @@ impl Writer {
             (None, Some(logs)) if !logs.is_empty() => self.shared.published.read().position,
             _ => None,
         };
-        let state = State::new(manifest, self.view.clone(), position, self.params_digest);
+        let state = State::new(manifest, self.view.clone(), position, self.sketch_digest);
         *self.shared.published.write() = Arc::new(state);
     }
 }

@@ -32,8 +32,8 @@ use crate::params::Params;
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
-use crate::sketch::{Fingerprint, Sketch, pack};
 use crate::sys::lock::{HeldLock, LockFailure};
+use twindex_sketch::{Fingerprint, Sketch, pack};
 
 /// Bytes of records held before they are written to a segment; see [`Writer::set_memory`].
 const MEMORY: usize = 1 << 30;
@@ -73,7 +73,7 @@ pub struct Writer {
     shared: Arc<Shared>,
     lock: Box<dyn HeldLock>,
     params: Params,
-    params_digest: u128,
+    sketch_digest: u128,
     memory: usize,
     one_segment: bool,
     logged: bool,
@@ -166,7 +166,7 @@ impl Writer {
         drop(refreshing);
         Ok(Self {
             lock,
-            params_digest: state.params_digest,
+            sketch_digest: state.sketch_digest,
             memory: MEMORY,
             one_segment: false,
             logged: true,
@@ -290,7 +290,7 @@ impl Writer {
         attached: Attached<'_>,
         is_new: bool,
     ) -> Result<()> {
-        sketch.check_comparable(&self.params, self.params_digest)?;
+        self.params.check_sketch(self.sketch_digest, sketch)?;
         let mut packed = std::mem::take(&mut self.packed);
         packed.clear();
         if let Some(minhash) = self.params.minhash {
@@ -437,7 +437,7 @@ impl Writer {
         attached: Attached<'_>,
     ) -> Result<Admitted> {
         let key = key.into();
-        sketch.check_comparable(&self.params, self.params_digest)?;
+        self.params.check_sketch(self.sketch_digest, sketch)?;
         self.check_attached(attached)?;
         if self.contains(key)? {
             return self.put_sketch(key, sketch, attached, false).map(|()| Admitted::Known);
@@ -502,7 +502,7 @@ impl Writer {
     /// What is live, with the batch.
     fn now(&self) -> Snapshot {
         let manifest = Arc::clone(&self.shared.published.read().manifest);
-        Snapshot::new(Arc::new(State::new(manifest, self.view.clone(), None, self.params_digest)))
+        Snapshot::new(Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest)))
     }
 
     /// True if there is a live document of this key, of the batch or before it.

@@ -10,12 +10,13 @@ use twindex::format::idf as table_file;
 use twindex::format::sketches::{
     BLOCK_BYTES, BLOCK_HEAD_BYTES, Decoder, END_BYTES, Encoded, Encoder, End, Row,
 };
+use twindex::idf::{from_bytes, to_bytes};
 use twindex::params::{KeyKind, ShingleHash, Shingling, StopWords, Tokens};
 use twindex::sketch::idf::weight;
-use twindex::sketch::{IdfTable, Sketcher, weighted};
+use twindex::sketch::{Sketcher, weighted};
 use twindex::{KeyBuf, Params};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::super::Random;
@@ -55,8 +56,8 @@ static TABLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     features.tokens = Tokens::Features;
     [(words, 3, 1), (characters, 300, 0), (features, 0, 4)]
         .map(|(shingling, entries, absent)| {
-            let hashes: Vec<U64> = (0..entries).map(|i| U64::new(i * (u64::MAX / 300) + i % 7)).collect();
-            let frequencies: Vec<U32> = (0..entries).map(|i| U32::new(1 + (i * i % 9) as u32)).collect();
+            let hashes: Vec<u64> = (0..entries).map(|i| i * (u64::MAX / 300) + i % 7).collect();
+            let frequencies: Vec<u32> = (0..entries).map(|i| 1 + (i * i % 9) as u32).collect();
             table_file::encode(9, absent, &shingling, &hashes, &frequencies)
         })
         .into()
@@ -115,12 +116,12 @@ pub fn idf(data: &[u8]) {
             let (step, frequency) = (choices.short(), choices.byte());
             // Steps of every size, so that many hashes have one prefix, or one each; some step back.
             last = last.wrapping_add(u64::from(step >> 6) << (step & 63));
-            hashes.push(U64::new(last));
-            frequencies.push(U32::new(frequency.into()));
+            hashes.push(last);
+            frequencies.push(u32::from(frequency));
         }
         let file = table_file::encode(documents, absent, &shingling, &hashes, &frequencies);
-        let ascending = hashes.is_sorted_by(|a, b| a.get() < b.get());
-        let in_range = frequencies.iter().all(|df| df.get() >= absent.max(1) && df.get() <= documents);
+        let ascending = hashes.is_sorted_by(|a, b| a < b);
+        let in_range = frequencies.iter().all(|&df| df >= absent.max(1) && df <= documents);
         let sound = ascending && in_range && absent <= documents;
         assert_eq!(
             read_table(&file),
@@ -133,14 +134,16 @@ pub fn idf(data: &[u8]) {
 /// Whether these bytes are a table; one that is says and weighs what the bytes do.
 fn read_table(bytes: &[u8]) -> bool {
     let parts = table_file::decode(bytes);
-    let Ok(table) = IdfTable::decode(bytes.to_vec()) else {
+    let Ok(table) = from_bytes(bytes) else {
         assert!(parts.is_err());
         return false;
     };
     let parts = parts.unwrap();
-    assert_eq!(table.to_bytes(), bytes);
+    assert_eq!(to_bytes(&table), bytes);
     let (documents, absent) = (parts.documents, parts.absent);
-    let again = table_file::encode(documents, absent, &parts.shingling, parts.hashes, parts.frequencies);
+    let (hashes, frequencies): (Vec<u64>, Vec<u32>) =
+        parts.hashes.iter().map(|hash| hash.get()).zip(parts.frequencies.iter().map(|df| df.get())).unzip();
+    let again = table_file::encode(documents, absent, &parts.shingling, &hashes, &frequencies);
     assert_same(bytes, &again);
     assert_eq!((table.documents(), table.absent(), table.digest()), (documents, absent, parts.digest));
     assert_eq!((table.len(), table.is_empty()), (parts.hashes.len(), parts.hashes.is_empty()));
@@ -164,7 +167,7 @@ fn read_table(bytes: &[u8]) -> bool {
     assert!(table.check_shingling(&parts.shingling).is_ok());
     let builder = Params::builder().shingling(parts.shingling.clone());
     let params = builder.simhash_weighted(3, table.weights()).build().unwrap();
-    assert!(table.check(&params).is_ok());
+    assert!(table.check(&params.sketch()).is_ok());
     let features = parts.shingling.tokens == Tokens::Features;
     // It may be of a version of Unicode that this build has no tables of.
     if let Ok(sketcher) = Sketcher::with_idf(&params, Arc::new(table)) {

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use twindex::IdfBuilder;
+use twindex::idf::{from_bytes, to_bytes};
 use twindex::params::{
     Family, NormalForm, SIGNATURE_BITS, ShingleHash, SimhashWeights, Stemming, StopWords, Tokens, Widths,
 };
 use twindex::sketch::cut::STEM_MAX;
 use twindex::sketch::{
-    Buffers, Cutter, IdfBuilder, IdfTable, MinHasher, Rabin, RabinKarp, Scratch, Shingler, Sketch, Sketcher,
-    Units, features, jaccard, matches, pack, samples, tokens,
+    Buffers, Cutter, IdfTable, MinHasher, Rabin, RabinKarp, Scratch, Shingler, Sketch, Sketcher, Units,
+    features, jaccard, matches, pack, samples, tokens,
 };
 use twindex::{Fingerprint, Params, params::Shingling};
 use twindex_kernel::Level;
@@ -154,7 +156,7 @@ fn params(
             counts = counts.entries_max(usize::from(simhash) * 8);
             add(&mut counts);
             let made = counts.finish().unwrap();
-            assert_eq!(IdfTable::decode(made.to_bytes().to_vec()).unwrap(), made);
+            assert_eq!(from_bytes(&to_bytes(&made)).unwrap(), made);
             assert!(made.len() <= usize::from(simhash) * 8);
             builder = builder.simhash_weighted(within, made.weights());
             table = Some(Arc::new(made));

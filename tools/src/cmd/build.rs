@@ -240,7 +240,7 @@ impl Build {
                     None => self.params.table(features)?,
                 };
                 if let Some(table) = table {
-                    table.check(&params).with_context(|| {
+                    table.check(&params.sketch()).with_context(|| {
                         format!("{}: --idf is not the table of this index", self.index.display())
                     })?;
                 }

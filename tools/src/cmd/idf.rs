@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use serde::Serialize;
-use twindex::sketch::{IdfBuilder, IdfTable};
+use twindex::IdfBuilder;
+use twindex::idf::to_bytes;
+use twindex::sketch::IdfTable;
 use twindex::store::idf;
 use twindex::sys::RealVfs;
 use twindex::{Error, Params, Sketcher};
@@ -135,7 +137,7 @@ impl Idf {
         let report = Report {
             input: documents.counts().clone(),
             table: Table::of(&table),
-            bytes: table.to_bytes().len() as u64,
+            bytes: to_bytes(&table).len() as u64,
             cpu_seconds: watch.cpu_seconds(),
             seconds: watch.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),

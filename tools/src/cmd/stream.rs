@@ -281,7 +281,7 @@ impl Stream {
                 self.params.check(&Made::index(&self.index, &params))?;
                 self.attached.check(&self.index, &params, true)?;
                 if let Some(table) = self.params.table(features)? {
-                    table.check(&params).with_context(|| {
+                    table.check(&params.sketch()).with_context(|| {
                         format!("{}: --idf is not the table of this index", self.index.display())
                     })?;
                 }

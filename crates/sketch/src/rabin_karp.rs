@@ -41,13 +41,13 @@ const BASES: u64 = 0xbe54_66cf_34e9_0c6c;
 /// The rolling hash with one base and one modulus.
 ///
 /// ```
-/// use twindex::sketch::RabinKarp;
+/// use twindex_sketch::RabinKarp;
 ///
 /// let hash = RabinKarp::new(32, 1_000_003)?;
 /// assert_eq!(hash.hash(b"lore"), (108 * 32 * 32 * 32 + 111 * 32 * 32 + 114 * 32 + 101) % 1_000_003);
 /// let windows: Vec<u64> = hash.windows(b"lorem ipsum", 4).collect();
 /// assert_eq!(windows[1], hash.hash(b"orem"));
-/// # Ok::<(), twindex::Error>(())
+/// # Ok::<(), twindex_sketch::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RabinKarp {
@@ -248,7 +248,7 @@ impl<S: Copy + Into<u64>> ExactSizeIterator for Windows<'_, S> {}
 /// 2017).
 ///
 /// ```
-/// use twindex::sketch::rabin_karp::is_prime;
+/// use twindex_sketch::rabin_karp::is_prime;
 ///
 /// assert!(is_prime((1 << 61) - 1) && !is_prime((1 << 59) - 1));
 /// ```

@@ -65,7 +65,7 @@ pub const fn hash(shingle: u64) -> u64 {
 /// pass.
 ///
 /// ```
-/// use twindex::sketch::samples::{bottom, hash};
+/// use twindex_sketch::samples::{bottom, hash};
 ///
 /// let mut least = Vec::new();
 /// bottom(&[7, 8, 9, 8], 2, &mut Vec::new(), &mut least);
@@ -133,7 +133,7 @@ fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>)
 /// Linear in the hashes, plus the sorting of those that are kept, about one in `modulus`.
 ///
 /// ```
-/// use twindex::sketch::samples::{hash, modular};
+/// use twindex_sketch::samples::{hash, modular};
 ///
 /// let (shingles, mut sample): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
 /// modular(&shingles, 10, &mut sample);
@@ -192,10 +192,12 @@ impl Divisor {
 /// The sampled hashes of a document and how they were chosen.
 ///
 /// ```
-/// use twindex::Params;
-/// use twindex::sketch::{Sample, Sketcher};
+/// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
+/// use twindex_sketch::{Sample, Sketcher};
 ///
-/// let sketcher = Sketcher::new(&Params::builder().words(1).simhash(3).bottom(100).build()?)?;
+/// let mut params = SketchParams::new(Shingling::words(1, 0)).with_simhash(SimhashWeights::Occurrences);
+/// params.bottom = 100;
+/// let sketcher = Sketcher::new(params)?;
 /// let a = sketcher.sketch("a white cat sat on the mat")?;
 /// let b = sketcher.sketch("a white cat sat on the mat, and on a black cat")?;
 /// let (a, b) = (Sample::bottom(a.bottom(), 100), Sample::bottom(b.bottom(), 100));
@@ -203,7 +205,7 @@ impl Divisor {
 /// assert_eq!(a.resemblance(&b).unwrap().to_string(), "7/9");
 /// assert_eq!(a.containment(&b).unwrap().to_string(), "7/7");
 /// assert_eq!(b.containment(&a).unwrap().to_string(), "7/9");
-/// # Ok::<(), twindex::Error>(())
+/// # Ok::<(), twindex_sketch::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
@@ -259,7 +261,8 @@ impl<'a> Sample<'a> {
 
     /// Of the hashes looked at, those of both documents and those of either; and their share of all. `None` as
     /// [`resemblance`](Self::resemblance).
-    pub(crate) fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
+    #[must_use]
+    pub fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
         let (counts, share) = self.compare(other)?;
         (counts.in_union > 0 || share >= 1.0).then_some((counts.in_both, counts.in_union, share))
     }
@@ -351,12 +354,19 @@ impl Containment {
     /// Counted on all shingles: `common` of `all` are in the other document, too.
     ///
     /// ```
-    /// let contained = twindex::sketch::Containment::counted(3, 4);
+    /// let contained = twindex_sketch::Containment::counted(3, 4);
     /// assert!(contained.is_exact() && contained.value() == 0.75);
     /// ```
     #[must_use]
     pub fn counted(common: usize, all: usize) -> Self {
         Self { common, sampled: all, share: 1.0 }
+    }
+
+    /// Counted on a sample: `common` of the `sampled` hashes are in the other document, too, and `share` of all shingles
+    /// were sampled.
+    #[must_use]
+    pub fn estimated(common: usize, sampled: usize, share: f64) -> Self {
+        Self { common, sampled, share }
     }
 
     /// Containment as a number, 0 to 1; 0 for a document without shingles.

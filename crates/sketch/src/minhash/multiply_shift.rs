@@ -10,7 +10,7 @@
 //! signature[j] = min { h(x, j) : x in the set }
 //! ```
 //!
-//! with `MULTIPLY_SHIFT = 0xbe5466cf34e90c6c` and `mix` of [`shingle`](crate::sketch::shingle); sums of 64 bits
+//! with `MULTIPLY_SHIFT = 0xbe5466cf34e90c6c` and `mix` of [`shingle`](crate::shingle); sums of 64 bits
 //! wrap.
 //!
 //! **Not the upper half of a 128-bit product.** `(a * x) >> 64` does not depend on a but for its scale: it
@@ -26,7 +26,7 @@
 
 use std::sync::Arc;
 
-use crate::sketch::hash::mix;
+use crate::hash::mix;
 
 /// Where the coefficients start: the sixth 64 bits of the fraction of pi.
 const MULTIPLY_SHIFT: u64 = 0xbe54_66cf_34e9_0c6c;

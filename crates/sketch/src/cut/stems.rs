@@ -14,11 +14,11 @@ mod with_languages {
 
     /// A language's stemmer.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(in super::super) struct Stemmer(Algorithm);
+    pub(crate) struct Stemmer(Algorithm);
 
     impl Stemmer {
         /// `None` where there is nothing to do.
-        pub(in super::super) fn new(stemming: Stemming) -> Option<Self> {
+        pub(crate) fn new(stemming: Stemming) -> Option<Self> {
             Some(Self(match stemming {
                 Stemming::None => return None,
                 Stemming::Arabic => Algorithm::Arabic,
@@ -49,7 +49,7 @@ mod with_languages {
     /// Stems of the words met lately. A stemmer takes a microsecond and allocates; most words of a text have been met
     /// before. Each word has one slot, which the next word with that slot takes over.
     #[derive(Clone, Debug, Default)]
-    pub(in super::super) struct Stems {
+    pub(crate) struct Stems {
         of: Option<Stemmer>,
         slots: Vec<Slot>,
     }
@@ -63,7 +63,7 @@ mod with_languages {
 
     impl Stems {
         /// The stem of a word; the word itself, should nothing remain of it.
-        pub(in super::super) fn of(&mut self, stemmer: Stemmer, word: &str) -> &[u8] {
+        pub(crate) fn of(&mut self, stemmer: Stemmer, word: &str) -> &[u8] {
             if self.of != Some(stemmer) {
                 self.of = Some(stemmer);
                 self.slots.clear();
@@ -89,20 +89,20 @@ mod without {
 
     /// There is none.
     #[derive(Clone, Copy, Debug)]
-    pub(in super::super) enum Stemmer {}
+    pub(crate) enum Stemmer {}
 
     impl Stemmer {
-        pub(in super::super) fn new(_: Stemming) -> Option<Self> {
+        pub(crate) fn new(_: Stemming) -> Option<Self> {
             None
         }
     }
 
     #[derive(Clone, Debug, Default)]
-    pub(in super::super) struct Stems;
+    pub(crate) struct Stems;
 
     impl Stems {
         #[expect(clippy::unused_self, reason = "as the other")]
-        pub(in super::super) fn of(&mut self, stemmer: Stemmer, _: &str) -> &[u8] {
+        pub(crate) fn of(&mut self, stemmer: Stemmer, _: &str) -> &[u8] {
             match stemmer {}
         }
     }

@@ -64,15 +64,15 @@ use super::words::Words;
 /// Turns texts into sets of shingles.
 ///
 /// ```
-/// use twindex::sketch::{Buffers, Shingler};
+/// use twindex_sketch::{Buffers, Shingler};
 ///
-/// let shingler = Shingler::new(&twindex::params::Shingling::words(4, 0))?;
+/// let shingler = Shingler::new(&twindex_sketch::params::Shingling::words(4, 0))?;
 /// let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
 /// shingler.occurrences("a rose is a rose is a rose", &mut buffers, &mut shingles);
 /// assert_eq!(shingles.len(), 5);
 /// shingler.distinct("a rose is a rose is a rose", &mut buffers, &mut shingles);
 /// assert_eq!(shingles.len(), 3);
-/// # Ok::<(), twindex::Error>(())
+/// # Ok::<(), twindex_sketch::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Shingler {

@@ -19,7 +19,7 @@ use twindex_kernel::Level;
 /// A 64-bit simhash.
 ///
 /// ```
-/// use twindex::sketch::Fingerprint;
+/// use twindex_sketch::Fingerprint;
 ///
 /// assert_eq!(Fingerprint(0b1011).distance(Fingerprint(0b0001)), 2);
 /// assert_eq!(Fingerprint(0xf00).to_string(), "0000000000000f00");

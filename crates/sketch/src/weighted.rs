@@ -22,7 +22,7 @@ use twindex_kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
 /// items whose weights are below 2^16 in magnitude take a nanosecond or a few each, others ten times that.
 ///
 /// ```
-/// use twindex::sketch::weighted;
+/// use twindex_sketch::weighted;
 ///
 /// // The third item outweighs the first two where they agree with each other and not with it.
 /// assert_eq!(weighted([(0b0110, 2), (0b0101, 2), (0b1000, 3)]).0, 0b0100);

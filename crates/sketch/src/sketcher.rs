@@ -1,78 +1,34 @@
-//! Text to numbers: what two documents are compared by.
-//!
-//! ```text
-//! text --token--> words --shingle--> hashes of w words --+--simhash--> fingerprint
-//!                                                        +--minhash--> signature --feature--> features
-//!                                                        +--samples--> bottom-t and 0-mod-m hashes
-//! ```
-//!
-//! [`Sketcher`] does all of it with one set of parameters, and is all that most programs need. The modules
-//! below are for those who bring their own tokens, sets or signatures; each names the paper it follows and
-//! where it departs from it, and defines its numbers completely.
-//!
-//! The same text and parameters give the same sketch on every machine and with every version: what is
-//! computed here stands in files. Nothing in this module reads files, clocks or random numbers, or starts
-//! threads; an [`IdfBuilder`] alone has scratch files.
-
-pub mod cut;
-pub mod estimate;
-pub mod feature;
-pub mod fungible;
-mod hash;
-pub mod idf;
-pub mod minhash;
-pub mod rabin;
-pub mod rabin_karp;
-mod rolling;
-pub mod samples;
-pub mod shingle;
-pub mod simhash;
-pub mod token;
-mod token_tables;
-mod weighted;
-mod words;
+//! The sketcher: all sketches of a document with one set of parameters.
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::params::{Params, SimhashWeights, Tokens};
 use twindex_kernel::Level;
 
-use hash::Fast;
-
-pub use cut::{Cutter, Units};
-pub use estimate::{Resemblance, containment, intersection_from, jaccard, standard_error};
-pub use feature::features;
-pub use fungible::{agreeing, fungible, small_features};
-pub use idf::{IdfBuilder, IdfTable};
-pub(crate) use minhash::matches_by;
-pub use minhash::{MinHasher, matches, pack};
-pub use rabin::Rabin;
-pub use rabin_karp::RabinKarp;
-pub use samples::{Containment, Sample};
-pub use shingle::{Buffers, Shingler};
-pub use simhash::{Fingerprint, simhash, simhash_at};
-pub use token::{UNICODE_VERSION, tokens};
-pub use weighted::weighted;
+use crate::error::{Error, Result};
+use crate::hash::Fast;
+use crate::params::{SimhashWeights, SketchParams, Tokens};
+use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
 /// Makes [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and shared by threads at will.
 ///
 /// ```
-/// use twindex::Params;
-/// use twindex::sketch::{Resemblance, Sketcher};
+/// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
+/// use twindex_sketch::{Resemblance, Sketcher};
 ///
-/// let sketcher = Sketcher::new(&Params::builder().words(2).simhash(3).minhash(20, 6).build()?)?;
+/// let sketcher = Sketcher::new(
+///     SketchParams::new(Shingling::words(2, 0)).with_simhash(SimhashWeights::Occurrences).with_minhash(20, 6),
+/// )?;
 /// let a = sketcher.sketch("The quick brown fox jumps over the lazy dog.")?;
 /// let b = sketcher.sketch("the quick brown fox jumps over the lazy cat")?;
 /// let apart = a.fingerprint().unwrap().distance(b.fingerprint().unwrap());
 /// assert!(apart < 32);
 /// assert!(Resemblance::of_signatures(a.signature(), b.signature()).value() > 0.5);
 /// assert!(sketcher.sketch("...")?.is_empty());
-/// # Ok::<(), twindex::Error>(())
+/// # Ok::<(), twindex_sketch::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sketcher {
-    params: Arc<Params>,
+    params: Arc<SketchParams>,
     digest: u128,
     level: Level,
     shingler: Shingler,
@@ -115,10 +71,10 @@ impl Sketcher {
     ///
     /// # Errors
     /// [`Error::Invalid`] where this build of the crate cannot cut text as they say, and where they weight shingles
-    /// by an IDF table: [`with_idf`](Self::with_idf) takes it, and
-    /// [`Index::sketcher`](crate::Index::sketcher) has the one in the index.
-    pub fn new(params: &Params) -> Result<Self> {
-        if let Some(SimhashWeights::Idf { table }) = params.simhash.map(|simhash| simhash.weights) {
+    /// by an IDF table, which [`with_idf`](Self::with_idf) takes.
+    pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
+        let params = params.into();
+        if let Some(SimhashWeights::Idf { table }) = params.simhash {
             return Err(Error::Invalid(format!(
                 "these parameters (simhash=idf) need the idf table {table:032x}: take the sketcher of the index, \
                  which has it, or Sketcher::with_idf"
@@ -132,25 +88,26 @@ impl Sketcher {
     /// # Errors
     /// [`Error::Invalid`] for a table that is not the one that the parameters name, or whose documents were cut in
     /// another way; otherwise as [`new`](Self::new).
-    pub fn with_idf(params: &Params, table: Arc<IdfTable>) -> Result<Self> {
-        table.check(params)?;
+    pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
+        let params = params.into();
+        table.check(&params)?;
         Self::made(params, Some(table))
     }
 
-    fn made(params: &Params, idf: Option<Arc<IdfTable>>) -> Result<Self> {
+    fn made(params: SketchParams, idf: Option<Arc<IdfTable>>) -> Result<Self> {
         Ok(Self {
-            params: Arc::new(params.clone()),
             digest: params.digest(),
             level: Level::chosen(),
             shingler: Shingler::new(&params.shingling)?,
             names: Fast::new(params.shingling.seed),
-            weights: params.simhash.map(|simhash| simhash.weights),
+            weights: params.simhash,
             idf,
             minhash: params.minhash.map(|minhash| Minhash {
                 hasher: MinHasher::of(minhash.family, minhash.minima()),
                 rows: usize::from(minhash.rows),
                 signature_kept: minhash.signature_bits > 0,
             }),
+            params: Arc::new(params),
         })
     }
 
@@ -183,10 +140,12 @@ impl Sketcher {
     /// As [`sketch`](Self::sketch), for bytes that should be UTF-8.
     ///
     /// ```
-    /// # let sketcher = twindex::Sketcher::new(&twindex::Params::builder().simhash(3).build()?)?;
+    /// # use twindex_sketch::{SketchParams, Sketcher, params::{Shingling, SimhashWeights}};
+    /// # let params = SketchParams::new(Shingling::words(5, 0)).with_simhash(SimhashWeights::Occurrences);
+    /// # let sketcher = Sketcher::new(params)?;
     /// let error = sketcher.sketch_bytes(b"Grammatik f\xfcr").unwrap_err();
     /// assert_eq!(error.to_string(), "not UTF-8: byte 0xfc at offset 11");
-    /// # Ok::<(), twindex::Error>(())
+    /// # Ok::<(), twindex_sketch::Error>(())
     /// ```
     ///
     /// # Errors
@@ -226,17 +185,16 @@ impl Sketcher {
     /// token has these bytes, with the parameters' seed.
     ///
     /// ```
-    /// use twindex::Params;
-    /// use twindex::params::{Shingling, Tokens};
-    /// use twindex::sketch::{Scratch, Sketch, Sketcher};
+    /// use twindex_sketch::params::{Shingling, SketchParams, Tokens};
+    /// use twindex_sketch::{Scratch, Sketch, Sketcher};
     ///
     /// let features = Shingling::words(1, 0).with_tokens(Tokens::Features)?;
-    /// let sketcher = Sketcher::new(&Params::builder().shingling(features).minhash(6, 14).build()?)?;
+    /// let sketcher = Sketcher::new(SketchParams::new(features).with_minhash(6, 14))?;
     /// let set: Vec<u64> = ["add", "load", "store"].map(|name| sketcher.feature(name.as_bytes())).into();
     /// let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
     /// sketcher.sketch_features(&set, &mut scratch, &mut sketch)?;
     /// assert_eq!(sketch.features().len(), 6);
-    /// # Ok::<(), twindex::Error>(())
+    /// # Ok::<(), twindex_sketch::Error>(())
     /// ```
     #[must_use]
     pub fn feature(&self, name: &[u8]) -> u64 {
@@ -383,7 +341,7 @@ impl Sketcher {
         &self.shingler
     }
 
-    /// The digest of the parameters, [`Params::digest`]; it stands in every sketch.
+    /// The digest of the parameters, [`SketchParams::digest`]; it stands in every sketch.
     #[must_use]
     pub fn params_digest(&self) -> u128 {
         self.digest
@@ -397,7 +355,7 @@ impl Sketcher {
 /// document is near another by accident.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch {
-    params: Option<Arc<Params>>,
+    params: Option<Arc<SketchParams>>,
     digest: u128,
     fingerprint: Option<Fingerprint>,
     signature: Vec<u32>,
@@ -446,39 +404,38 @@ impl Sketch {
         &self.modular
     }
 
-    /// The digest of the parameters it was made with, [`Params::digest`].
+    /// The digest of the parameters it was made with, [`SketchParams::digest`].
     #[must_use]
     pub fn params_digest(&self) -> u128 {
         self.digest
     }
 
-    /// Refuses a sketch that an index with these parameters, whose digest is `digest`, cannot compare with its own.
+    /// Refuses a sketch that cannot be compared with sketches made with these parameters. Sketches of equal
+    /// [`params_digest`](Self::params_digest) always can.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] names the first parameter that differs.
-    pub fn check_comparable(&self, params: &Params, digest: u128) -> Result<()> {
-        if self.digest == digest {
-            return Ok(());
-        }
-        params.check_same_sketch(self.made_with()?)
+    /// [`Error::ParamsMismatch`] names the first parameter that differs, [`Error::Invalid`] an empty sketch that no
+    /// sketcher has made.
+    pub fn check_comparable(&self, params: &SketchParams) -> Result<()> {
+        params.check_same(self.made_with()?)
     }
 
-    /// Refuses a sketch whose bands, and minima where both keep them, cannot be compared with those of an index with
+    /// Refuses a sketch whose bands, and minima where both keep them, cannot be compared with those of sketches made with
     /// these parameters.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] names the first parameter that differs.
-    pub(crate) fn check_same_bands(&self, params: &Params) -> Result<()> {
+    /// As [`check_comparable`](Self::check_comparable).
+    pub fn check_same_bands(&self, params: &SketchParams) -> Result<()> {
         let mine = self.made_with()?;
         params.check_same_bands(mine)?;
-        let bits = |params: &Params| params.minhash.map_or(0, |minhash| minhash.signature_bits);
+        let bits = |params: &SketchParams| params.minhash.map_or(0, |minhash| minhash.signature_bits);
         if bits(params) > 0 && bits(mine) == 0 {
-            return params.check_same_sketch(mine); // which names them
+            return params.check_same(mine); // which names the bits
         }
         Ok(())
     }
 
-    fn made_with(&self) -> Result<&Params> {
+    fn made_with(&self) -> Result<&SketchParams> {
         let made_with = self.params.as_deref();
         made_with.ok_or_else(|| Error::Invalid("an empty sketch that no sketcher has made".into()))
     }
@@ -487,25 +444,33 @@ impl Sketch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::mix;
+    use crate::params::{MinhashParams, Shingling};
 
-    fn both() -> Params {
-        Params::builder().words(3).simhash(3).minhash(6, 14).build().unwrap()
+    fn both() -> SketchParams {
+        SketchParams::new(Shingling::words(3, 0))
+            .with_simhash(SimhashWeights::Occurrences)
+            .with_minhash(6, 14)
     }
 
     #[test]
     fn a_sketch_has_what_the_parameters_ask_for() {
         let text = "one two three four five";
-        let sketch = Sketcher::new(&both()).unwrap().sketch(text).unwrap();
+        let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
         assert!(sketch.fingerprint().is_some());
         assert_eq!((sketch.signature().len(), sketch.features().len()), (84, 6));
         assert_eq!(sketch.params_digest(), both().digest());
 
-        let simhash_only = Params::builder().words(3).simhash(3).build().unwrap();
+        let simhash_only =
+            SketchParams::new(Shingling::words(3, 0)).with_simhash(SimhashWeights::Occurrences);
         let sketch = Sketcher::new(&simhash_only).unwrap().sketch(text).unwrap();
         assert!(sketch.fingerprint().is_some() && !sketch.is_empty());
         assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 0));
 
-        let features_only = Params::builder().words(3).minhash(6, 14).signature_bits(0).build().unwrap();
+        let features_only = SketchParams {
+            minhash: Some(MinhashParams { signature_bits: 0, ..MinhashParams::new(6, 14) }),
+            ..SketchParams::new(Shingling::words(3, 0))
+        };
         let sketch = Sketcher::new(&features_only).unwrap().sketch(text).unwrap();
         assert!(sketch.fingerprint().is_none() && !sketch.is_empty());
         assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 6));
@@ -514,7 +479,7 @@ mod tests {
     #[test]
     fn a_document_without_tokens_has_no_sketch() {
         for text in ["", "--- ***", "😀"] {
-            let sketch = Sketcher::new(&both()).unwrap().sketch(text).unwrap();
+            let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
             assert!(sketch.is_empty() && sketch.signature().is_empty(), "{text:?}");
             assert_eq!(sketch.params_digest(), both().digest());
         }
@@ -522,7 +487,7 @@ mod tests {
 
     #[test]
     fn bytes_are_sketched_as_the_text_they_are_and_refused_with_the_offset_of_the_first_that_is_none() {
-        let sketcher = Sketcher::new(&both()).unwrap();
+        let sketcher = Sketcher::new(both()).unwrap();
         let text = "Grammatik für die Küche";
         assert_eq!(sketcher.sketch_bytes(text.as_bytes()).unwrap(), sketcher.sketch(text).unwrap());
         for (bytes, said) in [
@@ -538,7 +503,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_last_document_stays_behind() {
-        let sketcher = Sketcher::new(&both()).unwrap();
+        let sketcher = Sketcher::new(both()).unwrap();
         let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
         for text in ["a b c d e f g h", "", "a", "Ä ö ü ß x y", "a b c d e f g h"] {
             sketcher.sketch_into(text, &mut scratch, &mut sketch).unwrap();
@@ -548,15 +513,14 @@ mod tests {
 
     #[test]
     fn weights_matter_to_the_fingerprint_only() {
-        let distinct = Params::builder()
-            .words(1)
-            .simhash_weighted(3, SimhashWeights::Distinct)
-            .minhash(6, 14)
-            .build()
-            .unwrap();
-        let occurrences = Params::builder().words(1).simhash(3).minhash(6, 14).build().unwrap();
+        let distinct = SketchParams::new(Shingling::words(1, 0))
+            .with_simhash(SimhashWeights::Distinct)
+            .with_minhash(6, 14);
+        let occurrences = SketchParams::new(Shingling::words(1, 0))
+            .with_simhash(SimhashWeights::Occurrences)
+            .with_minhash(6, 14);
         let (text, once) = ("x y z x x x y x", "z y x");
-        let of = |params: &Params, text| Sketcher::new(params).unwrap().sketch(text).unwrap();
+        let of = |params: &SketchParams, text| Sketcher::new(params).unwrap().sketch(text).unwrap();
         assert_eq!(of(&distinct, text), of(&distinct, once));
         assert_ne!(of(&occurrences, text).fingerprint(), of(&occurrences, once).fingerprint());
         assert_eq!(of(&occurrences, text).signature(), of(&distinct, text).signature());
@@ -565,12 +529,10 @@ mod tests {
         assert_eq!(of(&occurrences, "x x x y z").fingerprint(), of(&occurrences, "x").fingerprint());
     }
 
-    fn for_features(
-        change: impl FnOnce(crate::params::ParamsBuilder) -> crate::params::ParamsBuilder,
-    ) -> Sketcher {
-        let shingling = crate::params::Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
-        let builder = change(Params::builder().shingling(shingling));
-        Sketcher::new(&builder.build().unwrap()).unwrap()
+    fn for_features(change: impl FnOnce(SketchParams) -> SketchParams) -> Sketcher {
+        let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+        let builder = change(SketchParams::new(shingling));
+        Sketcher::new(builder).unwrap()
     }
 
     fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
@@ -588,8 +550,11 @@ mod tests {
 
     #[test]
     fn a_name_is_hashed_as_the_shingle_of_one_token() {
-        let sketcher = for_features(|builder| builder.simhash(3));
-        let words = Sketcher::new(&Params::builder().words(1).seed(7).simhash(3).build().unwrap()).unwrap();
+        let sketcher = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences));
+        let words = Sketcher::new(
+            SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Occurrences),
+        )
+        .unwrap();
         for name in ["rose", "a", "antidisestablishmentarianism"] {
             let mut shingles = Vec::new();
             words.shingler().occurrences(name, &mut Buffers::default(), &mut shingles);
@@ -601,8 +566,11 @@ mod tests {
 
     #[test]
     fn a_set_of_features_has_the_sketch_of_a_text_with_these_shingles() {
-        let features = for_features(|builder| builder.simhash(3).minhash(6, 14));
-        let words = Params::builder().words(1).seed(7).simhash(3).minhash(6, 14).build().unwrap();
+        let features =
+            for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
+        let words = SketchParams::new(Shingling::words(1, 7))
+            .with_simhash(SimhashWeights::Occurrences)
+            .with_minhash(6, 14);
         let of_text = Sketcher::new(&words).unwrap().sketch("a rose is a rose").unwrap();
         let hashes: Vec<u64> =
             ["a", "rose", "is", "a", "rose"].map(|w| features.feature(w.as_bytes())).into();
@@ -614,49 +582,53 @@ mod tests {
         assert_eq!(of_weighted(&features, &vector).unwrap(), of_set);
         assert!(of_features(&features, &[]).is_empty());
 
-        let distinct = for_features(|builder| builder.simhash_weighted(3, SimhashWeights::Distinct));
+        let distinct = for_features(|builder| builder.with_simhash(SimhashWeights::Distinct));
         assert_eq!(of_features(&distinct, &hashes), of_features(&distinct, &hashes[..3]));
         assert!(of_weighted(&distinct, &vector).unwrap_err().to_string().contains("simhash=distinct"));
     }
 
     #[test]
     fn features_without_weight_are_in_no_set_and_negative_ones_vote_against() {
-        let sketcher = for_features(|builder| builder.simhash(3).minhash(6, 14));
+        let sketcher =
+            for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
         let sketch = of_weighted(&sketcher, &[(1, 3), (2, 0), (4, -2)]).unwrap();
         assert_eq!(sketch.fingerprint(), Some(weighted([(1, 3), (4, -2)])));
         assert_eq!(sketch.signature(), of_features(&sketcher, &[1]).signature());
         for nothing in [&[][..], &[(1, 0)], &[(1, -1)]] {
             assert!(of_weighted(&sketcher, nothing).unwrap().is_empty(), "{nothing:?}");
         }
-        let simhash_only = for_features(|builder| builder.simhash(3));
+        let simhash_only = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences));
         assert_eq!(of_weighted(&simhash_only, &[(1, -1)]).unwrap().fingerprint(), Some(Fingerprint(!1)));
         assert!(of_weighted(&simhash_only, &[(1, 0)]).unwrap().is_empty());
     }
 
     #[test]
     fn texts_and_features_do_not_meet() {
-        let texts = Sketcher::new(&both()).unwrap();
+        let texts = Sketcher::new(both()).unwrap();
         let error = texts.sketch_features(&[1], &mut Scratch::default(), &mut Sketch::default()).unwrap_err();
         assert!(error.to_string().contains("tokens=words"), "{error}");
         assert!(of_weighted(&texts, &[(1, 1)]).is_err());
-        let error = for_features(|builder| builder.simhash(3)).sketch("a text").unwrap_err();
+        let error = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences))
+            .sketch("a text")
+            .unwrap_err();
         assert!(error.to_string().contains("tokens=features"), "{error}");
     }
 
     #[test]
     fn weights_of_a_feature_add_up_before_anything_is_made_of_them() {
-        let mut shingling = crate::params::Shingling::words(1, 0);
+        let mut shingling = Shingling::words(1, 0);
         shingling.tokens = Tokens::Features;
-        let with_sets =
-            Params::builder().shingling(shingling.clone()).simhash(3).minhash(6, 14).build().unwrap();
-        let without = Params::builder().shingling(shingling).simhash(3).build().unwrap();
-        let of = |params: &Params, features: &[(u64, i64)]| {
+        let with_sets = SketchParams::new(shingling.clone())
+            .with_simhash(SimhashWeights::Occurrences)
+            .with_minhash(6, 14);
+        let without = SketchParams::new(shingling).with_simhash(SimhashWeights::Occurrences);
+        let of = |params: &SketchParams, features: &[(u64, i64)]| {
             let mut sketch = Sketch::default();
             let sketcher = Sketcher::new(params).unwrap();
             sketcher.sketch_weighted(features, &mut Scratch::default(), &mut sketch).unwrap();
             sketch
         };
-        let (a, b) = (hash::mix(1), hash::mix(2));
+        let (a, b) = (mix(1), mix(2));
         for params in [&with_sets, &without] {
             assert!(of(params, &[(a, 3), (b, 1), (a, -3), (b, -1)]).is_empty());
             assert!(

@@ -20,7 +20,7 @@ const GROUPS: u64 = 0x082e_fa98_ec4e_6c89;
 ///
 /// ```
 /// let mut features = Vec::new();
-/// twindex::sketch::features(&[1, 2, 3, 1, 2, 3], 3, &mut Vec::new(), &mut features);
+/// twindex_sketch::features(&[1, 2, 3, 1, 2, 3], 3, &mut Vec::new(), &mut features);
 /// assert_eq!(features.len(), 2);
 /// assert_ne!(features[0], features[1]);
 /// ```

@@ -34,13 +34,13 @@ use linear::Linear;
 use matrix::Matrix;
 use multiply_shift::MultiplyShift;
 use one_permutation::OnePermutation;
-pub(crate) use signature::matches_by;
+pub use signature::matches_by;
 pub use signature::{matches, pack};
 
 /// Makes signatures of a fixed number of minima.
 ///
 /// ```
-/// use twindex::sketch::MinHasher;
+/// use twindex_sketch::MinHasher;
 ///
 /// let hasher = MinHasher::new(84);
 /// let mut signature = Vec::new();
@@ -73,8 +73,8 @@ impl MinHasher {
     /// each for the default family, 24 for the linear one, 16 for multiply-shift, and 1 KiB for matrices.
     ///
     /// ```
-    /// use twindex::params::Family;
-    /// use twindex::sketch::{MinHasher, Resemblance};
+    /// use twindex_sketch::params::Family;
+    /// use twindex_sketch::{MinHasher, Resemblance};
     ///
     /// let hasher = MinHasher::of(Family::Linear, 200);
     /// let mixed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);

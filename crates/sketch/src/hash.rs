@@ -5,7 +5,7 @@
 const PI: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
 /// Sets shingles of n tokens apart from those of another n; the fraction of the golden ratio, made odd.
-pub(super) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Every bit of the result depends on every bit of `x`; a bijection.
 ///
@@ -13,7 +13,8 @@ pub(super) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Flood, *Fast splittable pseudorandom number generators*, 2014: only low halves of products, which vector
 /// units have.
 #[inline(always)]
-pub(super) const fn mix(mut x: u64) -> u64 {
+#[must_use]
+pub const fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -27,24 +28,24 @@ fn fold(a: u64, b: u64) -> u64 {
 
 /// The hash with one seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fast {
+pub(crate) struct Fast {
     keys: [u64; 2],
 }
 
 impl Fast {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { keys: PI.map(|pi| mix(seed ^ pi)) }
     }
 
     /// The hash of the shingle whose only token has these bytes.
     #[inline]
-    pub(super) fn single(&self, token: &[u8]) -> u64 {
+    pub(crate) fn single(&self, token: &[u8]) -> u64 {
         mix(self.token(token) ^ COUNT)
     }
 
     /// The hash of one token.
     #[inline]
-    pub(super) fn token(&self, token: &[u8]) -> u64 {
+    pub(crate) fn token(&self, token: &[u8]) -> u64 {
         let mut state = self.keys[0];
         let mut rest = token;
         while rest.len() > 16 {
@@ -59,7 +60,7 @@ impl Fast {
 
     /// The hash of the token `bytes[start..end]`, behind which `bytes` has at least 16 bytes more, of any value.
     #[inline(always)]
-    pub(super) fn token_within(&self, bytes: &[u8], start: usize, end: usize) -> u64 {
+    pub(crate) fn token_within(&self, bytes: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;
         if length > 16 {
             return self.token(&bytes[start..end]);
@@ -103,7 +104,7 @@ const LANES: usize = 16;
 ///
 /// Each shingle is evaluated from its token hashes, without the one before: there is nothing to wait for.
 #[inline(always)]
-pub(super) fn join(hashes: &mut [u64], width: usize) -> usize {
+pub(crate) fn join(hashes: &mut [u64], width: usize) -> usize {
     match width {
         // Widths that people use, so that the loop over the tokens is unrolled.
         1 => join_width(hashes, 1),

@@ -32,7 +32,7 @@ pub use super::token_tables::UNICODE_VERSION;
 ///
 /// ```
 /// let mut found = Vec::new();
-/// twindex::sketch::tokens("Łódź: 2 boats, 東京", &mut Vec::new(), |token| {
+/// twindex_sketch::tokens("Łódź: 2 boats, 東京", &mut Vec::new(), |token| {
 ///     found.push(String::from_utf8(token.to_vec()).unwrap());
 /// });
 /// assert_eq!(found, ["łódź", "2", "boats", "東", "京"]);

@@ -65,7 +65,7 @@ const FOLDED_MIN: usize = 128;
 /// have a small factor, and d^3 at most.
 ///
 /// ```
-/// use twindex::sketch::rabin::is_irreducible;
+/// use twindex_sketch::rabin::is_irreducible;
 ///
 /// assert!(is_irreducible(1 << 64 | 0b11011)); // x^64 + x^4 + x^3 + x + 1
 /// assert!(!is_irreducible(0b101)); // x^2 + 1 = (x + 1)^2
@@ -109,7 +109,7 @@ fn common(mut a: u128, mut b: u128) -> u128 {
 /// will.
 ///
 /// ```
-/// use twindex::sketch::Rabin;
+/// use twindex_sketch::Rabin;
 ///
 /// let rabin = Rabin::new(42);
 /// let (a, b) = (b"a rose is ", b"a rose");
@@ -337,7 +337,7 @@ impl Roller {
     /// enters.
     ///
     /// ```
-    /// let rabin = twindex::sketch::Rabin::new(0);
+    /// let rabin = twindex_sketch::Rabin::new(0);
     /// let roller = rabin.roller(4);
     /// assert_eq!(roller.roll(rabin.fingerprint(b"lore"), b'l', b'm'), rabin.fingerprint(b"orem"));
     /// ```

@@ -9,7 +9,7 @@ use twindex_kernel::{Kernel, Level, Simd};
 ///
 /// ```
 /// let mut packed = Vec::new();
-/// twindex::sketch::pack(&[0x12, 0x34, 0x56], 4, &mut packed);
+/// twindex_sketch::pack(&[0x12, 0x34, 0x56], 4, &mut packed);
 /// assert_eq!(packed, [0x42, 0x06]);
 /// ```
 pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
@@ -55,7 +55,7 @@ pub fn matches(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
 
 /// As [`matches`], inside a kernel.
 #[inline(always)]
-pub(crate) fn matches_by<S: Simd>(simd: S, a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
+pub fn matches_by<S: Simd>(simd: S, a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     let bytes = minima.saturating_mul(usize::from(bits)).div_ceil(8);
     if a.len() != bytes || b.len() != bytes {
         return 0;

@@ -49,18 +49,18 @@ impl Units {
     }
 
     /// The bytes of all units, and what stands between them.
-    pub(in super::super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Where the units stand in [`bytes`](Self::bytes): ascending, no two overlap.
-    pub(in super::super) fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
+    pub(crate) fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
         (0..self.len()).map(|unit| self.start(unit)..self.ends[unit])
     }
 
     /// Units of any bytes.
     #[cfg(test)]
-    pub(in super::super) fn of<'a>(units: impl IntoIterator<Item = &'a [u8]>, separator: Option<u8>) -> Self {
+    pub(crate) fn of<'a>(units: impl IntoIterator<Item = &'a [u8]>, separator: Option<u8>) -> Self {
         let mut all = Self { separator, ..Self::default() };
         for unit in units {
             all.push(unit);

@@ -11,7 +11,7 @@
 //! signature[j] = the low 32 bits of min { h(x, j) : x in the set }
 //! ```
 //!
-//! with `LINEAR = 0x452821e638d01377` and `mix` of [`shingle`](crate::sketch::shingle); sums of 64 bits wrap.
+//! with `LINEAR = 0x452821e638d01377` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
 //!
 //! **Which bits are kept.** The least of n values is about p / n, so its upper log2(n) bits are zeros. The low
 //! 32 are as good as random for sets of up to 2^29 elements, and any b of them differ for different minima with
@@ -25,7 +25,7 @@
 
 use std::sync::Arc;
 
-use crate::sketch::hash::mix;
+use crate::hash::mix;
 
 /// Where the coefficients start: the fifth 64 bits of the fraction of pi.
 const LINEAR: u64 = 0x4528_21e6_38d0_1377;

@@ -13,7 +13,7 @@
 //! signature[j] = min { h(x, j) : x in the set }
 //! ```
 //!
-//! with `MATRIX = 0xc0ac29b7c97c50dd` and `mix` of [`shingle`](crate::sketch::shingle); sums of 64 bits wrap.
+//! with `MATRIX = 0xc0ac29b7c97c50dd` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
 //!
 //! **Which bits are kept.** The 32 that there are. Of n values the least has about log2(n) zeros on top; the
 //! low b bits are as good as random for sets of up to 2^(32 - b) elements. Different elements tie for the
@@ -29,7 +29,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::sketch::hash::mix;
+use crate::hash::mix;
 
 /// Where the matrices start: the seventh 64 bits of the fraction of pi.
 const MATRIX: u64 = 0xc0ac_29b7_c97c_50dd;

@@ -30,7 +30,7 @@
 //! One pass over the shingles, and one more for every 32 bins that stayed empty: n shingles leave about
 //! t * exp(-n / t) bins empty. Repeated shingles change nothing.
 
-use crate::sketch::hash::mix;
+use crate::hash::mix;
 
 /// Values of filled bins; those of hit bins are below.
 const FILLED: u32 = 1 << 31;

@@ -13,7 +13,7 @@ use std::fmt;
 /// Exact; linear in the sum of the lengths.
 ///
 /// ```
-/// use twindex::sketch::jaccard;
+/// use twindex_sketch::jaccard;
 ///
 /// assert_eq!(jaccard(&[1, 2, 3], &[2, 3, 5, 7]), (2, 5));
 /// assert_eq!(jaccard(&[], &[]), (0, 0));
@@ -37,7 +37,7 @@ const STRIDE: usize = 8;
 /// are not spread cost time, not correctness.
 ///
 /// ```
-/// use twindex::sketch::intersection_from;
+/// use twindex_sketch::intersection_from;
 /// assert_eq!(intersection_from(&[1, 2, 3], &[2, 3, 5, 7], 2), Some(2));
 /// assert_eq!(intersection_from(&[1, 2, 3], &[2, 3, 5, 7], 3), None);
 /// ```
@@ -107,7 +107,7 @@ fn window(set: &[u64], at: usize) -> &[u64; STRIDE] {
 /// without repetitions.
 ///
 /// ```
-/// assert_eq!(twindex::sketch::containment(&[2, 3], &[1, 2, 3, 4]), (2, 2));
+/// assert_eq!(twindex_sketch::containment(&[2, 3], &[1, 2, 3, 4]), (2, 2));
 /// ```
 #[must_use]
 pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
@@ -122,7 +122,7 @@ pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
 /// [`Resemblance::from_matches`] reports is the same with the fraction that matched in the place of p.
 ///
 /// ```
-/// use twindex::sketch::standard_error;
+/// use twindex_sketch::standard_error;
 /// assert!((standard_error(0.8, 100, 32) - 0.04).abs() < 1e-12);
 /// assert!((standard_error(0.8, 100, 8) - 0.0401).abs() < 1e-4);
 /// assert!((standard_error(0.8, 100, 1) - 0.06).abs() < 1e-12);
@@ -150,7 +150,7 @@ fn error_of_rate(matching: f64, t: f64, by_chance: f64) -> f64 {
 /// The resemblance of two documents, and how it is known.
 ///
 /// ```
-/// use twindex::sketch::Resemblance;
+/// use twindex_sketch::Resemblance;
 ///
 /// let exact = Resemblance::Exact { intersection: 8, union: 10 };
 /// assert!(exact.at_least(0.8));

@@ -1,13 +1,13 @@
 //! How text becomes a set of shingles: the choices, their names and their ranges. What they mean for a text is
-//! said, and done, in [`sketch`](crate::sketch).
+//! said, and done, in this crate.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{SHINGLE_WIDTH_MAX, in_range};
 use crate::error::{Error, Result};
+use crate::params::{SHINGLE_WIDTH_MAX, in_range};
 
 /// A version of Unicode, whose tables cut and fold text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +71,7 @@ macro_rules! named {
         }
     };
 }
-pub(super) use named;
+pub(crate) use named;
 
 named! {
     /// What a token is.
@@ -256,7 +256,7 @@ impl StopWords {
     }
 
     /// Reads what [`fmt::Display`] writes.
-    pub(super) fn decode(text: &str) -> Result<Self> {
+    pub(crate) fn decode(text: &str) -> Result<Self> {
         if text.is_empty() { Ok(Self::default()) } else { Self::new(text.split(' ')) }
     }
 }
@@ -398,11 +398,11 @@ impl Shingling {
     /// [`unicode`](Self::unicode), which belong together.
     ///
     /// ```
-    /// use twindex::params::{Shingling, Tokens};
+    /// use twindex_sketch::params::{Shingling, Tokens};
     ///
     /// let characters = Shingling::words(3, 0).with_tokens(Tokens::Characters)?;
     /// assert_eq!(characters.tokens, Tokens::Characters);
-    /// # Ok::<(), twindex::Error>(())
+    /// # Ok::<(), twindex_sketch::Error>(())
     /// ```
     ///
     /// # Errors
@@ -417,7 +417,10 @@ impl Shingling {
     }
 
     /// Refuses combinations that mean nothing.
-    pub(crate) fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<()> {
         let refuse = |why: &str| Err(Error::Invalid(format!("parameters: {why}")));
         let own = !matches!(self.tokens, Tokens::UnicodeWords | Tokens::Sentences);
         if own && self.unicode != UnicodeVersion::OWN {

@@ -165,8 +165,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cut::Cutter;
     use crate::params::Shingling;
-    use crate::sketch::cut::Cutter;
 
     /// The definition, which reads all bytes of every shingle.
     fn defined(units: &Units, widths: Widths, led: impl Fn(&[u8]) -> u64) -> Vec<u64> {

@@ -63,8 +63,8 @@ pub const GAP_MAX: usize = 32;
 /// Cuts texts into units as a [`Shingling`] says.
 ///
 /// ```
-/// use twindex::params::{Shingling, Stemming, StopWords, Tokens};
-/// use twindex::sketch::{Cutter, Units};
+/// use twindex_sketch::params::{Shingling, Stemming, StopWords, Tokens};
+/// use twindex_sketch::{Cutter, Units};
 ///
 /// let mut shingling = Shingling::words(2, 0);
 /// shingling.stop_words = StopWords::new(["the", "a"])?;
@@ -76,7 +76,7 @@ pub const GAP_MAX: usize = 32;
 /// Cutter::new(&shingling)?.cut("Lorem, ipsum!", &mut units);
 /// assert_eq!(units.len(), "lorem ipsum".len());
 /// assert_eq!(units.shingle(4, 3), b"m i");
-/// # Ok::<(), twindex::Error>(())
+/// # Ok::<(), twindex_sketch::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cutter {

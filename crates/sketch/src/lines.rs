@@ -1,0 +1,203 @@
+//! Parameters as text: lines `name=value` in a fixed order, one spelling for each value. The engine's parameters use
+//! these pieces, too, and are encoded in the same way.
+
+use std::fmt::Write as _;
+
+use crate::error::{Error, Result};
+use crate::params::{
+    FEATURE_BITS_MAX, Family, MinhashParams, NormalForm, ShingleHash, Shingling, SimhashWeights, Stemming,
+    StopWords, Tokens,
+};
+
+/// Names and values, in the order in which they are written.
+pub type Fields = Vec<(&'static str, String)>;
+
+impl Shingling {
+    /// Its part of the lines of all parameters: the lines `tokens` to `seed`.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        text_of(&self.fields())
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] naming the line.
+    pub fn decode(text: &str) -> Result<Self> {
+        let shingling = Lines::new(text).shingling()?;
+        shingling.check()?;
+        canonical(&shingling.encode(), text)?;
+        Ok(shingling)
+    }
+
+    /// The names and values of [`encode`](Self::encode), in its order.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let Self { tokens, unicode, normal_form, stop_words, stemming, widths, hash, seed } = self;
+        vec![
+            ("tokens", format!("{tokens}/{unicode}")),
+            (
+                "normal-form",
+                match normal_form {
+                    NormalForm::None => "none".to_string(),
+                    NormalForm::Nfkc(unicode) => format!("nfkc/{unicode}"),
+                },
+            ),
+            ("stop-words", stop_words.to_string()),
+            ("stemming", stemming.to_string()),
+            ("width", widths.to_string()),
+            ("shingle-hash", hash.to_string()),
+            ("seed", seed.to_string()),
+        ]
+    }
+}
+
+/// A line for each field.
+#[must_use]
+pub fn text_of(fields: &[(&'static str, String)]) -> String {
+    fields.iter().fold(String::new(), |mut text, (name, value)| {
+        writeln!(text, "{name}={value}").expect("writing to a String does not fail");
+        text
+    })
+}
+
+/// Refuses a text that is not the one spelling of what it says.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn canonical(expected: &str, text: &str) -> Result<()> {
+    if expected == text { Ok(()) } else { Err(Error::Invalid("parameters: not in canonical form".into())) }
+}
+
+/// Reads `name=value` lines in order.
+pub struct Lines<'a> {
+    rest: std::str::Lines<'a>,
+}
+
+impl<'a> Lines<'a> {
+    /// Reads the lines of `text`.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        Self { rest: text.lines() }
+    }
+
+    /// The value of the next line, which must be of this name.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the line.
+    pub fn value(&mut self, name: &'static str) -> Result<&'a str> {
+        let line = self.rest.next().unwrap_or("");
+        line.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).ok_or_else(|| {
+            Error::Invalid(format!(
+                "parameters: expected a line `{name}=...`, found `{}`",
+                line.escape_debug()
+            ))
+        })
+    }
+
+    /// The value of the next line, if that is of this name.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the line.
+    pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        named: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let line = self.rest.clone().next().unwrap_or("");
+        if line.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')) {
+            self.choice(name, named).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The number on the next line, which must be of this name.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the line.
+    pub fn number<T: std::str::FromStr>(&mut self, name: &'static str) -> Result<T> {
+        let value = self.value(name)?;
+        value.parse().map_err(|_| unknown(name, value))
+    }
+
+    /// The value of the next line, as one of those that `named` knows.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the line.
+    pub fn choice<T>(&mut self, name: &'static str, named: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let value = self.value(name)?;
+        named(value).ok_or_else(|| unknown(name, value))
+    }
+
+    /// The lines `tokens` to `seed`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the line.
+    pub fn shingling(&mut self) -> Result<Shingling> {
+        let (tokens, unicode) = self.choice("tokens", |value| {
+            let (name, version) = value.split_once('/')?;
+            Some((Tokens::named(name)?, version.parse().ok()?))
+        })?;
+        let normal_form = self.choice("normal-form", |value| match value.split_once('/') {
+            None if value == "none" => Some(NormalForm::None),
+            Some(("nfkc", version)) => Some(NormalForm::Nfkc(version.parse().ok()?)),
+            _ => None,
+        })?;
+        Ok(Shingling {
+            tokens,
+            unicode,
+            normal_form,
+            stop_words: StopWords::decode(self.value("stop-words")?)?,
+            stemming: self.choice("stemming", Stemming::named)?,
+            widths: self.value("width")?.parse()?,
+            hash: self.choice("shingle-hash", ShingleHash::named)?,
+            seed: self.number("seed")?,
+        })
+    }
+
+    /// The lines `simhash` and `idf`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the line.
+    pub fn simhash_weights(&mut self) -> Result<Option<SimhashWeights>> {
+        Ok(Some(match self.value("simhash")? {
+            "none" => return Ok(None),
+            "occurrences" => SimhashWeights::Occurrences,
+            "distinct" => SimhashWeights::Distinct,
+            "idf" => SimhashWeights::Idf {
+                table: self.choice("idf", |value| {
+                    (value.len() == 32).then(|| u128::from_str_radix(value, 16).ok()).flatten()
+                })?,
+            },
+            other => return Err(unknown("simhash", other)),
+        }))
+    }
+
+    /// The lines `minhash` to `feature-bits`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the line.
+    pub fn minhash(&mut self) -> Result<Option<MinhashParams>> {
+        let family = self.choice("minhash", |value| match value {
+            "none" => Some(None),
+            name => Family::named(name).map(Some),
+        })?;
+        let Some(family) = family else { return Ok(None) };
+        Ok(Some(MinhashParams {
+            family,
+            bands: self.number("bands")?,
+            rows: self.number("rows")?,
+            signature_bits: self.number("signature-bits")?,
+            feature_bits: self
+                .optional("feature-bits", |value| value.parse().ok())?
+                .unwrap_or(FEATURE_BITS_MAX),
+        }))
+    }
+}
+
+/// The error for a value that is not known.
+#[must_use]
+pub fn unknown(name: &str, value: &str) -> Error {
+    Error::Invalid(format!("parameters: {name} has the unknown value `{}`", value.escape_debug()))
+}
