@@ -138,7 +138,9 @@ fn of_what(op: &str) -> &'static str {
 }
 
 impl Error {
-    pub(crate) fn io(op: &'static str, path: &Path, source: io::Error) -> Self {
+    /// The error of an operating system call on `path`; `op` is the verb that failed.
+    #[must_use]
+    pub fn io(op: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { op, path: path.to_owned(), source }
     }
 

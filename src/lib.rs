@@ -10,7 +10,6 @@
 //! | [`sketch`] | text to numbers: tokens, shingles, simhash, `MinHash`, features, estimates |
 //! | [`idf`] | document frequencies, counted beyond memory |
 //! | [`store`] | a directory as an index: create, open, write, commit, snapshot, query, verify |
-//! | [`join`] | many against many: candidates, exact verification, pairs, clusters |
 //! | [`segment`] | one immutable file: build, open, probe, scan, verify |
 //! | [`mod@format`] | every byte on disk, part by part as in `format-spec.md` |
 //! | [`tables`], [`bands`] | the mathematics: permutation tables and radii; bands and recall |
@@ -18,8 +17,8 @@
 //! | [`sys`] | the seam to the operating system: files, maps, the lock |
 //! | [`error`] | what can go wrong, by what the caller can do about it |
 //!
-//! Imports go down only: `join` uses snapshots of the `store`, the store uses segments, segments use `format`. Two
-//! crates lie below this one: `twindex-sketch`, re-exported as [`sketch`], turns text into numbers and touches no files;
+//! Imports go down only: the store uses segments, segments use `format`. The crate `twindex-join` joins many documents
+//! with many, and reads snapshots. Two crates lie below this one: `twindex-sketch`, re-exported as [`sketch`], turns text into numbers and touches no files;
 //! `twindex-kernel` has the inner loops, compiled for each level of vector instructions.
 
 // The model of a disk that tests share names the library as a program does.
@@ -31,7 +30,6 @@ pub mod choices;
 pub mod error;
 pub mod format;
 pub mod idf;
-pub mod join;
 pub mod key;
 pub mod params;
 pub mod segment;

@@ -6,12 +6,12 @@ use std::ffi::CString;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use rayon::prelude::*;
-use twindex::join::{
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, Shingler};
+use twindex_join::{
     Effort, Forest, Groups, ShingleSets, for_each_pair_between, for_each_pair_inside, kept_of_groups,
     resembling_sets,
 };
-use twindex::params::Shingling;
-use twindex::sketch::{Buffers, Shingler};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::columns::Column;

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use arrow_array::{Array, ArrayRef};
 use pyo3::prelude::*;
 use twindex::Key;
-use twindex::join::SpanningForest;
 use twindex::params::KeyKind;
+use twindex_join::SpanningForest;
 
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};

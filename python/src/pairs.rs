@@ -7,9 +7,9 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, Int32Builder};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use twindex::join::{Effort, pairs_within, resembling_documents};
 use twindex::store::snapshot::Place;
 use twindex::{KeyBuf, Snapshot};
+use twindex_join::{Effort, pairs_within, resembling_documents};
 
 use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};

@@ -565,7 +565,9 @@ impl Segment {
     }
 }
 
-pub(crate) fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> Error {
+/// The error for damage in a section: `base` is where the section begins, `fault` counts from there.
+#[must_use]
+pub fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> Error {
     Error::Corrupt {
         path: path.to_owned(),
         section,

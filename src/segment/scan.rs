@@ -31,7 +31,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
-    pub(crate) fn fingerprint_stretches(&self, most: usize) -> Result<Vec<FingerprintStretch>> {
+    pub fn fingerprint_stretches(&self, most: usize) -> Result<Vec<FingerprintStretch>> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(Vec::new()) };
         let table = &fingerprints.tables.all[0];
         let Layout::Planes(planes) = &table.layout else {
@@ -58,7 +58,7 @@ impl Segment {
     ///
     /// # Errors
     /// As [`for_each_slice_of`](Self::for_each_slice_of).
-    pub(crate) fn read_fingerprints(&self, stretch: &FingerprintStretch, mut to: &mut [u64]) -> Result<()> {
+    pub fn read_fingerprints(&self, stretch: &FingerprintStretch, mut to: &mut [u64]) -> Result<()> {
         self.for_each_slice_of(stretch, |keys| {
             let room = std::mem::take(&mut to);
             let (now, rest) = room.split_at_mut(keys.len().min(room.len()));
@@ -72,7 +72,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
-    pub(crate) fn for_each_slice_of(
+    pub fn for_each_slice_of(
         &self,
         stretch: &FingerprintStretch,
         mut each: impl FnMut(&[u64]) -> Result<()>,
@@ -156,7 +156,7 @@ impl Segment {
     }
 
     /// Compares one of so many parts of what [`held_postings`](Self::held_postings) then has at hand with its checksums.
-    pub(crate) fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
+    pub fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
         if self.whole().is_empty() {
             return Ok(());
@@ -173,9 +173,9 @@ impl Segment {
 
 /// A stretch of the distinct fingerprints of a segment.
 #[derive(Clone, Debug)]
-pub(crate) struct FingerprintStretch {
+pub struct FingerprintStretch {
     /// By rank.
-    pub(crate) rows: Range<u64>,
+    pub rows: Range<u64>,
     /// Where reading them begins; nothing where they can only be read from the first on.
     walk: Option<Walk>,
 }
@@ -193,13 +193,13 @@ pub struct HeldPostings<'a> {
 impl<'a> HeldPostings<'a> {
     /// Asks for what [`only`](Self::only) of this rank reads, without waiting.
     #[inline(always)]
-    pub(crate) fn hint(self, rank: u32) {
+    pub fn hint(self, rank: u32) {
         prefetch(self.entries.as_bytes(), postings::range(rank.into()).start as usize);
     }
 
     /// Asks for the list of this rank if it has one, once its entry is there.
     #[inline(always)]
-    pub(crate) fn hint_list(self, rank: u32) {
+    pub fn hint_list(self, rank: u32) {
         let entry = self.entries.get(rank as usize).map_or(0, |entry| entry.get());
         // Without a branch, which would be guessed wrongly too often.
         let place = if entry & LIST == 0 { 0 } else { entry & !LIST };
@@ -209,7 +209,8 @@ impl<'a> HeldPostings<'a> {
     /// The document of this rank where it is at hand and one alone; nothing where [`documents`](Self::documents) has
     /// more to say.
     #[inline(always)]
-    pub(crate) fn only(self, rank: u32) -> Option<u32> {
+    #[must_use]
+    pub fn only(self, rank: u32) -> Option<u32> {
         // What begins a list is more than any ordinal.
         self.entries.get(rank as usize).map(|entry| entry.get()).filter(|&entry| entry < self.documents)
     }
@@ -219,7 +220,7 @@ impl<'a> HeldPostings<'a> {
     /// # Errors
     /// As [`Segment::postings`].
     #[inline]
-    pub(crate) fn documents(self, rank: u32, ordinals: &mut Vec<u32>) -> Result<()> {
+    pub fn documents(self, rank: u32, ordinals: &mut Vec<u32>) -> Result<()> {
         ordinals.clear();
         if self.several(rank, ordinals) {
             return Ok(());

@@ -339,7 +339,7 @@ impl Snapshot {
     }
 
     /// Refuses a question about fingerprints that this index does not answer.
-    pub(crate) fn check_within(&self, within: u32) -> Result<()> {
+    pub fn check_within(&self, within: u32) -> Result<()> {
         if self.params().simhash.is_none() {
             return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
         }

@@ -11,7 +11,7 @@ pub mod mmap;
 pub mod paced;
 pub mod spill;
 pub mod vfs;
-pub(crate) mod zeroed;
+pub mod zeroed;
 
 pub use mmap::{Access, Bytes};
 pub use spill::Spill;

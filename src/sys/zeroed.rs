@@ -19,7 +19,7 @@ const MANY: usize = 16 << 20;
 
 /// Numbers that are 0 at first.
 #[derive(Debug)]
-pub(crate) struct Zeroed<T> {
+pub struct Zeroed<T> {
     count: usize,
     memory: Memory<T>,
     /// Those who share it, and give the memory back.
@@ -43,7 +43,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the system does not give so much.
-    pub(crate) fn new(count: usize) -> Result<Self> {
+    pub fn new(count: usize) -> Result<Self> {
         Self::shared(count, 1)
     }
 
@@ -52,7 +52,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub(crate) fn shared(count: usize, threads: usize) -> Result<Self> {
+    pub fn shared(count: usize, threads: usize) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>());
         let memory = if bytes < MANY {
             T::new_vec_zeroed(count).ok().map(Memory::Heap)
@@ -68,7 +68,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
     }
 
     /// Forgets all behind the first `count`; their memory stays.
-    pub(crate) fn truncate(&mut self, count: usize) {
+    pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
 }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use twindex::choices::{FeatureScheme, Preset};
-use twindex::join::Agreement;
 use twindex::params::{BANDS_MAX, FEATURE_BITS_MAX, MinhashParams};
+use twindex_join::Agreement;
 
 use crate::options::Usage;
 

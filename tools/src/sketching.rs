@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use anyhow::Context;
 use rayon::Yield;
 use rayon::prelude::*;
-use twindex::join::{Sorting, Telling};
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use twindex::{Error, Key};
+use twindex_join::{Sorting, Telling};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{

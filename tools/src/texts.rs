@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use twindex::join::ShingleSets;
 use twindex::sketch::{Sketch, pack};
 use twindex::{Index, KeyBuf, Snapshot};
+use twindex_join::ShingleSets;
 
 use crate::contents;
 use crate::input::{Documents, InputOptions};

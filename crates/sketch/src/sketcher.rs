@@ -377,7 +377,7 @@ impl Sketch {
         self.fingerprint
     }
 
-    /// All minima, whole, [`pack`]ed only where they are stored: t of them, or none if the parameters keep no
+    /// All minima, whole, [packed](crate::pack) only where they are stored: t of them, or none if the parameters keep no
     /// signature or the sketch is empty.
     #[must_use]
     pub fn signature(&self) -> &[u32] {
@@ -391,14 +391,14 @@ impl Sketch {
     }
 
     /// The least hashes of the document by [`samples`], ascending: `bottom` of them, all if the document has fewer;
-    /// none if the parameters keep none or the sketch is empty. [`Sample::bottom`] compares them.
+    /// none if the parameters keep none or the sketch is empty. [`Sample::bottom`](crate::Sample::bottom) compares them.
     #[must_use]
     pub fn bottom(&self) -> &[u64] {
         &self.bottom
     }
 
     /// The hashes of the document by [`samples`] that `modulus` divides, ascending; none if the parameters keep none.
-    /// [`Sample::modular`] compares them.
+    /// [`Sample::modular`](crate::Sample::modular) compares them.
     #[must_use]
     pub fn modular(&self) -> &[u64] {
         &self.modular

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use serde::Serialize;
-use twindex::join::{Sorted, Sorter, SpanningForest, Stars};
 use twindex::sys::Spill;
 use twindex::{Index, Key};
+use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
 use super::pairs::Pairs;
 use crate::input::{Documents, InputOptions, Record};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
-use twindex::join::{SpanningForest, Stars};
+use twindex_join::{SpanningForest, Stars};
 
 use crate::options::{Output, Work};
 use crate::pair_file::{FOREST, FOREST_COLUMNS, PairFiles, PairWriter};

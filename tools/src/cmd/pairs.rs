@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use twindex::join::{Effort, Meeting, meetings_within, pairs_within};
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
+use twindex_join::{Effort, Meeting, meetings_within, pairs_within};
 
 use super::query::{key_number, write_key};
 use crate::feature_args::FeatureArgs;

@@ -14,10 +14,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use twindex::bands::Banding;
 use twindex::format::table::Probe;
-use twindex::join::Agreement;
 use twindex::segment::Ask;
 use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Resemblance, Sketch, Snapshot};
+use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::contents;
@@ -187,7 +187,7 @@ struct Totals {
     left_out: u64,
     unvisited: u64,
     checksum: u64,
-    by: Option<twindex::join::Way>,
+    by: Option<twindex_join::Way>,
     query_in_hit: Mean,
     hit_in_query: Mean,
 }
@@ -429,7 +429,7 @@ impl Query {
         if let Some(way) = self.way(snapshot, queries.rows, within)? {
             return self.raw_together(snapshot, queries, within, way, out);
         }
-        let mut totals = Totals { by: Some(twindex::join::Way::Probes), ..Totals::default() };
+        let mut totals = Totals { by: Some(twindex_join::Way::Probes), ..Totals::default() };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
         // nothing is printed, and questions can be asked together, large ones.

@@ -12,7 +12,7 @@ use std::hint::black_box;
 
 use anyhow::{Result, ensure};
 use measure::{Random, count_and_rounds, cpu_seconds, median};
-use twindex::join::{Effort, Meeting, Positions, RawValues, meetings_within, raw_meetings_within};
+use twindex_join::{Effort, Meeting, Positions, RawValues, meetings_within, raw_meetings_within};
 use twindex::{Fingerprint, Index, Params};
 
 #[path = "../measure.rs"]

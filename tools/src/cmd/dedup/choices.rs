@@ -2,9 +2,9 @@
 
 use twindex::Params;
 use twindex::bands::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
-use twindex::join::SampledBy;
 use twindex::params::SimhashWeights;
 use twindex::sketch::IdfTable;
+use twindex_join::SampledBy;
 
 use super::near::{Join, Verify};
 use super::{BOTTOM, Dedup, Method};

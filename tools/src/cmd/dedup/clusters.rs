@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
-use twindex::join::kept_of_groups;
+use twindex_join::kept_of_groups;
 
 use super::corpus::Corpus;
 use super::near::Near;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
-use twindex::join::{Common, Groups, SampledBy, ShingleSets, Told};
 use twindex::{Fingerprint, Key, Sketch};
+use twindex_join::{Common, Groups, SampledBy, ShingleSets, Told};
 
 use super::against::Dropped;
 use super::lines::{Lines, Reading};

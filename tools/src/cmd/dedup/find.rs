@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use twindex::join::{Agreement, Effort};
 use twindex::{Index, Snapshot, Writer};
+use twindex_join::{Agreement, Effort};
 
 use super::against::Against;
 use super::clusters::{Clusters, Measure, Rules};

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use rayon::prelude::*;
-use twindex::join::{
+use twindex::sketch::matches;
+use twindex::{Key, Resemblance, Snapshot};
+use twindex_join::{
     Agreement, Common, Effort, Families, Forest, Sorted, Sorter, candidates_agreeing, merge_elements,
     numbered_pairs_within, prefix_candidates, set_candidates,
 };
-use twindex::sketch::matches;
-use twindex::{Key, Resemblance, Snapshot};
 
 use super::corpus::Corpus;
 use super::score::{Estimate, Kind, Sampled, Score};

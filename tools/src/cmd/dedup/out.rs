@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use twindex::join::{Sorter, for_each_pair_between, for_each_pair_inside};
 use twindex::store::is_of_an_index;
 use twindex::sys::{RealVfs, Vfs};
+use twindex_join::{Sorter, for_each_pair_between, for_each_pair_inside};
 
 use super::against::Against;
 use super::clusters::Clusters;

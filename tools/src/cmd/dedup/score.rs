@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use twindex::Resemblance;
-use twindex::join::Common;
+use twindex_join::Common;
 
 /// How near two groups are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

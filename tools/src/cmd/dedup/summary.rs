@@ -1,7 +1,7 @@
 //! What `dedup` tells of its work: the fields of `--json`, and the summary for people.
 
 use serde::Serialize;
-use twindex::join::SampledBy;
+use twindex_join::SampledBy;
 
 use super::corpus::Corpus;
 use super::near::{Near, Verify};

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use twindex::Index;
-use twindex::join::{Effort, pairs_within};
+use twindex_join::{Effort, pairs_within};
 
 use self::known::{Keys, Known, Measured, Scale};
 use super::query::write_key;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use twindex::join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_meetings_within};
 use twindex::{KeyBuf, Params};
+use twindex_join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_meetings_within};
 
 use super::{Pairs, Totals, add_near};
 use crate::in_order::in_order;

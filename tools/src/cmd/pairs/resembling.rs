@@ -7,13 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use rayon::prelude::*;
-use twindex::join::{
-    Agreement, Candidates, Families, Sorted, Sorter, candidates_agreeing, candidates_agreeing_across,
-};
 use twindex::segment::Segment;
 use twindex::sketch::matches;
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
+use twindex_join::{
+    Agreement, Candidates, Families, Sorted, Sorter, candidates_agreeing, candidates_agreeing_across,
+};
 
 use super::{Pairs, Verify};
 use crate::texts::Texts;

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 use anyhow::Context;
-use twindex::join::{
+use twindex::store::snapshot::Place;
+use twindex::{Fingerprint, KeyBuf, Snapshot};
+use twindex_join::{
     Effort, RawValues, Sorter, Way, answers_within, choose, choose_raw, finish_all, merge_sorted,
     raw_answers_within, sorted_answers_within,
 };
-use twindex::store::snapshot::Place;
-use twindex::{Fingerprint, KeyBuf, Snapshot};
 
 use super::{By, CANNOT_WRITE, HITS, Query, Totals, keeps_samples, key_number, write_key};
 use crate::in_order::in_order;

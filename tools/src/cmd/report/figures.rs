@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::Serialize;
 use twindex::choices::FeatureScheme;
-use twindex::join::scores::{Alike, Scores};
-use twindex::join::{Effort, Forest, band_scores, block_scores, scored_pairs};
 use twindex::params::FEATURE_BITS_MAX;
 use twindex::{KeyBuf, Snapshot};
+use twindex_join::scores::{Alike, Scores};
+use twindex_join::{Effort, Forest, band_scores, block_scores, scored_pairs};
 
 use super::Look;
 use crate::cmd::stats::Space;

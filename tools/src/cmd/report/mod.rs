@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use twindex::join::Effort;
 use twindex::{Index, Snapshot};
+use twindex_join::Effort;
 
 use crate::interrupt::HalfDone;
 use crate::options::{Output, Work, parse_resemblance};

@@ -1,0 +1,108 @@
+//! What joins cost: the compare kernel at each level of instructions, and whole joins of raw fingerprints.
+//!
+//! ```sh
+//! cargo bench -p twindex-join
+//! ```
+//!
+//! Runs of 15, 153 and 763 lanes are what a block of 16 bits brings together of 1, 10 and 50 million random
+//! fingerprints.
+//! `throughput` of the kernel counts comparisons, of joins fingerprints.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use random::Random;
+use twindex_join::{Effort, Positions, RawValues, Way, raw_answers_within, raw_meetings_within};
+use twindex_kernel::{Found, Kernel, Level, Simd, pairs32};
+
+#[path = "../../../tests/support/random.rs"]
+mod random;
+
+const RUNS: usize = 64;
+const RADIUS: u32 = 3;
+
+/// Near pairs inside each run of so many lanes.
+struct Runs<'a>(&'a [u32], usize, &'a mut Found);
+
+impl Kernel for Runs<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> usize {
+        let Self(lanes, mean, found) = self;
+        found.clear();
+        lanes.chunks(mean).for_each(|run| pairs32(simd, run.into(), RADIUS, found));
+        found.pairs().len()
+    }
+}
+
+fn compare(criterion: &mut Criterion) {
+    for mean in [15, 153, 763] {
+        let mut random = Random(7);
+        let lanes: Vec<u32> = (0..RUNS * mean).map(|_| random.next() as u32).collect();
+        let mut group = criterion.benchmark_group(format!("compare/{mean}"));
+        group.throughput(Throughput::Elements((RUNS * mean * (mean - 1) / 2) as u64));
+        let mut found = Found::default();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            group.bench_function(level.name(), |bencher| {
+                bencher.iter(|| level.dispatch(Runs(black_box(&lanes), mean, &mut found)));
+            });
+        }
+        group.finish();
+    }
+}
+
+/// A third of them copies of earlier ones with up to 6 bits changed.
+fn clustered(count: usize) -> Vec<u64> {
+    let mut random = Random(5);
+    let mut all: Vec<u64> = Vec::with_capacity(count);
+    while all.len() < count {
+        let copied = all.get(random.next() as usize % (3 * all.len() + 1)).copied();
+        let value = match copied {
+            None => random.next(),
+            Some(copied) => (0..random.next() % 7).fold(copied, |value, _| value ^ 1 << (random.next() % 64)),
+        };
+        all.push(value);
+    }
+    all
+}
+
+fn join(criterion: &mut Criterion) {
+    let dir = tempfile::tempdir().unwrap();
+    let values = clustered(1_000_000);
+    let questions = clustered(1_100_000).split_off(1_000_000);
+    let mut group = criterion.benchmark_group("within-3-of-1M");
+    group.sample_size(10).throughput(Throughput::Elements(values.len() as u64));
+    for threads in [1, 2] {
+        let effort = Effort { threads, ..Effort::in_dir(dir.path()) };
+        group.bench_function(format!("self-join, {threads} threads"), |bencher| {
+            bencher.iter(|| {
+                let take = |count: &mut u64, _: &Positions<'_>| {
+                    *count += 1;
+                    Ok(())
+                };
+                raw_meetings_within(RawValues::Held(&values), None, RADIUS, effort, || 0, take).unwrap()
+            });
+        });
+        for way in [Way::Merge, Way::Scan] {
+            let asked = if way == Way::Scan { &questions[..1000] } else { &questions };
+            group.bench_function(
+                format!("{} questions by {way}, {threads} threads", asked.len()),
+                |bencher| {
+                    bencher.iter(|| {
+                        let take = |count: &mut u64, _, _, _| {
+                            *count += 1;
+                            Ok(())
+                        };
+                        let values = RawValues::Held(&values);
+                        raw_answers_within(&values, asked, RADIUS, way, effort, || 0, take).unwrap()
+                    });
+                },
+            );
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, compare, join);
+criterion_main!(benches);

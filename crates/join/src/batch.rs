@@ -1,0 +1,305 @@
+//! Many questions at once: by probes, by a join, or by comparing all with all.
+//!
+//! - *Probes* ask the tables of the index, many questions at a time in the order of each table
+//!   ([`Segment::search`](twindex::segment::Segment::search)): what each costs does not depend on how many there are.
+//! - *Merge* joins questions and fingerprints ([`hamming`]): every fingerprint is read and distributed,
+//!   whatever the questions, and each question then costs little more than being distributed, too.
+//! - *Scan* compares every question with every fingerprint, block by block in the cache: nothing is distributed.
+//!
+//! What each will cost is added up from counts, with prices of [`PRICES`]; the least is taken. All give the same
+//! answers.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::hamming::{self, Effort, Piece, Spare, Values};
+use super::pairs::{Fingerprints, Order};
+use super::runs::{Sorter, finish_all, merge};
+use twindex::error::{Error, Result};
+use twindex::segment::near::check_radius;
+use twindex::segment::{Ask, Segment};
+use twindex::store::Snapshot;
+use twindex::store::snapshot::Place;
+use twindex::tables::Scheme;
+use twindex::tables::cost::cost;
+use twindex_kernel::{Found, Level, near_lanes};
+use twindex_sketch::Fingerprint;
+
+/// How questions are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// By the tables of the index.
+    Probes,
+    /// By tables made for this.
+    Merge,
+    /// By comparing all with all.
+    Scan,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Probes => "probes",
+            Self::Merge => "merge",
+            Self::Scan => "scan",
+        })
+    }
+}
+
+/// What ways cost, in nanoseconds of one core.
+#[derive(Clone, Copy, Debug)]
+pub struct Prices {
+    /// Reading a fingerprint of an index.
+    pub read: f64,
+    /// Distributing a fingerprint or a question, and looking at its bucket, in one table.
+    pub distribute: f64,
+    /// Comparing one with one.
+    pub compare: f64,
+}
+
+/// Estimated for one core of an AMD EPYC 9004 with AVX-512, then compared with `query --by` at 1 and 10 million
+/// fingerprints and 100 to a million questions, where they chose the cheapest way each time: `benches/RESULTS.md`,
+/// "Many against many".
+pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
+
+/// Nanoseconds that a way of answering `questions` takes, of one core, `rows` fingerprints of which are read at a
+/// price.
+fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
+    let tables = f64::from(within + 1);
+    match way {
+        Way::Probes => f64::INFINITY,
+        Way::Scan => rows * read + rows * questions * PRICES.compare,
+        Way::Merge => {
+            let block = f64::from(64 / (within + 1));
+            // Buckets, as many as a table's blocks have values or there are fingerprints.
+            let buckets = block.exp2().min(rows.max(questions)).max(1.0);
+            let met = rows * questions / buckets;
+            rows * read + tables * ((rows + questions) * PRICES.distribute + met * PRICES.compare)
+        }
+    }
+}
+
+/// The way that costs the least for so many questions to a snapshot, by the model. Tables of a free design, which are
+/// meant to miss some, and those that do not answer the radius are for probes alone, with what that means.
+///
+/// # Errors
+/// As [`Snapshot::for_each_answer`].
+pub fn choose(snapshot: &Snapshot, questions: u64, within: u32) -> Result<Way> {
+    snapshot.check_within(within)?;
+    let (mut rows, mut probes) = (0, 0.0);
+    for (segment, _) in snapshot.segments() {
+        let answers = |scheme: Scheme| scheme.design.is_exact() && within <= scheme.design.within_max();
+        if segment.scheme().is_some_and(|scheme| !answers(scheme)) {
+            return Ok(Way::Probes);
+        }
+        rows += segment.distinct_fingerprints();
+        probes += probe_nanos(segment, within)? * questions as f64;
+    }
+    Ok([(Way::Probes, probes)]
+        .into_iter()
+        .chain(
+            [Way::Merge, Way::Scan]
+                .map(|way| (way, nanos(way, rows as f64, PRICES.read, questions as f64, within))),
+        )
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .map_or(Way::Probes, |(way, _)| way))
+}
+
+/// The way that costs the least for so many questions to so many fingerprints in no index.
+#[must_use]
+pub fn choose_raw(rows: u64, questions: u64, within: u32) -> Way {
+    let [merge, scan] =
+        [Way::Merge, Way::Scan].map(|way| nanos(way, rows as f64, 0.0, questions as f64, within));
+    if merge < scan { Way::Merge } else { Way::Scan }
+}
+
+fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
+    let rows = segment.distinct_fingerprints();
+    match segment.scheme() {
+        Some(scheme) if rows > 0 => Ok(cost(scheme, within, rows)?.nanos()),
+        _ => Ok(0.0),
+    }
+}
+
+/// Hands each live document within `within` bits of each of these fingerprints to `take`, with the number of the
+/// question and the distance; in no particular order. Each thread has a state of its own, made by `begin`.
+///
+/// Exact, but for tables of a free design asked by probes. Memory: that of `effort`, and what the index maps.
+///
+/// # Errors
+/// As [`Snapshot::for_each_answer`] and [`meetings_within`](super::meetings_within), or what `take` returns.
+pub fn answers_within<S: Send>(
+    snapshot: &Snapshot,
+    questions: &[Fingerprint],
+    within: u32,
+    way: Way,
+    effort: Effort<'_>,
+    begin: impl Fn() -> S + Sync,
+    take: impl Fn(&mut S, usize, usize, Place<'_>, u32) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    snapshot.check_within(within)?;
+    if way == Way::Probes {
+        return by_probes(snapshot, questions, within, effort, begin, take);
+    }
+    let values: Vec<u64> = questions.iter().map(|question| question.0).collect();
+    let mut effort = effort;
+    let fingerprints = Fingerprints::new(snapshot, &mut effort)?;
+    let read = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| fingerprints.read(piece, each);
+    let states = raw_answers_within(
+        &fingerprints.values(&read),
+        &values,
+        within,
+        way,
+        effort,
+        || (begin(), Vec::new()),
+        |(state, ordinals), question, number, distance| {
+            let of = fingerprints.documents(number, ordinals)?;
+            let documents = fingerprints.of(of, ordinals);
+            for &ordinal in documents.ordinals {
+                let place = Place { segment: documents.segment, ordinal };
+                take(state, question as usize, of, place, distance)?;
+            }
+            Ok(())
+        },
+    )?;
+    snapshot.check_maps()?;
+    Ok(states.into_iter().map(|(state, _)| state).collect())
+}
+
+fn by_probes<S: Send>(
+    snapshot: &Snapshot,
+    questions: &[Fingerprint],
+    within: u32,
+    effort: Effort<'_>,
+    begin: impl Fn() -> S + Sync,
+    take: impl Fn(&mut S, usize, usize, Place<'_>, u32) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
+    let size = questions.len().div_ceil(effort.threads.max(1)).max(1);
+    let mut states: Vec<(S, usize, &[Fingerprint])> = questions
+        .chunks(size)
+        .enumerate()
+        .map(|(part, questions)| (begin(), part * size, questions))
+        .collect();
+    if states.is_empty() {
+        return Ok(vec![begin()]);
+    }
+    hamming::on_threads(&mut states, |(state, first, questions)| {
+        snapshot
+            .for_each_answer(questions, Ask::within(within), |question, place, distance| {
+                let of =
+                    segments.iter().position(|&segment| std::ptr::eq(segment, place.segment)).unwrap_or(0);
+                take(state, *first + question, of, place, distance)?;
+                Ok(std::ops::ControlFlow::Continue(()))
+            })
+            .map(drop)
+    })?;
+    Ok(states.into_iter().map(|(state, ..)| state).collect())
+}
+
+/// As [`answers_within`], sorted by question, distance and key, with what is more than half of `effort.memory` in
+/// unnamed files in `effort.dir`.
+///
+/// # Errors
+/// As [`answers_within`], [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn sorted_answers_within<'s, E: From<Error>>(
+    snapshot: &'s Snapshot,
+    questions: &[Fingerprint],
+    within: u32,
+    way: Way,
+    effort: Effort<'_>,
+    mut each: impl FnMut(usize, Place<'s>, u32) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let order = Order::of(snapshot)?;
+    let mut effort = effort;
+    effort.memory /= 2;
+    let begin = || Sorter::<u128>::new(effort.dir, effort.memory / effort.threads.max(1));
+    let take = |sorter: &mut Sorter<u128>, question: usize, of: usize, place: Place<'_>, distance: u32| {
+        let at = order.place(of, place.ordinal);
+        sorter.push(
+            (question as u128) << 64
+                | u128::from(distance) << 56
+                | u128::from(at) << 16
+                | (of as u128 & 0xffff),
+        )
+    };
+    let states = answers_within(snapshot, questions, within, way, effort, begin, take)?;
+    let sorted = finish_all(states)?;
+    let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
+    merge(&sorted, |answer| {
+        let of = answer as usize & 0xffff;
+        let place = Place { segment: segments[of], ordinal: order.ordinal(of, (answer >> 16) as u32) };
+        each((answer >> 64) as usize, place, (answer >> 56) as u32 & 0xff)
+    })
+}
+
+/// As [`answers_within`], for fingerprints that are in no index: `take` is told the numbers of the question and of the
+/// fingerprint, and the distance. There are no tables that could be probed, so what is not to be a scan is a merge.
+///
+/// # Errors
+/// [`Error::Invalid`] for a radius that is not answered, or what reading fingerprints or `take` returns.
+pub fn raw_answers_within<S: Send>(
+    fingerprints: &Values<'_>,
+    questions: &[u64],
+    within: u32,
+    way: Way,
+    effort: Effort<'_>,
+    begin: impl Fn() -> S + Sync,
+    take: impl Fn(&mut S, u32, u32, u32) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    check_radius(within)?;
+    hamming::check_count(questions.len() as u64)?;
+    hamming::check_count(fingerprints.len() as u64)?;
+    if way != Way::Scan {
+        let sides = [Values::Held(questions), *fingerprints];
+        return hamming::join(&sides, within, effort, &Spare::default(), begin, |state, pairs| {
+            pairs.iter().try_for_each(|pair| take(state, pair.a, pair.b, pair.distance))
+        });
+    }
+    let lanes: Vec<u32> = questions.iter().map(|&question| question as u32).collect();
+    let mut states: Vec<S> = (0..effort.threads.max(1)).map(|_| begin()).collect();
+    let scan = |state: &mut S, first: u32, values: &[u64]| {
+        let (mut near, mut found) = (Vec::with_capacity(BLOCK), Found::default());
+        for (block, first) in values.chunks(BLOCK).zip((first..).step_by(BLOCK)) {
+            near.clear();
+            near.extend(block.iter().map(|&value| value as u32));
+            for (some, at) in lanes.chunks(BLOCK).zip((0_u32..).step_by(BLOCK)) {
+                found.clear();
+                near_lanes(Level::chosen(), some.into(), Some(near[..].into()), within, &mut found);
+                for &[question, value] in found.pairs() {
+                    let question = at + question;
+                    let difference = questions[question as usize] ^ block[value as usize];
+                    if difference.count_ones() <= within {
+                        take(state, question, first + value, difference.count_ones())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    };
+    if let Some(held) = fingerprints.held() {
+        let next = AtomicUsize::new(0);
+        hamming::on_threads(&mut states, |state| {
+            loop {
+                let start = next.fetch_add(STRETCH, Ordering::Relaxed);
+                if start >= held.len() {
+                    return Ok(());
+                }
+                scan(state, start as u32, &held[start..held.len().min(start + STRETCH)])?;
+            }
+        })?;
+        return Ok(states);
+    }
+    let of = states.len();
+    let mut numbered: Vec<(usize, S)> = states.into_iter().enumerate().collect();
+    hamming::on_threads(&mut numbered, |(number, state)| {
+        let piece = Piece { number: *number, of };
+        fingerprints.for_each_slice_of(piece, |first, values| scan(state, first, values))
+    })?;
+    Ok(numbered.into_iter().map(|(_, state)| state).collect())
+}
+
+/// Lanes of a block of a scan: two of them and their answers stay in the caches.
+const BLOCK: usize = 1 << 10;
+/// Fingerprints that a thread compares before it asks for more.
+const STRETCH: usize = 1 << 14;

@@ -1,0 +1,498 @@
+//! Candidate pairs by comparing the odd sketches of all sets of similar sizes: an exact set-similarity join that looks
+//! at no element.
+//!
+//! Sets that resemble each other by t are of similar sizes, and differ in few elements, so that their odd sketches
+//! (Mitzenmacher, Pagh and Pham, WWW 2014) differ in few bits. All pairs of sets whose sizes allow it are compared by their
+//! sketches, a nested loop with the length filter of `AllPairs` (Bayardo, Ma and Srikant, WWW 2007) and the bitmap
+//! filter of Sandes, Teodoro and Melo (*Bitmap filter: speeding up exact set similarity joins with bitwise operations*,
+//! Information Systems 88, 2020). No pair is missed: a sketch never shows more differences than there are.
+//!
+//! That is quadratic, and yet far less work than a [prefix join](super::prefix) up to some hundred thousand sets: a
+//! comparison takes a fraction of a nanosecond to two, as eight sets are compared at once, and two sets that have nothing
+//! to do with each other are told apart by a part of their bits. Which of the two is taken follows from the sizes alone.
+
+use std::ops::{ControlFlow, Range};
+
+use zerocopy::IntoBytes;
+
+use super::candidates::{PAIRS, PAIRS_LEAST};
+use super::odd_sketches::{self, words_for};
+use super::prefix::Prefixes;
+use super::prefix::order::least_part;
+use super::sets::{ShingleSets, most_differences};
+use super::threads::in_order;
+use twindex::error::{Error, Result};
+use twindex::sys::Spill;
+use twindex_kernel::{Kernel, Level, Simd};
+
+/// Sketches that are compared at once.
+const LANES: usize = 8;
+/// A word of as many sketches.
+type Row = [u64; LANES];
+
+/// The least threshold. Below it sketches of a few bits an element would not tell what is near from what is not.
+const THRESHOLD: f64 = 0.7;
+/// Rows that are compared for each element of the sets at most, as estimated: a prefix join took 10 to 25 nanoseconds for
+/// each element of the corpora it was measured on, a row takes less than one.
+const ROWS: u64 = 128;
+/// So many rows in all are never too many. Tiny sets often have the same bits by accident, so that they are not many.
+const ROWS_LEAST: u64 = 1 << 20;
+/// Sets whose partners are looked for together, so that what they are compared with is read once for all of them.
+const TILE: usize = 64;
+/// Tiles for each thread that may be worked on before what the first of them gave is taken.
+const PIECES: usize = 8;
+/// Pairs that are handed out at once.
+const BATCH: usize = 1 << 14;
+
+/// What is to be compared with what.
+struct Plan<'a> {
+    sets: &'a ShingleSets,
+    threshold: f64,
+    /// The sets that have elements, by size, and their sizes.
+    list: Vec<u32>,
+    sizes: Vec<u32>,
+    /// Of each place in the list, the first of a set that can resemble the one there.
+    firsts: Vec<u32>,
+}
+
+/// The sketches of one length, [`LANES`] side by side.
+struct Class {
+    /// Their length.
+    words: usize,
+    /// Their places in the list.
+    places: Range<usize>,
+    /// Of each group of sets, one row for each word.
+    rows: Vec<Row>,
+}
+
+impl<'a> Plan<'a> {
+    /// None where this join is not the right one: for low thresholds, and where it would be more work than a prefix
+    /// join. That depends on the sets and the threshold alone, and so does what is found.
+    fn of(sets: &'a ShingleSets, threshold: f64) -> Option<Self> {
+        if threshold < THRESHOLD {
+            return None;
+        }
+        let list = sets.by_size();
+        let sizes: Vec<u32> = list.iter().map(|&set| sets.size(set) as u32).collect();
+        let mut firsts = Vec::with_capacity(list.len());
+        let (mut first, mut rows, mut words) = (0, 0_u64, 0);
+        for (place, &size) in sizes.iter().enumerate() {
+            let size = size as usize;
+            if place == 0 || sizes[place - 1] as usize != size {
+                let least = least_part(size, threshold);
+                while first < place && (sizes[first] as usize) < least {
+                    first += 1;
+                }
+            }
+            firsts.push(first as u32);
+            // As a rule a bit in three differs, and a comparison ends when too many do.
+            let until_far = most_differences(2 * size, threshold).unwrap_or(0) / 24 + 4;
+            let compared = until_far.min(words_for(size)) * (place - first);
+            rows = rows.saturating_add(compared.div_ceil(LANES) as u64);
+            words += words_for(size);
+        }
+        let most = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
+        let are_whole = words <= odd_sketches::BYTES / size_of::<u64>();
+        (are_whole && rows <= most).then_some(Self { sets, threshold, list, sizes, firsts })
+    }
+
+    fn size(&self, place: usize) -> usize {
+        self.sizes[place] as usize
+    }
+
+    fn classes(&self) -> Vec<Class> {
+        let sketches = self.sets.sketches();
+        let mut classes = Vec::new();
+        let mut start = 0;
+        while start < self.list.len() {
+            let words = words_for(self.size(start));
+            // Sizes ascend, and so do lengths.
+            let end = start + self.sizes[start..].partition_point(|&size| words_for(size as usize) == words);
+            let mut rows = vec![[0; LANES]; (end - start).div_ceil(LANES) * words];
+            for (group, sets) in rows.chunks_exact_mut(words).zip(self.list[start..end].chunks(LANES)) {
+                for (lane, &set) in sets.iter().enumerate() {
+                    for (row, &word) in group.iter_mut().zip(sketches.of(set)) {
+                        row[lane] = word;
+                    }
+                }
+            }
+            classes.push(Class { words, places: start..end, rows });
+            start = end;
+        }
+        classes
+    }
+
+    /// The pairs of which the larger set, or the later one, is in this part of the list.
+    fn pairs_of(&self, tile: Range<usize>, classes: &[Class]) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        let first = self.firsts[tile.start] as usize;
+        let mut folded = Vec::new();
+        for class in classes {
+            // Of each lane that is reached by any of the tile.
+            let from = first.max(class.places.start);
+            let to = (tile.end - 1).min(class.places.end);
+            if from >= to {
+                continue;
+            }
+            folded.clear();
+            for place in tile.clone() {
+                let words = folded.len()..folded.len() + class.words;
+                folded.resize(words.end, 0);
+                // Of those that are shorter, none is compared with a longer one.
+                for some in self.sets.sketches().of(self.list[place]).chunks(class.words) {
+                    folded[words.clone()].iter_mut().zip(some).for_each(|(folded, word)| *folded ^= word);
+                }
+            }
+            let range = from..to;
+            let tile = tile.clone();
+            Level::chosen().dispatch(Compared {
+                plan: self,
+                tile,
+                folded: &folded,
+                class,
+                range,
+                found: &mut found,
+            });
+        }
+        // By the set, and then in the order in which its partners stand in their scratch file.
+        found.sort_unstable();
+        found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
+    }
+
+    /// Finds those of a group that may resemble the set at a place, and come before it.
+    #[cold]
+    fn take(&self, place: usize, group: Range<usize>, differences: &Row, found: &mut Vec<(u32, u32)>) {
+        for (other, &differences) in group.zip(differences) {
+            let may_be_near = |most| differences <= most as u64;
+            if (self.firsts[place] as usize..place).contains(&other)
+                && most_differences(self.size(place) + self.size(other), self.threshold)
+                    .is_some_and(may_be_near)
+            {
+                found.push((place as u32, self.list[other]));
+            }
+        }
+    }
+}
+
+/// The sets of a tile, to be compared with those of a class in this range.
+struct Compared<'c> {
+    plan: &'c Plan<'c>,
+    tile: Range<usize>,
+    /// The sketches of the tile, as long as those of the class.
+    folded: &'c [u64],
+    class: &'c Class,
+    range: Range<usize>,
+    /// Places of the tile, and partners.
+    found: &'c mut Vec<(u32, u32)>,
+}
+
+impl Kernel for Compared<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        match self.class.words {
+            1 => self.compare(sums_below::<1>),
+            2 => self.compare(sums_below::<2>),
+            _ => self.compare(sums_below::<4>),
+        }
+    }
+}
+
+impl Compared<'_> {
+    #[inline(always)]
+    fn compare(self, sums_below: impl Fn(&[u64], &[Row], u64) -> Option<Row>) {
+        let Self { plan, tile, folded, class, range, found } = self;
+        // A little more than sets that resemble each other may differ in, whatever is rounded: for each element of both,
+        // in parts of 2^32.
+        let share = (1.0 - plan.threshold) / (1.0 + plan.threshold);
+        #[allow(clippy::cast_sign_loss, reason = "a share")]
+        let share = (share * f64::from(u32::MAX)) as u64 + 1;
+        let mut end_of_tile = tile.start;
+        let groups =
+            (range.start - class.places.start) / LANES..(range.end - class.places.start).div_ceil(LANES);
+        for group in groups {
+            let start = class.places.start + group * LANES;
+            let end = (start + LANES).min(class.places.end);
+            let rows = &class.rows[group * class.words..(group + 1) * class.words];
+            let largest = plan.sizes[end - 1];
+            // Those that come later, as far as they can resemble one of the group.
+            while end_of_tile < tile.end && (plan.firsts[end_of_tile] as usize) < end {
+                end_of_tile += 1;
+            }
+            let places = tile.start.max(start + 1)..end_of_tile;
+            let Some(skipped) = places.start.checked_sub(tile.start).filter(|_| !places.is_empty()) else {
+                continue;
+            };
+            let sketches = folded[skipped * class.words..].chunks_exact(class.words);
+            for ((place, &size), words) in places.clone().zip(&plan.sizes[places]).zip(sketches) {
+                let limit = (u64::from(size) + u64::from(largest)) * share / (1 << 32) + 2;
+                if let Some(differences) = sums_below(words, rows, limit) {
+                    plan.take(place, start..end, &differences, found);
+                }
+            }
+        }
+    }
+}
+
+/// In how many places a sketch differs from each of several, if it is not more than `limit` for all of them: that is
+/// asked after each `STEP` words, of which there is a whole number.
+#[inline(always)]
+fn sums_below<const STEP: usize>(words: &[u64], rows: &[Row], limit: u64) -> Option<Row> {
+    let mut sums = [0; LANES];
+    for (words, rows) in words.as_chunks::<STEP>().0.iter().zip(rows.as_chunks::<STEP>().0) {
+        for (&word, row) in words.iter().zip(rows) {
+            for (sum, &other) in sums.iter_mut().zip(row) {
+                *sum += u64::from((word ^ other).count_ones());
+            }
+        }
+        if sums.iter().all(|&sum| sum > limit) {
+            return None;
+        }
+    }
+    Some(sums)
+}
+
+/// Pairs that wait to be handed out: in memory, and from some number on in a scratch file.
+struct Waiting<'a> {
+    sets: &'a ShingleSets,
+    most: usize,
+    held: Vec<(u32, u32)>,
+    spill: Option<Spill>,
+}
+
+impl Waiting<'_> {
+    fn push(&mut self, pairs: &[(u32, u32)]) -> Result<()> {
+        if self.held.len() + pairs.len() <= self.most {
+            self.held.extend_from_slice(pairs);
+            return Ok(());
+        }
+        let io_error = |e| Error::io("write a scratch file in", self.sets.dir(), e);
+        if self.spill.is_none() {
+            self.spill = Some(Spill::create(self.sets.dir()).map_err(io_error)?);
+        }
+        self.most = 0; // what comes later stands behind
+        let Some(spill) = &mut self.spill else { return Ok(()) };
+        let numbers: Vec<[u32; 2]> = pairs.iter().map(|&(a, b)| [a, b]).collect();
+        spill.append(numbers.as_bytes()).map_err(io_error)?;
+        Ok(())
+    }
+
+    fn hand_out<E: From<Error>>(
+        self,
+        each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.held.chunks(BATCH).try_for_each(&mut *each)?;
+        let Some(spill) = &self.spill else { return Ok(()) };
+        let mut at = 0;
+        while at < spill.len() {
+            let left = (spill.len() - at) as usize / size_of::<[u32; 2]>();
+            let mut numbers = vec![[0_u32; 2]; left.min(BATCH)];
+            let read = spill.read_exact_at(numbers.as_mut_bytes(), at);
+            read.map_err(|e| Error::io("read a scratch file in", self.sets.dir(), e))?;
+            at += size_of_val(numbers.as_slice()) as u64;
+            let batch: Vec<_> = numbers.into_iter().map(<(u32, u32)>::from).collect();
+            each(&batch)?;
+        }
+        Ok(())
+    }
+}
+
+/// As [`prefix_candidates`](super::prefix_candidates), by the sketches of the sets: none where that is not the right
+/// way, so that nothing was handed out: for thresholds below 0.7, where sets are too many, and where their pairs
+/// are, by the same bounds: more than `max_bucket` of a set, or than [`PAIRS`] for each set and 20 million in all.
+///
+/// Takes up to 32 MiB for the sketches and `memory` bytes for pairs, beside 8 bytes a set.
+///
+/// Time: linear in the pairs of sets of similar sizes.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn bitmap_candidates<E: From<Error>>(
+    sets: &ShingleSets,
+    threshold: f64,
+    max_bucket: usize,
+    memory: usize,
+    threads: usize,
+    mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+) -> std::result::Result<Option<Prefixes>, E> {
+    let Some(plan) = Plan::of(sets, threshold) else { return Ok(None) };
+    let classes = plan.classes();
+    let allowed = (PAIRS * plan.list.len() as u64).max(PAIRS_LEAST);
+    let tiles: Vec<Range<usize>> =
+        (0..plan.list.len()).step_by(TILE).map(|at| at..(at + TILE).min(plan.list.len())).collect();
+    let mut partners = vec![0_u32; sets.len()];
+    let mut waiting = Waiting { sets, most: memory / size_of::<(u32, u32)>(), held: Vec::new(), spill: None };
+    let mut candidates = 0;
+    let mut states = vec![(); threads.max(1)];
+    let pairs_of = |(): &mut (), tile: &Range<usize>| Ok(plan.pairs_of(tile.clone(), &classes));
+    let found = in_order(&mut states, &tiles, PIECES, pairs_of, |pairs: Vec<(u32, u32)>| {
+        candidates += pairs.len() as u64;
+        for &(a, b) in &pairs {
+            for set in [a, b] {
+                partners[set as usize] += 1;
+                if partners[set as usize] as usize > max_bucket {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        if candidates > allowed {
+            return Ok(ControlFlow::Break(()));
+        }
+        waiting.push(&pairs)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if found.is_break() {
+        return Ok(None);
+    }
+    drop(classes);
+    let largest = partners.iter().copied().max().map_or(0, u64::from);
+    waiting.hand_out(&mut each)?;
+    Ok(Some(Prefixes { candidates, largest, cap: max_bucket as u64, ..Prefixes::default() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+    use twindex_sketch::Resemblance;
+
+    /// Sets of up to so many elements, half of which are made of others by a few changes.
+    fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
+        let mut random = SplitMix(seed);
+        let mut sets: Vec<BTreeSet<u64>> = Vec::new();
+        for _ in 0..count {
+            let number = random.next() as usize;
+            let of_family = if number.is_multiple_of(2) { sets.get(number / 2 % count.max(1)) } else { None };
+            let mut set = of_family.cloned().unwrap_or_default();
+            if set.is_empty() {
+                set.extend(std::iter::repeat_with(|| random.next()).take((number % most as usize) + 1));
+            }
+            for _ in 0..random.next() % (1 + set.len() as u64 / 8) {
+                set.pop_first();
+                set.insert(random.next());
+            }
+            sets.push(set);
+        }
+        sets.into_iter().map(|set| set.into_iter().collect()).collect()
+    }
+
+    fn stored(sets: &[Vec<u64>], dir: &std::path::Path) -> ShingleSets {
+        let mut stored = ShingleSets::new(dir, usize::MAX);
+        for set in sets {
+            stored.push(set).unwrap();
+        }
+        stored
+    }
+
+    fn found(
+        sets: &ShingleSets,
+        threshold: f64,
+        max_bucket: usize,
+        (memory, threads): (usize, usize),
+    ) -> Option<(Vec<(u32, u32)>, Prefixes)> {
+        let mut pairs = Vec::new();
+        let each = |batch: &[(u32, u32)]| {
+            pairs.extend_from_slice(batch);
+            Ok::<_, Error>(())
+        };
+        let found = bitmap_candidates(sets, threshold, max_bucket, memory, threads, each).unwrap();
+        assert!(found.is_some() || pairs.is_empty(), "nothing is handed out of what is given up");
+        found.map(|found| (pairs, found))
+    }
+
+    #[test]
+    fn no_pair_that_reaches_the_threshold_is_missed_and_few_others_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        for (seed, count, most) in
+            [(1, 600, 12), (2, 600, 70), (3, 400, 700), (4, 200, 5000), (5, 1, 5), (6, 0, 1)]
+        {
+            let sets = families(seed, count, most);
+            let stored = stored(&sets, dir.path());
+            for threshold in [0.7, 0.75, 0.8, 0.9, 0.99, 1.0] {
+                let (pairs, summary) = found(&stored, threshold, usize::MAX, (usize::MAX, 1)).unwrap();
+                assert_eq!(summary.candidates, pairs.len() as u64);
+                let mut sorted: Vec<_> = pairs.iter().map(|&(a, b)| (a.min(b), a.max(b))).collect();
+                sorted.sort_unstable();
+                assert!(sorted.windows(2).all(|two| two[0] != two[1]), "each pair once");
+                let mut near = 0;
+                for (b, large) in (0..).zip(&sets) {
+                    for (a, small) in (0..).zip(&sets[..b as usize]) {
+                        if Resemblance::of_sets(small, large).at_least(threshold) {
+                            near += 1;
+                            assert!(sorted.binary_search(&(a, b)).is_ok(), "{seed} {threshold}: {a} {b}");
+                        }
+                    }
+                }
+                assert!(
+                    count < 200 || threshold > 0.95 || near > 2,
+                    "a test of something: {seed} {threshold} {near}"
+                );
+                assert!(
+                    most < 70 || pairs.len() <= 3 * near + 10,
+                    "{seed} {threshold}: {} for {near}",
+                    pairs.len()
+                );
+                assert!(pairs.iter().all(|&(a, b)| stored.size(a) >= stored.size(b)), "the larger first");
+                // Whatever the memory and the threads.
+                for effort in [(0, 1), (1000, 3)] {
+                    let again = found(&stored, threshold, usize::MAX, effort).unwrap();
+                    assert_eq!(again, (pairs.clone(), summary), "{seed} {threshold} {effort:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_set_that_just_reaches_the_threshold_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(6);
+        for size in (5..400).step_by(5) {
+            let mut set: Vec<u64> = std::iter::repeat_with(|| random.next()).take(size).collect();
+            set.sort_unstable();
+            let sets = [set[..size * 4 / 5].to_vec(), set[..size * 4 / 5 - 1].to_vec(), set];
+            let (mut pairs, _) = found(&stored(&sets, dir.path()), 0.8, 10, (usize::MAX, 1)).unwrap();
+            pairs.sort_unstable();
+            let near = Resemblance::of_sets(&sets[0], &sets[1]).at_least(0.8);
+            assert_eq!(pairs, if near { vec![(0, 1), (2, 0)] } else { vec![(2, 0)] }, "{size}");
+        }
+    }
+
+    #[test]
+    fn it_is_given_up_for_low_thresholds_and_where_sets_have_too_many_partners() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(7);
+        let common: Vec<u64> = std::iter::repeat_with(|| random.next()).take(100).collect();
+        let crowd: Vec<Vec<u64>> = (0..50)
+            .map(|_| {
+                let mut set = common.clone();
+                set[random.next() as usize % 100] = random.next();
+                set.sort_unstable();
+                set
+            })
+            .collect();
+        let stored = stored(&crowd, dir.path());
+        let (pairs, summary) = found(&stored, 0.8, 49, (usize::MAX, 2)).unwrap();
+        assert_eq!((pairs.len(), summary.largest, summary.capped), (50 * 49 / 2, 49, 0));
+        assert!(found(&stored, 0.8, 48, (usize::MAX, 2)).is_none());
+        assert!(found(&stored, 0.69, 49, (usize::MAX, 2)).is_none());
+    }
+
+    #[test]
+    fn it_is_given_up_where_it_would_be_more_work_than_prefixes_whatever_the_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let many = |count: u64| {
+            let mut sets = ShingleSets::new(dir.path(), 0);
+            let mut random = SplitMix(8);
+            for _ in 0..count {
+                sets.push(&[random.next() >> 1, u64::MAX]).unwrap();
+            }
+            sets
+        };
+        // Of n sets of two elements n^2 / 2 pairs are compared, eight at once; 2^20 rows are always allowed, and 256 a set.
+        assert!(Plan::of(&many(4000), 0.8).is_some());
+        assert!(Plan::of(&many(5000), 0.8).is_none());
+    }
+}

@@ -1,0 +1,379 @@
+//! Candidate pairs: documents that share a band (Broder's fungible documents with threshold 1; the LSH bands of
+//! Indyk and Motwani 1998).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::runs::{Counted, Sorted, Sorter};
+use twindex::error::{Error, Result};
+use twindex::format::bands::{self, KEY_BITS};
+use twindex::params::Params;
+use twindex::store::Snapshot;
+use twindex::store::snapshot::Place;
+
+/// Candidate pairs, and what was left out.
+#[derive(Debug)]
+pub struct Candidates {
+    pairs: Pairs,
+    /// Buckets with more members than the cap. Of these, only the pairs of neighbours in ascending order and the
+    /// pairs with the first member are candidates, so that a chain stays connected at linear cost; across two
+    /// indexes, the pairs with the first member of either.
+    pub capped_buckets: u64,
+    /// Members of the largest bucket.
+    pub largest_bucket: u64,
+    /// The cap: `max_bucket`, or less to bound the work.
+    pub cap: u64,
+}
+
+/// In how many features, and how far, documents must agree to be candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    /// At least so many; 0 is as 1.
+    pub features: u16,
+    /// The first bits of each that are compared, 1 to as many as are kept: with 8, Broder's features of one byte.
+    pub bits: u32,
+}
+
+impl Agreement {
+    /// In one feature, all bits that these parameters keep of it.
+    #[must_use]
+    pub fn in_one(params: &Params) -> Self {
+        Self { features: 1, bits: bands::bits_of(params) }
+    }
+}
+
+/// Pairs, each once.
+#[derive(Debug)]
+enum Pairs {
+    Each(Sorted<u64>),
+    /// With the features in which they agree, of which there must be so many.
+    Counted(Sorted<Counted>, u32),
+}
+
+impl Pairs {
+    fn for_each<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(u64) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        match self {
+            Self::Each(pairs) => pairs.for_each(each),
+            Self::Counted(pairs, least) => {
+                pairs.for_each(|pair| if pair.count >= *least { each(pair.number) } else { Ok(()) })
+            }
+        }
+    }
+}
+
+/// Takes pairs as they meet.
+enum Meeting {
+    Each(Sorter<u64>),
+    Counted(Sorter<Counted>, u32),
+}
+
+impl Meeting {
+    fn push(&mut self, pair: u64) -> Result<()> {
+        match self {
+            Self::Each(pairs) => pairs.push(pair),
+            Self::Counted(pairs, _) => pairs.push(Counted { number: pair, count: 1 }),
+        }
+    }
+
+    fn finish(self) -> Result<Pairs> {
+        Ok(match self {
+            Self::Each(pairs) => Pairs::Each(pairs.finish()?),
+            Self::Counted(pairs, least) => Pairs::Counted(pairs.finish()?, least),
+        })
+    }
+}
+
+impl Candidates {
+    /// Hands the pairs of numbers to `each`, many at a time: the smaller first, each once, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    pub fn for_each_batch<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut batch = Vec::with_capacity(BATCH);
+        self.pairs.for_each(|pair| {
+            batch.push(((pair >> 32) as u32, pair as u32));
+            if batch.len() < BATCH {
+                return Ok::<(), E>(());
+            }
+            each(&batch)?;
+            batch.clear();
+            Ok::<(), E>(())
+        })?;
+        each(&batch)
+    }
+}
+
+/// Pairs that are handed out at once.
+const BATCH: usize = 1 << 14;
+/// Candidate pairs, for each document, above which the cap is lowered; and in all where that is more.
+pub const PAIRS: u64 = 200;
+/// See [`PAIRS`].
+pub(super) const PAIRS_LEAST: u64 = 20_000_000;
+/// Bands for which these bounds hold; of more they are wider in proportion, as the same pairs meet more often.
+const PAIRS_BANDS: u64 = 40;
+/// Buckets of fewer members are never capped to bound the work.
+const SMALL: u64 = 64;
+
+/// The pairs of documents that share at least one band. `number` gives documents their numbers; documents of the
+/// same number count as one (identical documents need no comparison), documents without one are left out.
+///
+/// Buckets of more than `max_bucket` members, or of fewer where their pairs would otherwise be more than [`PAIRS`]
+/// a document, and 20 million in all, are not paired all with all: see [`Candidates::capped_buckets`]. Of more than 40
+/// bands that many for each 40.
+///
+/// Memory: 12 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::Io`] from the scratch file, or what `number` returns.
+pub fn candidates(
+    snapshot: &Snapshot,
+    max_bucket: usize,
+    room: (&Path, usize),
+    number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<Candidates> {
+    candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, room, number)
+}
+
+/// As [`candidates`], of documents that agree in more than one feature, or in the first bits of features: Broder's
+/// fungible documents. A pair is counted in each feature in which the two meet, so that in a bucket that is capped the
+/// pairs that are made count, and others do not.
+///
+/// Memory: 16 bytes where it is 8 for a pair.
+///
+/// # Errors
+/// As [`candidates`]; [`Error::Invalid`] for bits that are not stored.
+pub fn candidates_agreeing(
+    snapshot: &Snapshot,
+    agreement: Agreement,
+    max_bucket: usize,
+    room: (&Path, usize),
+    number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<Candidates> {
+    let sides = [Side { snapshot, numbers: super::numbers(snapshot, number)? }];
+    pair_up(&sides, None, agreement, max_bucket, room)
+}
+
+/// As [`candidates`], for pairs of a document of `left` and one of `right`, whose numbers are those of `left` and
+/// greater ones: `first_right` and up. If one index keeps fewer bits of a feature than the other, these are compared.
+///
+/// # Errors
+/// [`Error::ParamsMismatch`] if their bands cannot be compared; otherwise as [`candidates`].
+pub fn candidates_across(
+    both: (&Snapshot, &Snapshot),
+    first_right: u32,
+    max_bucket: usize,
+    room: (&Path, usize),
+    number_left: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+    number_right: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<Candidates> {
+    let numbers = (number_left, number_right);
+    let [left, right] = [both.0, both.1].map(|snapshot| Agreement::in_one(snapshot.params()));
+    let agreement = Agreement { bits: left.bits.min(right.bits), ..left };
+    candidates_agreeing_across(both, first_right, agreement, max_bucket, room, numbers)
+}
+
+/// As [`candidates_across`], of documents that agree so.
+///
+/// # Errors
+/// As [`candidates_across`] and [`candidates_agreeing`].
+pub fn candidates_agreeing_across(
+    (left, right): (&Snapshot, &Snapshot),
+    first_right: u32,
+    agreement: Agreement,
+    max_bucket: usize,
+    room: (&Path, usize),
+    (number_left, number_right): (
+        impl FnMut(Place<'_>) -> Result<Option<u32>>,
+        impl FnMut(Place<'_>) -> Result<Option<u32>>,
+    ),
+) -> Result<Candidates> {
+    left.params().check_same_sketch(right.params())?;
+    let sides = [
+        Side { snapshot: left, numbers: super::numbers(left, number_left)? },
+        Side { snapshot: right, numbers: super::numbers(right, number_right)? },
+    ];
+    pair_up(&sides, Some(first_right), agreement, max_bucket, room)
+}
+
+/// Documents of an index.
+pub(super) struct Side<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    /// By segment and ordinal.
+    pub(super) numbers: Vec<Vec<Option<u32>>>,
+}
+
+/// Replaces `entries` by the members of all buckets of a band: the bucket's key, and a number.
+pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)>) -> Result<()> {
+    read_bits(sides, band, KEY_BITS, entries)
+}
+
+/// The same, of buckets by the first `bits` bits of the key.
+fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Vec<(u32, u32)>) -> Result<()> {
+    entries.clear();
+    entries.reserve(sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum());
+    for side in sides {
+        for ((segment, _), numbers) in side.snapshot.segments().zip(&side.numbers) {
+            segment.for_each_band_entry(band, |key, ordinal| {
+                if let Some(number) = numbers[ordinal as usize] {
+                    entries.push((key >> (KEY_BITS - bits), number));
+                }
+                Ok(())
+            })?;
+        }
+        side.snapshot.check_maps()?;
+    }
+    // Those of one segment come bucket by bucket.
+    if entries.is_sorted_by_key(|entry| entry.0) {
+        entries
+            .chunk_by_mut(|a, b| a.0 == b.0)
+            .filter(|bucket| bucket.len() > 1)
+            .for_each(<[_]>::sort_unstable);
+    } else {
+        entries.sort_unstable();
+    }
+    entries.dedup();
+    Ok(())
+}
+
+fn pair_up(
+    sides: &[Side<'_>],
+    first_right: Option<u32>,
+    agreement: Agreement,
+    max_bucket: usize,
+    (dir, memory): (&Path, usize),
+) -> Result<Candidates> {
+    let Agreement { features, bits } = agreement;
+    for kept in sides.iter().filter_map(|side| side.snapshot.params().minhash) {
+        kept.check_feature_bits(bits)?;
+    }
+    let bands = sides[0].snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
+    let mut entries: Vec<(u32, u32)> = Vec::new();
+    let cap = cap_of_bits(sides, bands, bits, max_bucket, &mut entries)?;
+    let (mut capped_buckets, mut largest_bucket) = (0, 0);
+    let mut pairs = match features {
+        0 | 1 => Meeting::Each(Sorter::new(dir, memory)),
+        least => Meeting::Counted(Sorter::new(dir, memory), least.into()),
+    };
+    for band in 0..bands {
+        read_bits(sides, band, bits, &mut entries)?;
+        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+            largest_bucket = largest_bucket.max(bucket.len() as u64);
+            let is_capped = bucket.len() as u64 > cap;
+            capped_buckets += u64::from(is_capped);
+            let mut pair = |a: (u32, u32), b: (u32, u32)| pairs.push(u64::from(a.1) << 32 | u64::from(b.1));
+            if let Some(first_right) = first_right {
+                // Ascending: those of the left come first.
+                let (left, right) = bucket.split_at(bucket.partition_point(|entry| entry.1 < first_right));
+                for (place, &a) in left.iter().enumerate() {
+                    let right = if is_capped && place > 0 { &right[..right.len().min(1)] } else { right };
+                    right.iter().try_for_each(|&b| pair(a, b))?;
+                }
+            } else if is_capped {
+                bucket.windows(2).try_for_each(|two| pair(two[0], two[1]))?;
+                // The first two have met.
+                bucket[2.min(bucket.len())..].iter().try_for_each(|&member| pair(bucket[0], member))?;
+            } else {
+                for (place, &a) in bucket.iter().enumerate() {
+                    bucket[place + 1..].iter().try_for_each(|&b| pair(a, b))?;
+                }
+            }
+        }
+    }
+    Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket, cap })
+}
+
+/// The largest size up to which the buckets of these bands may be paired all with all.
+pub(super) fn cap_of(
+    sides: &[Side<'_>],
+    bands: usize,
+    max_bucket: usize,
+    entries: &mut Vec<(u32, u32)>,
+) -> Result<u64> {
+    cap_of_bits(sides, bands, KEY_BITS, max_bucket, entries)
+}
+
+fn cap_of_bits(
+    sides: &[Side<'_>],
+    bands: usize,
+    bits: u32,
+    max_bucket: usize,
+    entries: &mut Vec<(u32, u32)>,
+) -> Result<u64> {
+    let mut work = Work::default();
+    for band in 0..bands {
+        read_bits(sides, band, bits, entries)?;
+        entries.chunk_by(|a, b| a.0 == b.0).for_each(|bucket| work.bucket(bucket.len() as u64));
+    }
+    Ok(work.cap(max_bucket as u64, sides, bands))
+}
+
+/// The work that buckets make.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// How many buckets there are of each size, of those that have the most pairs.
+    sizes: BTreeMap<u64, u64>,
+    /// The pairs of the others.
+    small: u64,
+}
+
+impl Work {
+    /// Takes note of a bucket.
+    pub(super) fn bucket(&mut self, size: u64) {
+        match size {
+            0..SMALL => self.small += size * size / 2,
+            _ => *self.sizes.entry(size).or_default() += 1,
+        }
+    }
+
+    /// The largest size up to which buckets of so many bands may be paired all with all.
+    pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>], bands: usize) -> u64 {
+        let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
+        let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
+        self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
+    }
+
+    /// The same, for at most so many pairs.
+    pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
+        cap(&self.sizes, self.small, max_bucket, pairs)
+    }
+}
+
+/// The largest size up to which buckets may be paired all with all. `sizes` has the number of buckets of each size,
+/// and `small` the pairs of those that are not in it.
+fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, pairs: u64) -> u64 {
+    let mut left = pairs.saturating_sub(small);
+    for (&size, &buckets) in sizes.range(..=max_bucket) {
+        let pairs = (size * size / 2).saturating_mul(buckets);
+        match left.checked_sub(pairs) {
+            Some(less) => left = less,
+            None => return (size - 1).max(SMALL),
+        }
+    }
+    max_bucket
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_capped_where_their_pairs_would_be_more_than_the_bound() {
+        let sizes = BTreeMap::from([(100, 1000), (5000, 1), (9000, 1), (20_000, 1)]);
+        assert_eq!(
+            cap(&sizes, 0, 10_000, PAIRS_LEAST),
+            8999,
+            "5 million, 12.5 million, and 40.5 million more"
+        );
+        assert_eq!(cap(&sizes, 0, 10_000, PAIRS * 1_000_000), 10_000);
+        assert_eq!(cap(&sizes, 10_000_000, 10_000, PAIRS_LEAST), 4999);
+        assert_eq!(cap(&sizes, 0, 300, PAIRS_LEAST), 300);
+        assert_eq!(cap(&sizes, u64::MAX, 10_000, PAIRS_LEAST), 99);
+        assert_eq!(cap(&BTreeMap::new(), 0, 2, PAIRS_LEAST), 2);
+    }
+}

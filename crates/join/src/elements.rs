@@ -1,0 +1,471 @@
+//! Pairs of documents by the elements that their sketches share: the pipeline by which `AltaVista`'s 30 million documents
+//! of 1996 were clustered (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
+//!
+//! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
+//!    documents of each element. Elements of one document only are dropped here; most are.
+//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, where those behind it stand in its lists.
+//! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, those behind it are counted. A pair's count is what
+//!    the two sketches have in common, and with the sizes of these it estimates the resemblance: [`Common`].
+//!
+//! **Counted, not sorted.** The paper writes each pair of an element and sorts them all. What a document meets is counted
+//! here in an array with a place for each document, which gives the same pairs in the same order, and none is ever
+//! written. Only where the lists are more than memory holds are they taken part by part: what was counted in one is a
+//! sorted run, and runs are merged as in the paper.
+//!
+//! **Over-common elements.** An element of c documents makes `c^2 / 2` pairs: a phrase that every page of a site has is
+//! worth nothing and costs most. The paper leaves out what more than 1,000 documents have. Here an element of more
+//! documents than the cap pairs each of them with the first and with the one before only, at linear cost, so that a
+//! family of more copies than that hangs together. What the pairs of their documents have in common is no longer what
+//! was counted; [`FormedPairs::common`] counts it in the sketches themselves. So the cap decides which pairs are looked
+//! at, and never what is said about one of them.
+//!
+//! **Departures.** Beside the sketches of the paper (all shingle hashes that m divides) bottom-t sketches are joined.
+//! There, elements in common are not a sample of the union: two documents of different lengths look at different shares
+//! of their hashes. A count is then a bound, and what passes it is counted among the first t of the union, as
+//! [`samples`](twindex_sketch::samples) has it.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::candidates::Work;
+use super::postings::{ALONE, Capping, Lists, Pairs};
+use super::runs::Sorter;
+use super::sets::ShingleSets;
+use twindex::error::{Error, Result};
+use twindex::params::MODULAR_MAX;
+use twindex_sketch::{Containment, Resemblance, Sample};
+
+/// Meetings of two documents in one element, for each document, above which the cap is lowered; and in all where that
+/// is more. Each takes a nanosecond or two, and 12 bytes of a scratch file at most.
+pub const MEETINGS: u64 = 4_000;
+/// See [`MEETINGS`].
+const MEETINGS_LEAST: u64 = 100_000_000;
+/// Over-common elements that are remembered, those of most documents.
+const REMEMBERED: usize = 10;
+
+/// How a document's shingle hashes were chosen for its sketch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampledBy {
+    /// The least so many.
+    Bottom(u16),
+    /// Those that this divides.
+    Modulus(u32),
+}
+
+impl SampledBy {
+    /// The sample that a sketch is.
+    #[must_use]
+    pub fn sample(self, hashes: &[u64]) -> Sample<'_> {
+        match self {
+            Self::Bottom(t) => Sample::bottom(hashes, t.into()),
+            Self::Modulus(modulus) => Sample::modular(hashes, modulus),
+        }
+    }
+}
+
+/// What two sketches have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Common {
+    /// Elements of both, of those looked at.
+    pub both: u32,
+    /// Elements of either.
+    pub either: u32,
+    /// The share of all shingles that was looked at; 1 if all were, and the resemblance is exact.
+    pub share: f64,
+}
+
+impl Common {
+    /// Counted in two samples; none if they have nothing that can be compared.
+    #[must_use]
+    pub fn of(a: &Sample<'_>, b: &Sample<'_>) -> Option<Self> {
+        let (both, either, share) = a.common(b)?;
+        Some(Self { both: both as u32, either: either as u32, share })
+    }
+
+    /// The resemblance: a fraction of all shingles, or an estimate with its standard error.
+    #[must_use]
+    pub fn resemblance(&self) -> Resemblance {
+        let (both, either) = (self.both as usize, self.either as usize);
+        if self.share >= 1.0 {
+            return Resemblance::Exact { intersection: both, union: either };
+        }
+        // The same drawing, of shingles of the union.
+        let known = Containment::estimated(both, either, self.share);
+        Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() }
+    }
+}
+
+/// The documents of each element that more than one has, and what was seen of them.
+#[derive(Debug)]
+pub struct Merged {
+    lists: Lists,
+    work: Work,
+    documents: u32,
+    /// The most common: documents, element, and the first of the documents.
+    most_common: Vec<(u64, u64, u32)>,
+    /// Elements that are shared.
+    pub shared: u64,
+    /// Documents of the most common.
+    pub largest: u64,
+}
+
+/// Sorts the elements of these sketches, each of which is a document: *shingle merge*.
+///
+/// Memory: `memory` bytes, at least 1 MiB, half for what is sorted and half for the lists that come out of it; what is
+/// more goes to unnamed files in `dir`. And a list of the documents of one element, 4 bytes each.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file.
+pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> Result<Merged> {
+    let mut sorter: Sorter<(u64, u32)> = Sorter::new(dir, memory / 2);
+    let mut read = Vec::new();
+    for document in 0..sketches.len() as u32 {
+        read.clear();
+        for &element in sketches.set(document, &mut read)? {
+            sorter.push((element, document))?;
+        }
+    }
+    let mut merged = Merged {
+        lists: Lists::new(dir, memory / 2),
+        work: Work::default(),
+        documents: sketches.len() as u32,
+        most_common: Vec::new(),
+        shared: 0,
+        largest: 0,
+    };
+    let (mut now, mut of) = (0, Vec::new());
+    let mut end = |element: u64, of: &mut Vec<u32>| {
+        if of.len() > 1 {
+            merged.shared += 1;
+            merged.largest = merged.largest.max(of.len() as u64);
+            merged.work.bucket(of.len() as u64);
+            remember(&mut merged.most_common, (of.len() as u64, element, of[0]));
+            merged.lists.push(of)?;
+        }
+        of.clear();
+        Ok::<(), Error>(())
+    };
+    sorter.finish()?.for_each(|(element, document)| {
+        if element != now {
+            end(now, &mut of)?;
+            now = element;
+        }
+        of.push(document);
+        Ok::<(), Error>(())
+    })?;
+    end(now, &mut of)?;
+    Ok(merged)
+}
+
+/// Keeps the elements of most documents, the smaller element first of those of as many.
+fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
+    if most_common.len() == REMEMBERED && most_common[REMEMBERED - 1].0 > one.0 {
+        return;
+    }
+    let place = most_common.partition_point(|other| (other.0, one.1) >= (one.0, other.1));
+    most_common.insert(place, one);
+    most_common.truncate(REMEMBERED);
+}
+
+impl Merged {
+    /// Makes a pair of every two documents of an element: *pair formation*. Of an element of more than `max_bucket`
+    /// documents, or of fewer where there would be more than [`MEETINGS`] a document, not all pairs are made: see the
+    /// [module](self).
+    ///
+    /// Memory: the lists and as much again where they are in memory and that is no more than `memory` bytes; otherwise
+    /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. And 12 bytes a document.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 documents.
+    pub fn form_pairs(self, max_bucket: usize, (dir, memory): (&Path, usize)) -> Result<FormedPairs> {
+        let Self { lists, documents, mut most_common, .. } = self;
+        if documents >= ALONE {
+            let limit = u64::from(ALONE - 1);
+            return Err(Error::Limit { what: "sketches that are joined", limit, found: documents.into() });
+        }
+        let most = (MEETINGS * u64::from(documents)).max(MEETINGS_LEAST);
+        let cap = self.work.cap_for(max_bucket as u64, most);
+        most_common.retain(|&(documents, ..)| documents > cap);
+        let mut capping = Capping { cap, capped: 0, uncounted: vec![0; documents as usize] };
+        let pairs = lists.into_pairs(&mut capping, (dir, memory))?;
+        let Capping { capped, uncounted, .. } = capping;
+        Ok(FormedPairs { pairs, uncounted, capped, cap, most_common })
+    }
+}
+
+/// Pairs of documents, each as often as they met.
+#[derive(Debug)]
+pub struct FormedPairs {
+    pairs: Pairs,
+    /// Over-common elements of each document: what it shares of these was not counted.
+    uncounted: Vec<u32>,
+    /// Over-common elements.
+    pub capped: u64,
+    /// The cap: `max_bucket`, or less to bound the work.
+    pub cap: u64,
+    /// The most common of those that were capped: documents, element, and the first of the documents.
+    pub most_common: Vec<(u64, u64, u32)>,
+}
+
+impl FormedPairs {
+    /// Hands each pair to `each`, ascending, the smaller document first, with the elements in which the two met: *pair
+    /// merge*.
+    ///
+    /// Memory: 8 bytes a document.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.pairs.for_each(|_| 1, each).map(|_| ())
+    }
+
+    /// Hands each pair with what the sketches have in common to `each`, ascending, if it `is_wanted` for that. What is
+    /// wanted has to be so with more elements of both as well, and with fewer of either. Sketches are read only where
+    /// counts do not tell all, and the most that they allow is wanted. Returns how many pairs met at all.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    pub fn common<E: From<Error>>(
+        &self,
+        sketches: &ShingleSets,
+        by: SampledBy,
+        is_wanted: impl Fn(&Common) -> bool,
+        mut each: impl FnMut(u32, u32, Common) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        let (mut of_a, mut of_b, mut held) = (Vec::new(), Vec::new(), None);
+        let is_whole = |size: u64| matches!(by, SampledBy::Bottom(_)) || size < MODULAR_MAX as u64;
+        let are_whole = (0..sketches.len() as u32).all(|document| is_whole(sketches.size(document)));
+        let most = |both, either: u32| match by {
+            SampledBy::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
+            // Of the first t of the union; of all of it, if that is less.
+            SampledBy::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
+        };
+        // With as many more as it may have, and a partner that has nothing else.
+        let least = |a: u32| {
+            let (size, uncounted) = (sketches.size(a) as u32, self.uncounted[a as usize]);
+            let may_be = |count: u32| is_wanted(&most(count.saturating_add(uncounted).min(size), size));
+            if are_whole { first_of(1..size.saturating_add(1), may_be) } else { 1 }
+        };
+        self.pairs.for_each(least, |a, b, count| {
+            let (in_a, in_b) = (sketches.size(a), sketches.size(b));
+            let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
+            // Those of over-common elements through which the two met were counted, as few as they are.
+            let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
+            let most = most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
+            match by {
+                SampledBy::Modulus(_)
+                    if is_whole(in_a.max(in_b)) && (uncounted == 0 || !is_wanted(&most)) =>
+                {
+                    return if is_wanted(&most) { each(a, b, most) } else { Ok(()) };
+                }
+                SampledBy::Bottom(_) if !is_wanted(&most) => return Ok(()),
+                _ => {}
+            }
+            if held != Some(a) {
+                of_b.clear();
+                of_a.clear();
+                of_a.extend_from_slice(sketches.set(a, &mut of_b)?);
+                held = Some(a);
+            }
+            of_b.clear();
+            let (a_sample, b_sample) = (by.sample(&of_a), by.sample(sketches.set(b, &mut of_b)?));
+            Common::of(&a_sample, &b_sample).filter(&is_wanted).map_or(Ok(()), |common| each(a, b, common))
+        })
+    }
+}
+
+/// The first of these for which something holds that holds for all behind it; the end, if there is none.
+fn first_of(range: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
+    let Range { mut start, mut end } = range;
+    while start < end {
+        let middle = start + (end - start) / 2;
+        if holds(middle) {
+            end = middle;
+        } else {
+            start = middle + 1;
+        }
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+    use twindex_sketch::samples;
+
+    /// Families of shingle sets, with some shingles that all have.
+    fn shingle_sets(families: u64, of_each: u64) -> Vec<Vec<u64>> {
+        let mut random = SplitMix(77);
+        let mut sets = Vec::new();
+        for _ in 0..families {
+            let size = 40 + random.next() % 900;
+            let first: Vec<u64> = (0..size).map(|_| random.next()).collect();
+            for _ in 0..of_each {
+                let changes = random.next() % 60;
+                let mut set: Vec<u64> = first[..first.len() - (random.next() % 30) as usize].to_vec();
+                set.extend((0..changes).map(|_| random.next()));
+                set.extend(0..30);
+                sets.push(set);
+            }
+        }
+        sets
+    }
+
+    fn sketches(sets: &[Vec<u64>], by: SampledBy, dir: &Path, memory: usize) -> (ShingleSets, Vec<Vec<u64>>) {
+        let (mut kept, mut all) = (ShingleSets::new(dir, memory), Vec::new());
+        for set in sets {
+            let mut sketch = Vec::new();
+            match by {
+                SampledBy::Bottom(t) => samples::bottom(set, t.into(), &mut Vec::new(), &mut sketch),
+                SampledBy::Modulus(modulus) => samples::modular(set, modulus, &mut sketch),
+            }
+            kept.push(&sketch).unwrap();
+            all.push(sketch);
+        }
+        (kept, all)
+    }
+
+    type Counts = BTreeMap<(u32, u32), u32>;
+
+    /// What merging has seen, and whether it needed a scratch file.
+    struct Seen {
+        shared: u64,
+        largest: u64,
+        on_disk: bool,
+    }
+
+    fn joined(kept: &ShingleSets, max_bucket: usize, room: (&Path, usize)) -> (Counts, Seen, FormedPairs) {
+        let merged = merge_elements(kept, room).unwrap();
+        let seen =
+            Seen { shared: merged.shared, largest: merged.largest, on_disk: merged.lists.is_on_disk() };
+        let formed = merged.form_pairs(max_bucket, room).unwrap();
+        let mut counts = Counts::new();
+        let each = |a, b, count| {
+            assert!(counts.insert((a, b), count).is_none() && a < b, "each pair once");
+            Ok::<_, Error>(())
+        };
+        formed.for_each(each).unwrap();
+        (counts, seen, formed)
+    }
+
+    fn in_common(a: &[u64], b: &[u64]) -> u32 {
+        a.iter().filter(|element| b.contains(element)).count() as u32
+    }
+
+    #[test]
+    fn every_pair_that_shares_an_element_comes_once_with_the_number_of_those() {
+        let dir = tempfile::tempdir().unwrap();
+        let sets = shingle_sets(40, 8);
+        for by in [SampledBy::Modulus(4), SampledBy::Bottom(60)] {
+            let (kept, all) = sketches(&sets, by, dir.path(), usize::MAX);
+            let (counts, merged, formed) = joined(&kept, usize::MAX, (dir.path(), 1 << 26));
+            let mut wanted = Counts::new();
+            for b in 0..all.len() {
+                for a in 0..b {
+                    let count = in_common(&all[a], &all[b]);
+                    if count > 0 {
+                        wanted.insert((a as u32, b as u32), count);
+                    }
+                }
+            }
+            assert!(counts == wanted && wanted.len() > 5000, "{} {}", counts.len(), wanted.len());
+            assert_eq!((formed.capped, formed.most_common.len()), (0, 0));
+            assert!(merged.shared > 100 && merged.largest > 100);
+        }
+    }
+
+    #[test]
+    fn scratch_files_change_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let sets = shingle_sets(60, 12);
+        for (by, max_bucket) in [
+            (SampledBy::Modulus(3), usize::MAX),
+            (SampledBy::Modulus(3), 500),
+            (SampledBy::Bottom(128), usize::MAX),
+            (SampledBy::Bottom(128), 500),
+        ] {
+            let (in_memory, _) = sketches(&sets, by, dir.path(), usize::MAX);
+            let (on_disk, _) = sketches(&sets, by, dir.path(), 1000);
+            let (wanted, _, formed) = joined(&in_memory, max_bucket, (dir.path(), 1 << 28));
+            let (found, merged, spilled) = joined(&on_disk, max_bucket, (dir.path(), 0));
+            assert!(merged.on_disk && matches!(formed.pairs, Pairs::Met(_)));
+            let Pairs::Counted(pairs) = &spilled.pairs else { panic!("in memory") };
+            assert!(pairs.is_on_disk() || max_bucket == 500);
+            assert!(found == wanted && formed.most_common == spilled.most_common);
+            assert_eq!(formed.capped > 0, max_bucket == 500);
+            let all = |formed: &FormedPairs, sketches: &ShingleSets| {
+                let mut all = Vec::new();
+                let each = |a, b, common: Common| {
+                    all.push((a, b, common));
+                    Ok::<_, Error>(())
+                };
+                formed.common(sketches, by, |_| true, each).unwrap();
+                all
+            };
+            assert_eq!(all(&formed, &in_memory), all(&spilled, &on_disk));
+        }
+    }
+
+    #[test]
+    fn what_sketches_have_in_common_is_what_samples_say_over_common_elements_included() {
+        let dir = tempfile::tempdir().unwrap();
+        let sets = shingle_sets(30, 9);
+        for (by, max_bucket) in [
+            (SampledBy::Modulus(4), usize::MAX),
+            (SampledBy::Modulus(4), 20),
+            (SampledBy::Modulus(1), 20),
+            (SampledBy::Bottom(100), usize::MAX),
+            (SampledBy::Bottom(100), 20),
+            (SampledBy::Bottom(2000), 20),
+        ] {
+            let (kept, all) = sketches(&sets, by, dir.path(), usize::MAX);
+            let (_, _, formed) = joined(&kept, max_bucket, (dir.path(), 1 << 26));
+            assert_eq!(formed.capped > 0, max_bucket == 20);
+            assert_eq!(formed.most_common.is_empty(), formed.capped == 0);
+            assert!(formed.most_common.is_sorted_by(|x, y| (y.0, x.1) < (x.0, y.1)));
+            let mut near = 0;
+            let each = |a: u32, b: u32, common: Common| {
+                let (left, right) = (by.sample(&all[a as usize]), by.sample(&all[b as usize]));
+                assert_eq!(Some(common.resemblance()), left.resemblance(&right), "{by:?} {a} {b}");
+                near += 1;
+                Ok::<_, Error>(())
+            };
+            formed.common(&kept, by, |common| common.resemblance().at_least(0.8), each).unwrap();
+            // Families share what is not over-common, so none of their pairs is lost.
+            let mut wanted = 0;
+            for b in 0..all.len() {
+                for a in 0..b {
+                    let (left, right) = (by.sample(&all[a]), by.sample(&all[b]));
+                    wanted += usize::from(left.resemblance(&right).is_some_and(|r| r.at_least(0.8)));
+                }
+            }
+            assert!(near == wanted && wanted > 200, "{by:?}: {near} of {wanted}");
+        }
+    }
+
+    #[test]
+    fn a_family_larger_than_the_cap_hangs_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let set: Vec<u64> = (0..50).collect();
+        let sets = vec![set; 40];
+        let (kept, _) = sketches(&sets, SampledBy::Modulus(2), dir.path(), usize::MAX);
+        let (counts, _, formed) = joined(&kept, 10, (dir.path(), 1 << 20));
+        assert_eq!(formed.cap, 10);
+        assert!(formed.most_common.iter().all(|&(documents, _, first)| (documents, first) == (40, 0)));
+        let star = (1..40).flat_map(|b| [(0, b), (b - 1, b)]);
+        assert!(counts.keys().copied().eq(star.collect::<std::collections::BTreeSet<_>>()));
+        let mut equal = 0;
+        let each = |_, _, common: Common| {
+            equal += usize::from(common.both == common.either);
+            Ok::<_, Error>(())
+        };
+        formed.common(&kept, SampledBy::Modulus(2), |_| true, each).unwrap();
+        assert_eq!(equal, counts.len());
+    }
+}

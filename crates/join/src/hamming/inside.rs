@@ -1,0 +1,688 @@
+//! Pairs inside a bucket: compared one by one, or, where they are many, divided once more.
+//!
+//! What is in a bucket agrees in some bits. Of a small one all pairs are compared, by 32 of the bits that are left, and
+//! in full what these let through. A large one is treated as the whole was: the bits in which its fingerprints differ
+//! are divided into one group more than bits may differ, and the fingerprints are distributed by each group in turn; a
+//! near pair agrees in a group at least, and is reported for the first. So many fingerprints with one block in common,
+//! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
+//! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use zerocopy::IntoBytes;
+
+use super::rows::{Row, ShortRows, TableRow};
+use super::{TOGETHER, low_bits};
+use twindex::error::Result;
+use twindex_kernel::{
+    CACHE_LINE, Found, Kernel, Lanes, Level, Simd, across32, near_lanes, pairs32, prefetch_ahead,
+};
+
+/// Two fingerprints within the radius, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    /// The number of the one: the smaller of a pair inside a set, the left of a pair across two.
+    pub a: u32,
+    /// The number of the other.
+    pub b: u32,
+    /// The bits in which they differ.
+    pub distance: u32,
+}
+
+/// Fingerprints and their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Slice<'a> {
+    /// Turned to the left by so many bits; of those of one part of a table, these bits are the same.
+    Rows { rows: &'a [Row], turn: u32, leads: u64 },
+    /// The same in less, of one part of a table.
+    Short(ShortRows<'a>),
+    /// In the order of what leads to buckets, with consecutive numbers.
+    Ascending { values: &'a [u64], first: u32 },
+}
+
+impl Default for Slice<'_> {
+    fn default() -> Self {
+        Self::Rows { rows: &[], turn: 0, leads: 0 }
+    }
+}
+
+impl Slice<'_> {
+    #[inline(always)]
+    fn number(&self, at: usize) -> u32 {
+        match self {
+            Self::Rows { rows, .. } => rows[at].number,
+            Self::Short(rows) => rows.row(at).number,
+            Self::Ascending { first, .. } => first + at as u32,
+        }
+    }
+
+    /// A row as it is, not turned.
+    #[inline(always)]
+    fn row(&self, at: usize) -> Row {
+        match self {
+            Self::Rows { rows, turn, .. } => {
+                let Row { value, number } = rows[at];
+                Row { value: value.rotate_right(*turn), number }
+            }
+            Self::Short(rows) => rows.row(at),
+            Self::Ascending { values, .. } => Row { value: values[at], number: self.number(at) },
+        }
+    }
+
+    /// All rows as they are, not turned.
+    fn rows(&self) -> Cow<'_, [Row]> {
+        let count = match self {
+            Self::Rows { rows, turn: 0, .. } => return Cow::Borrowed(rows),
+            Self::Rows { rows, .. } => rows.len(),
+            Self::Short(rows) => rows.rows.len(),
+            Self::Ascending { values, .. } => values.len(),
+        };
+        (0..count).map(|at| self.row(at)).collect()
+    }
+}
+
+/// What a bucket's pairs must satisfy to be reported there and nowhere else.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    /// Bits in which a pair must agree.
+    pub(super) equal: u64,
+    /// Groups of bits in each of which it must differ, or it would have been found before.
+    pub(super) unequal: Vec<u64>,
+}
+
+impl Place {
+    /// Whether it is reported here. Without branches, which would be foreseen wrongly too often.
+    #[inline(always)]
+    pub(super) fn owns(&self, difference: u64) -> bool {
+        let shared: u32 = self.unequal.iter().map(|group| u32::from(difference & group == 0)).sum();
+        u64::from(shared) | difference & self.equal == 0
+    }
+}
+
+/// Lanes that are compared as a whole: they and their answers stay in the caches.
+const TILE: usize = 1024;
+/// A distribution must leave at most one in so many comparisons, as a power of two.
+const SAVED_SHIFT: u32 = 1;
+/// Fingerprints of a bucket that a distribution aims at, as a power of two.
+const BUCKET_BITS: u32 = 3;
+/// Buckets of a distribution at most, as a power of two.
+const BUCKETS_BITS_MAX: u32 = 11;
+/// Pairs found that are looked at together.
+const FOUND: usize = 1 << 9;
+/// Fingerprints from which on it pays to look at which bits tell them apart.
+const SAMPLED: usize = 1 << 12;
+/// How many are looked at for that.
+const SAMPLE: usize = 256;
+
+/// Bits of where a fingerprint stands among as many as a part mostly has: the others of an entry are a fingerprint's.
+const SHORT_PLACE_BITS: u32 = 16;
+/// Bytes of rows that are asked for together, and how far ahead.
+const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
+const AHEAD_BYTES: usize = 16 * CACHE_LINE;
+
+/// Buckets that are compared between two times that some of what is distributed next is asked for.
+const AHEAD_TOGETHER: usize = 8;
+
+/// What distributing a fingerprint by one group costs, in comparisons of two lanes: the more, the faster these are.
+fn distributing(level: Level) -> u64 {
+    match level {
+        Level::Avx512 => 192,
+        Level::Avx2 | Level::Scalar => 64,
+    }
+}
+
+/// Room for one distribution: where each bucket ends, and what is in it, for each side.
+#[derive(Debug, Default)]
+struct Buckets {
+    ends: Vec<u32>,
+    /// Of each fingerprint the bits behind those that lead to its bucket, the lane first, and where it stands in what was
+    /// distributed: one write each.
+    entries: Vec<u64>,
+    /// Bits of where it stands.
+    place_bits: u32,
+    /// The lanes, side by side.
+    lanes: Vec<u32>,
+}
+
+/// Room for the distributions of both sides, and for what is found.
+#[derive(Debug, Default)]
+struct Room {
+    buckets: [Buckets; 2],
+    found: Found,
+}
+
+/// Is handed pairs that were found.
+pub(super) type Take<'t> = dyn FnMut(&[Pair]) -> Result<()> + 't;
+
+/// Compares what is in buckets; keeps what is between.
+#[derive(Debug)]
+pub(super) struct Inside {
+    within: u32,
+    level: Level,
+    /// Left and right are different sets; otherwise the right is empty.
+    across: bool,
+    free: Vec<Room>,
+    /// Those of the pairs found that are near in all bits and reported where they were found, with their distances.
+    near: Vec<(u32, u32, u32)>,
+    /// Pairs that are near and not yet taken.
+    pairs: Vec<Pair>,
+}
+
+/// What is known of the parities, the numbers of ones modulo 2, of two fingerprints that are reported somewhere.
+///
+/// A pair of the last of k + 1 tables differs in each of the k groups before, and in at most k bits: in exactly k. So
+/// its parities are different if k is odd, and the same if it is even; either way only half of a bucket's pairs are
+/// compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parity {
+    Different,
+    Same,
+}
+
+/// What leads into which bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By {
+    /// So many bits behind the first `start`; behind them by the parity, if anything is known of it.
+    Bits { start: u32, bits: u32, parity: Option<Parity> },
+    /// A hash of these bits, of so many bits.
+    Group { mask: u64, bits: u32 },
+}
+
+impl By {
+    fn bits(self) -> u32 {
+        match self {
+            Self::Bits { bits, .. } | Self::Group { bits, .. } => bits,
+        }
+    }
+
+    fn parity(self) -> Option<Parity> {
+        match self {
+            Self::Bits { parity, .. } => parity,
+            Self::Group { .. } => None,
+        }
+    }
+
+    /// How far fingerprints are turned for the 32 bits that are compared first: to those behind the block that is
+    /// equal, or to where most of the bits stand that may differ.
+    fn turn(self, equal: u64) -> u32 {
+        match self {
+            Self::Bits { start, bits, .. } => (start + bits + 32) % 64,
+            Self::Group { .. } => {
+                let lost = |turn: &u32| (equal.rotate_left(*turn) as u32).count_ones();
+                (0..64).min_by_key(lost).unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// The bucket of what a mask leaves, of so many bits: multiplying spreads it over the upper ones.
+#[inline(always)]
+fn hashed(masked: u64, bits: u32) -> usize {
+    masked.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
+}
+
+/// One distribution of a side.
+struct Fill<'b, 's> {
+    buckets: &'b mut Buckets,
+    side: Slice<'s>,
+    by: By,
+    turn: u32,
+}
+
+impl Kernel for Fill<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Self { buckets, side, by, turn } = self;
+        // A copy of the loop for each way, as the way is the same for all.
+        match (side, by) {
+            (Slice::Ascending { values, .. }, By::Bits { start, bits, .. }) => {
+                let (down, mask) = ((64 - start - bits) % 64, low_bits(bits));
+                buckets.cut(values, bits, |value| (value.wrapping_shr(down) & mask) as usize, turn);
+            }
+            (Slice::Rows { rows, leads, .. }, By::Bits { bits, parity, .. }) => {
+                buckets.fill_by_bits(rows, bits, parity, leads);
+            }
+            (Slice::Short(short), By::Bits { bits, parity, .. }) => {
+                buckets.fill_by_bits(short.rows, bits, parity, short.leads);
+            }
+            (side, By::Group { mask, bits }) => {
+                let lane = |value: u64| value.rotate_left(turn) << 32;
+                buckets.fill(&side.rows(), (bits, 32), |value| hashed(value & mask, bits), lane);
+            }
+        }
+    }
+}
+
+/// What is compared after a distribution.
+struct Compare<'i, 's, 't> {
+    inside: &'i mut Inside,
+    sides: [Slice<'s>; 2],
+    buckets: &'i [Buckets; 2],
+    found: &'i mut Found,
+    /// What is distributed next: asked for meanwhile.
+    ahead: &'i [&'s [u8]],
+    by: By,
+    place: &'i Place,
+    take: &'i mut Take<'t>,
+}
+
+impl Kernel for Compare<'_, '_, '_> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Result<()> {
+        let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
+        let of = usize::from(inside.across);
+        // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
+        let told = match by {
+            By::Bits { start, bits, .. }
+                if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
+                    && place.equal.count_ones() >= SHORT_PLACE_BITS =>
+            {
+                Some(start + bits)
+            }
+            _ => None,
+        };
+        found.clear();
+        // Of many buckets together: how many pairs one has is what a processor cannot foresee.
+        let keep = |inside: &mut Inside, found: &mut Found| {
+            let (left, right) = (&buckets[0].entries[..], &buckets[of].entries[..]);
+            let row = |side: usize, entry| sides[side].row(buckets[side].place(entry));
+            let number = |side: usize, entry| sides[side].number(buckets[side].place(entry));
+            inside.keep(
+                found.pairs(),
+                |i, j| match told {
+                    Some(turn) => {
+                        let difference = (left[i] ^ right[j]) & !low_bits(SHORT_PLACE_BITS);
+                        difference.rotate_right(turn)
+                    }
+                    None => row(0, left[i]).value ^ row(of, right[j]).value,
+                },
+                |i, j| (number(0, left[i]), number(of, right[j])),
+                place,
+            );
+            found.clear();
+        };
+        let halves = by.parity().is_some();
+        let mut starts = [0; 2];
+        for bucket in 0..1_usize << by.bits() {
+            if bucket.is_multiple_of(AHEAD_TOGETHER) {
+                for &bytes in ahead {
+                    let bound = |bucket: usize| {
+                        ((bytes.len() as u64 * bucket as u64) >> by.bits()).min(bytes.len() as u64) as usize
+                    };
+                    let (start, end) = (bound(bucket), bound(bucket + AHEAD_TOGETHER));
+                    prefetch_ahead(bytes, start, end - start);
+                }
+            }
+            // Of halves, the even one comes first.
+            let end = |side: &Buckets, half| {
+                let bucket = if halves { bucket << 1 | half } else { bucket };
+                side.ends.get(bucket).map_or(0, |&end| end as usize)
+            };
+            let ends_of =
+                |half| [end(&buckets[0], half), if inside.across { end(&buckets[1], half) } else { 0 }];
+            let ends = ends_of(1);
+            let middles = if halves { ends_of(0) } else { ends };
+            let ranges = [starts[0]..ends[0], starts[1]..ends[1]];
+            let firsts = starts;
+            starts = ends;
+            let [left, right] = [ends[0] - ranges[0].start, ends[1] - ranges[1].start];
+            if if inside.across { left == 0 || right == 0 } else { left < 2 } {
+                continue;
+            }
+            if inside.is_large(left, right, halves) {
+                let picked = [0, 1].map(|side| {
+                    let entries = buckets[side].entries.get(ranges[side].clone()).unwrap_or_default();
+                    let row = |&entry| sides[side].row(buckets[side].place(entry));
+                    entries.iter().map(row).collect::<Vec<Row>>()
+                });
+                inside.large(picked.each_ref().map(|rows| &rows[..]), place, take)?;
+                continue;
+            }
+            let lanes = |side: usize, range: Range<usize>| Lanes {
+                first: range.start as u32,
+                lanes: &buckets[side].lanes[range],
+            };
+            let half = |side: usize, odd: bool| {
+                lanes(side, if odd { middles[side]..ends[side] } else { firsts[side]..middles[side] })
+            };
+            let within = inside.within;
+            match (by.parity(), inside.across) {
+                (None, false) => pairs32(simd, lanes(0, ranges[0].clone()), within, found),
+                (None, true) => {
+                    across32(simd, lanes(0, ranges[0].clone()), lanes(1, ranges[1].clone()), within, found);
+                }
+                (Some(Parity::Different), false) => {
+                    across32(simd, half(0, false), half(0, true), within, found);
+                }
+                (Some(Parity::Same), false) => {
+                    pairs32(simd, half(0, false), within, found);
+                    pairs32(simd, half(0, true), within, found);
+                }
+                (Some(parity), true) => {
+                    let other = parity == Parity::Different;
+                    across32(simd, half(0, false), half(1, other), within, found);
+                    across32(simd, half(0, true), half(1, !other), within, found);
+                }
+            }
+            if found.pairs().len() >= FOUND {
+                keep(inside, found);
+                inside.hand_on(TOGETHER, take)?;
+            }
+        }
+        keep(inside, found);
+        inside.hand_on(TOGETHER, take)
+    }
+}
+
+impl Buckets {
+    /// Where the fingerprint of an entry stands.
+    #[inline(always)]
+    fn place(&self, entry: u64) -> usize {
+        (entry & low_bits(self.place_bits)) as usize
+    }
+
+    /// Distributes rows of a table, which are turned so that what leads to a bucket is in front, and the lane behind it;
+    /// bits that lead to their part are left out, as short rows have something else there.
+    #[inline(always)]
+    fn fill_by_bits<R: TableRow>(&mut self, rows: &[R], bits: u32, parity: Option<Parity>, leads: u64) {
+        let (down, mask) = (64 - bits, low_bits(bits));
+        let bucket = |turned: u64| (turned.wrapping_shr(down) & mask) as usize;
+        let lane = |turned: u64| (turned & !leads).wrapping_shl(bits);
+        let place_bits = if rows.len() <= 1 << SHORT_PLACE_BITS { SHORT_PLACE_BITS } else { 32 };
+        if parity.is_none() {
+            self.fill(rows, (bits, place_bits), bucket, lane);
+        } else {
+            let half = |turned: u64| bucket(turned) << 1 | (turned & !leads).count_ones() as usize & 1;
+            self.fill(rows, (bits + 1, place_bits), half, lane);
+        }
+    }
+
+    /// Distributes fingerprints; what an entry has in front of `place_bits` is of `lane`.
+    #[inline(always)]
+    fn fill<R: TableRow>(
+        &mut self,
+        rows: &[R],
+        (bits, place_bits): (u32, u32),
+        bucket: impl Fn(u64) -> usize,
+        lane: impl Fn(u64) -> u64,
+    ) {
+        self.place_bits = place_bits;
+        let Self { ends, entries, lanes, .. } = self;
+        ends.clear();
+        if rows.is_empty() {
+            return;
+        }
+        ends.resize(1 << bits, 0);
+        if entries.len() < rows.len() {
+            entries.resize(rows.len(), 0);
+        }
+        // Borrowed anew, so that the loops need not ask where they are after each write.
+        let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
+        let last = ends.len() - 1;
+        for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {
+            // They have gone from the caches since they were written.
+            prefetch_ahead(rows.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
+            for row in some {
+                ends[bucket(row.turned()) & last] += 1;
+            }
+        }
+        let (mut sum, places) = (0, low_bits(place_bits));
+        for end in &mut *ends {
+            sum += std::mem::replace(end, sum);
+        }
+        for (at, row) in (0_u64..).zip(rows) {
+            let value = row.turned();
+            let end = &mut ends[bucket(value) & last];
+            entries[*end as usize] = lane(value) & !places | at;
+            *end += 1;
+        }
+        if lanes.len() < rows.len() {
+            lanes.resize(rows.len(), 0);
+        }
+        // Not by an iterator's own loop, which would be compiled for plain instructions.
+        for (lane, entry) in lanes.iter_mut().zip(entries) {
+            *lane = (*entry >> 32) as u32;
+        }
+    }
+
+    /// Finds where buckets end in fingerprints that are in order.
+    #[inline(always)]
+    fn cut(&mut self, values: &[u64], bits: u32, bucket: impl Fn(u64) -> usize, turn: u32) {
+        self.place_bits = 32;
+        let Self { ends, entries, lanes, .. } = self;
+        ends.clear();
+        if values.is_empty() {
+            return;
+        }
+        ends.resize(1 << bits, 0);
+        if entries.len() < values.len() {
+            entries.resize(values.len(), 0);
+        }
+        if lanes.len() < values.len() {
+            lanes.resize(values.len(), 0);
+        }
+        let (ends, entries, lanes) =
+            (&mut ends[..], &mut entries[..values.len()], &mut lanes[..values.len()]);
+        let last = ends.len() - 1;
+        for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(values.chunks(TOGETHER_BYTES / size_of::<u64>()))
+        {
+            prefetch_ahead(values.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
+            // A store for each: counting would wait for the same number again and again.
+            for (end, &value) in (at / size_of::<u64>() + 1..).zip(some) {
+                ends[bucket(value) & last] = end as u32;
+            }
+        }
+        let mut end = 0;
+        for next in ends {
+            end = end.max(*next);
+            *next = end;
+        }
+        for (at, ((lane, entry), value)) in (0..).zip(lanes.iter_mut().zip(entries).zip(values)) {
+            (*lane, *entry) = (value.rotate_left(turn) as u32, at);
+        }
+    }
+}
+
+impl Inside {
+    pub(super) fn new(within: u32, across: bool) -> Self {
+        let level = Level::chosen();
+        Self { within, level, across, free: Vec::new(), near: Vec::new(), pairs: Vec::new() }
+    }
+
+    /// Finds the pairs of what a table's distribution has brought together, by what leads the table behind that.
+    pub(super) fn divide(
+        &mut self,
+        sides: [Slice<'_>; 2],
+        ahead: &[&[u8]],
+        by: By,
+        place: &Place,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
+        let (level, turn) = (self.level, by.turn(place.equal));
+        let mut room = self.free.pop().unwrap_or_default();
+        let Room { buckets, found } = &mut room;
+        for (side, buckets) in sides.into_iter().zip(&mut *buckets) {
+            level.dispatch(Fill { buckets, side, by, turn });
+        }
+        level.dispatch(Compare { inside: self, sides, buckets, found, ahead, by, place, take })?;
+        self.free.push(room);
+        Ok(())
+    }
+
+    /// Hands on the pairs that are kept, if there are so many.
+    #[inline(always)]
+    pub(super) fn hand_on(&mut self, least: usize, take: &mut Take<'_>) -> Result<()> {
+        if self.pairs.len() >= least {
+            self.pairs.chunks(TOGETHER).try_for_each(take)?;
+            self.pairs.clear();
+        }
+        Ok(())
+    }
+
+    /// Comparisons of so many with each other.
+    #[inline(always)]
+    fn comparisons(&self, left: usize, right: usize) -> u64 {
+        if self.across { left as u64 * right as u64 } else { left as u64 * left as u64 / 2 }
+    }
+
+    #[inline(always)]
+    fn is_large(&self, left: usize, right: usize, halves: bool) -> bool {
+        left + right > TILE
+            || self.comparisons(left, right) >> u32::from(halves)
+                > distributing(self.level) * u64::from(self.within + 1) * (left + right) as u64
+    }
+
+    /// Finds the pairs of any number of fingerprints.
+    #[inline(never)]
+    pub(super) fn large(&mut self, sides: [&[Row]; 2], place: &Place, take: &mut Take<'_>) -> Result<()> {
+        let [left, right] = sides.map(<[Row]>::len);
+        let values = || sides.into_iter().flatten().map(|row| row.value);
+        let first = values().next().unwrap_or_default();
+        let differ = values().fold(0, |bits, value| bits | value ^ first);
+        let groups = self.within + 1;
+        let comparisons = self.comparisons(left, right);
+        if differ.count_ones() > self.within
+            && comparisons > distributing(self.level) * u64::from(groups) * (left + right) as u64
+        {
+            let groups = if left + right < SAMPLED {
+                even_groups(differ, groups)
+            } else {
+                let step = (left + right).div_ceil(SAMPLE);
+                informed_groups(differ, groups, &values().step_by(step).collect::<Vec<_>>())
+            };
+            let bits = (left + right).ilog2().saturating_sub(BUCKET_BITS).clamp(1, BUCKETS_BITS_MAX);
+            let bits_of = |mask: u64| bits.min(mask.count_ones());
+            let then: u64 = groups.iter().map(|&mask| self.comparisons_by(sides, mask, bits_of(mask))).sum();
+            if then <= comparisons >> SAVED_SHIFT {
+                let mut next = place.clone();
+                for &group in &groups {
+                    next.equal = place.equal | group;
+                    self.divide(
+                        sides.map(|rows| Slice::Rows { rows, turn: 0, leads: 0 }),
+                        &[],
+                        By::Group { mask: group, bits: bits_of(group) },
+                        &next,
+                        take,
+                    )?;
+                    next.unequal.push(group);
+                }
+                return Ok(());
+            }
+        }
+        self.compare_all(sides, !differ, place, take)
+    }
+
+    /// Comparisons that are left in the buckets of a distribution.
+    fn comparisons_by(&self, sides: [&[Row]; 2], mask: u64, bits: u32) -> u64 {
+        let counts = sides.map(|rows| {
+            let mut counts = vec![0_u32; 1 << bits];
+            for row in rows {
+                counts[hashed(row.value & mask, bits)] += 1;
+            }
+            counts
+        });
+        let [left, right] = &counts;
+        left.iter().zip(right).map(|(&left, &right)| self.comparisons(left as usize, right as usize)).sum()
+    }
+
+    /// Compares all with all, tile by tile.
+    fn compare_all(
+        &mut self,
+        sides: [&[Row]; 2],
+        equal: u64,
+        place: &Place,
+        take: &mut Take<'_>,
+    ) -> Result<()> {
+        let turn = By::Group { mask: 0, bits: 0 }.turn(equal);
+        let lanes = sides
+            .map(|rows| rows.iter().map(|row| { row.value }.rotate_left(turn) as u32).collect::<Vec<u32>>());
+        let of = usize::from(self.across);
+        let mut found = Found::default();
+        for (i, left) in (0..).step_by(TILE).zip(lanes[0].chunks(TILE)) {
+            let from = if self.across { 0 } else { i };
+            for (j, right) in (from..).step_by(TILE).zip(lanes[of][from.min(lanes[of].len())..].chunks(TILE))
+            {
+                found.clear();
+                let right = (self.across || j > i).then_some(right);
+                near_lanes(self.level, left.into(), right.map(Lanes::from), self.within, &mut found);
+                let (left, right) = (&sides[0][i..], &sides[of][j..]);
+                self.keep(
+                    found.pairs(),
+                    |i, j| left[i].value ^ right[j].value,
+                    |i, j| (left[i].number, right[j].number),
+                    place,
+                );
+                self.hand_on(TOGETHER, take)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what is near in all bits, and was not found before.
+    #[inline(always)]
+    fn keep(
+        &mut self,
+        found: &[[u32; 2]],
+        difference: impl Fn(usize, usize) -> u64,
+        numbers: impl Fn(usize, usize) -> (u32, u32),
+        place: &Place,
+    ) {
+        if self.near.len() < found.len() {
+            self.near.resize(found.len(), (0, 0, 0));
+        }
+        let near = &mut self.near[..found.len()];
+        let mut count = 0;
+        for &[i, j] in found {
+            let difference = difference(i as usize, j as usize);
+            let distance = difference.count_ones();
+            near[count] = (i, j, distance);
+            count += usize::from((distance <= self.within) & place.owns(difference));
+        }
+        self.pairs.reserve(count);
+        for &(i, j, distance) in &near[..count] {
+            let (a, b) = numbers(i as usize, j as usize);
+            let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
+            self.pairs.push(Pair { a, b, distance });
+        }
+    }
+}
+
+/// Bits divided into groups of as many each, in their order.
+fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
+    let (count, mut rest) = (bits.count_ones(), bits);
+    (0..groups)
+        .map(|group| {
+            let mut mask = 0;
+            for _ in count * group / groups..count * (group + 1) / groups {
+                mask |= rest & rest.wrapping_neg();
+                rest &= rest - 1;
+            }
+            mask
+        })
+        .collect()
+}
+
+/// Bits divided into groups that tell about as much each: those in which the sample is most evenly divided first, each
+/// to the group that has the least.
+fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
+    let mut told: Vec<(usize, u32)> = (0..64)
+        .filter(|bit| bits >> bit & 1 == 1)
+        .map(|bit| {
+            let ones = sample.iter().filter(|&value| value >> bit & 1 == 1).count();
+            (ones.min(sample.len() - ones), bit)
+        })
+        .collect();
+    told.sort_unstable_by(|a, b| b.cmp(a));
+    let mut all = vec![(0_usize, 0_u32, 0_u64); groups as usize];
+    for (told, bit) in told {
+        if let Some(least) = all.iter_mut().min_by_key(|group| (group.0, group.1)) {
+            *least = (least.0 + told, least.1 + 1, least.2 | 1 << bit);
+        }
+    }
+    all.into_iter().map(|(_, _, mask)| mask).collect()
+}

@@ -1,0 +1,359 @@
+//! What a table of a join has of fingerprints, and where.
+//!
+//! A row is a fingerprint and its number, 12 bytes. Where fingerprints are held in ascending order, their numbers are
+//! ranks, and 8 bytes do for both: the bits that lead to a part of a table are the same in all of it, so that in their
+//! place a row has the last bits of the rank. The others follow from the fingerprint. [`Starts`] tells the ranks of those
+//! that begin with the same bits, and of these as a rule only one has such last bits; where they are more than there are
+//! numbers of so many bits, the fingerprints themselves are looked at. That is a third less of what each table writes and
+//! reads, which is most of what a join does.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Table, low_bits};
+use twindex::error::Result;
+use twindex::sys::zeroed::Zeroed;
+
+/// A fingerprint and its number. Both in one place, so that a part is one stream of writes.
+#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C, packed(4))]
+pub(super) struct Row {
+    /// The fingerprint, which may be turned.
+    pub(super) value: u64,
+    pub(super) number: u32,
+}
+
+/// A fingerprint, turned, with the last bits of its rank in place of those that lead to its part.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C, packed(4))]
+pub(super) struct ShortRow(u64);
+
+/// Rows of a table.
+pub(super) trait TableRow: Copy + FromBytes + Immutable + IntoBytes + KnownLayout {
+    /// That of a fingerprint, turned; `leads` has the bits that lead to its part.
+    fn of(turned: u64, number: u32, leads: u64) -> Self;
+
+    /// The fingerprint, turned; bits that lead to its part may be others.
+    fn turned(self) -> u64;
+}
+
+impl TableRow for Row {
+    #[inline(always)]
+    fn of(turned: u64, number: u32, _: u64) -> Self {
+        Self { value: turned, number }
+    }
+
+    #[inline(always)]
+    fn turned(self) -> u64 {
+        self.value
+    }
+}
+
+impl TableRow for ShortRow {
+    #[inline(always)]
+    fn of(turned: u64, number: u32, leads: u64) -> Self {
+        Self(turned & !leads | u64::from(number) & leads)
+    }
+
+    #[inline(always)]
+    fn turned(self) -> u64 {
+        self.0
+    }
+}
+
+/// Short rows of one part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShortRows<'a> {
+    pub(super) rows: &'a [ShortRow],
+    turn: u32,
+    /// What stands at the end of fingerprints that are turned.
+    part: u64,
+    /// The bits of it.
+    pub(super) leads: u64,
+    starts: &'a Starts<'a>,
+}
+
+impl<'a> ShortRows<'a> {
+    pub(super) fn new(rows: &'a [ShortRow], table: Table, part: usize, starts: &'a Starts<'a>) -> Self {
+        Self { rows, turn: table.turn(), part: part as u64, leads: table.leads(), starts }
+    }
+
+    /// The fingerprint as it is, and its number.
+    #[inline(always)]
+    pub(super) fn row(&self, at: usize) -> Row {
+        let ShortRow(turned) = self.rows[at];
+        let value = (turned & !self.leads | self.part).rotate_right(self.turn);
+        Row { value, number: self.starts.rank(value, turned as u32, self.leads as u32) }
+    }
+}
+
+/// Where those of ascending fingerprints begin that have the same first bits.
+#[derive(Debug)]
+pub(super) struct Starts<'a> {
+    values: &'a [u64],
+    bits: u32,
+    /// Of each beginning the rank of the first fingerprint that has it or a later one, and their number behind the last.
+    ranks: Vec<u32>,
+}
+
+/// Notes where those that begin alike end.
+pub(super) struct Ends {
+    bits: u32,
+    /// Of each beginning the rank behind the last that has it; 0 where none was seen.
+    ends: Vec<u32>,
+}
+
+impl Ends {
+    pub(super) fn new(bits: u32) -> Self {
+        Self { bits, ends: vec![0; 1 << bits] }
+    }
+
+    /// Notes ascending fingerprints, the first of which has this rank.
+    #[inline(always)]
+    pub(super) fn note(&mut self, first: u32, values: &[u64]) {
+        let (down, last) = (u64::BITS - self.bits, self.ends.len() - 1);
+        let ends = &mut self.ends[..];
+        // A store for each: counting would wait for the same number again and again.
+        for (end, value) in (first + 1..).zip(values) {
+            ends[value.unbounded_shr(down) as usize & last] = end;
+        }
+    }
+}
+
+/// One in so many fingerprints may begin as so many others do that their ranks have to be searched for: with more, rows that
+/// have whole numbers are better.
+const CROWDED: u64 = 4;
+
+impl<'a> Starts<'a> {
+    /// Of these fingerprints, by what all pieces noted of them, if `rank_bits` of their ranks tell enough. Some may be
+    /// equal.
+    pub(super) fn of(
+        values: &'a [u64],
+        mut pieces: impl Iterator<Item = Ends>,
+        rank_bits: u32,
+    ) -> Option<Self> {
+        let Ends { bits, ends: mut ranks } = pieces.next()?;
+        for piece in pieces {
+            ranks.iter_mut().zip(piece.ends).for_each(|(end, other)| *end = other.max(*end));
+        }
+        let (mut start, mut crowded) = (0, 0);
+        for end in &mut ranks {
+            let next = start.max(*end);
+            let alike = u64::from(next - start);
+            if alike > 1 << rank_bits {
+                crowded += alike;
+                let mut pairs = values.get(start as usize..next as usize)?.windows(2);
+                // Equal ones have nothing else that tells them apart.
+                if pairs.any(|pair| pair[0] == pair[1]) {
+                    return None;
+                }
+            }
+            *end = std::mem::replace(&mut start, next);
+        }
+        ranks.push(start);
+        (crowded * CROWDED <= u64::from(start)).then_some(Self { values, bits, ranks })
+    }
+
+    /// The rank of a fingerprint, of which `low` has these bits, the last ones.
+    #[inline(always)]
+    fn rank(&self, value: u64, low: u32, bits: u32) -> u32 {
+        let prefix = value.unbounded_shr(u64::BITS - self.bits) as usize;
+        let (start, end) = (self.ranks[prefix], self.ranks[prefix + 1]);
+        let first = start.wrapping_add(low.wrapping_sub(start) & bits);
+        // `bits` is one less than there are numbers of so many bits.
+        if end - start <= bits + 1 { first } else { self.rank_among(value, start, end) }
+    }
+
+    /// The rank of a fingerprint among these.
+    #[cold]
+    fn rank_among(&self, value: u64, start: u32, end: u32) -> u32 {
+        let all = self.values.get(start as usize..end as usize).unwrap_or_default();
+        start + all.partition_point(|&other| other < value) as u32
+    }
+}
+
+/// Rows in parts.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    words: Zeroed<u32>,
+    /// Numbers of 4 bytes of a row: rows are all of one kind.
+    words_a_row: usize,
+    /// Where each part ends.
+    pub(super) ends: Vec<u32>,
+}
+
+/// Sees numbers of 4 bytes as the rows that they are.
+pub(super) fn of_words<R: TableRow>(words: &[u32]) -> &[R] {
+    <[R]>::ref_from_bytes(words.as_bytes()).unwrap_or_default()
+}
+
+impl Parts {
+    /// Makes room for so many rows; what is in them is of no meaning.
+    pub(super) fn room<R: TableRow>(&mut self, rows: usize) -> Result<(&mut [R], &mut [u32])> {
+        self.words_a_row = size_of::<R>() / size_of::<u32>();
+        let words = rows.saturating_mul(self.words_a_row);
+        if self.words.len() < words {
+            // What is there need not be kept, and is given back first.
+            self.words = Zeroed::default();
+            self.words = Zeroed::new(words)?;
+        }
+        let rows = <[R]>::mut_from_bytes(self.words[..words].as_mut_bytes()).unwrap_or_default();
+        Ok((rows, &mut self.ends))
+    }
+
+    fn part(&self, part: usize) -> &[u32] {
+        let start = part.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.words[start * self.words_a_row..self.ends[part] as usize * self.words_a_row]
+    }
+
+    pub(super) fn bytes(&self, part: usize) -> &[u8] {
+        self.part(part).as_bytes()
+    }
+
+    /// What all pieces have of a part, put together in `room` where there are several.
+    pub(super) fn gathered<'r>(pieces: &[&'r Self], part: usize, room: &'r mut Vec<u32>) -> &'r [u32] {
+        if let [parts] = pieces {
+            return parts.part(part);
+        }
+        room.clear();
+        for parts in pieces {
+            room.extend_from_slice(parts.part(part));
+        }
+        room
+    }
+}
+
+impl Table {
+    /// The bits that lead to a part, in what is turned.
+    pub(super) fn leads(self) -> u64 {
+        low_bits(self.part_bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Effort, Join, Pair, Spare, Values, join, tables};
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+
+    fn flipped(value: u64, random: &mut SplitMix) -> u64 {
+        (0..random.next() % 6).fold(value, |value, _| value ^ 1 << (random.next() % 64))
+    }
+
+    /// Ascending fingerprints, each once: random ones, near ones, and so many that begin alike.
+    fn ascending(seed: u64, count: usize, alike: usize) -> Vec<u64> {
+        let mut random = SplitMix(seed);
+        let mut values: Vec<u64> = Vec::new();
+        for at in 0..count {
+            let earlier = values.get(random.next() as usize % (3 * at + 1)).copied();
+            values.push(match earlier {
+                Some(value) => flipped(value, &mut random),
+                None => random.next(),
+            });
+        }
+        let beginning = random.next() & !0 << 40;
+        values.extend((0..alike).map(|_| beginning | random.next() >> 24));
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    fn starts(values: &[u64], bits: u32, rank_bits: u32) -> Option<Starts<'_>> {
+        let third = values.len() / 3;
+        let pieces = [0..third, third..third, third..2 * third, 2 * third..values.len()].map(|range| {
+            let mut ends = Ends::new(bits);
+            ends.note(range.start as u32, &values[range]);
+            ends
+        });
+        Starts::of(values, pieces.into_iter(), rank_bits)
+    }
+
+    #[test]
+    fn a_short_row_tells_fingerprint_and_rank_however_many_begin_alike() {
+        for (count, alike, bits, rank_bits) in
+            [(5000, 0, 10, 5), (5000, 400, 10, 5), (5000, 100, 20, 0), (5, 0, 0, 3), (1, 0, 4, 0)]
+        {
+            let values = ascending(1, count, alike);
+            let starts = starts(&values, bits, rank_bits).unwrap();
+            for (start, part_bits) in [(16, rank_bits), (32, rank_bits + 2), (48, 10), (61, 3.max(rank_bits))]
+            {
+                let table = Table { start, bits: part_bits, part_bits, parity: None };
+                for (rank, &value) in (0..).zip(&values) {
+                    let turned = value.rotate_left(table.turn());
+                    let rows = [ShortRow::of(turned, rank, table.leads())];
+                    let short = ShortRows::new(&rows, table, table.part()(turned), &starts);
+                    let Row { value: found, number } = short.row(0);
+                    assert_eq!((found, number), (value, rank), "{count} {alike} {bits} {rank_bits}, {start}");
+                }
+            }
+        }
+        // All begin alike, and more of them than ranks of so few bits tell apart.
+        let values: Vec<u64> = (0..5000).collect();
+        assert!(starts(&values, 10, 5).is_none());
+        assert!(starts(&values, 10, 13).is_some());
+    }
+
+    fn pairs(sides: &[Values<'_>], within: u32, threads: usize, memory: usize) -> Vec<Pair> {
+        let dir = std::env::temp_dir();
+        let effort = Effort { dir: &dir, memory, threads };
+        let take = |found: &mut Vec<Pair>, pairs: &[Pair]| {
+            found.extend_from_slice(pairs);
+            Ok(())
+        };
+        let mut found = join(sides, within, effort, &Spare::default(), Vec::new, take).unwrap().concat();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn ascending_fingerprints_are_joined_by_short_rows_to_the_pairs_of_whole_ones() {
+        let all = [3, 1, 2, 5];
+        // Of so many the blocks that are wide lead to a bucket by more bits than an entry has for a place.
+        for (count, alike, radii) in
+            [(9000, 0, &all[..]), (40_000, 300, &all), (150_000, 2000, &all), (1_200_000, 0, &all[2..3])]
+        {
+            let values = ascending(2, count, alike);
+            let mut random = SplitMix(3);
+            let mut other: Vec<u64> =
+                values.iter().step_by(2).map(|&value| flipped(value, &mut random)).collect();
+            other.sort_unstable();
+            other.dedup();
+            for &within in radii {
+                let sorted = [Values::Sorted(&values)];
+                let made = Join::new(&sorted, tables(values.len(), within), 2).unwrap();
+                assert!(made.starts[0].is_some(), "rows are short");
+                let expected = pairs(&[Values::Held(&values)], within, 1, 1 << 30);
+                assert!(expected.len() > count / 50, "{} pairs", expected.len());
+                for (threads, memory) in [(1, 1 << 30), (3, 1 << 30), (1, 100_000), (2, 300_000)] {
+                    assert!(
+                        pairs(&sorted, within, threads, memory) == expected,
+                        "{count} {within} {threads}"
+                    );
+                }
+            }
+            for &within in radii {
+                let whole = pairs(&[Values::Held(&values), Values::Held(&other)], within, 1, 1 << 30);
+                assert!(whole.len() > count / 20, "{} pairs", whole.len());
+                for sides in [
+                    [Values::Sorted(&values), Values::Sorted(&other)],
+                    [Values::Held(&values), Values::Sorted(&other)],
+                    [Values::Sorted(&values), Values::Held(&other)],
+                ] {
+                    assert!(pairs(&sides, within, 2, 1 << 30) == whole, "{count} {within} {sides:?}");
+                }
+            }
+        }
+        // Where ranks cannot be told, rows are whole: nearly all begin alike, or many are equal, but not two and two.
+        let mut many_equal = ascending(4, 20_000, 0);
+        many_equal.extend([7; 300]);
+        many_equal.sort_unstable();
+        for (values, is_short) in [
+            ((0..20_000).map(|value| value << 7).collect(), false),
+            (many_equal, false),
+            ((0..20_000).flat_map(|value| [value * (u64::MAX / 20_000); 2]).collect(), true),
+        ] {
+            let sorted = [Values::Sorted(&values)];
+            assert_eq!(Join::new(&sorted, tables(values.len(), 3), 1).unwrap().starts[0].is_some(), is_short);
+            assert!(pairs(&sorted, 3, 1, 1 << 30) == pairs(&[Values::Held(&values)], 3, 1, 1 << 30));
+        }
+    }
+}

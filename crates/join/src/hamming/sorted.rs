@@ -1,0 +1,162 @@
+//! Fingerprints sorted, and equal ones made one: distributed by their first bits, as tables are, and sorted part by part.
+
+use std::ops::Range;
+
+use super::rows::{Parts, Row, of_words};
+use super::{
+    Effort, Join, PART_BITS, PARTS_BITS_MAX, RANGES_A_THREAD, Spare, THREAD_LEAST, Table, Values,
+    check_count, on_threads,
+};
+use twindex::error::Result;
+use twindex::segment::sorted::sort;
+use twindex::sys::zeroed::Zeroed;
+
+/// Fingerprints in ascending order, each once, and where each was found.
+#[derive(Debug, Default)]
+pub(crate) struct Distinct {
+    pub(crate) values: Zeroed<u64>,
+    /// Where the numbers of each begin, and the end of the last.
+    pub(crate) starts: Zeroed<u32>,
+    /// The numbers that each had, ascending.
+    pub(crate) numbers: Zeroed<u32>,
+}
+
+impl Distinct {
+    /// Sorts fingerprints: distributed by their first bits, as tables are, and part by part in the cache.
+    pub(crate) fn of(values: Values<'_>, effort: Effort<'_>, spare: &Spare) -> Result<Self> {
+        let count = values.len();
+        check_count(count as u64)?;
+        if count == 0 {
+            return Ok(Self { starts: Zeroed::new(1)?, ..Self::default() });
+        }
+        // Sorted or not, it is sorted here.
+        let sides = [values.held().map_or(values, Values::Held)];
+        let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
+        let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
+        let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits, parity: None }], threads)?;
+        let mut distributed: Vec<(usize, Parts)> = (0..threads).map(|piece| (piece, spare.take())).collect();
+        let turn = join.tables[0].turn();
+        let mut sorting: Vec<Sorting> =
+            (0..threads).map(|_| Sorting { turn, ..Sorting::default() }).collect();
+        let mut all = Self {
+            values: Zeroed::shared(count, threads)?,
+            starts: Zeroed::shared(count + 1, threads)?,
+            numbers: Zeroed::shared(count, threads)?,
+        };
+        // Where each range of parts begins, and how many different fingerprints it has.
+        let mut distinct: Vec<(usize, usize)> = Vec::new();
+        let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
+        let mut first = 0;
+        for parts in join.ranges(0, effort) {
+            on_threads(&mut distributed, |(piece, to)| join.distribute::<Row>(0, *piece, 0, &parts, to))?;
+            let pieces: Vec<&Parts> = distributed.iter().map(|(_, parts)| parts).collect();
+            let some =
+                if threads > 1 { parts.len().div_ceil(threads * RANGES_A_THREAD) } else { parts.len() };
+            let mut work: Vec<_> = sorting.iter_mut().map(|sorting| (sorting, Vec::new())).collect();
+            for (at, start) in parts.clone().step_by(some).enumerate() {
+                let range = start..parts.end.min(start + some);
+                let most = range.clone().map(|part| join.count(0, 0, part)).sum();
+                let (values, starts, numbers) = rest;
+                let (values, more_values) = values.split_at_mut(most);
+                let (starts, more_starts) = starts.split_at_mut(most);
+                let (numbers, more_numbers) = numbers.split_at_mut(most);
+                rest = (more_values, more_starts, more_numbers);
+                let range = range.start - parts.start..range.end - parts.start;
+                work[at % threads].1.push((first, range, Sorted { values, starts, numbers }));
+                first += most;
+            }
+            on_threads(&mut work, |(sorting, work)| {
+                for (first, range, to) in work {
+                    let len = sorting.sort(&pieces, range.clone(), *first as u32, to);
+                    to.values = &mut std::mem::take(&mut to.values)[..len];
+                }
+                Ok(())
+            })?;
+            let of_threads = work.iter().flat_map(|(_, work)| work);
+            distinct.extend(of_threads.map(|(first, _, to)| (*first, to.values.len())));
+        }
+        for (_, parts) in distributed {
+            spare.put(parts);
+        }
+        // Ranges follow one another, without what was there more than once.
+        distinct.sort_unstable();
+        let end = distinct.iter().map(|(_, len)| len).sum();
+        std::thread::scope(|scope| {
+            let mut values = || close_gaps(&mut all.values, &distinct);
+            if threads > 1 {
+                scope.spawn(values);
+            } else {
+                values();
+            }
+            close_gaps(&mut all.starts, &distinct);
+        });
+        all.values.truncate(end);
+        all.starts.truncate(end + 1);
+        all.starts[end] = count as u32;
+        Ok(all)
+    }
+
+    /// The numbers of the fingerprint at a place.
+    #[inline]
+    pub(crate) fn at(&self, place: u32) -> &[u32] {
+        let place = place as usize;
+        &self.numbers[self.starts[place] as usize..self.starts[place + 1] as usize]
+    }
+}
+
+/// Moves stretches, each from where it begins and so long, in ascending order, to follow one another from the front.
+fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
+    let mut end = 0;
+    for &(first, len) in stretches {
+        if end < first {
+            all.copy_within(first..first + len, end);
+        }
+        end += len;
+    }
+}
+
+/// Where a range of parts is sorted to: as in [`Distinct`].
+struct Sorted<'t> {
+    values: &'t mut [u64],
+    starts: &'t mut [u32],
+    numbers: &'t mut [u32],
+}
+
+/// Working memory of a thread that sorts parts. No two share a line of a cache.
+#[derive(Default)]
+#[repr(align(128))]
+struct Sorting {
+    /// How far rows are turned.
+    turn: u32,
+    room: Vec<u32>,
+    items: Vec<u128>,
+    scratch: Vec<u128>,
+}
+
+impl Sorting {
+    /// Sorts what the pieces have of these parts; returns how many different fingerprints that are. `first` is how many
+    /// numbers are before.
+    fn sort(&mut self, pieces: &[&Parts], parts: Range<usize>, first: u32, to: &mut Sorted<'_>) -> usize {
+        let Self { turn, room, items, scratch } = self;
+        let (mut distinct, mut at, mut last) = (0, 0, None);
+        for part in parts {
+            let rows: &[Row] = of_words(Parts::gathered(pieces, part, room));
+            items.clear();
+            let item =
+                |row: &Row| u128::from({ row.value }.rotate_right(*turn)) << 32 | u128::from(row.number);
+            items.extend(rows.iter().map(item));
+            sort(items, scratch);
+            for &item in &*items {
+                let value = (item >> 32) as u64;
+                if last != Some(value) {
+                    (to.values[distinct], to.starts[distinct]) = (value, first + at as u32);
+                    distinct += 1;
+                    last = Some(value);
+                }
+                to.numbers[at] = item as u32;
+                at += 1;
+            }
+        }
+        distinct
+    }
+}

@@ -1,0 +1,76 @@
+//! Many against many: candidates, exact verification, clusters.
+//!
+//! ```text
+//! snapshot --buckets--> groups with an equal band key --candidates--> pairs --sets--> verified pairs --forest--> clusters
+//!          --pairs----> all pairs within a Hamming radius
+//! sketches --elements--> lists of documents --formed--> pairs with counts --merged--> estimated pairs
+//! questions --batch---> all answers within a Hamming radius
+//! pairs of keys --spanning--> a star for each cluster, in bounded memory
+//! ```
+//!
+//! Everything here works on snapshots and on numbers the caller chooses for documents.
+
+pub mod batch;
+pub mod bitmaps;
+pub mod candidates;
+pub mod distinct;
+pub mod elements;
+pub mod equal;
+pub mod families;
+pub mod forest;
+mod growing;
+pub mod hamming;
+pub mod leaders;
+mod odd_sketches;
+pub mod pairs;
+mod postings;
+pub mod prefix;
+pub mod raw;
+pub mod runs;
+pub mod scores;
+mod seeded;
+pub mod sets;
+pub mod spanning;
+mod threads;
+pub mod verified;
+
+pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
+pub use bitmaps::bitmap_candidates;
+pub use candidates::{
+    Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
+};
+pub use distinct::Sorting;
+pub use elements::{Common, FormedPairs, Merged, SampledBy, merge_elements};
+pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_groups};
+pub use families::{Difference, Families};
+pub use forest::Forest;
+pub use hamming::{Effort, Piece};
+pub use leaders::{Leaders, Telling, Told};
+pub use pairs::{Documents, Meeting, meetings_within, numbered_pairs_within, pairs_within};
+pub use prefix::{Prefixes, prefix_candidates};
+pub use raw::{Positions, RawValues, raw_meetings_within};
+pub use runs::{Sorted, Sorter, finish_all, merge as merge_sorted};
+pub use scores::{band_scores, block_scores, scored_pairs};
+pub use sets::ShingleSets;
+pub use spanning::{SpanningForest, Stars};
+pub use verified::{resembling_documents, resembling_sets, set_candidates};
+
+use twindex::error::Result;
+use twindex::store::Snapshot;
+use twindex::store::snapshot::Place;
+
+/// The number of each live document, by segment and ordinal.
+fn numbers(
+    snapshot: &Snapshot,
+    mut number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<Vec<Vec<Option<u32>>>> {
+    snapshot
+        .segments()
+        .map(|(segment, deleted)| {
+            let mut number = |ordinal| number(Place { segment, ordinal });
+            (0..segment.documents() as u32)
+                .map(|ordinal| if deleted.contains(ordinal) { Ok(None) } else { number(ordinal) })
+                .collect()
+        })
+        .collect()
+}

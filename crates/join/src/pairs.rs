@@ -1,0 +1,477 @@
+//! All pairs of documents within a Hamming radius, inside an index or across two.
+//!
+//! Fingerprints are joined ([`hamming`]), each kept once, and documents are attached to what is found:
+//! a million documents with one fingerprint are one row of each table.
+
+use std::ops::Range;
+use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use roaring::RoaringBitmap;
+
+use super::equal::for_each_pair;
+use super::hamming::{self, Effort, Pair, Piece, Spare, Values, check_count};
+use super::numbers;
+use super::runs::{Sorter, finish_all, merge};
+use twindex::error::{Error, Result};
+use twindex::key::KeyBuf;
+use twindex::segment::Segment;
+use twindex::segment::scan::HeldPostings;
+use twindex::store::Snapshot;
+use twindex::store::snapshot::Place;
+use twindex::sys::zeroed::Zeroed;
+
+/// Pairs ahead of the one at hand whose documents are asked for.
+const AHEAD: usize = 16;
+/// Pairs ahead of the one at hand whose lists of documents are asked for.
+const LISTS_AHEAD: usize = 8;
+/// Fingerprints whose documents a thread looks at before it asks for more.
+const STRETCH: u64 = 1 << 17;
+
+/// Documents of one fingerprint in one segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Documents<'a> {
+    /// The place of the segment in the snapshot.
+    pub number: usize,
+    /// The segment.
+    pub segment: &'a Segment,
+    /// The ordinals of those that are live, ascending.
+    pub ordinals: &'a [u32],
+}
+
+/// Documents of two fingerprints that are near, or of one fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting<'a> {
+    /// Those of one; of a join across two indexes, of the left one.
+    pub left: Documents<'a>,
+    /// Those of the other.
+    pub right: Documents<'a>,
+    /// The bits in which the fingerprints differ.
+    pub distance: u32,
+    /// Both sides are the same documents, each of which is a pair with each other one.
+    pub inside: bool,
+}
+
+impl Meeting<'_> {
+    /// How many pairs they are.
+    #[must_use]
+    pub fn pairs(&self) -> u64 {
+        let (left, right) = (self.left.ordinals.len() as u64, self.right.ordinals.len() as u64);
+        if self.inside { left * left.saturating_sub(1) / 2 } else { left * right }
+    }
+
+    /// Hands each pair to `each`.
+    ///
+    /// # Errors
+    /// What `each` returns.
+    #[inline]
+    pub fn for_each<E>(
+        &self,
+        mut each: impl FnMut(Place<'_>, Place<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let (left, right) = (self.left.segment, self.right.segment);
+        for_each_pair(self.left.ordinals, self.right.ordinals, self.inside, |a, b| {
+            each(Place { segment: left, ordinal: a }, Place { segment: right, ordinal: b })
+        })
+    }
+}
+
+/// The fingerprints of a snapshot, numbered segment by segment, by rank.
+pub(super) struct Fingerprints<'a> {
+    segments: Vec<(&'a Segment, &'a RoaringBitmap)>,
+    /// The documents of each segment.
+    postings: Vec<HeldPostings<'a>>,
+    /// The number of the first of each segment, and one behind the last.
+    first: Vec<u64>,
+    /// All of them, if they fit memory.
+    held: Option<Zeroed<u64>>,
+}
+
+impl<'a> Fingerprints<'a> {
+    /// Holds them if that takes no more than half of the memory, of which less is left then.
+    pub(super) fn new(snapshot: &'a Snapshot, effort: &mut Effort<'_>) -> Result<Self> {
+        let segments: Vec<_> = snapshot.segments().collect();
+        let mut first = vec![0];
+        for (segment, _) in &segments {
+            first.push(first[first.len() - 1] + segment.distinct_fingerprints());
+        }
+        let count = first[first.len() - 1];
+        check_count(count)?;
+        let bytes = (count as usize).saturating_mul(size_of::<u64>());
+        let mut held = None;
+        if bytes <= effort.memory / 2 {
+            effort.memory -= bytes;
+            held = Some(hold(&segments, count as usize, effort.threads.max(1))?);
+        }
+        let postings = segments.iter().map(|(segment, _)| segment.held_postings()).collect::<Result<_>>()?;
+        Ok(Self { segments, postings, first, held })
+    }
+
+    fn len(&self) -> usize {
+        self.first[self.segments.len()] as usize
+    }
+
+    pub(super) fn read(&self, piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
+        for ((segment, _), &first) in self.segments.iter().zip(&self.first) {
+            let stretches = segment.fingerprint_stretches(piece.of)?;
+            // Where they can only be read from the first on, each piece is every so manieth slice.
+            let is_one = stretches.len() < piece.of;
+            let Some(stretch) = stretches.get(if is_one { 0 } else { piece.number }) else { continue };
+            let (mut start, mut slice) = ((first + stretch.rows.start) as u32, 0);
+            segment.for_each_slice_of(stretch, |some| {
+                if !is_one || slice % piece.of == piece.number {
+                    each(start, some)?;
+                }
+                (start, slice) = (start + some.len() as u32, slice + 1);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn values<'v>(&'v self, read: &'v hamming::Read<'v>) -> Values<'v> {
+        match &self.held {
+            Some(held) if self.segments.len() == 1 => Values::Sorted(held),
+            Some(held) => Values::Held(held),
+            None => Values::Read(self.len(), read),
+        }
+    }
+
+    /// The place of the segment that has the fingerprint of this number.
+    #[inline]
+    fn segment_of(&self, number: u32) -> usize {
+        if self.segments.len() == 1 {
+            return 0;
+        }
+        self.first.partition_point(|&first| first <= u64::from(number)) - 1
+    }
+
+    /// The place of the segment that has the fingerprint of this number, and its rank there.
+    #[inline]
+    fn rank(&self, number: u32) -> (usize, u32) {
+        let of = self.segment_of(number);
+        (of, (u64::from(number) - self.first[of]) as u32)
+    }
+
+    /// Asks for what [`only`](Self::only) of this number reads.
+    #[inline]
+    fn hint(&self, number: u32) {
+        let (of, rank) = self.rank(number);
+        self.postings[of].hint(rank);
+    }
+
+    /// Asks for the list that [`documents`](Self::documents) of this number reads, if there is one.
+    #[inline]
+    fn hint_list(&self, number: u32) {
+        let (of, rank) = self.rank(number);
+        self.postings[of].hint_list(rank);
+    }
+
+    /// The place of the segment and the document of the fingerprint of this number where it is known to be live and
+    /// the only one; nothing where [`documents`](Self::documents) must be asked.
+    #[inline]
+    fn only(&self, number: u32) -> Option<(usize, u32)> {
+        let (of, rank) = self.rank(number);
+        let ordinal = self.postings[of].only(rank).filter(|_| self.segments[of].1.is_empty())?;
+        Some((of, ordinal))
+    }
+
+    /// Replaces `ordinals` by those of the live documents of the fingerprint of this number; returns the place of its
+    /// segment.
+    #[inline]
+    pub(super) fn documents(&self, number: u32, ordinals: &mut Vec<u32>) -> Result<usize> {
+        let (of, rank) = self.rank(number);
+        self.postings[of].documents(rank, ordinals)?;
+        let deleted = self.segments[of].1;
+        if !deleted.is_empty() {
+            ordinals.retain(|&ordinal| !deleted.contains(ordinal));
+        }
+        Ok(of)
+    }
+
+    pub(super) fn of<'o>(&self, number: usize, ordinals: &'o [u32]) -> Documents<'o>
+    where
+        'a: 'o,
+    {
+        Documents { number, segment: self.segments[number].0, ordinals }
+    }
+
+    /// Stretches of ranks: the place of a segment and the ranks in it.
+    fn stretches(&self) -> Vec<(usize, Range<u64>)> {
+        let mut all = Vec::new();
+        for (number, (segment, _)) in self.segments.iter().enumerate() {
+            let count = segment.distinct_fingerprints();
+            let stretch = |start: u64| (number, start..count.min(start + STRETCH));
+            all.extend((0..count).step_by(STRETCH as usize).map(stretch));
+        }
+        all
+    }
+}
+
+/// Reads the fingerprints of all segments, on so many threads.
+fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Zeroed<u64>> {
+    let mut held = Zeroed::shared(count, threads)?;
+    let mut rest = &mut held[..];
+    let mut work: Vec<Vec<_>> = Vec::new();
+    work.resize_with(threads, Vec::new);
+    for &(segment, _) in segments {
+        for (work, stretch) in work.iter_mut().zip(segment.fingerprint_stretches(threads)?) {
+            let (to, more) = rest.split_at_mut((stretch.rows.end - stretch.rows.start) as usize);
+            rest = more;
+            work.push((segment, stretch, to));
+        }
+    }
+    let mut work: Vec<_> = work.into_iter().enumerate().collect();
+    hamming::on_threads(&mut work, |(part, work)| {
+        for (segment, stretch, to) in work {
+            segment.read_fingerprints(stretch, to)?;
+        }
+        segments.iter().try_for_each(|(segment, _)| segment.check_postings(*part, threads))
+    })?;
+    Ok(held)
+}
+
+/// Hands live documents whose fingerprints are within `within` bits of each other to `take`: each pair of fingerprints
+/// once with all that have them, and each fingerprint that several documents have; of two snapshots, documents of the
+/// left with documents of the right. In no particular order; each thread has a state of its own, made by `begin`, and
+/// the states are returned, in no particular order.
+///
+/// Exact for all radii that are answered, whatever the design of the index's tables, of which only the first is read.
+/// Time O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints, the second term less
+/// where it would be the larger one; memory `effort.memory`, but a table of fingerprints that nearly all agree in one
+/// block takes up to 12 bytes for each of them for each thread.
+///
+/// # Errors
+/// [`Error::Invalid`] for a radius that is not answered, an index without fingerprints, or more than `u32::MAX` of
+/// them; [`Error::ParamsMismatch`] if fingerprints of the two cannot be compared; [`Error::Corrupt`], or what `take`
+/// returns.
+pub fn meetings_within<S: Send>(
+    left: &Snapshot,
+    right: Option<&Snapshot>,
+    within: u32,
+    effort: Effort<'_>,
+    begin: impl Fn() -> S + Sync,
+    take: impl Fn(&mut S, &Meeting<'_>) -> Result<()> + Sync,
+) -> Result<Vec<S>> {
+    left.check_within(within)?;
+    if let Some(right) = right {
+        left.params().check_same_sketch(right.params())?;
+        right.check_within(within)?;
+    }
+    let snapshots = [Some(left), right];
+    let mut effort = effort;
+    let left = Fingerprints::new(left, &mut effort)?;
+    let right = right.map(|right| Fingerprints::new(right, &mut effort)).transpose()?;
+    let read_left = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| left.read(piece, each);
+    let read_right = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| {
+        right.as_ref().map_or(Ok(()), |right| right.read(piece, each))
+    };
+    let mut sides = vec![left.values(&read_left)];
+    sides.extend(right.as_ref().map(|right| right.values(&read_right)));
+    let other = right.as_ref().unwrap_or(&left);
+    let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[Pair]| {
+        for (at, pair) in pairs.iter().enumerate() {
+            // What some pairs later reads is on its way meanwhile.
+            if let Some(ahead) = pairs.get(at + AHEAD) {
+                left.hint(ahead.a);
+                other.hint(ahead.b);
+            }
+            if let Some(ahead) = pairs.get(at + LISTS_AHEAD) {
+                left.hint_list(ahead.a);
+                other.hint_list(ahead.b);
+            }
+            if let (Some((a, mine)), Some((b, theirs))) = (left.only(pair.a), other.only(pair.b)) {
+                let (left, right) =
+                    (left.of(a, slice::from_ref(&mine)), other.of(b, slice::from_ref(&theirs)));
+                take(state, &Meeting { left, right, distance: pair.distance, inside: false })?;
+                continue;
+            }
+            let (a, b) = (left.documents(pair.a, mine)?, other.documents(pair.b, theirs)?);
+            if mine.is_empty() || theirs.is_empty() {
+                continue;
+            }
+            let (left, right) = (left.of(a, mine), other.of(b, theirs));
+            take(state, &Meeting { left, right, distance: pair.distance, inside: false })?;
+        }
+        Ok(())
+    };
+    let states =
+        hamming::join(&sides, within, effort, &Spare::default(), || (begin(), Vec::new(), Vec::new()), meet)?;
+    let mut states: Vec<S> = states.into_iter().map(|(state, ..)| state).collect();
+    if right.is_none() {
+        let (stretches, next) = (left.stretches(), AtomicUsize::new(0));
+        states.resize_with(effort.threads.clamp(1, stretches.len().max(1)).max(states.len()), &begin);
+        hamming::on_threads(&mut states, |state| {
+            let mut live = Vec::new();
+            while let Some((number, ranks)) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let deleted = left.segments[*number].1;
+                left.postings[*number].for_each_shared(ranks.clone(), |_, ordinals| {
+                    let mut all = left.of(*number, ordinals);
+                    if !deleted.is_empty() {
+                        live.clear();
+                        live.extend(ordinals.iter().copied().filter(|&ordinal| !deleted.contains(ordinal)));
+                        all.ordinals = &live;
+                    }
+                    take(state, &Meeting { left: all, right: all, distance: 0, inside: true })
+                })?;
+            }
+            Ok(())
+        })?;
+    }
+    snapshots.into_iter().flatten().try_for_each(Snapshot::check_maps)?;
+    Ok(states)
+}
+
+/// The order of a snapshot's live documents by key.
+pub(super) struct Order {
+    /// The place of each document of each segment among all; of one segment ordinals are places.
+    places: Vec<Vec<u32>>,
+}
+
+impl Order {
+    pub(super) fn of(snapshot: &Snapshot) -> Result<Self> {
+        let segments: Vec<_> = snapshot.segments().collect();
+        if segments.len() < 2 {
+            return Ok(Self { places: Vec::new() });
+        }
+        check_count(segments.iter().map(|(segment, _)| segment.documents()).sum())?;
+        let mut places: Vec<Vec<u32>> =
+            segments.iter().map(|(segment, _)| vec![0; segment.documents() as usize]).collect();
+        // The next of each segment, and its key.
+        let mut heads: Vec<(u32, Option<KeyBuf>)> = vec![(0, None); segments.len()];
+        let mut heap = std::collections::BinaryHeap::new();
+        let mut advance = |of: usize, heap: &mut std::collections::BinaryHeap<_>| -> Result<u32> {
+            let (segment, deleted) = segments[of];
+            let now = heads[of].0;
+            let next = (now..segment.documents() as u32).find(|&ordinal| !deleted.contains(ordinal));
+            if let Some(ordinal) = next {
+                heads[of].0 = ordinal + 1;
+                heap.push(std::cmp::Reverse((segment.key(ordinal)?, of, ordinal)));
+            }
+            Ok(now)
+        };
+        for of in 0..segments.len() {
+            advance(of, &mut heap)?;
+        }
+        let mut place = 0;
+        while let Some(std::cmp::Reverse((_, of, ordinal))) = heap.pop() {
+            place += 1;
+            places[of][ordinal as usize] = place;
+            advance(of, &mut heap)?;
+        }
+        // What is not live has the place of the one before, so that places can be searched.
+        for places in &mut places {
+            let mut last = 0;
+            for place in places {
+                if *place == 0 {
+                    *place = last;
+                }
+                last = *place;
+            }
+        }
+        Ok(Self { places })
+    }
+
+    #[inline]
+    pub(super) fn place(&self, segment: usize, ordinal: u32) -> u32 {
+        self.places.get(segment).map_or(ordinal, |places| places[ordinal as usize])
+    }
+
+    /// The ordinal of the live document of a segment that has this place.
+    pub(super) fn ordinal(&self, segment: usize, place: u32) -> u32 {
+        self.places.get(segment).map_or(place, |all| all.partition_point(|&other| other < place) as u32)
+    }
+}
+
+/// Hands each pair of live documents of `left` whose fingerprints are within `within` bits to `each`, once, with the
+/// distance, the document with the smaller key first; ascending by both keys. With `right`, each pair of a document of
+/// `left` and one of `right` instead, in that order; documents of the same key are a pair like any other. Documents
+/// with the same fingerprint are a pair at distance 0.
+///
+/// As [`meetings_within`], and the pairs sorted: 16 bytes a pair in memory, and in unnamed files in `effort.dir` where
+/// that is more than half of `effort.memory`. Where an index has several segments, 4 bytes for each of its documents.
+///
+/// # Errors
+/// As [`meetings_within`], [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn pairs_within<'s, E: From<Error>>(
+    left: &'s Snapshot,
+    right: Option<&'s Snapshot>,
+    within: u32,
+    effort: Effort<'_>,
+    mut each: impl FnMut(Place<'s>, Place<'s>, u32) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let order = Order::of(left)?;
+    let other = right.map(Order::of).transpose()?;
+    let across = other.is_some();
+    let other = other.as_ref().unwrap_or(&order);
+    let mut effort = effort;
+    let memory = effort.memory / 2 / effort.threads.max(1);
+    effort.memory /= 2;
+    let begin = || Sorter::<u128>::new(effort.dir, memory);
+    let sorters = meetings_within(left, right, within, effort, begin, |sorter, meeting| {
+        let (left, right) = (meeting.left, meeting.right);
+        let [one, two] = [left.number, right.number].map(|number| number as u128 & 0xffff);
+        let distance = u128::from(meeting.distance);
+        for_each_pair(left.ordinals, right.ordinals, meeting.inside, |a, b| {
+            let (a, b) = (order.place(left.number, a), other.place(right.number, b));
+            let ((a, one), (b, two)) =
+                if across || a < b { ((a, one), (b, two)) } else { ((b, two), (a, one)) };
+            sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | one << 48 | two << 32 | distance)
+        })
+    })?;
+    let sorted = finish_all(sorters)?;
+    let segments: Vec<&Segment> = left.segments().map(|(segment, _)| segment).collect();
+    let others: Vec<&Segment> = right.unwrap_or(left).segments().map(|(segment, _)| segment).collect();
+    merge(&sorted, |pair| {
+        let (one, two) = ((pair >> 48) as usize & 0xffff, (pair >> 32) as usize & 0xffff);
+        let a = Place { segment: segments[one], ordinal: order.ordinal(one, (pair >> 96) as u32) };
+        let b = Place { segment: others[two], ordinal: other.ordinal(two, (pair >> 64) as u32) };
+        each(a, b, pair as u32)
+    })
+}
+
+/// As [`pairs_within`], for pairs of the numbers that `number` gives to documents: hands each pair of different numbers
+/// that some documents within the radius have to `each`, the smaller first, with the least distance; ascending.
+/// Documents without a number are left out.
+///
+/// Identical documents that share a number cost no pairs. Memory: 8 bytes a document, and `effort.memory`, half of it
+/// for pairs; what is more goes to unnamed files in `effort.dir`. `number` and `each` are called on this thread.
+///
+/// # Errors
+/// As [`meetings_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
+pub fn numbered_pairs_within<E: From<Error>>(
+    snapshot: &Snapshot,
+    within: u32,
+    effort: Effort<'_>,
+    number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+    mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let numbers = numbers(snapshot, number)?;
+    let memory = effort.memory / 2 / effort.threads.max(1);
+    let effort = Effort { memory: effort.memory / 2, ..effort };
+    let fill = |documents: &Documents<'_>, out: &mut Vec<u32>| {
+        out.clear();
+        out.extend(documents.ordinals.iter().filter_map(|&at| numbers[documents.number][at as usize]));
+        out.sort_unstable();
+        out.dedup();
+    };
+    let begin = || (Sorter::<u128>::new(effort.dir, memory), Vec::new(), Vec::new());
+    let states = meetings_within(snapshot, None, within, effort, begin, |(pairs, left, right), meeting| {
+        fill(&meeting.left, left);
+        fill(&meeting.right, right);
+        for &b in &*right {
+            for &a in left.iter().filter(|&&a| a != b && (a < b || !meeting.inside)) {
+                let (a, b) = (a.min(b), a.max(b));
+                pairs.push(u128::from(a) << 64 | u128::from(b) << 32 | u128::from(meeting.distance))?;
+            }
+        }
+        Ok(())
+    })?;
+    let sorted = finish_all(states.into_iter().map(|(pairs, ..)| pairs))?;
+    let mut last = None;
+    merge(&sorted, |pair| {
+        let (a, b, distance) = ((pair >> 64) as u32, (pair >> 32) as u32, pair as u32);
+        // The first has the least distance.
+        if last.replace((a, b)) == Some((a, b)) { Ok(()) } else { each(a, b, distance) }
+    })
+}

@@ -1,0 +1,348 @@
+//! The documents of each element, and the pairs that they make: counted document by document, in memory or in parts.
+
+use std::path::{Path, PathBuf};
+use std::{io, mem};
+
+use super::runs::{Counted, Sorted, Sorter};
+use twindex::error::{Error, Result};
+use twindex::sys::Spill;
+
+/// Numbers of a list that are read at once.
+const BUFFER: usize = 1 << 14;
+/// The least memory for a part of the lists.
+const LEAST: usize = 1 << 19;
+
+/// What is over-common, and what was seen of it.
+pub(super) struct Capping {
+    /// The most documents of an element that are all paired.
+    pub(super) cap: u64,
+    /// Elements of more.
+    pub(super) capped: u64,
+    /// Those of each document.
+    pub(super) uncounted: Vec<u32>,
+}
+
+/// Pairs of documents, and how often they met.
+#[derive(Debug)]
+pub(super) enum Pairs {
+    /// Counted whenever they are asked for.
+    Met(Postings),
+    /// Of lists that are more than memory holds.
+    Counted(Sorted<Counted>),
+}
+
+impl Pairs {
+    /// Hands each to `each`, ascending, the smaller document first, with how often the two met, if that is as often as
+    /// `least` has it for the first of them. Returns how many pairs met at all.
+    pub(super) fn for_each<E: From<Error>>(
+        &self,
+        mut least: impl FnMut(u32) -> u32,
+        mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        match self {
+            Self::Met(postings) => postings.for_each(least, each),
+            Self::Counted(pairs) => {
+                let (mut met, mut now, mut least_now) = (0, None, 0);
+                pairs.for_each(|Counted { number, count }| {
+                    let (a, b) = ((number >> 32) as u32, number as u32);
+                    met += 1;
+                    if now.replace(a) != Some(a) {
+                        least_now = least(a);
+                    }
+                    if count >= least_now { each(a, b, count) } else { Ok(()) }
+                })?;
+                Ok(met)
+            }
+        }
+    }
+}
+
+/// Behind each list. Documents are fewer.
+const END: u32 = u32::MAX;
+/// Marks a place of which only one document is met.
+pub(super) const ALONE: u32 = 1 << 31;
+
+/// Lists of documents in memory, and where in them each document stands.
+#[derive(Debug)]
+pub(super) struct Postings {
+    /// The documents of an element, ascending, and [`END`]; so of each.
+    lists: Vec<u32>,
+    /// Where the places of each document begin; and the end.
+    starts: Vec<u32>,
+    /// Where what is behind a document begins in one of its lists.
+    places: Vec<u32>,
+}
+
+impl Postings {
+    /// Of up to [`ALONE`] numbers.
+    fn new(lists: Vec<u32>, capping: &mut Capping) -> Self {
+        let documents = capping.uncounted.len();
+        // Each start stands two places further on while they are counted, and one while places are filled in.
+        let mut starts = vec![0; documents + 2];
+        for list in lists.split(|&document| document == END) {
+            let Some((_, before_others)) = list.split_last() else { continue };
+            for &document in before_others {
+                starts[document as usize + 2] += 1;
+            }
+            if list.len() as u64 > capping.cap {
+                capping.capped += 1;
+                for &document in list {
+                    capping.uncounted[document as usize] += 1;
+                }
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut places = vec![0; sum as usize];
+        let mut at = 0;
+        for list in lists.split(|&document| document == END) {
+            let is_capped = list.len() as u64 > capping.cap;
+            for (place, &document) in (at + 1..).zip(list.split_last().map_or(&[][..], |(_, others)| others))
+            {
+                let next = &mut starts[document as usize + 1];
+                // The first of an over-common element meets all.
+                places[*next as usize] = if is_capped && place > at + 1 { place | ALONE } else { place };
+                *next += 1;
+            }
+            at += list.len() as u32 + 1;
+        }
+        starts.pop();
+        Self { lists, starts, places }
+    }
+
+    /// As [`Pairs::for_each`].
+    fn for_each<E>(
+        &self,
+        mut least: impl FnMut(u32) -> u32,
+        mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        let documents = self.starts.len() - 1;
+        // How often each document was met, and those that were; one is written behind the last before it is known to be
+        // a new one, as no branch could be foreseen.
+        let (mut counts, mut met) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
+        let (mut wanted, mut pairs) = (Vec::new(), 0);
+        for a in 0..documents {
+            let mut new = 0;
+            let mut meet = |b: u32| {
+                let count = &mut counts[b as usize];
+                met[new] = b;
+                new += usize::from(*count == 0);
+                *count += 1;
+            };
+            for &place in &self.places[self.starts[a] as usize..self.starts[a + 1] as usize] {
+                if place & ALONE == 0 {
+                    self.lists[place as usize..].iter().take_while(|&&b| b != END).for_each(|&b| meet(b));
+                } else {
+                    meet(self.lists[(place & !ALONE) as usize]);
+                }
+            }
+            if new == 0 {
+                continue;
+            }
+            pairs += new as u64;
+            let least = least(a as u32);
+            for &b in &met[..new] {
+                let count = mem::take(&mut counts[b as usize]);
+                if count >= least {
+                    wanted.push((b, count));
+                }
+            }
+            wanted.sort_unstable();
+            wanted.drain(..).try_for_each(|(b, count)| each(a as u32, b, count))?;
+        }
+        Ok(pairs)
+    }
+}
+
+/// Lists of documents, one after the other, each with [`END`] behind it: in memory up to a budget, from then on in a
+/// scratch file.
+#[derive(Debug)]
+pub(super) struct Lists {
+    dir: PathBuf,
+    /// Numbers held in memory.
+    most: usize,
+    held: Vec<u32>,
+    spill: Option<Spill>,
+    bytes: Vec<u8>,
+}
+
+impl Lists {
+    pub(super) fn new(dir: &Path, memory: usize) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            most: memory / size_of::<u32>(),
+            held: Vec::new(),
+            spill: None,
+            bytes: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, documents: &[u32]) -> Result<()> {
+        if self.spill.is_none() && self.held.len() + documents.len() < self.most {
+            self.held.extend_from_slice(documents);
+            self.held.push(END);
+            return Ok(());
+        }
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => none.insert(
+                Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?,
+            ),
+        };
+        self.bytes.clear();
+        self.bytes.extend(documents.iter().chain(&[END]).flat_map(|number| number.to_le_bytes()));
+        spill.append(&self.bytes).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_on_disk(&self) -> bool {
+        self.spill.is_some()
+    }
+
+    /// Hands each to `each`, in the order in which they were pushed, with its end.
+    fn for_each(&self, mut each: impl FnMut(&[u32]) -> Result<()>) -> Result<()> {
+        self.held.split_inclusive(|&number| number == END).try_for_each(&mut each)?;
+        let Some(spill) = &self.spill else { return Ok(()) };
+        let mut window = Window { spill, at: 0, waiting: Vec::new(), next: 0 };
+        let mut list = Vec::new();
+        while window.is_left() {
+            list.push(window.next().map_err(|e| Error::io("read a scratch file in", &self.dir, e))?);
+            if list.last() == Some(&END) {
+                each(&list)?;
+                list.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// The pairs of all of them.
+    ///
+    /// Memory: places, as much as the lists, where these are in memory and that is no more than `memory` bytes; otherwise
+    /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs.
+    pub(super) fn into_pairs(self, capping: &mut Capping, (dir, memory): (&Path, usize)) -> Result<Pairs> {
+        let most = |memory: usize| (memory / size_of::<u32>()).min(ALONE as usize);
+        if self.spill.is_none() && self.held.len() <= most(memory) {
+            return Ok(Pairs::Met(Postings::new(self.held, capping)));
+        }
+        // Of a part the lists take three eighths, and its places as much.
+        let part = most((memory / 8 * 3).max(LEAST));
+        Ok(Pairs::Counted(self.count_pairs(capping, part, Sorter::new(dir, memory / 4))?))
+    }
+
+    /// Counts the pairs of one part of the lists after the other, each of `most` numbers or of one list, and adds them
+    /// up.
+    fn count_pairs(
+        &self,
+        capping: &mut Capping,
+        most: usize,
+        mut pairs: Sorter<Counted>,
+    ) -> Result<Sorted<Counted>> {
+        let mut count = |part: &mut Vec<u32>| {
+            let postings = Postings::new(mem::take(part), capping);
+            let add = |a, b, count| pairs.push(Counted { number: u64::from(a) << 32 | u64::from(b), count });
+            postings.for_each(|_| 1, add).map(|_| ())
+        };
+        let mut part = Vec::new();
+        self.for_each(|list| {
+            if part.len() + list.len() > most {
+                count(&mut part)?;
+            }
+            part.extend_from_slice(list);
+            Ok(())
+        })?;
+        count(&mut part)?;
+        pairs.finish()
+    }
+}
+
+/// Numbers of a scratch file, read one after the other.
+struct Window<'s> {
+    spill: &'s Spill,
+    /// Where the next bytes are read.
+    at: u64,
+    waiting: Vec<u8>,
+    next: usize,
+}
+
+impl Window<'_> {
+    fn is_left(&self) -> bool {
+        self.next < self.waiting.len() || self.at < self.spill.len()
+    }
+
+    fn next(&mut self) -> io::Result<u32> {
+        if self.next == self.waiting.len() {
+            let left = (self.spill.len() - self.at).min((BUFFER * size_of::<u32>()) as u64);
+            self.waiting.resize(left as usize, 0);
+            self.spill.read_exact_at(&mut self.waiting, self.at)?;
+            self.at += left;
+            self.next = 0;
+        }
+        let bytes = self.waiting.get(self.next..).and_then(<[u8]>::first_chunk);
+        self.next += size_of::<u32>();
+        Ok(u32::from_le_bytes(*bytes.ok_or(io::ErrorKind::UnexpectedEof)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    type Counts = BTreeMap<(u32, u32), u32>;
+
+    /// Pair by pair: counts, elements that are capped, and those of each document.
+    fn slowly(lists: &[Vec<u32>], documents: u32, cap: u64) -> (Counts, u64, Vec<u32>) {
+        let (mut counts, mut capped, mut uncounted) = (Counts::new(), 0, vec![0; documents as usize]);
+        for list in lists {
+            let is_capped = list.len() as u64 > cap;
+            capped += u64::from(is_capped);
+            for (place, &b) in list.iter().enumerate() {
+                uncounted[b as usize] += u32::from(is_capped);
+                for (before, &a) in list[..place].iter().enumerate() {
+                    if !is_capped || before == 0 || before + 1 == place {
+                        *counts.entry((a, b)).or_default() += 1;
+                    }
+                }
+            }
+        }
+        (counts, capped, uncounted)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lists_counted_at_once_and_part_by_part_are_counted_pair_by_pair(
+            lists in proptest::collection::vec(proptest::collection::btree_set(0..40_u32, 2..20), 0..60),
+            (cap, most, memory, least) in (0..20_u64, 1..200_usize, 0..800_usize, 0..4_u32),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let lists: Vec<Vec<u32>> = lists.into_iter().map(|list| list.into_iter().collect()).collect();
+            let (wanted, capped, uncounted) = slowly(&lists, 40, cap);
+            let mut pushed = Lists::new(dir.path(), memory);
+            for list in &lists {
+                pushed.push(list).unwrap();
+            }
+            let whole: Vec<u32> = lists.iter().flat_map(|list| list.iter().copied().chain([END])).collect();
+            let new = || Capping { cap, capped: 0, uncounted: vec![0; 40] };
+            let (mut at_once, mut by_parts) = (new(), new());
+            let parts = pushed.count_pairs(&mut by_parts, most, Sorter::new(dir.path(), 0)).unwrap();
+            let pairs =
+                [Pairs::Met(Postings::new(whole, &mut at_once)), Pairs::Counted(parts)];
+            for (pairs, capping) in pairs.into_iter().zip([at_once, by_parts]) {
+                proptest::prop_assert_eq!((capping.capped, &capping.uncounted), (capped, &uncounted));
+                let mut found = Vec::new();
+                let met = pairs.for_each(|a| (a + least) % 4, |a, b, count| {
+                    found.push(((a, b), count));
+                    Ok::<_, Error>(())
+                });
+                proptest::prop_assert_eq!(met.unwrap(), wanted.len() as u64);
+                let enough = wanted.iter().filter(|((a, _), count)| **count >= (a + least) % 4);
+                proptest::prop_assert_eq!(found, enough.map(|(&pair, &count)| (pair, count)).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! How many sets each element begins, in tables of a fixed size in which elements may fall together.
+
+use super::super::candidates::{PAIRS, PAIRS_LEAST};
+use super::super::threads::{on_each, on_threads};
+use super::order::{Ordered, Room};
+use super::{LEAST, MEETINGS, MEETINGS_LEAST, PIECES, part_of, spread};
+use twindex::error::Result;
+
+/// Which elements begin more than one set; some others, too.
+pub(super) struct Shared {
+    /// Two bits for an element, four elements to a byte: 0, 1 for one set, 3 for more.
+    seen: Vec<u8>,
+    bits: u32,
+}
+
+impl Shared {
+    #[inline(always)]
+    pub(super) fn has(&self, element: u64) -> bool {
+        let at = spread(element, self.bits);
+        self.seen[at >> 2] >> (2 * (at & 3)) & 2 != 0
+    }
+}
+
+/// How many sets elements begin: at least as many as there are.
+pub(super) struct Crowds {
+    counts: Vec<u32>,
+    bits: u32,
+    /// Elements of more are crowded.
+    pub(super) cap: u64,
+    pub(super) largest: u32,
+}
+
+/// Of both tables, what begins with the same bits.
+struct Part<'t> {
+    seen: &'t mut [u8],
+    bits: u32,
+    counts: &'t mut [u32],
+    count_bits: u32,
+}
+
+/// Cuts the tables into 2^`part_bits` parts.
+fn parts<'t>(shared: &'t mut Shared, crowds: &'t mut Crowds, part_bits: u32) -> Vec<Part<'t>> {
+    let (bits, count_bits) = (shared.bits, crowds.bits);
+    let seen = shared.seen.chunks_exact_mut(1 << (bits - 2 - part_bits));
+    let counts = crowds.counts.chunks_exact_mut(1 << (count_bits - part_bits));
+    seen.zip(counts).map(|(seen, counts)| Part { seen, bits, counts, count_bits }).collect()
+}
+
+impl Part<'_> {
+    fn count(&mut self, elements: &[u64]) {
+        for &element in elements {
+            let at = spread(element, self.bits);
+            let (byte, shift) = (&mut self.seen[at >> 2 & (self.seen.len() - 1)], 2 * (at & 3));
+            // One bit for once, one for more.
+            *byte |= (*byte >> shift << 1 & 2 | 1) << shift;
+            let at = spread(element, self.count_bits) & (self.counts.len() - 1);
+            self.counts[at] = self.counts[at].saturating_add(1);
+        }
+    }
+}
+
+/// What a thread has found of elements to count, by part. No two share a line of a cache.
+#[repr(align(128))]
+struct Finder<'r> {
+    room: &'r mut Room,
+    elements: Vec<Vec<u64>>,
+}
+
+impl Crowds {
+    #[inline(always)]
+    fn count(&self, element: u64) -> u64 {
+        self.counts[spread(element, self.bits)].into()
+    }
+
+    #[inline(always)]
+    pub(super) fn has(&self, element: u64) -> bool {
+        self.count(element) > self.cap
+    }
+
+    /// True if any element may be crowded.
+    pub(super) fn any(&self) -> bool {
+        u64::from(self.largest) > self.cap
+    }
+
+    /// Finds the cap up to which elements do not lead to too many meetings, nor to too many pairs.
+    ///
+    /// A set that has an element with c - 1 others is at least in so many pairs, and more only by other elements: pairs
+    /// are estimated by each set's most frequent element up to the cap.
+    fn limit(&mut self, ordered: Ordered<'_>, list: &[u32], rooms: &mut [Room]) -> Result<()> {
+        self.largest = self.counts.iter().copied().max().unwrap_or(0);
+        let (largest, sets) = (u64::from(self.largest), ordered.sets.len() as u64);
+        let caps: Vec<u64> = std::iter::successors(Some(self.cap.min(largest)), |&cap| {
+            (cap > 2).then(|| cap - (cap / 4).max(1))
+        })
+        .collect();
+        let allowed = (PAIRS * sets).max(PAIRS_LEAST);
+        let mut pairs = vec![0_u64; caps.len()];
+        if sets.saturating_mul(caps[0]) / 2 > allowed {
+            let pieces: Vec<_> = ordered.pieces(list, 0).collect();
+            let of_pieces = on_threads(rooms, &pieces, |room, piece| {
+                let mut pairs = vec![0_u64; caps.len()];
+                let mut most = vec![0; caps.len()];
+                for &set in &list[piece.clone()] {
+                    most.fill(0);
+                    for &element in ordered.head(set, room)?.0 {
+                        let count = self.count(element);
+                        // Of the caps that it is within, the least.
+                        if let Some(within) = caps.partition_point(|&cap| cap >= count).checked_sub(1) {
+                            most[within] = count.max(most[within]);
+                        }
+                    }
+                    let mut below = 0;
+                    for (pairs, &most) in pairs.iter_mut().zip(&most).rev() {
+                        below = most.max(below);
+                        *pairs += below;
+                    }
+                }
+                Ok(pairs)
+            })?;
+            for of_piece in of_pieces {
+                pairs.iter_mut().zip(of_piece).for_each(|(pairs, more)| *pairs += more);
+            }
+        }
+        let meetings = |cap: u64| {
+            let below = self.counts.iter().map(|&count| u64::from(count)).filter(|&count| count <= cap);
+            below.map(|count| count * count / 2).fold(0, u64::saturating_add)
+        };
+        let is_bounded = |&(&cap, &pairs): &(&u64, &u64)| {
+            pairs / 2 <= allowed && meetings(cap) <= (MEETINGS * sets).max(MEETINGS_LEAST)
+        };
+        let cap = caps.iter().zip(&pairs).find(is_bounded).map_or(2, |(&cap, _)| cap);
+        if cap < largest {
+            self.cap = cap;
+        }
+        Ok(())
+    }
+}
+
+/// What all prefixes say of their elements, about sharing within `memory` bytes.
+pub(super) fn counted(
+    ordered: Ordered<'_>,
+    max_bucket: u64,
+    memory: usize,
+    rooms: &mut [Room],
+) -> Result<(Shared, Crowds)> {
+    // Four to eight places for an element of a prefix.
+    #[allow(clippy::cast_sign_loss, reason = "thresholds are at most 1")]
+    let all = (ordered.sets.elements() as f64 * (1.0 - ordered.threshold)) as u64 + ordered.sets.len() as u64;
+    let bits = (8 * all).clamp(4, 4 * memory.max(LEAST) as u64).ilog2();
+    let mut shared = Shared { seen: vec![0; 1 << (bits - 2)], bits };
+    // Of the same size whatever the memory, so that results are the same.
+    let crowd_bits = (all / 4).clamp(1 << 10, 1 << 22).ilog2();
+    let mut crowds =
+        Crowds { counts: vec![0; 1 << crowd_bits], bits: crowd_bits, cap: max_bucket, largest: 0 };
+    // In the order in which they stand in their scratch file.
+    let list: Vec<u32> = (0..ordered.sets.len() as u32).filter(|&set| ordered.sets.size(set) > 0).collect();
+    let pieces: Vec<_> = ordered.pieces(&list, 0).collect();
+    // Threads first find elements, and then each counts those of its parts: no two write to one place.
+    let part_bits = rooms.len().next_power_of_two().ilog2().min(bits - 2).min(crowd_bits);
+    let mut parts = parts(&mut shared, &mut crowds, part_bits);
+    // Memory that is read before it is written to costs a fault for the page of zeros that stands for it, and another one
+    // that all other threads must hear of.
+    on_each(&mut parts, |_, part| {
+        part.seen.fill(0);
+        part.counts.fill(0);
+    });
+    let mut finders: Vec<_> =
+        rooms.iter_mut().map(|room| Finder { room, elements: vec![Vec::new(); parts.len()] }).collect();
+    for some in pieces.chunks(2 * PIECES * finders.len()) {
+        on_threads(&mut finders, some, |finder, piece| {
+            for &set in &list[piece.clone()] {
+                let (head, _) = ordered.head(set, finder.room)?;
+                for &element in head {
+                    finder.elements[part_of(element, part_bits)].push(element);
+                }
+            }
+            Ok(())
+        })?;
+        let found = &finders;
+        on_each(&mut parts, |number, part| {
+            for finder in found {
+                part.count(&finder.elements[number]);
+            }
+        });
+        finders.iter_mut().flat_map(|finder| &mut finder.elements).for_each(Vec::clear);
+    }
+    drop(finders);
+    drop(parts);
+    crowds.limit(ordered, &list, rooms)?;
+    Ok((shared, crowds))
+}

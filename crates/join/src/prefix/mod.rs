@@ -1,0 +1,636 @@
+//! Candidate pairs by prefix filtering: an exact set-similarity join.
+//!
+//! `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional filter
+//! of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008): let all
+//! sets be sorted by one order. Sets x and y that share at least o elements share one among the first |x| - o + 1
+//! elements of x and the first |y| - o + 1 of y. With rare elements first, few sets meet by accident.
+//!
+//! With resemblance t, o is at least t |x|, whatever y is, and at least 2 t / (1 + t) |y| if y is the smaller; so
+//! larger sets look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 of the
+//! smaller ones. No pair is missed.
+//!
+//! What differs from the papers, so that memory is bounded and most elements are never looked at:
+//!
+//! - The order is a rough one: four classes, by how often an element was counted in a sample of the sets, in a
+//!   table of a fixed size in which elements may fall together; within a class, by the elements themselves, which
+//!   are hashes. Any order will do, as long as all sets have the same. So a prefix is found near the beginning of a
+//!   set, without counting all elements.
+//! - Prefix elements that no other set has in its prefix, by a table of counters, are neither stored nor looked up.
+//! - Sets are indexed in blocks, in the order of their sizes; for each block its own sets, and those that follow up to
+//!   the largest that can resemble any of the block's, are looked up. As a block's index is whole before the first
+//!   is looked up, any number of threads do that at once.
+//! - Work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 meetings. Elements of more than the
+//!   cap are *crowded*, and pairs are not looked for through them: each set that has any is paired with the first set
+//!   and with the one before that has the same crowded elements, and with the first and the one before that has each
+//!   of them. So sets that have nothing but crowded elements in common hang together in their families, at linear
+//!   cost. The cap is `max_bucket`, and less where that would allow more than [`MEETINGS`] or about
+//!   [`PAIRS`](super::candidates::PAIRS) a set. It is found from the sets alone: results do not depend on memory.
+
+mod counts;
+mod index;
+pub(super) mod order;
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_128;
+use zerocopy::IntoBytes;
+
+use self::counts::{Crowds, Shared, counted};
+use self::index::{Ends, Heads, Index, Met, Posting, Slot};
+use self::order::{Classes, Ordered, Room, least_part};
+use super::sets::{ShingleSets, least_intersection};
+use super::threads::on_threads;
+use twindex::error::Result;
+
+/// What was looked at, and what was left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Prefixes {
+    /// Pairs handed out.
+    pub candidates: u64,
+    /// Crowded elements: those in the prefixes of more than `cap` sets.
+    pub capped: u64,
+    /// Sets in whose prefixes the most frequent element is. Where none is crowded, up to so many: it is counted in a
+    /// table in which elements may fall together.
+    pub largest: u64,
+    /// The cap: `max_bucket`, or less to bound the work.
+    pub cap: u64,
+}
+
+/// Pairs that are handed out at once.
+const BATCH: usize = 1 << 14;
+/// Bytes that an element by which a set is to be found takes at most: as one that is met, with as many again that are
+/// only looked up; while the index is made, by itself, with its number, and in two tables of less than three places
+/// each; and with its posting.
+const INDEXED_BYTES: usize =
+    2 * size_of::<Met>() + 12 + size_of::<u32>() + 6 * size_of::<Slot>() + size_of::<Posting>();
+/// Meetings of two sets in one element, for each set, above which the cap is lowered; and in all where that is more.
+pub const MEETINGS: u64 = 4_000;
+/// See [`MEETINGS`].
+const MEETINGS_LEAST: u64 = 1_000_000_000;
+/// How many elements before it is looked up an element's postings are asked for; and its slot twice as many.
+const AHEAD: usize = 8;
+/// Pieces for each thread that are worked on before what they gave is handed out.
+const PIECES: usize = 8;
+/// The least memory of each part.
+const LEAST: usize = 1 << 16;
+
+/// Hands pairs of sets to `each`, many at a time: all whose resemblance is at least `threshold`, above 0, and others.
+/// The pairs of one set follow one another; it is the first of them, and has the larger set. Each pair comes once, or,
+/// if elements are crowded, up to twice. Up to `threads` threads work, of which `each` is called on this one alone;
+/// neither they nor `memory` change what is found.
+///
+/// Takes about `memory` bytes, at least 1 MiB and up to 16 MiB more for counters, beside 16 bytes a set; threads for
+/// which that does not suffice are not begun. Where elements are crowded, pairs may be missing, as
+/// [`Prefixes::capped`] says, and up to 60 bytes more are needed for each set that has such elements.
+///
+/// Time: linear in the shares of the sets that are looked at, about 1 - `threshold` of their elements, and in the
+/// pairs of sets that have such an element in common. Of these there are at most about [`PAIRS`](super::candidates::PAIRS)
+/// a set, or 20 million in all.
+///
+/// # Errors
+/// [`Error::Io`](twindex::Error::Io) from the scratch file of `sets`, or what `each` returns.
+pub fn prefix_candidates<E: From<twindex::Error>>(
+    sets: &ShingleSets,
+    threshold: f64,
+    max_bucket: usize,
+    memory: usize,
+    threads: usize,
+    mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+) -> std::result::Result<Prefixes, E> {
+    let classes = Classes::of(sets)?;
+    let list = sets.by_size();
+    let ordered = Ordered { sets, classes: &classes, threshold };
+    let most = ((memory / 2).max(LEAST) / INDEXED_BYTES).min(1 << 30);
+    // Each thread has what it knows of the sets of a block.
+    let most_sets = most / 4;
+    let known = size_of::<Seen>() * most_sets.min(sets.len()).max(1);
+    let threads = threads.min(memory / 8 / known).max(1);
+    let mut lookers: Vec<Looker> = (0..threads).map(|_| Looker::default()).collect();
+    let mut rooms: Vec<Room> = (0..threads).map(|_| Room::default()).collect();
+    let (shared, crowds) = counted(ordered, max_bucket as u64, memory / 4, &mut rooms)?;
+    let mut join = Join {
+        ordered,
+        list: &list,
+        shared: &shared,
+        crowds: &crowds,
+        most,
+        most_sets,
+        found: Prefixes { cap: crowds.cap, largest: crowds.largest.into(), ..Prefixes::default() },
+        batch: Vec::new(),
+        rooms,
+    };
+    if crowds.any() {
+        join.stars(&mut each)?;
+    }
+    let mut start = 0;
+    while start < list.len() {
+        start = join.block(start, &mut lookers, &mut each)?;
+    }
+    join.hand_out(&mut each)?;
+    Ok(join.found)
+}
+
+/// A number below 2^bits.
+#[inline(always)]
+fn spread(element: u64, bits: u32) -> usize {
+    // Elements are hashes, but may be a caller's.
+    (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
+}
+
+/// The part of an element, of 2^`part_bits`; one part is all there is of 2^0.
+#[inline(always)]
+fn part_of(element: u64, part_bits: u32) -> usize {
+    element.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(u64::BITS - part_bits) as usize
+}
+
+struct Join<'a> {
+    ordered: Ordered<'a>,
+    /// The sets that have elements, by size.
+    list: &'a [u32],
+    shared: &'a Shared,
+    crowds: &'a Crowds,
+    /// A block is full with so many postings, or sets.
+    most: usize,
+    most_sets: usize,
+    found: Prefixes,
+    batch: Vec<(u32, u32)>,
+    /// One for each thread.
+    rooms: Vec<Room>,
+}
+
+/// The sets that have an element, or the same elements.
+#[derive(Clone, Copy)]
+struct Star {
+    first: u32,
+    last: u32,
+    sets: u32,
+}
+
+impl Star {
+    /// Adds a set to the star of `key`, and those that it is paired with to `partners`; returns how many it has.
+    fn add<K: Hash + Eq>(stars: &mut HashMap<K, Self>, key: K, set: u32, partners: &mut Vec<u32>) -> u32 {
+        let star = stars.entry(key).or_insert(Self { first: set, last: set, sets: 0 });
+        if star.sets > 0 {
+            partners.extend([star.first, star.last]);
+        }
+        star.last = set;
+        star.sets += 1;
+        star.sets
+    }
+}
+
+impl Join<'_> {
+    /// Pairs the sets that have crowded elements.
+    fn stars<E: From<twindex::Error>>(
+        &mut self,
+        each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut by_element: HashMap<u64, Star> = HashMap::new();
+        let mut by_all: HashMap<u128, Star> = HashMap::new();
+        let (mut partners, mut crowded) = (Vec::new(), Vec::new());
+        self.found.largest = 0;
+        for &set in self.list {
+            let (head, _) = self.ordered.head(set, &mut self.rooms[0])?;
+            crowded.clear();
+            crowded.extend(head.iter().copied().filter(|&element| self.crowds.has(element)));
+            if crowded.is_empty() {
+                continue;
+            }
+            partners.clear();
+            for &element in &crowded {
+                let sets = Star::add(&mut by_element, element, set, &mut partners);
+                self.found.largest = self.found.largest.max(sets.into());
+            }
+            Star::add(&mut by_all, xxh3_128(crowded.as_bytes()), set, &mut partners);
+            partners.sort_unstable();
+            partners.dedup();
+            let (sets, size) = (self.ordered.sets, self.ordered.sets.size(set));
+            let near = |&&other: &&u32| self.ordered.could_resemble(sets.size(other), size);
+            self.batch.extend(partners.iter().filter(near).map(|&other| (set, other)));
+            if self.batch.len() >= BATCH {
+                self.hand_out(each)?;
+            }
+        }
+        self.found.capped = by_element.len() as u64;
+        Ok(())
+    }
+
+    fn hand_out<E>(
+        &mut self,
+        each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.found.candidates += self.batch.len() as u64;
+        each(&self.batch)?;
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Finds the pairs of which the smaller set is in the block that begins at `start`. Returns where the next begins.
+    fn block<E: From<twindex::Error>>(
+        &mut self,
+        start: usize,
+        lookers: &mut [Looker],
+        each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<usize, E> {
+        let heads = self.heads_from(start)?;
+        let end = start + heads.iter().map(|heads| heads.ends.len()).sum::<usize>();
+        let index = Index::of(&heads, lookers.len())?;
+        let (ordered, list) = (self.ordered, self.list);
+        let block = Block { ordered, members: &list[start..end], index: &index };
+        let mut from = 0;
+        let own: Vec<(usize, &Heads)> = heads
+            .iter()
+            .map(|heads| {
+                from += heads.ends.len();
+                (from - heads.ends.len(), heads)
+            })
+            .collect();
+        for some in own.chunks(PIECES * lookers.len()) {
+            let found = on_threads(lookers, some, |looker, &(from, heads)| {
+                for (place, (met, _)) in (from..).zip(heads.sets()) {
+                    block.look_up(block.members[place], met, place, looker);
+                }
+                Ok(std::mem::take(&mut looker.found))
+            })?;
+            self.take(found, each)?;
+        }
+        drop(own);
+        drop(heads);
+        // The sets that follow, up to the largest that can resemble the block's largest.
+        let largest = ordered.sets.size(list[end - 1]);
+        let near = |&set: &u32| ordered.could_resemble(largest, ordered.sets.size(set));
+        let list = &list[..end + list[end..].partition_point(near)];
+        let pieces: Vec<_> = ordered.pieces(list, end).collect();
+        for some in pieces.chunks(PIECES * lookers.len()) {
+            let mut states: Vec<_> = lookers.iter_mut().zip(&mut self.rooms).collect();
+            let (shared, crowds) = (self.shared, self.crowds);
+            let found = on_threads(&mut states, some, |(looker, room), piece| {
+                let heads = heads_of(ordered, &list[piece.clone()], shared, crowds, room)?;
+                for (&set, (met, _)) in list[piece.clone()].iter().zip(heads.sets()) {
+                    block.look_up(set, met, block.members.len(), looker);
+                }
+                Ok(std::mem::take(&mut looker.found))
+            })?;
+            self.take(found, each)?;
+        }
+        Ok(end)
+    }
+
+    /// What begins the sets from `start` on, of as many as fill a block.
+    fn heads_from(&mut self, start: usize) -> Result<Vec<Heads>> {
+        let (ordered, shared, crowds, list) = (self.ordered, self.shared, self.crowds, self.list);
+        let mut block = Vec::new();
+        let (mut postings, mut members) = (0, 0);
+        let mut pieces = ordered.pieces(list, start).peekable();
+        while pieces.peek().is_some() {
+            let some: Vec<Range<usize>> = pieces.by_ref().take(PIECES * self.rooms.len()).collect();
+            let made = on_threads(&mut self.rooms, &some, |room, piece| {
+                heads_of(ordered, &list[piece.clone()], shared, crowds, room)
+            })?;
+            for mut heads in made {
+                // The block ends behind the set with which it is full.
+                let last = heads.sets().position(|(_, indexed)| {
+                    postings += indexed;
+                    members += 1;
+                    postings >= self.most || members >= self.most_sets
+                });
+                if let Some(last) = last {
+                    heads.ends.truncate(last + 1);
+                    heads.met.truncate(heads.ends[last].all);
+                    block.push(heads);
+                    return Ok(block);
+                }
+                block.push(heads);
+            }
+        }
+        Ok(block)
+    }
+
+    /// Hands out what threads have found, many pairs at a time.
+    fn take<E>(
+        &mut self,
+        found: Vec<Vec<(u32, u32)>>,
+        each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        for pairs in found {
+            self.batch.extend(pairs);
+            if self.batch.len() >= BATCH {
+                self.hand_out(each)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of what begins these sets, the elements that others have, too, and that are not crowded.
+fn heads_of(
+    ordered: Ordered<'_>,
+    sets: &[u32],
+    shared: &Shared,
+    crowds: &Crowds,
+    room: &mut Room,
+) -> Result<Heads> {
+    let mut heads = Heads::default();
+    let most = sets.iter().map(|&set| ordered.head_most(set)).sum();
+    heads.met.reserve_exact(most);
+    heads.ends.reserve_exact(sets.len());
+    let any_crowded = crowds.any();
+    for &set in sets {
+        let size = ordered.sets.size(set) as u32;
+        let (head, indexed) = ordered.head(set, room)?;
+        let start = heads.met.len();
+        heads.met.resize(start + head.len(), Met { element: 0, behind: 0, crowded: 0 });
+        let met = &mut heads.met[start..];
+        let (mut count, mut crowded, mut found_by) = (0, 0, 0);
+        for (i, &element) in head.iter().enumerate() {
+            // Written, and kept if others have it: which ones these are is hard to foresee.
+            let is_shared = shared.has(element);
+            met[count] = Met { element, behind: size - 1 - i as u32, crowded };
+            if any_crowded && is_shared && crowds.has(element) {
+                crowded += 1;
+                continue;
+            }
+            count += usize::from(is_shared);
+            found_by += usize::from(is_shared && i < indexed);
+        }
+        heads.met.truncate(start + count);
+        heads.ends.push(Ends { indexed: start + found_by, all: start + count });
+    }
+    Ok(heads)
+}
+
+/// What is known of a set of the block while another is looked up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Elements met in both.
+    shared: u32,
+    /// Elements that both must have; more than there are if it is known that they cannot.
+    least: u32,
+}
+
+impl Seen {
+    const OUT: u32 = u32::MAX;
+}
+
+/// Working memory of a thread that looks up sets, and what it has found. No two share a line of a cache.
+#[derive(Default)]
+#[repr(align(128))]
+struct Looker {
+    /// By place in the block; all zeros between two sets.
+    seen: Vec<Seen>,
+    touched: Vec<u32>,
+    found: Vec<(u32, u32)>,
+}
+
+/// Sets that are to be found.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    ordered: Ordered<'a>,
+    /// By size.
+    members: &'a [u32],
+    index: &'a Index,
+}
+
+impl Block<'_> {
+    /// Finds the sets of the block before `place` that may resemble a set of these elements.
+    fn look_up(&self, set: u32, met: &[Met], place: usize, looker: &mut Looker) {
+        let Looker { seen, touched, found } = looker;
+        if seen.len() < self.members.len() {
+            seen.resize(self.members.len(), Seen::default());
+        }
+        let (sets, threshold) = (self.ordered.sets, self.ordered.threshold);
+        let size = sets.size(set) as usize;
+        let smallest = least_part(size, threshold) as u64;
+        let first = self.members.partition_point(|&other| sets.size(other) < smallest);
+        for (number, &Met { element, behind, crowded }) in met.iter().enumerate() {
+            // The slot of one that comes later, and what the slot of one that comes sooner leads to.
+            if let Some(later) = met.get(number + 2 * AHEAD) {
+                self.index.prefetch_slot(later.element);
+            }
+            if let Some(later) = met.get(number + AHEAD) {
+                self.index.prefetch_postings(later.element);
+            }
+            let postings = self.index.postings(element);
+            // Most often all of them are large enough.
+            let is_small = |posting: &Posting| (posting.place as usize) < first;
+            let from =
+                if postings.first().is_some_and(is_small) { postings.partition_point(is_small) } else { 0 };
+            for posting in postings[from..].iter().take_while(|posting| (posting.place as usize) < place) {
+                let seen = &mut seen[posting.place as usize];
+                if seen.shared == 0 {
+                    touched.push(posting.place);
+                    let other = sets.size(self.members[posting.place as usize]) as usize;
+                    seen.least = least_intersection(size + other, threshold) as u32;
+                }
+                // Elements are met in their order: all that both have before this one have been met. If this one is
+                // among those of the smaller set that are to be found, they are, too.
+                seen.shared += 1;
+                let at_most =
+                    u64::from(seen.shared) + u64::from(crowded) + u64::from(behind.min(posting.behind));
+                if at_most < seen.least.into() {
+                    seen.least = Seen::OUT;
+                }
+            }
+        }
+        let before = found.len();
+        for place in touched.drain(..) {
+            let seen = std::mem::take(&mut seen[place as usize]);
+            if seen.least != Seen::OUT {
+                found.push((set, self.members[place as usize]));
+            }
+        }
+        found[before..].sort_unstable(); // the order in which sets stand in their scratch file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+
+    /// Families of sets: copies with some elements changed, of elements that few or many sets have.
+    fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
+        let mut random = SplitMix(seed);
+        let mut sets: Vec<BTreeSet<u64>> = Vec::new();
+        for _ in 0..count {
+            let mut set: BTreeSet<u64> = match random.next() % 3 {
+                0 => BTreeSet::new(),
+                _ if sets.is_empty() => BTreeSet::new(),
+                _ => sets[(random.next() % sets.len() as u64) as usize].clone(),
+            };
+            let size = (random.next() % most) as usize;
+            let common = random.next().is_multiple_of(2);
+            let mut fresh = || {
+                let element = random.next();
+                if common { SplitMix(element % 50).next() } else { element }
+            };
+            while set.len() < size {
+                let element = fresh();
+                if !set.insert(element) {
+                    break;
+                }
+            }
+            for _ in 0..(random.next() % 4) {
+                if let Some(&gone) = set.iter().nth((random.next() % most) as usize) {
+                    set.remove(&gone);
+                }
+            }
+            sets.push(set);
+        }
+        sets.into_iter().map(|set| set.into_iter().collect()).collect()
+    }
+
+    fn stored(sets: &[Vec<u64>], dir: &Path, budget: usize) -> ShingleSets {
+        let mut stored = ShingleSets::new(dir, budget);
+        for set in sets {
+            stored.push(set).unwrap();
+        }
+        stored
+    }
+
+    fn candidates(
+        sets: &ShingleSets,
+        threshold: f64,
+        max_bucket: usize,
+        memory: usize,
+        threads: usize,
+    ) -> (Vec<(u32, u32)>, Prefixes) {
+        let mut pairs = Vec::new();
+        let found = prefix_candidates(sets, threshold, max_bucket, memory, threads, |batch| {
+            pairs.extend(batch.iter().map(|&(a, b)| (a.min(b), a.max(b))));
+            Ok::<_, twindex::Error>(())
+        })
+        .unwrap();
+        assert_eq!(found.candidates, pairs.len() as u64);
+        pairs.sort_unstable();
+        let twice = pairs.windows(2).any(|two| two[0] == two[1]);
+        assert!(!twice || found.capped > 0, "each pair once");
+        pairs.dedup();
+        (pairs, found)
+    }
+
+    #[test]
+    fn no_pair_that_reaches_the_threshold_is_missed_whatever_the_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        for (seed, count, most) in [(1, 300, 12), (2, 300, 60), (3, 200, 400), (4, 1, 5), (5, 0, 1)] {
+            let sets = families(seed, count, most);
+            for threshold in [0.05, 0.3, 0.5, 0.75, 0.8, 0.9, 0.95, 1.0] {
+                let mut near = Vec::new();
+                for (b, large) in sets.iter().enumerate() {
+                    for (a, small) in sets[..b].iter().enumerate() {
+                        if twindex_sketch::Resemblance::of_sets(small, large).at_least(threshold) {
+                            near.push((a as u32, b as u32));
+                        }
+                    }
+                }
+                let ways = [
+                    (usize::MAX, usize::MAX >> 8, 1),
+                    (usize::MAX, 1 << 20, 3),
+                    (0, 0, 1),
+                    (500, 1 << 20, 2),
+                ];
+                for (budget, memory, threads) in ways {
+                    let stored = stored(&sets, dir.path(), budget);
+                    let (found, summary) = candidates(&stored, threshold, usize::MAX, memory, threads);
+                    let missed: Vec<_> =
+                        near.iter().filter(|pair| found.binary_search(pair).is_err()).collect();
+                    assert!(missed.is_empty(), "{seed} {threshold} {budget}: {missed:?}");
+                    assert_eq!(summary.capped, 0);
+                }
+                assert!(
+                    count < 100 || near.len() > 20,
+                    "a test of something: {seed} {threshold} {}",
+                    near.len()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_find_what_one_index_finds() {
+        let dir = tempfile::tempdir().unwrap();
+        // 40,000 postings and more, where the least memory holds a few hundred.
+        let sets = families(9, 3000, 300);
+        let stored = stored(&sets, dir.path(), usize::MAX);
+        let whole = candidates(&stored, 0.5, usize::MAX, 1 << 30, 1);
+        let blocks = candidates(&stored, 0.5, usize::MAX, 0, 1);
+        let near = |pairs: &[(u32, u32)]| {
+            let far = |&&(a, b): &&(u32, u32)| stored.resemblance_from(a, b, 0.5).unwrap().is_some();
+            pairs.iter().filter(far).count()
+        };
+        assert!(near(&whole.0) > 1000, "a test of something");
+        assert_eq!(near(&whole.0), near(&blocks.0));
+        assert_eq!(blocks.1, whole.1);
+        for (memory, threads) in [(1 << 30, 2), (1 << 30, 5), (1 << 18, 2)] {
+            let alone = candidates(&stored, 0.5, usize::MAX, memory, 1);
+            assert_eq!(candidates(&stored, 0.5, usize::MAX, memory, threads), alone, "{memory} {threads}");
+        }
+    }
+
+    /// Families of sets that are like one: each has `changed` of its elements exchanged for its own.
+    fn crowd(seed: u64, families: usize, count: usize, size: usize, changed: usize) -> Vec<Vec<u64>> {
+        let mut random = SplitMix(seed);
+        let mut sets = Vec::new();
+        for _ in 0..families {
+            let common: Vec<u64> = (0..size).map(|_| random.next()).collect();
+            for _ in 0..count {
+                let mut set = common.clone();
+                for _ in 0..changed {
+                    set[(random.next() % size as u64) as usize] = random.next();
+                }
+                set.sort_unstable();
+                set.dedup();
+                sets.push(set);
+            }
+        }
+        sets
+    }
+
+    /// The components that near pairs among the candidates make.
+    fn components(stored: &ShingleSets, pairs: &[(u32, u32)], threshold: f64) -> Vec<u32> {
+        let mut forest = super::super::Forest::new(stored.len() as u32);
+        for &(a, b) in pairs {
+            if stored.resemblance_from(a, b, threshold).unwrap().is_some() {
+                forest.join(a, b);
+            }
+        }
+        (0..stored.len() as u32).map(|set| forest.root(set)).collect()
+    }
+
+    #[test]
+    fn crowded_elements_cost_linear_work_are_counted_and_leave_families_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let stored = stored(&crowd(11, 3, 2000, 40, 1), dir.path(), usize::MAX);
+        let families: Vec<u32> = (0..6000).map(|set| set / 2000 * 2000).collect();
+        let (all, summary) = candidates(&stored, 0.8, 10_000, 1 << 24, 2);
+        assert_eq!((summary.capped, summary.cap), (0, 10_000));
+        assert_eq!(components(&stored, &all, 0.8), families);
+        let (capped, summary) = candidates(&stored, 0.8, 100, 1 << 24, 1);
+        assert!(summary.capped > 0 && summary.cap == 100 && summary.largest > 1000, "{summary:?}");
+        assert!(capped.len() < 30 * 6000 && all.len() > 20 * capped.len(), "{} {}", capped.len(), all.len());
+        assert_eq!(components(&stored, &capped, 0.8), families);
+        // Whatever the memory.
+        let (again, small) = candidates(&stored, 0.8, 100, 0, 1);
+        assert_eq!((again, small), (capped.clone(), summary));
+        let (again, threads) = candidates(&stored, 0.8, 100, 1 << 24, 3);
+        assert_eq!((again, threads), (capped, summary));
+    }
+
+    #[test]
+    fn the_cap_is_lowered_where_it_would_allow_more_pairs_than_the_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let stored = stored(&crowd(12, 2, 7000, 24, 1), dir.path(), usize::MAX);
+        let (pairs, summary) = candidates(&stored, 0.8, 10_000, 1 << 24, 2);
+        // All with all would be 49 million pairs, most of them near.
+        assert!(summary.cap < 7000 && summary.capped > 0 && summary.largest > 5000, "{summary:?}");
+        assert!(pairs.len() < 25_000_000, "{}", pairs.len());
+        let families: Vec<u32> = (0..14_000).map(|set| set / 7000 * 7000).collect();
+        assert_eq!(components(&stored, &pairs, 0.8), families);
+    }
+}

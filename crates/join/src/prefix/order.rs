@@ -1,0 +1,133 @@
+//! The order of elements, and what begins each set in it.
+
+use std::ops::Range;
+
+use super::super::sets::{ShingleSets, could_resemble, least_intersection};
+use super::spread;
+use twindex::error::Result;
+
+/// How frequent elements are: 0 for rare ones to 3, four to a byte.
+pub(super) struct Classes(Vec<u8>);
+
+impl Classes {
+    /// The table has 2^20 places, a quarter of a megabyte, and stays in a cache.
+    const BITS: u32 = 20;
+    /// Elements that are counted, as many as there are places.
+    const SAMPLE: u64 = 1 << Self::BITS;
+    /// Elements that are counted as often are of the next class.
+    const STEPS: [u8; 3] = [4, 16, 64];
+
+    /// From every so many-th set.
+    pub(super) fn of(sets: &ShingleSets) -> Result<Self> {
+        let mut counts = vec![0_u8; 1 << Self::BITS];
+        let step = sets.elements().div_ceil(Self::SAMPLE).max(1) as usize;
+        let mut read = Vec::new();
+        for set in (0..sets.len() as u32).step_by(step) {
+            read.clear();
+            for &element in sets.set(set, &mut read)? {
+                let count = &mut counts[spread(element, Self::BITS)];
+                *count = count.saturating_add(1);
+            }
+        }
+        let class = |count: &u8| Self::STEPS.iter().filter(|&step| count >= step).count() as u8;
+        let four = |counts: &[u8; 4]| (0..4).map(|at| class(&counts[at]) << (2 * at)).sum();
+        Ok(Self(counts.as_chunks().0.iter().map(four).collect()))
+    }
+
+    #[inline(always)]
+    fn of_element(&self, element: u64) -> u8 {
+        let at = spread(element, Self::BITS);
+        self.0[at >> 2] >> (2 * (at & 3)) & 3
+    }
+}
+
+/// What the sets are, and which of their elements come first.
+#[derive(Clone, Copy)]
+pub(super) struct Ordered<'a> {
+    pub(super) sets: &'a ShingleSets,
+    pub(super) classes: &'a Classes,
+    pub(super) threshold: f64,
+}
+
+/// Working memory of [`Ordered::head`]. No two share a line of a cache.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Room {
+    read: Vec<u64>,
+    head: Vec<u64>,
+}
+
+impl Ordered<'_> {
+    /// The elements of a set that are to be looked up, and how many of them are to be found.
+    pub(super) fn head<'r>(&self, set: u32, room: &'r mut Room) -> Result<(&'r [u64], usize)> {
+        let Room { read, head } = room;
+        read.clear();
+        let elements = self.sets.set(set, read)?;
+        let size = elements.len();
+        let wanted = size + 1 - least_part(size, self.threshold);
+        let indexed = indexed_part(size, self.threshold);
+        if head.len() < wanted {
+            head.resize(wanted, 0);
+        }
+        let mut found = 0;
+        for class in 0..4 {
+            for &element in elements {
+                if found == wanted {
+                    break;
+                }
+                // Written and, unless it is of the class, written over: that costs less than to guess.
+                head[found] = element;
+                found += usize::from(self.classes.of_element(element) == class);
+            }
+        }
+        Ok((&head[..found], indexed))
+    }
+
+    /// The most elements that the [head](Self::head) of a set may have.
+    pub(super) fn head_most(&self, set: u32) -> usize {
+        let size = self.sets.size(set) as usize;
+        size + 1 - least_part(size, self.threshold)
+    }
+
+    pub(super) fn could_resemble(&self, small: u64, large: u64) -> bool {
+        could_resemble(small, large, self.threshold)
+    }
+
+    /// Cuts a list of sets into pieces for threads.
+    pub(super) fn pieces(&self, list: &[u32], start: usize) -> impl Iterator<Item = Range<usize>> {
+        let mut next = start;
+        std::iter::from_fn(move || {
+            let from = next;
+            let mut elements = 0;
+            while next < list.len() && next - from < PIECE_SETS && elements < PIECE_ELEMENTS {
+                elements += self.sets.size(list[next]);
+                next += 1;
+            }
+            (from < next).then_some(from..next)
+        })
+    }
+}
+
+/// Elements of sets that a thread works on at once, and sets: so that pieces take neither long nor much room.
+const PIECE_ELEMENTS: u64 = 1 << 17;
+const PIECE_SETS: usize = 1 << 8;
+
+/// How many of the first elements of a set of `size` others of its size or more are to find it by.
+fn indexed_part(size: usize, threshold: f64) -> usize {
+    (size + 1).saturating_sub(least_intersection(2 * size, threshold))
+}
+
+/// The least size of a set that can resemble one of `size` elements; more than `size` for none.
+pub(in super::super) fn least_part(size: usize, threshold: f64) -> usize {
+    let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
+    // As in `least_intersection`: a guess, and then the definition.
+    #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
+    let mut least = ((threshold * size as f64) as usize).min(size);
+    while least > 0 && resembles(least - 1) {
+        least -= 1;
+    }
+    while least <= size && !resembles(least) {
+        least += 1;
+    }
+    least
+}

@@ -1,0 +1,567 @@
+//! How near the pairs are that meet in a bucket, band by band: what tells whether bands are well chosen.
+//!
+//! Both tables are those of Wu, *Near deduplication*, section 6: fingerprints cut in four blocks of 16 bits, with a score
+//! of 64 less the distance; minima cut in bands, with a score of the minima that are equal. Documents that agree in
+//! everything share every band, so that the number of the highest score is the same in all of them. How many bands the
+//! pairs of a score share tells how likely they are to share one at all, beside the S-curve of
+//! [`Banding`](twindex::bands::Banding::recall).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use zerocopy::IntoBytes;
+
+use super::candidates::{Side, Work, cap_of, read};
+use super::hamming::Effort;
+use super::runs::Sorter;
+use super::seeded::Seeded;
+use super::threads::on_threads;
+use twindex::error::Result;
+use twindex::store::Snapshot;
+use twindex_kernel::{Kernel, Level, Simd, prefetch_all};
+use twindex_sketch::{matches, matches_by};
+
+/// Blocks of a fingerprint.
+pub const BLOCKS: usize = 4;
+/// Bits of a block.
+const BLOCK_BITS: u32 = u64::BITS / BLOCKS as u32;
+
+/// Pairs of documents that share a block or a band.
+#[derive(Clone, Debug, Default)]
+pub struct Scores {
+    /// For each block or band, how many pairs have each score, from 0.
+    pub pairs: Vec<Vec<u64>>,
+    /// Buckets in which not all pairs were compared, but only those of neighbours.
+    pub capped_buckets: u64,
+    /// Members of the largest bucket, equal ones counted once.
+    pub largest_bucket: u64,
+    /// How many buckets have this many members, equal ones counted once: place `i` counts those of `2^i` to
+    /// `2^(i + 1) - 1`.
+    pub buckets: Vec<u64>,
+}
+
+impl Scores {
+    fn new(bands: usize, most: usize) -> Self {
+        Self { pairs: vec![vec![0; most + 1]; bands], ..Self::default() }
+    }
+
+    /// Takes note of a bucket; true if all its pairs are to be compared.
+    fn bucket(&mut self, members: usize, max_bucket: usize) -> bool {
+        let place = members.ilog2() as usize;
+        if self.buckets.len() <= place {
+            self.buckets.resize(place + 1, 0);
+        }
+        self.buckets[place] += 1;
+        self.largest_bucket = self.largest_bucket.max(members as u64);
+        let capped = members > max_bucket;
+        self.capped_buckets += u64::from(capped);
+        !capped
+    }
+
+    fn add(&mut self, band: usize, score: usize, pairs: u64) {
+        let place = &mut self.pairs[band][score];
+        *place = place.saturating_add(pairs);
+    }
+
+    /// Adds what was counted of other buckets.
+    fn add_all(&mut self, others: &Self) {
+        for (counts, more) in self.pairs.iter_mut().zip(&others.pairs) {
+            counts.iter_mut().zip(more).for_each(|(count, more)| *count = count.saturating_add(*more));
+        }
+        self.capped_buckets += others.capped_buckets;
+        self.largest_bucket = self.largest_bucket.max(others.largest_bucket);
+        self.buckets.resize(self.buckets.len().max(others.buckets.len()), 0);
+        self.buckets.iter_mut().zip(&others.buckets).for_each(|(count, more)| *count += more);
+    }
+}
+
+/// Pairs among this many.
+fn pairs_among(documents: u32) -> u64 {
+    u64::from(documents) * u64::from(documents.saturating_sub(1)) / 2
+}
+
+/// The scores of pairs that share one of the four blocks of their fingerprints. Of a block that more than `max_bucket`
+/// distinct fingerprints share, only neighbours in ascending order are compared.
+///
+/// Takes 16 bytes of memory for each distinct fingerprint, and for `n` of them that are spread evenly about
+/// `n^2 / 2^15` comparisons.
+///
+/// # Errors
+/// [`Error::Corrupt`](twindex::Error::Corrupt).
+pub fn block_scores(snapshot: &Snapshot, max_bucket: usize) -> Result<Scores> {
+    let mut all: Vec<(u64, u32)> = Vec::new();
+    for (segment, deleted) in snapshot.segments() {
+        segment.for_each_fingerprint(|rank, fingerprint| {
+            let mut documents = 0;
+            segment.postings(rank, |ordinal| documents += u32::from(!deleted.contains(ordinal)))?;
+            if documents > 0 {
+                all.push((fingerprint, documents));
+            }
+            Ok(())
+        })?;
+    }
+    all.sort_unstable();
+    all.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 += if same { next.1 } else { 0 };
+        same
+    });
+    let mut scores = Scores::new(BLOCKS, u64::BITS as usize);
+    for block in 0..BLOCKS {
+        let key =
+            |fingerprint: u64| fingerprint.rotate_left(BLOCK_BITS * block as u32) >> (u64::BITS - BLOCK_BITS);
+        all.sort_unstable_by_key(|&(fingerprint, _)| (key(fingerprint), fingerprint));
+        for bucket in all.chunk_by(|a, b| key(a.0) == key(b.0)) {
+            let whole = scores.bucket(bucket.len(), max_bucket);
+            for (place, &(a, documents)) in bucket.iter().enumerate() {
+                scores.add(block, u64::BITS as usize, pairs_among(documents));
+                let others = &bucket[place + 1..];
+                for &(b, more) in if whole { others } else { &others[..others.len().min(1)] } {
+                    let score = u64::BITS - (a ^ b).count_ones();
+                    scores.add(block, score as usize, u64::from(documents) * u64::from(more));
+                }
+            }
+        }
+    }
+    snapshot.check_maps()?;
+    Ok(scores)
+}
+
+/// Documents with equal signatures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// How many.
+    pub documents: u32,
+    /// The segment of the first, by its place in [`Snapshot::segments`].
+    pub segment: u32,
+    /// Its ordinal there.
+    pub ordinal: u32,
+}
+
+/// What [`band_scores`] finds.
+#[derive(Clone, Debug, Default)]
+pub struct BandScores {
+    /// The pairs of each band; a score is a number of equal minima.
+    pub scores: Scores,
+    /// For each score: distinct pairs of signatures that share a band, and the bands that they share, added up.
+    pub shared: Vec<(u64, u64)>,
+    /// Documents by signature.
+    pub alike: Vec<Alike>,
+}
+
+impl BandScores {
+    /// The share of pairs of this score that share at least one of `bands` bands, by the pairs that do: the mean number
+    /// of bands which those share is that of a binomial distribution without its zeros, solved for the one with them.
+    /// None where no pair has that score.
+    #[must_use]
+    pub fn accepted(&self, score: usize, bands: u16) -> Option<f64> {
+        let &(pairs, shared) = self.shared.get(score)?;
+        if pairs == 0 {
+            return None;
+        }
+        let (mean, bands) = (shared as f64 / pairs as f64, f64::from(bands));
+        // bands p / (1 - (1 - p)^bands) grows with p from 1 to `bands`.
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let p = f64::midpoint(low, high);
+            let some = 1.0 - f64::powf(1.0 - p, bands);
+            if bands * p / some < mean {
+                low = p;
+            } else {
+                high = p;
+            }
+        }
+        Some(1.0 - f64::powf(1.0 - low, bands))
+    }
+}
+
+/// Keys that are compared at once.
+const LANES: usize = 16;
+
+/// The keys of all bands, in memory: of a pair that meets in a bucket they tell in which others it meets, so that pairs
+/// need not be collected and sorted to be counted once.
+struct BandKeys {
+    bands: usize,
+    /// Of each band: key of a bucket and number, ascending.
+    entries: Vec<Vec<(u32, u32)>>,
+    /// By number, and band: a row for each number, as long as one of [`LANES`] for every so many bands.
+    keys: Vec<[u32; LANES]>,
+    /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
+    mixed: Vec<bool>,
+}
+
+impl BandKeys {
+    /// None where they would take more than `memory` bytes, and where buckets are to be capped.
+    fn read(
+        sides: &[Side<'_>],
+        bands: usize,
+        numbers: usize,
+        max_bucket: usize,
+        (memory, threads): (usize, usize),
+    ) -> Result<Option<Self>> {
+        let rows = bands.div_ceil(LANES);
+        let each = bands * size_of::<(u32, u32)>() + rows * size_of::<[u32; LANES]>();
+        if numbers.saturating_mul(each) > memory {
+            return Ok(None);
+        }
+        let (keys, mixed) = (vec![[0; LANES]; numbers * rows], vec![false; numbers]);
+        let mut all = Self { bands, entries: Vec::new(), keys, mixed };
+        let (mut known, mut held) = (vec![0; numbers], size_of_val(all.keys.as_slice()));
+        let mut work = Work::default();
+        let numbers: Vec<usize> = (0..bands).collect();
+        let mut threads = vec![(); threads.clamp(1, bands.max(1))];
+        for some in numbers.chunks(threads.len()) {
+            let read = on_threads(&mut threads, some, |(), &band| {
+                let mut entries = Vec::new();
+                read(sides, band, &mut entries)?;
+                Ok(entries)
+            })?;
+            for (&band, entries) in some.iter().zip(read) {
+                for &(key, number) in &entries {
+                    let number = number as usize;
+                    // Of each number one key, in every band.
+                    all.mixed[number] |= known[number] != band;
+                    known[number] = band + 1;
+                    all.keys[number * rows + band / LANES][band % LANES] = key;
+                }
+                for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+                    if bucket.len() > max_bucket {
+                        return Ok(None);
+                    }
+                    work.bucket(bucket.len() as u64);
+                }
+                // A signature of few bits is one of many documents, with many keys of a band.
+                held += size_of_val(entries.as_slice());
+                if held > memory {
+                    return Ok(None);
+                }
+                all.entries.push(entries);
+            }
+        }
+        let is_bounded = work.cap(max_bucket as u64, sides, bands) == max_bucket as u64;
+        Ok(is_bounded.then_some(all))
+    }
+
+    /// The keys of a number; none if its documents differ.
+    #[inline(always)]
+    fn of(&self, number: u32) -> Option<&[[u32; LANES]]> {
+        (!self.mixed[number as usize]).then(|| self.row(number))
+    }
+
+    /// The keys of a number; where its documents differ, of some of them.
+    #[inline(always)]
+    fn row(&self, number: u32) -> &[[u32; LANES]] {
+        let rows = self.bands.div_ceil(LANES);
+        &self.keys[number as usize * rows..][..rows]
+    }
+
+    /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries behind
+    /// them in their buckets, or those of one.
+    fn pieces(&self) -> Vec<(usize, Range<usize>)> {
+        let mut pieces = Vec::new();
+        for (band, entries) in self.entries.iter().enumerate() {
+            let (mut at, mut from, mut pairs) = (0, 0, 0);
+            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+                for behind in (0..bucket.len()).rev() {
+                    at += 1;
+                    pairs += behind + 1;
+                    if pairs >= PIECE || at == entries.len() {
+                        pieces.push((band, from..at));
+                        (from, pairs) = (at, 0);
+                    }
+                }
+            }
+        }
+        pieces
+    }
+}
+
+/// Pairs that are looked at before what was found of them is handed out; each may take 12 bytes until then.
+const PIECE: usize = 1 << 18;
+/// Pieces for each thread that are looked at before that.
+const PIECES: usize = 4;
+
+/// Members of a bucket that one is compared with at once.
+const TOGETHER: usize = 64;
+/// Members of a bucket ahead of the one at hand whose keys, and signatures, are asked for.
+const AHEAD: usize = 8;
+
+/// What signatures tell of the pairs that meet.
+struct Meeting<'a> {
+    keys: &'a BandKeys,
+    max_bucket: usize,
+    minima: usize,
+    bits: u8,
+    documents: &'a [u32],
+    /// By number.
+    signatures: &'a [&'a [u8]],
+}
+
+/// What a thread has counted.
+struct Counted {
+    scores: Scores,
+    /// By score, and band as in [`BandKeys::keys`]: pairs that are to be added to the scores. All bands of a score side
+    /// by side, as vectors of them are added to.
+    pairs: Vec<[u64; LANES]>,
+    /// As in [`BandScores::shared`].
+    shared: Vec<(u64, u64)>,
+}
+
+impl Counted {
+    fn new(bands: usize, minima: usize) -> Self {
+        let pairs = vec![[0; LANES]; (minima + 1) * bands.div_ceil(LANES)];
+        Self { scores: Scores::new(bands, minima), pairs, shared: vec![(0, 0); minima + 1] }
+    }
+
+    /// All that was counted.
+    fn finish(mut self) -> (Scores, Vec<(u64, u64)>) {
+        let rows = self.scores.pairs.len().div_ceil(LANES);
+        for (score, rows) in self.pairs.chunks_exact(rows.max(1)).enumerate() {
+            let by_band = rows.iter().flatten();
+            (0..self.scores.pairs.len()).zip(by_band).for_each(|(band, &pairs)| {
+                self.scores.add(band, score, pairs);
+            });
+        }
+        (self.scores, self.shared)
+    }
+}
+
+/// Adds `pairs` to the counts whose bits are set. No branch inside: the compiler turns this into vector code.
+#[inline(always)]
+fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
+    for (place, count) in counts.iter_mut().enumerate() {
+        // Of 2^32 documents there are fewer pairs than 2^64.
+        *count = count.wrapping_add(if bits >> place & 1 == 0 { 0 } else { pairs });
+    }
+}
+
+/// What was found in a piece.
+#[derive(Default)]
+struct Found {
+    /// If they are to be handed out: pairs that did not meet in a band before, with their scores.
+    pairs: Vec<(u32, u32, u32)>,
+    /// Pairs of which one has [several keys](BandKeys::of).
+    mixed: Vec<(u32, u32)>,
+}
+
+/// The entries of a piece, each to be looked at with all that are behind it in its bucket; pairs are kept if they are to
+/// be handed out.
+struct Piece<'a, const HANDED: bool> {
+    meeting: &'a Meeting<'a>,
+    band: usize,
+    entries: Range<usize>,
+    counted: &'a mut Counted,
+}
+
+impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
+    type Output = Found;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Found {
+        let Self { meeting, band, entries: piece, counted } = self;
+        let Meeting { keys, max_bucket, minima, bits, documents, signatures } = *meeting;
+        let entries = &keys.entries[band];
+        let mut found = Found::default();
+        let mut bucket_end = piece.start;
+        for at in piece {
+            let (key, a) = entries[at];
+            if at == bucket_end {
+                bucket_end += entries[at..].iter().take_while(|entry| entry.0 == key).count();
+                // The first piece that has of the bucket takes note of it.
+                if at == 0 || entries[at - 1].0 != key {
+                    counted.scores.bucket(bucket_end - at, max_bucket);
+                }
+            }
+            let documents_a = documents[a as usize];
+            counted.scores.add(band, minima, pairs_among(documents_a));
+            let others = &entries[at + 1..bucket_end];
+            let Some(of_a) = keys.of(a) else {
+                found.mixed.extend(others.iter().map(|&(_, b)| (a, b)));
+                continue;
+            };
+            let signature = signatures[a as usize];
+            let row = band / LANES;
+            // The bands of a row in which they meet, a bit each.
+            let meets = |row: usize, of_b: &[[u32; LANES]]| simd.equal16(&of_a[row], &of_b[row]);
+            for others in others.chunks(TOGETHER) {
+                // Those that it did not meet in a band before: no branch, which would be guessed wrongly.
+                let (mut new, mut count) = ([0; TOGETHER], 0);
+                for (place, &(_, b)) in others.iter().enumerate() {
+                    if let Some(&(_, ahead)) = others.get(place + AHEAD) {
+                        prefetch_all(keys.row(ahead).as_bytes());
+                    }
+                    let Some(of_b) = keys.of(b) else {
+                        found.mixed.push((a, b));
+                        continue;
+                    };
+                    let before = (0..row).fold(0, |before, row| before | meets(row, of_b));
+                    let before = before | meets(row, of_b) & ((1 << (band % LANES)) - 1);
+                    new[count % TOGETHER] = b;
+                    count += usize::from(before == 0);
+                }
+                let new = &new[..count];
+                for (place, &b) in new.iter().enumerate() {
+                    if let Some(&ahead) = new.get(place + AHEAD) {
+                        prefetch_all(signatures[ahead as usize]);
+                    }
+                    let score = matches_by(simd, signature, signatures[b as usize], minima, bits);
+                    let pairs = u64::from(documents_a) * u64::from(documents[b as usize]);
+                    counted.shared[score].0 += 1;
+                    let of_b = keys.row(b);
+                    for later in row..of_a.len() {
+                        // Behind the last band all are equal.
+                        let rest = keys.bands - later * LANES;
+                        let bands = meets(later, of_b) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
+                        counted.shared[score].1 += u64::from(bands.count_ones());
+                        add_where(bands, pairs, &mut counted.pairs[score * of_a.len() + later]);
+                    }
+                    if HANDED {
+                        found.pairs.push((a, b, score as u32));
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The documents by signature, and these with the numbers of their signatures.
+fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
+    let mut by_signature: HashMap<&[u8], u32, Seeded> = HashMap::default();
+    let mut alike: Vec<Alike> = Vec::new();
+    let mut of_documents: Vec<Vec<Option<u32>>> = Vec::new();
+    for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {
+        let mut of_segment = Vec::with_capacity(segment.documents() as usize);
+        for ordinal in 0..segment.documents() as u32 {
+            if deleted.contains(ordinal) {
+                of_segment.push(None);
+                continue;
+            }
+            let new = alike.len() as u32;
+            let group = *by_signature.entry(segment.signature(ordinal)?).or_insert(new);
+            if group == new {
+                alike.push(Alike { documents: 0, segment: number, ordinal });
+            }
+            alike[group as usize].documents += 1;
+            of_segment.push(Some(group));
+        }
+        of_documents.push(of_segment);
+    }
+    Ok((alike, Side { snapshot, numbers: of_documents }))
+}
+
+/// The scores of pairs that share a band. Nothing where no signatures are kept. Of a bucket of more than `max_bucket`
+/// different signatures, or of fewer where their pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document,
+/// only neighbours are compared.
+///
+/// Takes 8 bytes of memory for each document and thread, some 40 for each different signature, and the memory of
+/// `effort` for the keys of their bands, or, where these are more or buckets are capped, for pairs; what is more goes
+/// to an unnamed file.
+///
+/// # Errors
+/// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
+pub fn band_scores(snapshot: &Snapshot, max_bucket: usize, effort: Effort<'_>) -> Result<BandScores> {
+    scored::<false>(snapshot, max_bucket, effort, |_, _, _| Ok(()))
+}
+
+/// As [`band_scores`], and each pair of different signatures, numbered as in [`BandScores::alike`], with its score, to
+/// `each`: the smaller number first, each pair once, in no order.
+///
+/// # Errors
+/// As [`band_scores`], or what `each` returns.
+pub fn scored_pairs(
+    snapshot: &Snapshot,
+    max_bucket: usize,
+    effort: Effort<'_>,
+    each: impl FnMut(u32, u32, u32) -> Result<()>,
+) -> Result<BandScores> {
+    scored::<true>(snapshot, max_bucket, effort, each)
+}
+
+/// As [`scored_pairs`], where pairs are `HANDED` out.
+fn scored<const HANDED: bool>(
+    snapshot: &Snapshot,
+    max_bucket: usize,
+    effort: Effort<'_>,
+    mut each: impl FnMut(u32, u32, u32) -> Result<()>,
+) -> Result<BandScores> {
+    let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
+        return Ok(BandScores::default());
+    };
+    let (bands, minima, bits) = (usize::from(minhash.bands), minhash.minima(), minhash.signature_bits);
+    let (alike, side) = by_signature(snapshot)?;
+    let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
+    let sides = [side];
+    let documents: Vec<u32> = alike.iter().map(|alike| alike.documents).collect();
+    let pairs_of = |a: u32, b: u32| u64::from(documents[a as usize]) * u64::from(documents[b as usize]);
+    let mut scores = Scores::new(bands, minima);
+    let mut shared = vec![(0_u64, 0_u64); minima + 1];
+    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 2);
+    let record = |a: u32, b: u32, band: usize| u128::from(a) << 96 | u128::from(b) << 64 | band as u128;
+    let signature_of = |alike: &Alike| segments[alike.segment as usize].signature(alike.ordinal);
+    let score_of = |a: u32, b: u32| -> Result<usize> {
+        let signature = |group: u32| signature_of(&alike[group as usize]);
+        Ok(matches(signature(a)?, signature(b)?, minima, bits))
+    };
+    let room = (effort.memory / 2, effort.threads);
+    if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, room)? {
+        let signatures: Vec<&[u8]> = alike.iter().map(signature_of).collect::<Result<_>>()?;
+        let meeting =
+            Meeting { keys: &keys, max_bucket, minima, bits, documents: &documents, signatures: &signatures };
+        let mut counted: Vec<_> = (0..effort.threads.max(1)).map(|_| Counted::new(bands, minima)).collect();
+        for some in keys.pieces().chunks(PIECES * counted.len()) {
+            let found = on_threads(&mut counted, some, |counted, (band, entries)| {
+                let (entries, band) = (entries.clone(), *band);
+                let piece = Piece::<HANDED> { meeting: &meeting, band, entries, counted };
+                Ok(Level::chosen().dispatch(piece))
+            })?;
+            for ((band, _), found) in some.iter().zip(found) {
+                found.pairs.into_iter().try_for_each(|(a, b, score)| each(a, b, score))?;
+                found.mixed.into_iter().try_for_each(|(a, b)| sorter.push(record(a, b, *band)))?;
+            }
+        }
+        for (counted, more) in counted.into_iter().map(Counted::finish) {
+            scores.add_all(&counted);
+            shared.iter_mut().zip(more).for_each(|(sum, more)| {
+                sum.0 += more.0;
+                sum.1 += more.1;
+            });
+        }
+    } else {
+        let mut entries: Vec<(u32, u32)> = Vec::new();
+        let cap = usize::try_from(cap_of(&sides, bands, max_bucket, &mut entries)?).unwrap_or(max_bucket);
+        for band in 0..bands {
+            read(&sides, band, &mut entries)?;
+            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+                let whole = scores.bucket(bucket.len(), cap);
+                for (place, &(_, a)) in bucket.iter().enumerate() {
+                    scores.add(band, minima, pairs_among(documents[a as usize]));
+                    let others = &bucket[place + 1..];
+                    for &(_, b) in if whole { others } else { &others[..others.len().min(1)] } {
+                        sorter.push(record(a, b, band))?;
+                    }
+                }
+            }
+        }
+    }
+    let mut last = None;
+    sorter.finish()?.for_each(|record| {
+        let (pair, band) = ((record >> 64) as u64, record as usize);
+        let (a, b) = ((pair >> 32) as u32, pair as u32);
+        let score = match last {
+            Some((known, score)) if known == pair => score,
+            _ => {
+                let score = score_of(a, b)?;
+                last = Some((pair, score));
+                shared[score].0 += 1;
+                each(a, b, score as u32)?;
+                score
+            }
+        };
+        shared[score].1 += 1;
+        scores.add(band, score, pairs_of(a, b));
+        Ok::<(), twindex::Error>(())
+    })?;
+    snapshot.check_maps()?;
+    Ok(BandScores { scores, shared, alike })
+}

@@ -1,0 +1,618 @@
+//! The documents' shingle sets, for exact resemblance.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use zerocopy::IntoBytes;
+
+use super::leaders::{Leader, Leaders, NONE, Parts, Telling, Told, ones};
+use super::odd_sketches::OddSketches;
+use twindex::error::{Error, Result};
+use twindex::sys::Spill;
+use twindex_sketch::{Resemblance, intersection_from, jaccard};
+
+/// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
+/// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the
+/// chance that any two collide at all is 3 %, and one collision changes one resemblance by one shingle.
+///
+/// A set that has most of its elements from one before is kept as what it has of it, and beside it: see
+/// [`push_like`](Self::push_like).
+///
+/// Beside the budget, a set takes 24 to 32 bytes.
+#[derive(Debug)]
+pub struct ShingleSets {
+    dir: PathBuf,
+    budget: usize,
+    /// Of each set its elements, or what it has of its leader and beside it.
+    held: Vec<u64>,
+    spill: Option<Spill>,
+    /// Where each set ends, in words; those beyond `held` are in the scratch file.
+    ends: Vec<u64>,
+    sizes: Vec<u32>,
+    elements: u64,
+    /// Of each set the leader by which it is told, or which it is; [`NONE`] for others, which are kept as they are.
+    leader_of: Vec<u32>,
+    leaders: Arc<Leaders>,
+    odd: OddSketches,
+    /// For what is told here, at once or once more.
+    scratch: (Telling, Vec<u64>),
+}
+
+impl ShingleSets {
+    /// Holds up to `budget` bytes in memory; the rest goes to an unnamed file in `dir`. An eighth of the budget, or 32
+    /// MiB if that is more, is for what [rules pairs out](Self::may_resemble).
+    #[must_use]
+    pub fn new(dir: &Path, budget: usize) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            budget: budget - budget / 8,
+            held: Vec::new(),
+            spill: None,
+            ends: Vec::new(),
+            sizes: Vec::new(),
+            elements: 0,
+            leader_of: Vec::new(),
+            leaders: Arc::default(),
+            odd: OddSketches::new(budget / 8),
+            scratch: Default::default(),
+        }
+    }
+
+    /// Adds a set, sorted and distinct, and returns its number.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file; [`Error::Limit`] behind 2^32 sets, and for a set of 2^32 elements.
+    pub fn push(&mut self, set: &[u64]) -> Result<u32> {
+        let number = self.next_number(set.len())?;
+        self.append(set)?;
+        self.odd.push(set);
+        self.account(set.len(), NONE);
+        Ok(number)
+    }
+
+    /// Adds the set of these hashes, which may repeat, in any order, and returns its number. Where it has most of its
+    /// elements from a set that was added before, it takes a bit for each element of that one. Sets with the same
+    /// *anchors* most likely resemble each other: minima, or other hashes of which sets that do so share some. What is
+    /// added is the same whatever they are.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let mut sets = twindex_join::ShingleSets::new(dir.path(), 1 << 20);
+    /// let hashes: Vec<u64> = (1..100_u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+    /// sets.push_like(&hashes, &[7])?;
+    /// let set = sets.push_like(&hashes[..90], &[7])?;
+    /// assert_eq!((sets.size(set), sets.resemblance(0, set)?.value()), (90, 90.0 / 99.0));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_like(&mut self, hashes: &[u64], anchors: &[u64]) -> Result<u32> {
+        let (mut telling, mut words) = std::mem::take(&mut self.scratch);
+        words.clear();
+        let told = self.leaders.tell(hashes, anchors, &mut telling, &mut words);
+        let pushed = self.push_told(told, &words, anchors);
+        self.scratch = (telling, words);
+        pushed
+    }
+
+    /// Those by which sets are told: for threads that [find that out](Leaders::tell) of new ones.
+    #[must_use]
+    pub fn leaders(&self) -> Arc<Leaders> {
+        Arc::clone(&self.leaders)
+    }
+
+    /// The second half of [`push_like`](Self::push_like): adds what [`tell`](Leaders::tell) has found out of the set, which
+    /// is to have the same anchors, and returns its number. What was added meanwhile is looked at once more.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); [`Error::Invalid`] for words that are not those of `told`.
+    pub fn push_told(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
+        let number = self.next_number(told.size)?;
+        if told.leader != NONE {
+            return self.push_by(told, words, anchors);
+        }
+        if words.len() != told.size {
+            return Err(Error::Invalid("these are not the words of the set".into()));
+        }
+        if told.leaders < self.leaders.len() {
+            let (mut telling, mut again) = std::mem::take(&mut self.scratch);
+            again.clear();
+            let late = self.leaders.tell_from(told.leaders, words, anchors, &mut telling, &mut again);
+            let pushed = late.map(|late| self.push_by(late, &again, anchors));
+            self.scratch = (telling, again);
+            if let Some(pushed) = pushed {
+                return pushed;
+            }
+        }
+        let fits = self.has_room(2 * size_of_val(words));
+        // One in the scratch file would have to be read for each set that is compared with it.
+        let leader = if fits { self.leaders.lead(number, words) } else { None };
+        self.append(if leader.is_some() { &[] } else { words })?;
+        self.odd.push(words);
+        self.account(told.size, leader.unwrap_or(NONE));
+        if let Some(leader) = leader {
+            self.leaders.hint(anchors, leader);
+        }
+        Ok(number)
+    }
+
+    /// Adds a set that is told by a leader.
+    fn push_by(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
+        let invalid = || Error::Invalid("these are not the words of the set".into());
+        let leaders = Arc::clone(&self.leaders);
+        let leader = leaders.get(told.leader).ok_or_else(invalid)?;
+        let parts = Parts::of(leader, words);
+        if !parts.are_of(leader) || ones(parts.bits) + parts.new.len() != told.size {
+            return Err(invalid());
+        }
+        self.append(words)?;
+        self.odd.push_by((leader.number, &leader.elements), parts, told.size);
+        self.account(told.size, told.leader);
+        leaders.hint(anchors, told.leader);
+        Ok(self.ends.len() as u32 - 1)
+    }
+
+    fn next_number(&self, elements: usize) -> Result<u32> {
+        let number = u32::try_from(self.ends.len()).ok().filter(|&number| number != NONE);
+        let number = number.ok_or_else(|| Error::Limit {
+            what: "shingle sets",
+            limit: u64::from(u32::MAX),
+            found: self.ends.len() as u64,
+        })?;
+        if u32::try_from(elements).is_err() {
+            let limit = u64::from(u32::MAX);
+            return Err(Error::Limit { what: "shingles of a set", limit, found: elements as u64 });
+        }
+        Ok(number)
+    }
+
+    /// Whether so many bytes more stay in memory.
+    fn has_room(&self, bytes: usize) -> bool {
+        let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
+        self.spill.is_none() && held + bytes <= self.budget
+    }
+
+    /// Appends the words of a new set.
+    fn append(&mut self, words: &[u64]) -> Result<()> {
+        if self.spill.is_none() && !self.has_room(size_of_val(words)) {
+            let spill =
+                Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
+            self.spill = Some(spill);
+        }
+        if let Some(spill) = &mut self.spill {
+            spill.append(words.as_bytes()).map_err(|e| Error::io("write a scratch file in", &self.dir, e))?;
+        } else {
+            self.held.extend_from_slice(words);
+        }
+        self.ends.push(self.ends.last().copied().unwrap_or(0) + words.len() as u64);
+        Ok(())
+    }
+
+    fn account(&mut self, size: usize, leader: u32) {
+        self.sizes.push(size as u32);
+        self.elements += size as u64;
+        self.leader_of.push(leader);
+    }
+
+    /// Sets added.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Elements of all sets together.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// True before the first.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The sets that have elements, by size and number.
+    pub(super) fn by_size(&self) -> Vec<u32> {
+        let mut list: Vec<u32> = (0..self.len() as u32).filter(|&set| self.size(set) > 0).collect();
+        list.sort_unstable_by_key(|&set| (self.size(set), set));
+        list
+    }
+
+    /// What rules pairs out.
+    pub(super) fn sketches(&self) -> &OddSketches {
+        &self.odd
+    }
+
+    /// Where scratch files are made.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn range(&self, number: u32) -> std::ops::Range<u64> {
+        let number = number as usize;
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        start..self.ends[number]
+    }
+
+    /// The size of a set.
+    ///
+    /// # Panics
+    /// For a number that [`push`](Self::push) did not return; so do the others.
+    #[must_use]
+    pub fn size(&self, number: u32) -> u64 {
+        self.sizes[number as usize].into()
+    }
+
+    /// False for two sets that are known not to resemble each other by `threshold`: by their sizes, or by how much they
+    /// differ at least. No set is read for that.
+    #[must_use]
+    pub fn may_resemble(&self, a: u32, b: u32, threshold: f64) -> bool {
+        let (of_a, of_b) = (self.size(a), self.size(b));
+        if !could_resemble(of_a.min(of_b), of_a.max(of_b), threshold) {
+            return false;
+        }
+        most_differences((of_a + of_b) as usize, threshold)
+            .is_some_and(|most| self.odd.least_difference(a, b) <= most as u64)
+    }
+
+    /// The resemblance of two sets, counted.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn resemblance(&self, a: u32, b: u32) -> Result<Resemblance> {
+        let mut read = [Vec::new(), Vec::new()];
+        if self.are_of_one_family(a, b)
+            && let Some(intersection) = self.shared((a, b), 0, &mut read)?
+        {
+            let union = (self.size(a) + self.size(b)) as usize - intersection;
+            return Ok(Resemblance::Exact { intersection, union });
+        }
+        let [left, right] = &mut read;
+        let (intersection, union) = jaccard(self.set(a, left)?, self.set(b, right)?);
+        Ok(Resemblance::Exact { intersection, union })
+    }
+
+    /// The resemblance of two sets if it is at least `threshold`. Sets for which that is
+    /// [ruled out](Self::may_resemble) are not read.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn resemblance_from(&self, a: u32, b: u32, threshold: f64) -> Result<Option<Resemblance>> {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        if !self.may_resemble(a, b, threshold) {
+            return Ok(None);
+        }
+        let left = self.set(a, &mut left)?;
+        let right = self.set(b, &mut right)?;
+        Ok(resemblance_from(left, right, threshold))
+    }
+
+    /// Hands each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in their
+    /// order. A set that is the first of several pairs in a row is read once.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn for_each_resembling(
+        &self,
+        pairs: &[(u32, u32)],
+        threshold: f64,
+        mut each: impl FnMut(u32, u32, Resemblance),
+    ) -> Result<()> {
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for same in pairs.chunk_by(|x, y| x.0 == y.0) {
+            let a = same[0].0;
+            left.clear();
+            let set = self.set(a, &mut left)?;
+            for &(_, b) in same {
+                if self.may_resemble(a, b, threshold) {
+                    right.clear();
+                    if let Some(resemblance) = resemblance_from(set, self.set(b, &mut right)?, threshold) {
+                        each(a, b, resemblance);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The words of a set that is in memory.
+    fn held_words(&self, number: u32) -> &[u64] {
+        let range = self.range(number);
+        self.held.get(range.start as usize..range.end as usize).unwrap_or(&[])
+    }
+
+    /// True if all that stands for a set is in memory.
+    fn is_held(&self, number: u32) -> bool {
+        self.range(number).end <= self.held.len() as u64
+    }
+
+    /// The leader by which a set is told, or which it is.
+    fn leader(&self, number: u32) -> Option<&Leader> {
+        self.leaders.get(self.leader_of[number as usize])
+    }
+
+    /// The elements of a set, if they are in memory as they are.
+    fn held(&self, number: u32) -> Option<&[u64]> {
+        match self.leader(number) {
+            Some(leader) => (leader.number == number).then_some(&*leader.elements),
+            None => self.is_held(number).then(|| self.held_words(number)),
+        }
+    }
+
+    /// What stands for a set; read to the end of `read` if that is in the scratch file.
+    fn words<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
+        if self.is_held(number) {
+            return Ok(self.held_words(number));
+        }
+        let range = self.range(number);
+        let missing = || io::Error::other("a set beyond the budget without a scratch file");
+        let io_error = |e| Error::io("read a scratch file in", &self.dir, e);
+        let spill = self.spill.as_ref().ok_or_else(missing).map_err(io_error)?;
+        let start = read.len();
+        read.resize(start + (range.end - range.start) as usize, 0);
+        let offset = (range.start - self.held.len() as u64) * size_of::<u64>() as u64;
+        spill.read_exact_at(read[start..].as_mut_bytes(), offset).map_err(io_error)?;
+        Ok(&read[start..])
+    }
+
+    /// The elements of a set, ascending; written to the end of `read` if they are not in memory as they are.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn set<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
+        if let Some(set) = self.held(number) {
+            return Ok(set);
+        }
+        let Some(leader) = self.leader(number) else { return self.words(number, read) };
+        let start = read.len();
+        let mut words = Vec::new();
+        let parts = Parts::of(leader, self.words(number, &mut words)?);
+        read.reserve(self.sizes[number as usize] as usize);
+        parts.for_each(&leader.elements, |element| read.push(element));
+        Ok(&read[start..])
+    }
+
+    /// Whether two sets are told by the same one, or one by the other, so that [`shared`](Self::shared) knows what they
+    /// have in common.
+    pub(super) fn are_of_one_family(&self, a: u32, b: u32) -> bool {
+        let leader = self.leader_of[a as usize];
+        leader != NONE && leader == self.leader_of[b as usize]
+    }
+
+    /// How many elements two sets [of one family](Self::are_of_one_family) have in common, if there are `least` or more.
+    /// Words that are not in memory are read with `read`.
+    pub(super) fn shared(
+        &self,
+        (a, b): (u32, u32),
+        least: usize,
+        read: &mut [Vec<u64>; 2],
+    ) -> Result<Option<usize>> {
+        let Some(leader) = self.leader(a) else { return Ok(None) };
+        let [of_a, of_b] = read;
+        of_a.clear();
+        of_b.clear();
+        let shared = match (a == leader.number, b == leader.number) {
+            (true, true) => leader.elements.len(),
+            (true, false) => ones(Parts::of(leader, self.words(b, of_b)?).bits),
+            (false, true) => ones(Parts::of(leader, self.words(a, of_a)?).bits),
+            (false, false) => {
+                let (a, b) = (self.words(a, of_a)?, self.words(b, of_b)?);
+                return Ok(Parts::of(leader, a).shared(Parts::of(leader, b), least));
+            }
+        };
+        Ok((shared >= least).then_some(shared))
+    }
+}
+
+/// Reads sets one after the other; the same one again costs nothing.
+pub(super) struct Reading<'a> {
+    sets: &'a ShingleSets,
+    /// The set that was read last, if it is in the scratch file.
+    last: Option<u32>,
+    read: Vec<u64>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(sets: &'a ShingleSets) -> Self {
+        Self { sets, last: None, read: Vec::new() }
+    }
+
+    /// The elements of a set, ascending.
+    pub(super) fn set(&mut self, number: u32) -> Result<&[u64]> {
+        if let Some(set) = self.sets.held(number) {
+            return Ok(set);
+        }
+        if self.last != Some(number) {
+            self.last = None;
+            self.read.clear();
+            self.sets.set(number, &mut self.read)?;
+            self.last = Some(number);
+        }
+        Ok(&self.read)
+    }
+}
+
+/// Whether sets of these sizes can resemble each other by `threshold`: at best the smaller is part of the larger.
+pub(super) fn could_resemble(small: u64, large: u64, threshold: f64) -> bool {
+    Resemblance::Exact { intersection: small as usize, union: large as usize }.at_least(threshold)
+}
+
+/// The least intersection of two sets with `sum` elements in all whose resemblance is at least `threshold`; more than
+/// half of `sum` if there is none.
+pub(super) fn least_intersection(sum: usize, threshold: f64) -> usize {
+    let reaches = |both: usize| {
+        Resemblance::Exact { intersection: both, union: sum.saturating_sub(both) }.at_least(threshold)
+    };
+    // Near enough by a formula, and then by the definition itself, which rounds as it rounds.
+    #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
+    let mut least = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
+    while least > 0 && reaches(least - 1) {
+        least -= 1;
+    }
+    while least <= sum / 2 && !reaches(least) {
+        least += 1;
+    }
+    least
+}
+
+/// Elements in which two sets with `sum` elements in all differ at most, if their resemblance is at least `threshold`:
+/// what they do not share is in one of the two. None if there are no such sets.
+pub(super) fn most_differences(sum: usize, threshold: f64) -> Option<usize> {
+    sum.checked_sub(2 * least_intersection(sum, threshold))
+}
+
+fn resemblance_from(a: &[u64], b: &[u64], threshold: f64) -> Option<Resemblance> {
+    let sum = a.len() + b.len();
+    let intersection = intersection_from(a, b, least_intersection(sum, threshold))?;
+    let resemblance = Resemblance::Exact { intersection, union: sum - intersection };
+    resemblance.at_least(threshold).then_some(resemblance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+
+    #[test]
+    fn sets_on_disk_resemble_as_sets_in_memory_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let sets: Vec<Vec<u64>> =
+            (1..60_u64).map(|i| (0..i * 7).map(|x| x * (1 + i % 3)).collect()).collect();
+        let mut all: Vec<ShingleSets> =
+            [0, 1000, usize::MAX].into_iter().map(|budget| ShingleSets::new(dir.path(), budget)).collect();
+        for store in &mut all {
+            for (number, set) in sets.iter().enumerate() {
+                assert_eq!(store.push(set).unwrap() as usize, number);
+            }
+        }
+        assert!(all[1].spill.is_some() && !all[1].held.is_empty() && all[2].spill.is_none());
+        for a in 0..sets.len() as u32 {
+            for b in 0..sets.len() as u32 {
+                let (left, right) = (&sets[a as usize], &sets[b as usize]);
+                let expected = Resemblance::of_sets(left, right);
+                let far_enough = expected.at_least(0.5);
+                for store in &all {
+                    assert_eq!(store.resemblance(a, b).unwrap(), expected);
+                    assert_eq!(store.resemblance_from(a, b, 0.5).unwrap().is_some(), far_enough, "{a} {b}");
+                    let mut found = Vec::new();
+                    let each = |a, b, resemblance| found.push((a, b, resemblance));
+                    store.for_each_resembling(&[(a, b), (a, a), (b, a)], 0.5, each).unwrap();
+                    assert_eq!(found.len(), if far_enough { 3 } else { 1 }, "{a} {b}");
+                    assert!(!far_enough || found[0] == (a, b, expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sets_that_are_told_by_others_are_what_they_would_be_by_themselves() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(3);
+        // Families of texts: a line of hashes, of which some are repeated, is changed in places from version to version.
+        let mut texts: Vec<(u64, Vec<u64>)> = Vec::new();
+        for number in 0..300_u64 {
+            let size = [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000, 70_000][(number % 12) as usize];
+            let (family, mut text) = match texts.iter().rev().find(|(family, _)| *family == number % 24) {
+                Some(before) => before.clone(),
+                None => (number % 24, std::iter::repeat_with(|| random.next()).take(size).collect()),
+            };
+            for _ in 0..=text.len() / 40 {
+                let at = random.next() as usize % (text.len() + 1);
+                let end = (at + random.next() as usize % 6).min(text.len());
+                let repeated = text.get(random.next() as usize % (text.len() + 1)).copied();
+                let _ = text.splice(at..end, [random.next()].into_iter().chain(repeated));
+            }
+            texts.push((family, text));
+        }
+        let anchors = |family: u64| [family, family + 100, SplitMix(family).next()];
+        for budget in [usize::MAX, 2 << 20, 100_000, 0] {
+            let mut led = ShingleSets::new(dir.path(), budget);
+            let mut alone = ShingleSets::new(dir.path(), usize::MAX);
+            for (number, (family, text)) in (0..).zip(&texts) {
+                let mut set = text.clone();
+                set.sort_unstable();
+                set.dedup();
+                // A wrong guess does no harm.
+                let family = if number % 10 == 9 { number % 24 + 1 } else { *family };
+                assert_eq!(led.push_like(text, &anchors(family)).unwrap(), number as u32);
+                assert_eq!(alone.push(&set).unwrap(), number as u32);
+                assert_eq!(led.size(number as u32), set.len() as u64);
+            }
+            let is_told = |&set: &u32| led.leader(set).is_some_and(|leader| leader.number != set);
+            let by_others = (0..texts.len() as u32).filter(is_told).count();
+            assert!(budget < 2 << 20 || by_others > 40, "{budget}: {by_others}");
+            assert!(budget > 0 || by_others == 0, "none that would have to be read");
+            assert!((budget < usize::MAX) == led.spill.is_some());
+            assert_eq!(led.elements(), alone.elements());
+            for a in 0..texts.len() as u32 {
+                let (mut of_led, mut of_alone) = (vec![5], Vec::new());
+                assert_eq!(
+                    led.set(a, &mut of_led).unwrap(),
+                    alone.set(a, &mut of_alone).unwrap(),
+                    "{budget} {a}"
+                );
+                assert_eq!(led.sketches().of(a), alone.sketches().of(a), "{budget} {a}");
+            }
+            let (mut read, mut of_one_family) = ([Vec::new(), Vec::new()], 0);
+            for a in (0..texts.len() as u32).step_by(3) {
+                for b in 0..texts.len() as u32 {
+                    let expected = alone.resemblance(a, b).unwrap();
+                    assert_eq!(led.resemblance(a, b).unwrap(), expected, "{budget} {a} {b}");
+                    let Resemblance::Exact { intersection, .. } = expected else { panic!("not counted") };
+                    if led.are_of_one_family(a, b) {
+                        of_one_family += 1;
+                        for least in [0, intersection, intersection + 1] {
+                            let shared = led.shared((a, b), least, &mut read).unwrap();
+                            assert_eq!(
+                                shared,
+                                (least <= intersection).then_some(intersection),
+                                "{a} {b} {least}"
+                            );
+                        }
+                    }
+                }
+            }
+            assert!(budget < 2 << 20 || of_one_family > 50, "{budget}: {of_one_family}");
+        }
+    }
+
+    #[test]
+    fn words_that_are_not_those_of_a_set_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(4);
+        let text: Vec<u64> = std::iter::repeat_with(|| random.next()).take(100).collect();
+        let mut sets = ShingleSets::new(dir.path(), 1 << 20);
+        sets.push_like(&text, &[1]).unwrap();
+        let (mut telling, mut words) = (Telling::default(), Vec::new());
+        let told = sets.leaders().tell(&text[..90], &[1], &mut telling, &mut words);
+        assert!(told.leader == 0 && words.len() == 2 && told.size == 90);
+        let mut others = ShingleSets::new(dir.path(), 1 << 20);
+        let mut moved = words.clone();
+        moved[1] = moved[1] & (moved[1] - 1) | 1 << 40; // a bit behind the last element
+        for wrong in [&words[..1], &[words[0], 0], &[words[0], words[1], 7], &moved, &[]] {
+            let error = sets.push_told(told, wrong, &[1]).unwrap_err();
+            assert!(error.to_string().contains("not the words of the set"), "{error}");
+        }
+        assert!(others.push_told(told, &words, &[1]).is_err(), "of other sets");
+        let alone = sets.leaders().tell(&text[..50], &[2], &mut telling, &mut Vec::new());
+        assert!(sets.push_told(alone, &[1, 2, 3], &[2]).is_err());
+        assert_eq!(sets.push_told(told, &words, &[1]).unwrap(), 1, "nothing was added");
+        assert_eq!(sets.size(1), 90);
+    }
+
+    #[test]
+    fn the_least_intersection_is_the_first_that_reaches_the_threshold() {
+        for hundredths in 1..=100_usize {
+            let threshold = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
+            for sum in 0..400_usize {
+                let counted = (0..=sum / 2)
+                    .find(|&both| sum > both && 100 * both >= hundredths * (sum - both))
+                    .unwrap_or(sum / 2 + 1);
+                assert_eq!(least_intersection(sum, threshold), counted, "{hundredths} {sum}");
+            }
+        }
+    }
+}

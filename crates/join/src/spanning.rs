@@ -1,0 +1,722 @@
+//! Spanning forests of pairs of keys, in bounded memory: what a cluster's workers make of their pairs, what joins the
+//! results of several, and what clusters are read from.
+//!
+//! The forest of a set of pairs is written as stars: each connected component is its smallest key, the root, with an
+//! edge to each other key. That depends on the components alone. So it does not matter how pairs were spread over
+//! files, in which order they come, or how often; the forest of a forest is the same; and the forest of several forests
+//! is that of all their pairs. It has fewer edges than there are keys, however many pairs there were.
+//!
+//! Steps:
+//!
+//! 1. Pairs go to a table of keys and a union-find over it. When the table is full, its components are written to a
+//!    scratch file as a *run*: the keys in order, each with the number of its component. Then the table is emptied.
+//! 2. At the end, if there was no run, the table has the answer. Otherwise all runs are merged by key: that numbers the
+//!    distinct keys by their rank, and makes each component of a run a set of ranks.
+//! 3. The components of those sets are found by a union-find over ranks, 4 bytes a key, or, where that is more than
+//!    memory, by `stars`.
+//!
+//! Alternating large and small stars: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected Components in
+//! Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a sort.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::forest::Forest;
+use super::runs::{Sorted, Sorter};
+use twindex::error::{Error, Result};
+use twindex::format::KEY_BYTES_MAX;
+use twindex::sys::Spill;
+
+/// The least memory: below it runs would be shorter than the buffers they are read through.
+const LEAST: usize = 1 << 16;
+/// Bytes that a key takes in the table beside its own: two to four slots, its end, its parent, and its place in a sort.
+const KEY_COST: usize = 4 * size_of::<u32>() + size_of::<usize>() + 2 * size_of::<u32>();
+/// Bytes of a run that are read at once.
+const BUFFER: usize = 1 << 14;
+/// Bytes of a record of a run before the key: its component, and the key's length.
+const HEAD: usize = 8 + 2;
+
+/// Takes pairs of keys in any order, in about `memory` bytes; beyond, it writes to unnamed files in a folder.
+///
+/// ```
+/// use twindex_join::SpanningForest;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// let mut forest = SpanningForest::new(dir.path(), 1 << 20);
+/// for (a, b) in [("d", "c"), ("b", "c"), ("x", "y"), ("c", "d")] {
+///     forest.join(a.as_bytes(), b.as_bytes())?;
+/// }
+/// let mut edges = Vec::new();
+/// forest.finish()?.for_each(|root, key| {
+///     edges.push(format!("{}-{}", str::from_utf8(root).unwrap(), str::from_utf8(key).unwrap()));
+///     Ok::<_, twindex::Error>(())
+/// })?;
+/// assert_eq!(edges, ["b-c", "b-d", "x-y"]);
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SpanningForest {
+    dir: PathBuf,
+    memory: usize,
+    table: Table,
+    spill: Option<Spill>,
+    /// Where each run begins in the scratch file, and its records.
+    runs: Vec<(u64, u64)>,
+    /// Components of the runs before.
+    components: u64,
+}
+
+impl SpanningForest {
+    /// No keys yet. Takes about `memory` bytes, at least 64 KiB and what sorting takes at least (see [`Sorter`]).
+    #[must_use]
+    pub fn new(dir: &Path, memory: usize) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            memory: memory.max(LEAST),
+            table: Table::default(),
+            spill: None,
+            runs: Vec::new(),
+            components: 0,
+        }
+    }
+
+    /// Adds a pair. A key paired with itself is a component of its own until another pair joins it.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] for a key of more than 65,535 bytes, [`Error::Io`] from the scratch file.
+    pub fn join(&mut self, a: &[u8], b: &[u8]) -> Result<()> {
+        for key in [a, b] {
+            if key.len() > KEY_BYTES_MAX {
+                let (limit, found) = (KEY_BYTES_MAX as u64, key.len() as u64);
+                return Err(Error::Limit { what: "bytes of a key", limit, found });
+            }
+        }
+        // What grows is copied once meanwhile: a third of the memory leaves room for that.
+        if self.table.bytes() > self.memory / 3 {
+            self.write_run()?;
+        }
+        let (a, b) = (self.table.number(a), self.table.number(b));
+        self.table.forest.join(a, b);
+        Ok(())
+    }
+
+    /// Writes the table's components as a run, and empties it.
+    #[cold]
+    fn write_run(&mut self) -> Result<()> {
+        let dir = &self.dir;
+        if self.spill.is_none() {
+            let spill = Spill::create(dir).map_err(|e| Error::io("create a scratch file in", dir, e))?;
+            self.spill = Some(spill);
+        }
+        let Some(spill) = &mut self.spill else { return Ok(()) };
+        let mut table = std::mem::take(&mut self.table);
+        let order = table.order();
+        self.runs.push((spill.len(), order.len() as u64));
+        for &number in &order {
+            let component = self.components + u64::from(table.forest.root(number));
+            let key = table.key(number);
+            let write = |spill: &mut Spill| -> io::Result<()> {
+                spill.append(&component.to_le_bytes())?;
+                spill.append(&(key.len() as u16).to_le_bytes())?;
+                spill.append(key).map(drop)
+            };
+            write(spill).map_err(|e| Error::io("write a scratch file in", dir, e))?;
+        }
+        self.components += order.len() as u64;
+        Ok(())
+    }
+
+    /// Ends the input.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from scratch files; [`Error::Limit`] for more than 2^32 - 1 distinct keys.
+    pub fn finish(mut self) -> Result<Stars> {
+        if self.runs.is_empty() {
+            return self.finish_held();
+        }
+        self.write_run()?;
+        let (dir, memory) = (self.dir.clone(), self.memory);
+        let (keys, sets) = self.merge()?;
+        let members = if keys.count() as usize <= memory / 4 / size_of::<u32>() {
+            let mut forest = Forest::new(keys.count());
+            for_each_edge(&sets, |a, b| {
+                forest.join(a, b);
+                Ok(())
+            })?;
+            drop(sets);
+            let mut members = Sorter::new(&dir, memory / 4);
+            (0..keys.count()).try_for_each(|rank| match forest.root(rank) {
+                root if root == rank => Ok(()),
+                root => members.push(edge(root, rank)),
+            })?;
+            members.finish()?
+        } else {
+            let mut edges = Sorter::new(&dir, memory / 4);
+            for_each_edge(&sets, |a, b| edges.push(edge(b, a)))?;
+            drop(sets);
+            stars(edges.finish()?, &dir, memory / 4)?
+        };
+        Stars::new(keys, members)
+    }
+
+    fn finish_held(mut self) -> Result<Stars> {
+        let order = self.table.order();
+        let mut members = Sorter::new(&self.dir, self.memory / 4);
+        // The first key of a component, in order, is its smallest.
+        let mut roots = vec![u32::MAX; order.len()];
+        for (rank, &number) in (0..).zip(&order) {
+            let root = &mut roots[self.table.forest.root(number) as usize];
+            if *root == u32::MAX {
+                *root = rank;
+            } else {
+                members.push(edge(*root, rank))?;
+            }
+        }
+        drop(roots);
+        Stars::new(Keys::Held { table: self.table, order }, members.finish()?)
+    }
+
+    /// The distinct keys of all runs, by rank, and the sets of ranks that are connected: component and rank.
+    fn merge(&mut self) -> Result<(Keys, Sorted<u128>)> {
+        let dir = self.dir.clone();
+        let io_error = |e| Error::io("use a scratch file in", &dir, e);
+        let Some(spill) = self.spill.take() else { unreachable!("there are runs") };
+        let mut readers: Vec<Reader> = self.runs.iter().map(|&(at, left)| Reader::new(at, left)).collect();
+        let mut heap = BinaryHeap::new();
+        for (number, reader) in readers.iter_mut().enumerate() {
+            heap.extend(reader.next(&spill).map_err(io_error)?.map(|first| Reverse((first, number))));
+        }
+        let mut sets: Sorter<u128> = Sorter::new(&dir, self.memory / 4);
+        let mut keys = Spill::create(&dir).map_err(io_error)?;
+        let mut ends = Spill::create(&dir).map_err(io_error)?;
+        let mut count = 0_u32;
+        let mut last: Vec<u8> = Vec::new();
+        while let Some(Reverse(((key, component), number))) = heap.pop() {
+            if count == 0 || last != key {
+                if count == u32::MAX {
+                    let limit = u64::from(u32::MAX);
+                    return Err(Error::Limit { what: "keys of a forest", limit, found: limit + 1 });
+                }
+                keys.append(&key).map_err(io_error)?;
+                ends.append(&keys.len().to_le_bytes()).map_err(io_error)?;
+                count += 1;
+                last.clone_from(&key);
+            }
+            sets.push(u128::from(component) << 64 | u128::from(count - 1))?;
+            heap.extend(readers[number].next(&spill).map_err(io_error)?.map(|next| Reverse((next, number))));
+        }
+        Ok((Keys::Spilled { dir, keys, ends, count }, sets.finish()?))
+    }
+}
+
+/// Keys, each once, with a number in the order in which they came first, and what connects them.
+#[derive(Debug)]
+struct Table {
+    /// All keys, one after the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// By hash, linear probing: a key's number, or [`EMPTY`]. As many as a power of two, at most half of them full.
+    slots: Vec<u32>,
+    forest: Forest,
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), ends: Vec::new(), slots: vec![EMPTY; 64], forest: Forest::new(0) }
+    }
+}
+
+impl Table {
+    /// Bytes it takes, with what sorting it will take.
+    fn bytes(&self) -> usize {
+        self.bytes.len() + self.ends.len() * KEY_COST
+    }
+
+    fn key(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.bytes[start..self.ends[number]]
+    }
+
+    /// The number of a key, a new one if it has none.
+    fn number(&mut self, key: &[u8]) -> u32 {
+        let slot = self.slot(key);
+        if self.slots[slot] != EMPTY {
+            return self.slots[slot];
+        }
+        let number = self.forest.add();
+        self.slots[slot] = number;
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        if self.ends.len() * 2 > self.slots.len() {
+            self.slots = vec![EMPTY; self.slots.len() * 2];
+            for number in 0..self.ends.len() as u32 {
+                let slot = self.slot(self.key(number));
+                self.slots[slot] = number;
+            }
+        }
+        number
+    }
+
+    /// Where a key stands, or is to.
+    fn slot(&self, key: &[u8]) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = xxh3_64(key) as usize & mask;
+        while self.slots[slot] != EMPTY && self.key(self.slots[slot]) != key {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    /// Numbers in the order of their keys.
+    fn order(&mut self) -> Vec<u32> {
+        self.slots = Vec::new(); // no key will be looked for any more
+        let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
+        order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)));
+        order
+    }
+}
+
+/// A run that is being read.
+struct Reader {
+    place: u64,
+    left: u64,
+    waiting: Vec<u8>,
+    at: usize,
+}
+
+impl Reader {
+    fn new(place: u64, left: u64) -> Self {
+        Self { place, left, waiting: Vec::new(), at: 0 }
+    }
+
+    /// The next key, and its component.
+    fn next(&mut self, spill: &Spill) -> io::Result<Option<(Vec<u8>, u64)>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.fill(spill, HEAD)?;
+        let head = &self.waiting[self.at..];
+        let (mut component, mut length) = ([0; 8], [0; 2]);
+        component.copy_from_slice(&head[..8]);
+        length.copy_from_slice(&head[8..HEAD]);
+        self.at += HEAD;
+        let length = usize::from(u16::from_le_bytes(length));
+        self.fill(spill, length)?;
+        let key = self.waiting[self.at..self.at + length].to_vec();
+        self.at += length;
+        Ok(Some((key, u64::from_le_bytes(component))))
+    }
+
+    /// Sees to it that `count` bytes wait.
+    fn fill(&mut self, spill: &Spill, count: usize) -> io::Result<()> {
+        let waiting = self.waiting.len() - self.at;
+        if waiting >= count {
+            return Ok(());
+        }
+        self.waiting.drain(..self.at);
+        self.at = 0;
+        let more = (spill.len() - self.place).min((count - waiting).max(BUFFER) as u64) as usize;
+        self.waiting.resize(waiting + more, 0);
+        spill.read_exact_at(&mut self.waiting[waiting..], self.place)?;
+        self.place += more as u64;
+        Ok(())
+    }
+}
+
+/// An edge as a number that sorts by its first end.
+fn edge(first: u32, second: u32) -> u64 {
+    u64::from(first) << 32 | u64::from(second)
+}
+
+fn ends(edge: u64) -> (u32, u32) {
+    ((edge >> 32) as u32, edge as u32)
+}
+
+/// Hands an edge between the first of each set and each other member to `each`, the smaller first.
+fn for_each_edge(sets: &Sorted<u128>, mut each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+    let mut first: Option<(u64, u32)> = None;
+    sets.for_each(|one| {
+        let (component, rank) = ((one >> 64) as u64, one as u32);
+        match first {
+            Some((of, root)) if of == component => each(root, rank),
+            _ => {
+                first = Some((component, rank));
+                Ok(())
+            }
+        }
+    })
+}
+
+/// The components of edges between numbers as stars about the smallest number of each, in the memory of two sorters.
+/// Edges come with the larger end first; stars go with the root first. O(log^2 n) sorts, in practice a few.
+fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64>> {
+    loop {
+        // Large star: each neighbour that is larger than a number is joined to the number's smallest neighbour, or to
+        // the number itself if that is smaller.
+        let mut both = Sorter::new(dir, memory);
+        edges.for_each(|one| {
+            let (large, small) = ends(one);
+            both.push(edge(large, small))?;
+            both.push(edge(small, large))
+        })?;
+        drop(edges);
+        let mut changed = false;
+        let mut large_star = Sorter::new(dir, memory);
+        let mut group: Option<(u32, u32)> = None;
+        both.finish()?.for_each(|one| {
+            let (number, neighbour) = ends(one);
+            let least = match group {
+                Some((of, least)) if of == number => least,
+                _ => number.min(neighbour), // neighbours ascend
+            };
+            group = Some((number, least));
+            if neighbour < number {
+                return Ok(());
+            }
+            changed |= least != number;
+            large_star.push(edge(neighbour, least))
+        })?;
+        // Small star: a number and its smaller neighbours are joined to the smallest of them.
+        let mut small_star = Sorter::new(dir, memory);
+        let mut group: Option<(u32, u32)> = None;
+        large_star.finish()?.for_each(|one| {
+            let (number, neighbour) = ends(one);
+            match group {
+                Some((of, least)) if of == number => {
+                    changed = true;
+                    small_star.push(edge(neighbour, least))
+                }
+                _ => {
+                    group = Some((number, neighbour));
+                    small_star.push(one)
+                }
+            }
+        })?;
+        edges = small_star.finish()?;
+        // Where nothing changes, each number with larger neighbours has no smaller ones, and each with smaller ones
+        // has one: these are stars.
+        if !changed {
+            let mut members = Sorter::new(dir, memory);
+            edges.for_each(|one| {
+                let (member, root) = ends(one);
+                members.push(edge(root, member))
+            })?;
+            return members.finish();
+        }
+    }
+}
+
+/// Distinct keys in order.
+#[derive(Debug)]
+enum Keys {
+    Held { table: Table, order: Vec<u32> },
+    Spilled { dir: PathBuf, keys: Spill, ends: Spill, count: u32 },
+}
+
+impl Keys {
+    fn count(&self) -> u32 {
+        match self {
+            Self::Held { order, .. } => order.len() as u32,
+            Self::Spilled { count, .. } => *count,
+        }
+    }
+
+    /// Replaces `key` by that of a rank.
+    fn read(&self, rank: u32, key: &mut Vec<u8>) -> Result<()> {
+        key.clear();
+        match self {
+            Self::Held { table, order } => {
+                key.extend_from_slice(table.key(order[rank as usize]));
+                Ok(())
+            }
+            Self::Spilled { dir, keys, ends, .. } => {
+                let read = |key: &mut Vec<u8>| -> io::Result<()> {
+                    let mut bounds = [0; 16];
+                    if rank == 0 {
+                        ends.read_exact_at(&mut bounds[8..], 0)?;
+                    } else {
+                        ends.read_exact_at(&mut bounds, u64::from(rank - 1) * 8)?;
+                    }
+                    let (mut start, mut end) = ([0; 8], [0; 8]);
+                    start.copy_from_slice(&bounds[..8]);
+                    end.copy_from_slice(&bounds[8..]);
+                    let (start, end) = (u64::from_le_bytes(start), u64::from_le_bytes(end));
+                    key.resize((end - start) as usize, 0);
+                    keys.read_exact_at(key, start)
+                };
+                read(key).map_err(|e| Error::io("read a scratch file in", dir, e))
+            }
+        }
+    }
+}
+
+/// A spanning forest: each component as a star about its smallest key.
+#[derive(Debug)]
+pub struct Stars {
+    keys: Keys,
+    /// Root and member, by rank, ascending; roots themselves are not members.
+    members: Sorted<u64>,
+    edges: u64,
+    components: u64,
+}
+
+impl Stars {
+    fn new(keys: Keys, members: Sorted<u64>) -> Result<Self> {
+        let (mut edges, mut components, mut last) = (0, 0, None);
+        members.for_each(|one| {
+            edges += 1;
+            components += u64::from(last.replace(one >> 32) != Some(one >> 32));
+            Ok::<(), Error>(())
+        })?;
+        Ok(Self { keys, members, edges, components })
+    }
+
+    /// Edges: keys that are not the smallest of their component.
+    #[must_use]
+    pub fn edges(&self) -> u64 {
+        self.edges
+    }
+
+    /// Components of two keys or more.
+    #[must_use]
+    pub fn components(&self) -> u64 {
+        self.components
+    }
+
+    /// Distinct keys; they have the ranks 0 and up, in their order.
+    #[must_use]
+    pub fn keys(&self) -> u32 {
+        self.keys.count()
+    }
+
+    /// Whether keys were more than memory holds.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        matches!(self.keys, Keys::Spilled { .. })
+    }
+
+    /// Hands each edge to `each`: the smallest key of a component, and another; ascending.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from scratch files, or what `each` returns.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(&[u8], &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let (mut root, mut member, mut last) = (Vec::new(), Vec::new(), None);
+        self.for_each_rank(|root_rank, rank| {
+            if last.replace(root_rank) != Some(root_rank) {
+                self.keys.read(root_rank, &mut root)?;
+            }
+            self.keys.read(rank, &mut member)?;
+            each(&root, &member)
+        })
+    }
+
+    /// As [`for_each`](Self::for_each), by ranks.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    pub fn for_each_rank<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(u32, u32) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        self.members.for_each(|one| {
+            let (root, rank) = ends(one);
+            each(root, rank)
+        })
+    }
+
+    /// Replaces `key` by the key of a rank below [`keys`](Self::keys).
+    ///
+    /// # Errors
+    /// [`Error::Io`] from a scratch file.
+    ///
+    /// # Panics
+    /// For a rank that there is not.
+    pub fn key(&self, rank: u32, key: &mut Vec<u8>) -> Result<()> {
+        assert!(rank < self.keys(), "rank {rank} of {} keys", self.keys());
+        self.keys.read(rank, key)
+    }
+
+    /// The rank of a key, if it is among them. O(log n) comparisons, of keys outside memory O(log n) reads.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from a scratch file.
+    pub fn rank(&self, key: &[u8]) -> Result<Option<u32>> {
+        let (mut low, mut high, mut other) = (0, self.keys(), Vec::new());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            self.keys.read(middle, &mut other)?;
+            match other.as_slice().cmp(key) {
+                std::cmp::Ordering::Equal => return Ok(Some(middle)),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+
+    /// The least that a sorter takes, so that only what a test says goes to disk.
+    const ROOMY: usize = 64 << 20;
+
+    fn edges_of(stars: &Stars) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut edges = Vec::new();
+        stars
+            .for_each(|root, key| {
+                edges.push((root.to_vec(), key.to_vec()));
+                Ok::<_, Error>(())
+            })
+            .unwrap();
+        edges
+    }
+
+    fn forest_of(pairs: &[(Vec<u8>, Vec<u8>)], memory: usize) -> Stars {
+        let dir = tempfile::tempdir().unwrap();
+        let mut forest = SpanningForest::new(dir.path(), memory);
+        for (a, b) in pairs {
+            forest.join(a, b).unwrap();
+        }
+        forest.finish().unwrap()
+    }
+
+    /// By searching a graph.
+    fn slowly(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut near: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
+        for (a, b) in pairs {
+            near.entry(a).or_default().insert(b);
+            near.entry(b).or_default().insert(a);
+        }
+        let (mut seen, mut edges) = (BTreeSet::new(), Vec::new());
+        for &root in near.keys() {
+            let mut reached = BTreeSet::new();
+            let mut waiting = vec![root];
+            while let Some(key) = waiting.pop() {
+                if seen.insert(key) {
+                    reached.insert(key);
+                    waiting.extend(&near[key]);
+                }
+            }
+            edges.extend(reached.iter().filter(|&&key| key != root).map(|key| (root.to_vec(), key.to_vec())));
+        }
+        edges
+    }
+
+    /// Chains, stars and single pairs, with keys of many lengths in no order.
+    fn pairs(seed: u64, count: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut random = SplitMix(seed);
+        let name = |number: u64| {
+            let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+            format!("{}-{mixed:x}", "long".repeat((mixed % 7) as usize)).into_bytes()
+        };
+        let mut pairs = Vec::new();
+        for place in 0..count {
+            let (a, b) = match place % 5 {
+                0 | 1 => (place, place + 5 * (random.next() % 3)),
+                2 => (place, place % 640),
+                3 => (random.next() % count, random.next() % count),
+                _ => (place, place),
+            };
+            if place % 3 > 0 || place < count / 2 {
+                pairs.push((name(a), name(b)));
+            }
+        }
+        pairs
+    }
+
+    #[test]
+    fn the_forest_is_that_of_a_search_of_the_graph_in_memory_and_outside() {
+        for (seed, count) in [(1, 0), (2, 1), (3, 50), (4, 3000), (5, 30_000)] {
+            let pairs = pairs(seed, count);
+            let wanted = slowly(&pairs);
+            let held = forest_of(&pairs, ROOMY);
+            assert!(!held.is_on_disk());
+            assert_eq!(edges_of(&held), wanted, "{count} in memory");
+            assert_eq!(held.edges(), wanted.len() as u64);
+            // Of 30,000 keys even the ranks are too many for 64 KiB.
+            let spilled = forest_of(&pairs, 0);
+            assert_eq!(spilled.is_on_disk(), count >= 3000);
+            assert!(count < 30_000 || spilled.keys() as usize > LEAST / 4 / 4, "{}", spilled.keys());
+            assert_eq!(edges_of(&spilled), wanted, "{count} on disk");
+            assert_eq!(
+                (spilled.edges(), spilled.components(), spilled.keys()),
+                (held.edges(), held.components(), held.keys())
+            );
+        }
+    }
+
+    #[test]
+    fn a_chain_as_long_as_all_keys_is_one_star() {
+        // In an order of keys in which neighbours are far from each other, and in one in which they are next.
+        for step in [1_u64, 12_345, 39_999] {
+            let name = |place: u64| format!("{:06}", place * step % 40_009).into_bytes();
+            let pairs: Vec<_> = (0..40_000).map(|place| (name(place), name(place + 1))).collect();
+            let stars = forest_of(&pairs, 0);
+            assert!(stars.is_on_disk());
+            let edges = edges_of(&stars);
+            assert_eq!((edges.len(), stars.components()), (40_000, 1), "{step}");
+            let least = (0..=40_000).map(name).min().unwrap();
+            assert!(edges.iter().all(|(root, _)| *root == least));
+        }
+    }
+
+    #[test]
+    fn forests_of_parts_joined_in_any_order_and_again_are_the_forest_of_all() {
+        let pairs = pairs(9, 9000);
+        let wanted = edges_of(&forest_of(&pairs, ROOMY));
+        let parts: Vec<_> = pairs.chunks(2000).map(|part| edges_of(&forest_of(part, 0))).collect();
+        assert!(parts.iter().zip(pairs.chunks(2000)).all(|(forest, part)| forest.len() < part.len()));
+        let mut joined: Vec<_> = parts.iter().rev().flatten().cloned().collect();
+        assert_eq!(edges_of(&forest_of(&joined, 0)), wanted);
+        // Left and right, then both; some of it twice.
+        let left = edges_of(&forest_of(&parts[..2].concat(), 0));
+        let right = edges_of(&forest_of(&parts[1..].concat(), ROOMY));
+        joined = [right, left.clone(), left].concat();
+        assert_eq!(edges_of(&forest_of(&joined, 0)), wanted);
+        assert_eq!(edges_of(&forest_of(&wanted, 0)), wanted, "the forest of a forest");
+    }
+
+    #[test]
+    fn keys_are_found_by_rank_and_ranks_by_key() {
+        let pairs = pairs(11, 4000);
+        for memory in [0, ROOMY] {
+            let stars = forest_of(&pairs, memory);
+            let (mut key, mut last) = (Vec::new(), Vec::new());
+            for rank in 0..stars.keys() {
+                stars.key(rank, &mut key).unwrap();
+                assert!(rank == 0 || last < key);
+                assert_eq!(stars.rank(&key).unwrap(), Some(rank));
+                last.clone_from(&key);
+                key.push(0);
+                assert_eq!(stars.rank(&key).unwrap(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_no_index_holds_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut forest = SpanningForest::new(dir.path(), 0);
+        let long = vec![b'x'; KEY_BYTES_MAX];
+        forest.join(&long, b"a").unwrap();
+        let longer = vec![b'x'; KEY_BYTES_MAX + 1];
+        assert!(matches!(forest.join(b"a", &longer), Err(Error::Limit { found: 65_536, .. })));
+        assert_eq!(edges_of(&forest.finish().unwrap()), [(b"a".to_vec(), long)]);
+    }
+}

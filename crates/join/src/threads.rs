@@ -1,0 +1,232 @@
+//! Pieces of work on threads, with results in the order of the pieces.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use twindex::error::Result;
+
+/// Works on each of `pieces`, on as many threads as there are `states`, of which each has one to itself. Pieces are taken
+/// in their order, and what they gave comes in it.
+///
+/// # Errors
+/// That of the first piece, in their order, that has one; later ones may not have been begun.
+///
+/// # Panics
+/// Without states; as `work` does.
+pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
+    states: &mut [S],
+    pieces: &[P],
+    work: impl Fn(&mut S, &P) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let (mine, others) = states.split_first_mut().expect("a state for each thread");
+    if others.is_empty() || pieces.len() < 2 {
+        return pieces.iter().map(|piece| work(mine, piece)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let made = Mutex::new(Vec::with_capacity(pieces.len()));
+    let on_one = |state: &mut S| {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(number) else { return };
+            let result = work(state, piece);
+            if result.is_err() {
+                next.store(pieces.len(), Ordering::Relaxed);
+            }
+            made.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for state in others.iter_mut().take(pieces.len() - 1) {
+            scope.spawn(|| on_one(state));
+        }
+        on_one(mine);
+    });
+    let mut made = made.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    made.sort_unstable_by_key(|&(number, _)| number);
+    made.into_iter().map(|(_, result)| result).collect()
+}
+
+/// As [`on_threads`], with what pieces gave handed to `take` as soon as it is the turn of each, in their order, and so
+/// not all of it held: no piece is begun before all but the `ahead` pieces for each thread in front of it are taken. A
+/// break ends the work.
+///
+/// # Errors
+/// That of the first piece, in their order, that has one, or of which `take` returns one.
+///
+/// # Panics
+/// As [`on_threads`].
+pub(super) fn in_order<S: Send, P: Sync, R: Send>(
+    states: &mut [S],
+    pieces: &[P],
+    ahead: usize,
+    work: impl Fn(&mut S, &P) -> Result<R> + Sync,
+    mut take: impl FnMut(R) -> Result<ControlFlow<()>> + Send,
+) -> Result<ControlFlow<()>> {
+    let (mine, others) = states.split_first_mut().expect("a state for each thread");
+    if others.is_empty() || pieces.len() < 2 {
+        for piece in pieces {
+            if take(work(mine, piece)?)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        return Ok(ControlFlow::Continue(()));
+    }
+    let most = ahead.max(1) * (others.len() + 1);
+    let next = AtomicUsize::new(0);
+    let turn = parking_lot::Mutex::new(Turn { taken: 0, waiting: BTreeMap::new(), take, end: None });
+    let moved = parking_lot::Condvar::new();
+    let on_one = |state: &mut S| {
+        let _ends = EndsOnPanic { turn: &turn, moved: &moved };
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(number) else { return };
+            moved.wait_while(&mut turn.lock(), |turn| turn.end.is_none() && number >= turn.taken + most);
+            if turn.lock().end.is_some() {
+                return;
+            }
+            let result = work(state, piece);
+            turn.lock().put(number, result);
+            moved.notify_all();
+        }
+    };
+    std::thread::scope(|scope| {
+        for state in others.iter_mut().take(pieces.len() - 1) {
+            scope.spawn(|| on_one(state));
+        }
+        on_one(mine);
+    });
+    turn.into_inner().end.unwrap_or(Ok(ControlFlow::Continue(())))
+}
+
+/// Whose turn it is to be taken.
+struct Turn<R, T> {
+    taken: usize,
+    /// What pieces gave before it was their turn.
+    waiting: BTreeMap<usize, Result<R>>,
+    take: T,
+    /// Why no more is taken.
+    end: Option<Result<ControlFlow<()>>>,
+}
+
+impl<R, T: FnMut(R) -> Result<ControlFlow<()>>> Turn<R, T> {
+    fn put(&mut self, number: usize, result: Result<R>) {
+        self.waiting.insert(number, result);
+        while self.end.is_none()
+            && let Some(result) = self.waiting.remove(&self.taken)
+        {
+            self.taken += 1;
+            match result.and_then(&mut self.take) {
+                Ok(ControlFlow::Continue(())) => {}
+                end => self.end = Some(end),
+            }
+        }
+    }
+}
+
+/// Nobody waits for a thread that is no more.
+struct EndsOnPanic<'t, R, T> {
+    turn: &'t parking_lot::Mutex<Turn<R, T>>,
+    moved: &'t parking_lot::Condvar,
+}
+
+impl<R, T> Drop for EndsOnPanic<'_, R, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.turn.lock().end = Some(Ok(ControlFlow::Break(())));
+            self.moved.notify_all();
+        }
+    }
+}
+
+/// Works on each of `items` on a thread of its own, by its number.
+///
+/// # Panics
+/// As `work` does.
+pub(super) fn on_each<T: Send>(items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
+    let Some((first, others)) = items.split_first_mut() else { return };
+    let work = &work;
+    std::thread::scope(|scope| {
+        for (number, item) in (1..).zip(others) {
+            scope.spawn(move || work(number, item));
+        }
+        work(0, first);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twindex::error::Error;
+
+    #[test]
+    fn results_come_in_the_order_of_the_pieces_and_the_first_error_counts() {
+        let pieces: Vec<u64> = (0..1000).collect();
+        for threads in [1, 2, 7] {
+            let mut sums = vec![0; threads];
+            let doubled = on_threads(&mut sums, &pieces, |sum, &piece| {
+                *sum += piece;
+                Ok(2 * piece)
+            });
+            assert_eq!(doubled.unwrap(), pieces.iter().map(|piece| 2 * piece).collect::<Vec<_>>());
+            assert_eq!(sums.iter().sum::<u64>(), 999 * 500);
+            let failed = on_threads(&mut sums, &pieces, |_, &piece| {
+                if piece >= 500 { Err(Error::Invalid(piece.to_string())) } else { Ok(()) }
+            });
+            assert!(failed.unwrap_err().to_string().contains("500"));
+            assert!(on_threads(&mut sums, &[0; 0], |_, _| Ok(())).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn pieces_are_taken_in_their_order_none_too_far_ahead_and_until_a_break_or_an_error() {
+        let pieces: Vec<usize> = (0..1000).collect();
+        for threads in [1, 2, 7] {
+            for (last, bad) in [(usize::MAX, usize::MAX), (500, usize::MAX), (usize::MAX, 500), (500, 501)] {
+                let (taken, mut all) = (AtomicUsize::new(0), Vec::new());
+                let end = in_order(
+                    &mut vec![(); threads],
+                    &pieces,
+                    3,
+                    |(), &piece| {
+                        assert!(piece < taken.load(Ordering::Relaxed) + 3 * threads, "{piece} of {threads}");
+                        // The others would be far ahead meanwhile.
+                        if piece % 250 == 0 {
+                            std::thread::sleep(std::time::Duration::from_millis(10));
+                        }
+                        if piece == bad { Err(Error::Invalid(piece.to_string())) } else { Ok(2 * piece) }
+                    },
+                    |doubled| {
+                        all.push(doubled);
+                        taken.fetch_add(1, Ordering::Relaxed);
+                        Ok(if doubled / 2 == last {
+                            ControlFlow::Break(())
+                        } else {
+                            ControlFlow::Continue(())
+                        })
+                    },
+                );
+                let count = pieces.len().min(last.saturating_add(1)).min(bad);
+                assert!(all.iter().copied().eq((0..count).map(|piece| 2 * piece)), "{threads} {last} {bad}");
+                match end {
+                    Ok(end) => assert_eq!(end.is_break(), last < pieces.len(), "{threads} {last} {bad}"),
+                    Err(error) => assert!(last > bad && error.to_string().contains("500")),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_of_one_thread_ends_the_others() {
+        let pieces: Vec<usize> = (0..1000).collect();
+        let work = |(): &mut (), &piece: &usize| {
+            assert!(piece != 100, "piece 100");
+            Ok(())
+        };
+        let ended = std::panic::catch_unwind(|| {
+            in_order(&mut [(); 3], &pieces, 1, work, |()| Ok(ControlFlow::Continue(())))
+        });
+        assert!(ended.is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! Pairs that resemble each other, found and verified in one call: of sets, counted; of documents of an index, by
+//! their signatures.
+//!
+//! Candidates come in batches, and each batch is verified on several threads: pairs depend on neither.
+
+use std::path::Path;
+
+use super::bitmaps::bitmap_candidates;
+use super::families::Families;
+use super::hamming::Effort;
+use super::prefix::{Prefixes, prefix_candidates};
+use super::sets::ShingleSets;
+use super::threads::on_threads;
+use super::{Candidates, candidates, candidates_across};
+use twindex::error::{Error, Result};
+use twindex::segment::Segment;
+use twindex::store::Snapshot;
+use twindex::store::snapshot::Place;
+use twindex_sketch::{Resemblance, matches};
+
+/// Pairs for which a thread of its own is worth its start.
+const WORTH_A_THREAD: usize = 512;
+
+/// Works on parts of `items`, each on a thread; what the parts gave comes in their order.
+fn on_parts<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&[T]) -> Result<Vec<R>> + Sync,
+) -> Result<Vec<R>> {
+    let parts: Vec<&[T]> = items.chunks(items.len().div_ceil(threads.max(1)).max(WORTH_A_THREAD)).collect();
+    let made = on_threads(&mut vec![(); threads.max(1)], &parts, |(), part| work(part))?;
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// Hands pairs of sets to `each`, as [`prefix_candidates`] does: all whose resemblance is at least `threshold`, by
+/// comparing [all sketches](bitmap_candidates) where that is less work and can be done, otherwise by prefixes. Which way
+/// is taken depends on the sets, the threshold and `max_bucket` alone.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn set_candidates<E: From<Error>>(
+    sets: &ShingleSets,
+    threshold: f64,
+    max_bucket: usize,
+    memory: usize,
+    threads: usize,
+    mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
+) -> std::result::Result<Prefixes, E> {
+    match bitmap_candidates(sets, threshold, max_bucket, memory, threads, &mut each)? {
+        Some(found) => Ok(found),
+        None => prefix_candidates(sets, threshold, max_bucket, memory, threads, each),
+    }
+}
+
+/// Hands each pair of sets whose resemblance is at least `threshold`, above 0, to `each`, with it: by prefixes, none is
+/// missed but what [`Prefixes::capped`] says, and counted. In no particular order; if elements are crowded, a pair may
+/// come twice.
+///
+/// ```
+/// use twindex_join::{Effort, ShingleSets, resembling_sets};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// let mut sets = ShingleSets::new(dir.path(), 1 << 20);
+/// for set in [&[1, 2, 3, 4, 5][..], &[2, 3, 4, 5], &[6, 7]] {
+///     sets.push(set)?;
+/// }
+/// let mut found = Vec::new();
+/// resembling_sets(&sets, 0.8, 10_000, Effort::in_dir(dir.path()), |a, b, resemblance| {
+///     found.push((a.min(b), a.max(b), resemblance.value()));
+///     Ok::<_, twindex::Error>(())
+/// })?;
+/// assert_eq!(found, [(0, 1, 0.8)]);
+/// # Ok::<(), twindex::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`prefix_candidates`], or what `each` returns.
+pub fn resembling_sets<E: From<Error>>(
+    sets: &ShingleSets,
+    threshold: f64,
+    max_bucket: usize,
+    effort: Effort<'_>,
+    mut each: impl FnMut(u32, u32, Resemblance) -> std::result::Result<(), E>,
+) -> std::result::Result<Prefixes, E> {
+    let mut families = Families::new(sets, effort.memory / 2);
+    set_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
+        let batch = &on_parts(batch, effort.threads, |batch| Ok(families.plausible(batch, threshold)))?;
+        let wanted = families.plan(batch);
+        for piece in families.pieces(&wanted) {
+            let differences = on_parts(piece, effort.threads, |wanted| {
+                wanted.iter().map(|&(set, leader)| families.difference(set, leader)).collect()
+            })?;
+            for difference in differences {
+                families.add(difference);
+            }
+        }
+        let found = on_parts(batch, effort.threads, |pairs| {
+            let mut found = Vec::new();
+            families.for_each_resembling(pairs, threshold, |a, b, resemblance| {
+                found.push((a, b, resemblance));
+            })?;
+            Ok(found)
+        })?;
+        found.into_iter().try_for_each(|(a, b, resemblance)| each(a, b, resemblance))
+    })
+}
+
+/// The live documents of a snapshot, in the order in which joins number them: segment and ordinal.
+fn live(snapshot: &Snapshot) -> Vec<(u32, u32)> {
+    let documents = (0..).zip(snapshot.segments()).flat_map(|(segment, (of, deleted))| {
+        let live = (0..of.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal));
+        live.map(move |ordinal| (segment, ordinal))
+    });
+    documents.collect()
+}
+
+/// Gives numbers from `start` on, one after the other.
+fn counter(start: usize) -> impl FnMut(Place<'_>) -> Result<Option<u32>> {
+    let mut next = start as u32;
+    move |_| {
+        next += 1;
+        Ok(Some(next - 1))
+    }
+}
+
+/// Hands each pair of live documents that share a band and whose resemblance, estimated from the stored signatures, is
+/// at least `threshold` to `each`; with `right`, of a document of `left` and one of `right`, in that order. In no
+/// particular order; of one index either document may come first. Returns what candidates there were.
+///
+/// # Errors
+/// [`Error::ParamsMismatch`] if the two cannot be compared, [`Error::Invalid`] for an index without signatures;
+/// [`Error::Corrupt`], [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn resembling_documents<E: From<Error>>(
+    left: &Snapshot,
+    right: Option<&Snapshot>,
+    threshold: f64,
+    max_bucket: usize,
+    effort: Effort<'_>,
+    mut each: impl FnMut(Place<'_>, Place<'_>, Resemblance) -> std::result::Result<(), E>,
+) -> std::result::Result<Candidates, E> {
+    let Some(minhash) = left.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
+        let why = "this index keeps no signatures: resemblance is not estimated";
+        return Err(Error::Invalid(why.into()).into());
+    };
+    let room: (&Path, usize) = (effort.dir, effort.memory);
+    let (mine, theirs) = (live(left), right.map(live).unwrap_or_default());
+    let first_right = mine.len() as u32;
+    let found = match right {
+        None => candidates(left, max_bucket, room, counter(0))?,
+        Some(right) => {
+            let second = counter(mine.len());
+            candidates_across((left, right), first_right, max_bucket, room, counter(0), second)?
+        }
+    };
+    let segments: [Vec<&Segment>; 2] = [left, right.unwrap_or(left)]
+        .map(|snapshot| snapshot.segments().map(|(segment, _)| segment).collect());
+    let place = |number: u32| {
+        let is_right = number >= first_right;
+        let (segment, ordinal) =
+            if is_right { theirs[(number - first_right) as usize] } else { mine[number as usize] };
+        Place { segment: segments[usize::from(is_right)][segment as usize], ordinal }
+    };
+    let (minima, bits) = (minhash.minima(), minhash.signature_bits);
+    found.for_each_batch(|batch| {
+        let near = on_parts(batch, effort.threads, |pairs| {
+            let mut near = Vec::new();
+            for &(a, b) in pairs {
+                let (left, right) = (place(a), place(b));
+                let same = matches(
+                    left.segment.signature(left.ordinal)?,
+                    right.segment.signature(right.ordinal)?,
+                    minima,
+                    bits,
+                );
+                let resemblance = Resemblance::from_matches(same, minima, bits);
+                if resemblance.at_least(threshold) {
+                    near.push((a, b, resemblance));
+                }
+            }
+            Ok(near)
+        })?;
+        near.into_iter().try_for_each(|(a, b, resemblance)| each(place(a), place(b), resemblance))
+    })?;
+    left.check_maps()?;
+    right.map_or(Ok(()), Snapshot::check_maps)?;
+    Ok(found)
+}

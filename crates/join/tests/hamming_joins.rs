@@ -1,0 +1,456 @@
+//! Joins and batches of questions are exact for every radius, whatever the fingerprints look like: against all pairs,
+//! compared one by one. And their results depend on neither threads, memory, segments nor the way they were found.
+
+use std::collections::BTreeMap;
+
+use twindex::{Error, Fingerprint, Index, Params};
+use twindex_join::{
+    Effort, Meeting, RawValues, Way, answers_within, choose, meetings_within, pairs_within,
+    raw_answers_within, raw_meetings_within, sorted_answers_within,
+};
+
+/// Splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn flipped(&mut self, value: u64, bits: u64) -> u64 {
+        (0..bits).fold(value, |value, _| value ^ 1 << (self.next() % 64))
+    }
+}
+
+/// Sets that tables find easy, and such as they do not.
+fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
+    let mut random = Random(seed);
+    let mut sets = BTreeMap::new();
+    sets.insert("uniform", (0..5000).map(|_| random.next()).collect());
+    let mut clustered: Vec<u64> = Vec::new();
+    for at in 0..6000_usize {
+        let copied = clustered.get(random.next() as usize % (2 * at + 1)).copied();
+        let flips = random.next() % 12;
+        let value = copied.map(|value| random.flipped(value, flips));
+        clustered.push(value.unwrap_or_else(|| random.next()));
+    }
+    sets.insert("clustered", clustered);
+    // One block is the same in all of them, and most of another.
+    let hot = |random: &mut Random| {
+        let value = random.next();
+        if value.is_multiple_of(8) { value >> 16 } else { value >> 16 & !(0xffff << 20) }
+    };
+    sets.insert("a hot block", (0..5000).map(|_| hot(&mut random)).collect());
+    // They differ in some bits only, here and there.
+    let scattered = 0x8421_9bd7_0f3c_5a69;
+    sets.insert("few bits", (0..5000).map(|_| random.next() & scattered).collect());
+    sets.insert("hardly any bits", (0..1500).map(|_| random.next() & 0x8001_0840_2100_0c11).collect());
+    let centre = random.next();
+    sets.insert("a ball", (0..1500).map(|at| random.flipped(centre, at % 7)).collect());
+    // Ones are rare, so that no block tells much.
+    sets.insert("sparse", (0..5000).map(|_| random.next() & random.next() & random.next()).collect());
+    sets.insert("hardly any", vec![7, 7, 8, u64::MAX]);
+    sets.insert("one", vec![0]);
+    sets.insert("none", Vec::new());
+    // Identical ones, and what is near them.
+    let pool: Vec<u64> = (0..40).map(|_| random.next()).collect();
+    sets.insert(
+        "identical",
+        (0..5000).map(|at| if at % 9 == 0 { pool[at % 40] } else { random.next() }).collect(),
+    );
+    sets
+}
+
+type Pairs = Vec<(u32, u32, u32)>;
+
+/// All pairs within 10, inside or across.
+fn defined(left: &[u64], right: Option<&[u64]>) -> Pairs {
+    let mut pairs = Vec::new();
+    for (a, x) in (0_u32..).zip(left) {
+        let from = right.map_or(a as usize + 1, |_| 0);
+        for (b, y) in (from as u32..).zip(&right.unwrap_or(left)[from..]) {
+            let distance = (x ^ y).count_ones();
+            if distance <= 10 {
+                pairs.push((a, b, distance));
+            }
+        }
+    }
+    pairs
+}
+
+fn effort(dir: &tempfile::TempDir, threads: usize, memory: usize) -> Effort<'_> {
+    Effort { dir: dir.path(), memory, threads }
+}
+
+fn within(all: &Pairs, radius: u32) -> Pairs {
+    all.iter().copied().filter(|pair| pair.2 <= radius).collect()
+}
+
+#[test]
+fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, set) in sets(1) {
+        let (left, right) = set.split_at(set.len() / 2);
+        let (inside, across) = (defined(&set, None), defined(left, Some(right)));
+        for radius in 0..=10 {
+            let ways = [(1, 1 << 30), (3, 20_000)];
+            for &(threads, memory) in if radius == 3 { &ways[..] } else { &ways[radius as usize % 2..][..1] }
+            {
+                let effort = effort(&dir, threads, memory);
+                for (values, other, all) in
+                    [(&set[..], None, &inside), (left, Some(RawValues::Held(right)), &across)]
+                {
+                    let states = raw_meetings_within(
+                        RawValues::Held(values),
+                        other,
+                        radius,
+                        effort,
+                        Vec::new,
+                        |found: &mut Pairs, meeting| {
+                            meeting.for_each(|a, b| {
+                                let ordered = all.as_ptr() == across.as_ptr() || a < b;
+                                let (a, b) = if ordered { (a, b) } else { (b, a) };
+                                found.push((a, b, meeting.distance));
+                                Ok(())
+                            })
+                        },
+                    );
+                    let mut found = states.unwrap().concat();
+                    found.sort_unstable();
+                    assert!(found == within(all, radius), "{name}, {radius}, {threads} threads");
+                }
+                for way in [Way::Merge, Way::Scan] {
+                    let states = raw_answers_within(
+                        &RawValues::Held(right),
+                        left,
+                        radius,
+                        way,
+                        effort,
+                        Vec::new,
+                        |found: &mut Pairs, a, b, distance| {
+                            found.push((a, b, distance));
+                            Ok(())
+                        },
+                    );
+                    let mut found = states.unwrap().concat();
+                    found.sort_unstable();
+                    assert!(found == within(&across, radius), "{name}, {radius}, {way}");
+                }
+            }
+        }
+    }
+}
+
+/// A part of a table that has more than 2^16 fingerprints cannot tell them apart by 16 bits.
+#[test]
+fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(4);
+    let mut set: Vec<u64> = Vec::new();
+    for at in 0..80_000_usize {
+        // The first bits of all blocks are the same, so that all of a table is one part, and the others make buckets.
+        let new = random.next() & 0x0fff_0fff_0fff_0fff;
+        let earlier = set.get(random.next() as usize % (at + 1)).copied();
+        let flips = random.next() % 5;
+        let value = earlier.filter(|_| at % 3 == 2).map_or(new, |earlier| random.flipped(earlier, flips));
+        set.push(value);
+    }
+    let (most, few) = set.split_at(77_000);
+    let near = |left: &[u64], right: &[u64], from: fn(usize) -> usize| -> Pairs {
+        let mut pairs = Vec::new();
+        for (a, x) in left.iter().enumerate() {
+            let from = from(a);
+            for (b, y) in right.iter().enumerate().skip(from) {
+                let distance = (x ^ y).count_ones();
+                if distance <= 3 {
+                    pairs.push((a as u32, b as u32, distance));
+                }
+            }
+        }
+        pairs
+    };
+    for (left, right, expected) in [
+        (&set[..], None, near(&set, &set, |a| a + 1)),
+        (most, Some(RawValues::Held(few)), near(most, few, |_| 0)),
+        (few, Some(RawValues::Held(most)), near(few, most, |_| 0)),
+    ] {
+        let states = raw_meetings_within(
+            RawValues::Held(left),
+            right,
+            3,
+            effort(&dir, 1, 1 << 30),
+            Vec::new,
+            |found: &mut Pairs, meeting| {
+                meeting.for_each(|a, b| {
+                    found.push((a, b, meeting.distance));
+                    Ok(())
+                })
+            },
+        );
+        let mut found = states.unwrap().concat();
+        found.sort_unstable();
+        assert!(expected.len() > 500, "{}", expected.len());
+        assert!(found == expected, "{} of {}", found.len(), expected.len());
+    }
+}
+
+/// An index of some segments and what is not in one yet, of whose documents some are deleted or replaced; and what is
+/// live in it.
+fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (Index, BTreeMap<u64, u64>) {
+    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let index = Index::create(dir.path().join(name), params).unwrap();
+    let mut writer = index.writer().unwrap();
+    let mut live = BTreeMap::new();
+    for (at, part) in set.chunks(set.len().div_ceil(commits)).enumerate() {
+        for (i, &value) in part.iter().enumerate() {
+            // Keys of the segments alternate.
+            let key = (i * commits + at) as u64;
+            writer.put_fingerprint(key, Fingerprint(value)).unwrap();
+            live.insert(key, value);
+        }
+        for key in (0..set.len() as u64).step_by(17 + at) {
+            if live.remove(&key).is_some() {
+                writer.delete(key).unwrap();
+            }
+        }
+        writer.commit().unwrap();
+        if at % 2 == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    (index, live)
+}
+
+#[test]
+fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, set) in sets(2) {
+        if set.len() < 1000 || name == "hardly any bits" || name == "a ball" {
+            continue;
+        }
+        for commits in [1, 4] {
+            let (one, mine) = index(&dir, &format!("{name} {commits} left"), &set[..set.len() / 2], commits);
+            let (two, theirs) = index(&dir, &format!("{name} {commits} right"), &set[set.len() / 2..], 3);
+            let (one, two) = (one.snapshot(), two.snapshot());
+            let [mine, theirs] = [mine, theirs].map(|of| of.into_iter().unzip::<_, _, Vec<u64>, Vec<u64>>());
+            let (inside, across) = (defined(&mine.1, None), defined(&mine.1, Some(&theirs.1)));
+            for radius in [0, 1, 3, 6, 10] {
+                for (threads, memory) in [(1, 1 << 30), (2, 1 << 16)] {
+                    for (right, all, others) in [(None, &inside, &mine.0), (Some(&two), &across, &theirs.0)] {
+                        let wanted: Vec<_> = within(all, radius)
+                            .into_iter()
+                            .map(|(a, b, distance)| (mine.0[a as usize], others[b as usize], distance))
+                            .collect();
+                        let mut found = Vec::new();
+                        let effort = effort(&dir, threads, memory);
+                        pairs_within(&one, right, radius, effort, |a, b, distance| {
+                            found.push((a.key()?.as_u64().unwrap(), b.key()?.as_u64().unwrap(), distance));
+                            Ok::<_, Error>(())
+                        })
+                        .unwrap();
+                        assert!(found == wanted, "{name}, {commits} commits, {radius}");
+                        let counts = meetings_within(
+                            &one,
+                            right,
+                            radius,
+                            effort,
+                            || 0,
+                            |count, meeting| {
+                                *count += meeting.pairs();
+                                Ok(())
+                            },
+                        );
+                        assert_eq!(counts.unwrap().into_iter().sum::<u64>(), wanted.len() as u64);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(5);
+    let mut set: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
+    set.extend((0..500).map(|at| set[at * 31] ^ 1 << (at % 64)).collect::<Vec<_>>());
+    let questions: Vec<Fingerprint> =
+        set.iter().skip(7).step_by(40).map(|&value| Fingerprint(value)).collect();
+    for codec in ["planes", "compact", "manku", "plain"] {
+        let tables = ("auto".parse().unwrap(), codec.parse().unwrap());
+        let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
+        let index = Index::create(dir.path().join(codec), params).unwrap();
+        let mut writer = index.writer().unwrap();
+        for (key, &value) in (0..).zip(&set) {
+            writer.put_fingerprint(key, Fingerprint(value)).unwrap();
+        }
+        writer.commit().unwrap();
+        writer.flush().unwrap();
+        let snapshot = index.snapshot();
+        for (threads, memory) in [(1, 1 << 30), (1, 1 << 16), (3, 1 << 16)] {
+            let effort = effort(&dir, threads, memory);
+            let add = |pairs: &mut u64, meeting: &Meeting<'_>| {
+                *pairs += meeting.pairs();
+                Ok(())
+            };
+            let pairs = meetings_within(&snapshot, None, 3, effort, || 0, add).unwrap();
+            assert_eq!(pairs.into_iter().sum::<u64>(), 500, "{codec} {threads} {memory}");
+            for way in [Way::Merge, Way::Scan] {
+                let mut found = Vec::new();
+                sorted_answers_within(&snapshot, &questions, 3, way, effort, |number, place, distance| {
+                    found.push((number, place.key()?.as_u64().unwrap(), distance));
+                    Ok::<_, Error>(())
+                })
+                .unwrap();
+                let own = found.iter().filter(|(number, key, distance)| {
+                    *distance == 0 && set[*key as usize] == questions[*number].0
+                });
+                assert_eq!(own.count(), questions.len(), "{codec} {way} {threads} {memory}");
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_are_the_same_by_probes_merge_and_scan() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, set) in sets(3).into_iter().filter(|(name, _)| ["clustered", "a hot block"].contains(name)) {
+        let (one, live) = index(&dir, name, &set, 3);
+        let snapshot = one.snapshot();
+        let mut random = Random(9);
+        let questions: Vec<Fingerprint> = (0..3000)
+            .map(|at| {
+                Fingerprint(if at % 3 == 0 { random.next() } else { random.flipped(set[at], at as u64 % 5) })
+            })
+            .collect();
+        for radius in [0, 3, 5, 10] {
+            let mut wanted = Vec::new();
+            for (number, question) in questions.iter().enumerate() {
+                for (&key, value) in &live {
+                    let distance = (question.0 ^ value).count_ones();
+                    if distance <= radius {
+                        wanted.push((number, distance, key));
+                    }
+                }
+            }
+            wanted.sort_unstable();
+            assert!(radius < 3 || wanted.len() > 500, "a test of something");
+            for way in [Way::Probes, Way::Merge, Way::Scan] {
+                for (threads, memory) in [(1, 1 << 30), (3, 1 << 16)] {
+                    let effort = effort(&dir, threads, memory);
+                    let mut found = Vec::new();
+                    sorted_answers_within(
+                        &snapshot,
+                        &questions,
+                        radius,
+                        way,
+                        effort,
+                        |number, place, distance| {
+                            found.push((number, distance, place.key()?.as_u64().unwrap()));
+                            Ok::<_, Error>(())
+                        },
+                    )
+                    .unwrap();
+                    assert!(found == wanted, "{name} {radius} {way} {threads}");
+                    let states = answers_within(
+                        &snapshot,
+                        &questions,
+                        radius,
+                        way,
+                        effort,
+                        Vec::new,
+                        |found: &mut Vec<_>, number, _, place, distance| {
+                            found.push((number, distance, place.key()?.as_u64().unwrap()));
+                            Ok(())
+                        },
+                    );
+                    let mut found = states.unwrap().concat();
+                    found.sort_unstable();
+                    assert!(found == wanted, "{name} {radius} {way} {threads}");
+                }
+            }
+        }
+        assert_eq!(choose(&snapshot, 1, 3).unwrap(), Way::Probes);
+        assert_eq!(choose(&snapshot, 100_000_000, 3).unwrap(), Way::Merge);
+    }
+}
+
+#[test]
+fn what_many_fingerprints_have_near_each_other_depends_on_neither_threads_nor_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(5);
+    let mut set: Vec<u64> = Vec::new();
+    for at in 0..150_000_usize {
+        let copied = set.get(random.next() as usize % (3 * at + 1)).copied();
+        let flips = random.next() % 5;
+        let value = copied.map(|value| random.flipped(value, flips));
+        set.push(value.unwrap_or_else(|| random.next()));
+    }
+    let (left, right) = set.split_at(90_000);
+    let mut first: Option<[Pairs; 3]> = None;
+    let (of_all, _) = index(&dir, "all", &set, 1);
+    let all = of_all.snapshot();
+    for (threads, memory) in
+        [(1, 1 << 30), (2, 1 << 30), (3, 1 << 30), (1, 1 << 20), (5, 1 << 20), (2, 3 << 20)]
+    {
+        let effort = effort(&dir, threads, memory);
+        let raw = |values: &[u64], other: Option<&[u64]>| {
+            let states = raw_meetings_within(
+                RawValues::Held(values),
+                other.map(RawValues::Held),
+                3,
+                effort,
+                Vec::new,
+                |found: &mut Pairs, meeting| {
+                    meeting.for_each(|a, b| {
+                        found.push((a, b, meeting.distance));
+                        Ok(())
+                    })
+                },
+            );
+            states.unwrap().concat()
+        };
+        let indexed = meetings_within(&all, None, 3, effort, Vec::new, |found: &mut Pairs, meeting| {
+            meeting.for_each(|a, b| {
+                found.push((a.ordinal.min(b.ordinal), a.ordinal.max(b.ordinal), meeting.distance));
+                Ok(())
+            })
+        });
+        let mut found = [raw(&set, None), raw(left, Some(right)), indexed.unwrap().concat()];
+        for pairs in &mut found {
+            pairs.sort_unstable();
+        }
+        assert!(found.iter().all(|pairs| pairs.len() > 10_000), "{:?}", found.each_ref().map(Vec::len));
+        let first = first.get_or_insert_with(|| found.clone());
+        assert!(found == *first, "{threads} threads, {memory} bytes");
+    }
+}
+
+#[test]
+fn the_first_failure_ends_a_join_and_is_returned_whatever_the_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = &sets(4)["clustered"];
+    for threads in [1, 4] {
+        let ended = raw_meetings_within(
+            RawValues::Held(set),
+            None,
+            3,
+            effort(&dir, threads, 1 << 20),
+            || (),
+            |(), _| Err(Error::Invalid("enough".into())),
+        );
+        assert!(matches!(ended, Err(Error::Invalid(why)) if why == "enough"));
+        let refused = raw_meetings_within(
+            RawValues::Held(set),
+            None,
+            11,
+            effort(&dir, threads, 1 << 20),
+            || (),
+            |(), _| Ok(()),
+        );
+        assert!(matches!(refused, Err(Error::Invalid(_))));
+    }
+}

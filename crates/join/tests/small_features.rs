@@ -1,0 +1,309 @@
+//! An index that keeps fewer bits of each feature than 32: it answers as one of 32 bits that is asked by as many, in all
+//! the forms that an index has on its way, and its measured acceptance is the formula's.
+
+#![allow(clippy::disallowed_methods, reason = "puts a log in the place of an index's own")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use twindex::choices::{FeatureScheme, Preset};
+use twindex::format::log::{Batch, encode_head, record_salt};
+use twindex::format::manifest::Manifest;
+use twindex::format::sketches::Row;
+use twindex::params::{Family, ParamsBuilder, Shingling, Tokens};
+use twindex::sketch::Scratch;
+use twindex::store::OnConflict;
+use twindex::store::salvage::salvage;
+use twindex::store::snapshot::Place;
+use twindex::store::verify::verify;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Attached, Index, Params, Sketch, Sketcher, Snapshot};
+use twindex_join::{Agreement, candidates, candidates_across, candidates_agreeing};
+
+fn of_sets(params: ParamsBuilder) -> Params {
+    let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
+    params.u64_keys().shingling(shingling).build().unwrap()
+}
+
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+/// Sketches of two sets of so many elements, of which some are common: their resemblance, and both.
+fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), state: &mut u64) -> [Sketch; 2] {
+    let common: Vec<u64> = (0..both).map(|_| random(state)).collect();
+    [(); 2].map(|()| {
+        let own = (both..size).map(|_| random(state));
+        let set: Vec<u64> =
+            common.iter().copied().chain(own).map(|element| sketcher.feature_number(element)).collect();
+        let mut sketch = Sketch::default();
+        sketcher.sketch_features(&set, &mut Scratch::default(), &mut sketch).unwrap();
+        sketch
+    })
+}
+
+/// Broder's bytes, as many bits of each kept, and the others.
+fn bytes_of(bits: u8) -> Params {
+    of_sets(Params::builder().preset(Preset::SMALL_8).feature_bits(bits).signature_bits(0))
+}
+
+fn sketches(pairs: usize, state: &mut u64) -> Vec<Sketch> {
+    let sketcher = Sketcher::new(&bytes_of(8)).unwrap();
+    let commons = [(100, 90), (100, 95), (100, 97)];
+    (0..pairs).flat_map(|pair| pair_of(&sketcher, commons[pair % 3], state)).collect()
+}
+
+fn put(index: &Index, sketches: &[Sketch], from: usize) {
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    for (key, sketch) in (from as u64..).zip(&sketches[from..]) {
+        writer.put(key, sketch).unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+/// Who agrees with a document in at least so many features, in all bits that are asked for.
+fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>) -> Vec<u64> {
+    let query = snapshot.resembling(sketch, 0.0).unwrap().sharing(features);
+    let query = bits.into_iter().fold(query, twindex::Query::feature_bits);
+    let mut keys: Vec<u64> = query.run().unwrap().hits.iter().map(|hit| hit.key.as_u64().unwrap()).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// All questions, by bytes and by fewer bits, answered as by comparing all.
+fn check(index: &Index, sketches: &[Sketch], what: &str) {
+    let snapshot = index.snapshot();
+    assert_eq!(snapshot.documents(), sketches.len() as u64, "{what}");
+    for (features, bits) in [(1, 8), (3, 8), (7, 8), (2, 5), (8, 1)] {
+        for asked in sketches.iter().step_by(29) {
+            let agree = |other: &Sketch| {
+                let both = asked.features().iter().zip(other.features());
+                both.filter(|(a, b)| (*a ^ *b) >> (64 - bits) == 0).count() >= features
+            };
+            let expected = (0..).zip(sketches).filter(|(_, other)| agree(other)).map(|(key, _)| key);
+            let expected: Vec<u64> = expected.collect();
+            assert_eq!(hits(&snapshot, asked, features, Some(bits)), expected, "{what}: {features}, {bits}");
+            if bits == 8 {
+                assert_eq!(
+                    hits(&snapshot, asked, features, None),
+                    expected,
+                    "{what}: all bits that are kept"
+                );
+            }
+        }
+    }
+    let problems = verify(&RealVfs, index.path(), |_| ()).problems;
+    assert!(problems.is_empty(), "{what}: {problems:?}");
+}
+
+fn index_of(dir: &TempDir, name: &str, bits: u8) -> Index {
+    Index::create(dir.path().join(name), bytes_of(bits)).unwrap()
+}
+
+#[test]
+fn bytes_of_features_are_found_in_memory_logs_segments_copies_and_what_is_merged_and_salvaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = index_of(&dir, "index", 8);
+    let all = sketches(300, &mut 7);
+    put(&index, &all[..200], 0);
+    check(&index, &all[..200], "a log, read by its writer");
+    let again = Index::open(index.path()).unwrap();
+    assert_eq!(again.snapshot().logged_documents(), 200);
+    check(&again, &all[..200], "a log, read again");
+    index.writer().unwrap().flush().unwrap();
+    assert_eq!(index.snapshot().entries().len(), 1);
+    check(&index, &all[..200], "a segment");
+    put(&index, &all[..450], 200);
+    index.writer().unwrap().flush().unwrap();
+    put(&index, &all, 450);
+    let reopened = Index::open(index.path()).unwrap();
+    let snapshot = reopened.snapshot();
+    assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (2, 150));
+    check(&reopened, &all, "two segments and a log");
+
+    let out = dir.path().join("salvaged");
+    let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+    assert!(salvage(&vfs, index.path(), &out).unwrap().is_whole());
+    check(&Index::open(&out).unwrap(), &all, "salvaged");
+
+    let copy = dir.path().join("copy");
+    reopened.copy_to(&copy).unwrap();
+    let copy = Index::open(&copy).unwrap();
+    check(&copy, &all, "a copy");
+    let joined = dir.path().join("joined");
+    Index::merge(&joined, &[copy], OnConflict::Refuse, 1 << 20).unwrap();
+    check(&Index::open(&joined).unwrap(), &all, "shards joined");
+
+    index.compact().unwrap();
+    check(&index, &all, "merged");
+    // What was merged is what is built at once.
+    let at_once = index_of(&dir, "at once", 8);
+    put(&at_once, &all, 0);
+    at_once.compact().unwrap();
+    let digest =
+        |index: &Index| index.snapshot().segments().map(|(segment, _)| segment.digest()).collect::<Vec<_>>();
+    assert_eq!(digest(&index), digest(&at_once));
+}
+
+#[test]
+fn a_log_whose_band_keys_have_bits_that_are_not_kept_is_damage_by_name_and_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = sketches(1, &mut 9);
+    let index = index_of(&dir, "index", 8);
+    put(&index, &all, 0);
+    drop(index);
+    let path = dir.path().join("index");
+    let names = RealVfs.list(&path).unwrap();
+    let newest = names.iter().filter(|name| name.to_str().unwrap().starts_with("MANIFEST-")).max().unwrap();
+    let manifest = Manifest::decode(&std::fs::read(path.join(newest)).unwrap()).unwrap();
+    let logged = manifest.logged.unwrap().logs[0];
+    let log = |params: &Params| {
+        let row = Row { features: all[0].features(), ..Row::default() };
+        let mut batch = Batch::default();
+        // More than the manifest knows to be durable.
+        (0..5_u64).for_each(|key| batch.put(params, key.into(), Some(row), Attached::default()));
+        let mut bytes = encode_head(manifest.uuid, &bytes_of(8), logged.number, logged.first);
+        let salt = record_salt(manifest.uuid, logged.number);
+        batch.encode(&mut bytes, salt, 88, logged.first, 88, None);
+        std::fs::write(path.join(format!("LOG-{:06}", logged.number)), bytes).unwrap();
+        Index::open(&path)
+    };
+    let index = log(&bytes_of(8)).unwrap();
+    assert_eq!(hits(&index.snapshot(), &all[0], 8, None), [0, 1, 2, 3, 4]);
+    let refused = log(&bytes_of(32)).unwrap_err();
+    assert!(refused.is_corruption(), "{refused}");
+    for part in ["LOG-", "a band key of 8 bits above zeros"] {
+        assert!(refused.to_string().contains(part), "{refused}");
+    }
+}
+
+#[test]
+fn bytes_that_are_kept_answer_as_the_first_bytes_of_what_more_is_kept_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = sketches(400, &mut 5);
+    let (narrow, wide) = (index_of(&dir, "narrow", 8), index_of(&dir, "wide", 32));
+    for index in [&narrow, &wide] {
+        put(index, &all[..500], 0);
+        index.writer().unwrap().flush().unwrap();
+        put(index, &all, 500);
+        index.compact().unwrap();
+    }
+    let (narrow, wide) = (narrow.snapshot(), wide.snapshot());
+    let room = (dir.path(), 1 << 20);
+    let number = |place: Place<'_>| Ok(place.key()?.as_u64().map(|key| key as u32));
+    let pairs = |found: twindex::Result<twindex_join::Candidates>| {
+        let mut pairs = Vec::new();
+        let each = |batch: &[(u32, u32)]| {
+            pairs.extend_from_slice(batch);
+            Ok::<_, twindex::Error>(())
+        };
+        found.unwrap().for_each_batch(each).unwrap();
+        pairs
+    };
+    for features in [1, 3, 7] {
+        let agreement = Agreement { features, bits: 8 };
+        let asked = |snapshot| pairs(candidates_agreeing(snapshot, agreement, 10_000, room, number));
+        assert_eq!(asked(&narrow), asked(&wide), "{features}");
+        for sketch in all.iter().step_by(17) {
+            let features = features.into();
+            assert_eq!(hits(&narrow, sketch, features, None), hits(&wide, sketch, features, Some(8)));
+        }
+    }
+    assert_eq!(Agreement::in_one(narrow.params()), Agreement { features: 1, bits: 8 });
+    let by_one = pairs(candidates(&narrow, 10_000, room, number));
+    let agreement = Agreement { features: 1, bits: 8 };
+    assert_eq!(by_one, pairs(candidates_agreeing(&wide, agreement, 10_000, room, number)));
+
+    // Two indexes are compared by what both keep, whichever comes first; each pair of two has a twin in the other.
+    let right = |place: Place<'_>| Ok(place.key()?.as_u64().map(|key| 800 + key as u32));
+    let across = [(&narrow, &wide), (&wide, &narrow), (&narrow, &narrow)]
+        .map(|both| pairs(candidates_across(both, 800, 10_000, room, number, right)));
+    assert!(across[0] == across[2] && across[1] == across[2]);
+    let of_two = across[0].iter().filter(|(a, b)| a + 800 < *b).map(|&(a, b)| (a, b - 800));
+    assert!(of_two.eq(by_one.iter().copied()));
+}
+
+#[test]
+fn more_bits_than_are_kept_are_refused_and_the_error_says_how_many_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = sketches(3, &mut 3);
+    let index = index_of(&dir, "index", 8);
+    put(&index, &all, 0);
+    index.compact().unwrap();
+    let snapshot = index.snapshot();
+    let room: (&Path, usize) = (dir.path(), 0);
+    for bits in [0, 9, 32, 33] {
+        let query = snapshot.resembling(&all[0], 0.0).unwrap().feature_bits(bits);
+        let refused = query.run().unwrap_err().to_string();
+        let expected = format!("{bits} bits of a feature: the index keeps 8 of each; ask for 1 to 8");
+        assert!(refused.contains(&expected), "{refused}");
+        let agreement = Agreement { features: 1, bits };
+        let number = |_: Place<'_>| Ok(Some(0));
+        let refused = candidates_agreeing(&snapshot, agreement, 10, room, number).unwrap_err().to_string();
+        assert!(refused.contains(&expected), "{refused}");
+    }
+    for bits in [0, 33] {
+        let refused = Params::builder().minhash(2, 2).feature_bits(bits).build().unwrap_err().to_string();
+        assert!(refused.contains("feature-bits is") && refused.contains("1 to 32"), "{refused}");
+    }
+}
+
+#[test]
+fn sketches_of_an_index_with_more_bits_go_into_one_with_fewer_and_ask_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = index_of(&dir, "index", 8);
+    let wide = Sketcher::new(&bytes_of(32)).unwrap();
+    let [one, other] = pair_of(&wide, (100, 97), &mut 1);
+    let mut writer = index.writer().unwrap();
+    writer.put(1, &one).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(hits(&index.snapshot(), &one, 8, None), [1]);
+    assert_eq!(hits(&index.snapshot(), &other, 1, None), [1]);
+}
+
+#[test]
+fn an_index_of_bytes_accepts_as_many_documents_as_the_formula_says() {
+    let pairs = 1500;
+    let mut state = 11;
+    // The formula takes features for independent, which those of `linear` are.
+    let params = Params::builder().preset(Preset::SMALL_8).family(Family::Linear).signature_bits(0);
+    let params = of_sets(params);
+    for threshold in [Preset::common_bytes(pairs), Preset::common_bytes(50_000)] {
+        let scheme = FeatureScheme { threshold, ..Preset::SMALL_8.scheme };
+        // 320, 360 and 380 elements of 400 are in both.
+        for (size, both) in [(360, 320), (380, 360), (390, 380)] {
+            let dir = tempfile::tempdir().unwrap();
+            let index = Index::create(dir.path().join("index"), params.clone()).unwrap();
+            let sketcher = index.sketcher().unwrap();
+            let made: Vec<[Sketch; 2]> =
+                (0..pairs).map(|_| pair_of(&sketcher, (size, both), &mut state)).collect();
+            let mut writer = index.writer().unwrap();
+            for (key, [stored, _]) in (0_u64..).zip(&made) {
+                writer.put(key, stored).unwrap();
+            }
+            writer.commit().unwrap();
+            drop(writer);
+            index.compact().unwrap();
+            let snapshot = index.snapshot();
+            assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (1, 0));
+            let accepted = (0_u64..)
+                .zip(&made)
+                .filter(|(key, [_, asked])| hits(&snapshot, asked, threshold.into(), None).contains(key))
+                .count();
+            let resemblance = both as f64 / (2 * size - both) as f64;
+            let (measured, wanted) = (accepted as f64 / pairs as f64, scheme.fungible(resemblance));
+            let error = (wanted * (1.0 - wanted) / pairs as f64).sqrt();
+            let off = (measured - wanted) / error;
+            println!(
+                "{threshold} of 8 bytes at {resemblance}: {measured:.4}, by the formula {wanted:.4}: {off:+.1} s.e."
+            );
+            assert!(off.abs() < 4.0, "{threshold} of 8 bytes at {resemblance}: {measured}, {wanted}");
+        }
+    }
+}
