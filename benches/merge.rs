@@ -25,13 +25,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
+use twindex::design::{Design, Name};
 use twindex::segment::merge::{Input, merge, merge_tables};
 use twindex::segment::records::Kept;
 use twindex::segment::rows::Rows;
 use twindex::segment::spilled::Room;
 use twindex::segment::{Records, Segment, build, sorted};
 use twindex::sys::RealVfs;
-use twindex::tables::{Design, Name};
 use twindex::{Key, Params};
 
 const SEGMENTS: usize = 8;

@@ -8,10 +8,11 @@
 
 use std::fmt::Write;
 
-use twindex::bands::Banding;
-use twindex::choices::{
-    Binomial, FeatureScheme, Miss, Preset, Strangers, Unmet, Wanted, choose, miss_probability,
-    samples_by_chernoff, samples_by_relative_entropy, samples_exact,
+use twindex::params::{FeatureScheme, Preset};
+use twindex::planner::Banding;
+use twindex::planner::{
+    Binomial, Miss, Strangers, Unmet, Wanted, choose, miss_probability, samples_by_chernoff,
+    samples_by_relative_entropy, samples_exact,
 };
 use twindex::sketch::standard_error;
 
@@ -285,7 +286,7 @@ fn several_bands() -> String {
 pub(crate) fn page() -> String {
     let sections = [
         "# Choosing parameters\n\n\
-         Written by `cargo run --example choosing > docs/choosing.md`; the numbers are those of `twindex::choices`, \
+         Written by `cargo run --example choosing > docs/choosing.md`; the numbers are those of `twindex::planner`, \
          which has the formulas and their sources. They suppose that each of t minima is equal in two documents with \
          the probability of their resemblance J, one independently of the other.\n\n\
          ## How far off is an estimate?\n\n\
@@ -335,7 +336,7 @@ pub(crate) fn page() -> String {
             .to_owned(),
         several_bands(),
         "## Chosen for a recall and a bound\n\n\
-         `choices::choose` finds the features with the fewest minima that keep a recall and a bound on false \
+         `planner::choose` finds the features with the fewest minima that keep a recall and a bound on false \
          positives, or says which of them cannot be had. Some answers:\n"
             .to_owned(),
         chosen(),

@@ -18,11 +18,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use random::Random;
+use twindex::design::{CodecChoice, DesignChoice};
 use twindex::format::contents::Kind;
+use twindex::planner::cost;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
 use twindex::sys::RealVfs;
-use twindex::tables::{CodecChoice, DesignChoice, cost};
 use twindex::{Key, Params};
 
 #[path = "../tests/support/random.rs"]

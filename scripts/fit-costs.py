@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the prices of the cost model of permutation tables (src/tables/cost.rs) to measurements.
+"""Fits the prices of the cost model of permutation tables (src/planner/cost.rs) to measurements.
 
     for n in 100000 1000000 10000000 50000000; do
         cargo run --release --example table_costs -- $n 3 blocks-4/planes+2 blocks-4/planes+3 blocks-2/planes+3 ...
@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src/tables/cost.rs"
+SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src/planner/cost.rs"
 PULL = 0.001  # what moving a price by a factor of e costs, in squared logarithms
 
 

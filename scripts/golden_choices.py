@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/choices.tsv: the mathematics of src/choices in exact fractions.
+"""Writes tests/golden/choices.tsv: the mathematics of features in src/planner in exact fractions.
 
     python3 scripts/golden_choices.py > tests/golden/choices.tsv
 

@@ -1,13 +1,31 @@
-//! A document's key: a `u64`, or bytes.
+//! The key of a document: a `u64`, or bytes.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::format::KEY_BYTES_MAX;
-use crate::params::KeyKind;
 
-/// Bytes of a refused key that the error shows: as many as tell which it is.
+/// The longest byte key.
+pub const KEY_BYTES_MAX: usize = 65_535;
+/// The error for a refused key shows at most this many bytes of it: enough to identify the key.
 const SHOWN_BYTES: usize = 80;
+
+/// The kind of an index's keys: fixed for the whole index at creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyKind {
+    /// A `u64`, in numeric order; at most 8 bytes on disk.
+    U64,
+    /// 1 to 65,535 bytes, in bytewise order.
+    Bytes,
+}
+
+impl fmt::Display for KeyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::U64 => "u64",
+            Self::Bytes => "bytes",
+        })
+    }
+}
 
 /// A borrowed key. Made from a `u64`, a `&str` or a `&[u8]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,11 +11,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use proptest::prelude::*;
+use twindex::design::Name;
 use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
 use twindex::sys::RealVfs;
-use twindex::tables::Name;
 use twindex::{Error, Key};
 
 #[path = "support/memory.rs"]

@@ -614,7 +614,7 @@ fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
     // the fingerprints are chosen so that probes meet no bucket between, whose start lies behind its end.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
-    let buckets = twindex::tables::prefix_bits(3000, 16);
+    let buckets = twindex::design::prefix_bits(3000, 16);
     let mut random = Random(5);
     let mut next = || random.next() & !(1 << (64 - buckets)) & !(0xFFFF << 32);
     for key in 0..3000 {

@@ -1,9 +1,10 @@
 //! The mathematics of choices against exact fractions: `tests/golden/choices.tsv` was written by a second
 //! implementation, `scripts/golden_choices.py`, which rounds nothing but the logarithms at the end.
 
-use twindex::choices::{
-    Binomial, FeatureScheme, Miss, Strangers, Unmet, Wanted, choose, samples_by_chernoff,
-    samples_by_relative_entropy, samples_exact,
+use twindex::params::FeatureScheme;
+use twindex::planner::{
+    Binomial, Miss, Strangers, Unmet, Wanted, choose, samples_by_chernoff, samples_by_relative_entropy,
+    samples_exact,
 };
 
 const FILE: &str = include_str!("golden/choices.tsv");

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
+use twindex::design::{CodecChoice, Complete, DesignChoice};
 use twindex::format::attached::Attached;
 use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
@@ -28,7 +29,6 @@ use twindex::format::table::Codec;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::tables::{CodecChoice, Complete, DesignChoice};
 use twindex::{Error, Index, Key, KeyBuf, Params, Snapshot};
 
 /// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens,

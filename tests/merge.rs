@@ -143,7 +143,7 @@ fn all_params() -> Vec<Params> {
             numbers()
                 .tables(
                     design.parse().unwrap(),
-                    codec.parse().map(twindex::tables::CodecChoice::Named).unwrap(),
+                    codec.parse().map(twindex::design::CodecChoice::Named).unwrap(),
                 )
                 .build()
                 .unwrap(),

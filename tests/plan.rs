@@ -1,13 +1,13 @@
 //! What the planner says of tables is what tables turn out to be: their bytes, and what free designs find.
 
 use tempfile::TempDir;
+use twindex::design::{CodecChoice, Complete, Design, DesignChoice, Name};
 use twindex::format::contents::Kind;
+use twindex::planner::cost::cost;
+use twindex::planner::recall::recall;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build};
 use twindex::sys::RealVfs;
-use twindex::tables::cost::cost;
-use twindex::tables::recall::recall;
-use twindex::tables::{CodecChoice, Complete, Design, DesignChoice, Name};
 use twindex::{Key, Params};
 
 #[path = "support/random.rs"]

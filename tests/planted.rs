@@ -6,9 +6,9 @@
 
 use std::ops::ControlFlow;
 
+use twindex::design::Name;
 use twindex::segment::{Ask, Scratch, Segment};
 use twindex::sys::RealVfs;
-use twindex::tables::Name;
 
 #[path = "support/near.rs"]
 mod near;
@@ -113,7 +113,7 @@ fn every_neighbour_planted_within_the_radius_is_found_and_none_beyond() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("000001.seg");
         let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
-        let probes = twindex::tables::Design::new(design.parse().unwrap()).unwrap();
+        let probes = twindex::design::Design::new(design.parse().unwrap()).unwrap();
         for within in 0..=design.parse::<Name>().unwrap().within_max().min(FARTHEST) {
             // A query of 400 probes takes as long as a hundred of four; each radius begins with other queries.
             let cost = probes.probes(within, FINGERPRINTS as u64).unwrap();

@@ -7,7 +7,7 @@
 //! errors of the measurement itself; other seeds would pass in 99.7 % of runs of each cell. What is measured is
 //! printed: `cargo test --test sketch_accuracy -- --nocapture`.
 
-use twindex::choices::{self, FeatureScheme};
+use twindex::params::{self, FeatureScheme};
 use twindex::params::{Family, Shingling};
 use twindex::sketch::{Buffers, MinHasher, Resemblance, Shingler, features, jaccard, matches, pack, simhash};
 
@@ -469,12 +469,12 @@ fn accepted(scheme: FeatureScheme, resemblance: f64, trials: u32, seed: u64) -> 
 #[test]
 fn as_many_pairs_are_fungible_as_the_formula_says() {
     let trials = 20_000;
-    let bytes = |threshold| FeatureScheme { threshold, ..choices::Preset::SMALL_8.scheme };
+    let bytes = |threshold| FeatureScheme { threshold, ..params::Preset::SMALL_8.scheme };
     for (scheme, resemblance) in [
-        (choices::Preset::BRODER_84.scheme, 0.8),
-        (choices::Preset::BRODER_84.scheme, 0.9),
-        (choices::Preset::BRODER_200.scheme, 0.9),
-        (choices::Preset::LSH_20X6.scheme, 0.5),
+        (params::Preset::BRODER_84.scheme, 0.8),
+        (params::Preset::BRODER_84.scheme, 0.9),
+        (params::Preset::BRODER_200.scheme, 0.9),
+        (params::Preset::LSH_20X6.scheme, 0.5),
         (bytes(3), 0.9),
         (bytes(3), 0.8),
         (bytes(7), 0.99),

@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 
+use twindex::design::{
+    BLOCKS_MAX, Codecs, Complete, Design, Name, POINTER_BITS, TABLES_MAX, WITHIN_MAX, prefix_bits,
+};
 use twindex::format::attached::{self, StampsHead};
 use twindex::format::bands::{self, KEY_BITS};
 use twindex::format::checksum::PAGE;
@@ -21,23 +24,20 @@ use twindex::format::manifest::{
     LOGS_MAX, MANIFEST_BYTES_MAX, Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry,
 };
 use twindex::format::sketches::{END_BYTES, End};
-use twindex::format::table::filter::POINTER_BITS;
 use twindex::format::table::{Codec, compact, filter, manku, plain, planes};
 use twindex::format::{
-    ALIGNMENT, DOCUMENTS_MAX, KEY_BYTES_MAX, VERSION, design, hot, idf, log, postings, ranks, samples,
-    signatures,
+    ALIGNMENT, DOCUMENTS_MAX, VERSION, design, hot, idf, log, postings, ranks, samples, signatures,
 };
+use twindex::key::KEY_BYTES_MAX;
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, NormalForm, SHINGLE_WIDTH_MAX,
-    SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens, WITHIN_MAX, Widths,
+    SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens, Widths,
 };
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
 use twindex::sketch::{Sketcher, UNICODE_VERSION, pack};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::tables::design::{BLOCKS_MAX, TABLES_MAX};
-use twindex::tables::{Codecs, Complete, Design, Name, prefix_bits};
 use twindex::{Key, Params};
 
 const SPEC: &str = include_str!("../format-spec.md");

@@ -3,7 +3,7 @@
 //! A band key is the upper `b` bits of the document's feature, `feature-bits` of the parameters: 32 as a rule, 8 for
 //! Broder's features of one byte. In memory, in logs and in hashes of records it is a number of 32 bits whose lowest
 //! `32 - b` are zero, so that keys of any width are compared alike. The section has a directory over the key's first
-//! `d` bits ([`prefix_bits`](crate::tables::prefix_bits) of the rows, at most `b`), and an entry of `w` bits for each
+//! `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w` bits for each
 //! document that has a sketch: the rest of the key above the ordinal, the `b - d` bits behind those of the directory
 //! and `o` bits of the ordinal, where `o` is the number of bits of the largest one (at least 1) and `w = b - d + o`.
 //! Entries of a bucket ascend, so documents with equal keys stand together. They follow one another bit by bit, the
@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use super::align;
 use super::directory::Directory;
+pub use crate::params::KEY_BITS;
 use crate::params::Params;
 
 /// Codec of sections whose entries take whole bytes, as files without the feature `packed` have them.
@@ -26,8 +27,6 @@ pub const CODEC_BYTES: u16 = 1;
 pub const CODEC_PACKED: u16 = 2;
 /// The most bits of a key that the directory has.
 const DIRECTORY_BITS: u32 = 16;
-/// Bits of a band key: the most bits of a feature that are kept, and how many are unless the parameters say fewer.
-pub const KEY_BITS: u32 = 32;
 
 /// How many bits of a feature these parameters keep; [`KEY_BITS`] where they keep none.
 #[must_use]

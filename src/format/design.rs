@@ -1,8 +1,8 @@
 //! The design section: the name of the segment's table design, as ASCII, without an end of line. The codec of each
 //! table stands in the table of contents.
 
+use crate::design::Name;
 use crate::format::wire::Fault;
-use crate::tables::Name;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;

@@ -9,8 +9,8 @@ use zerocopy::little_endian::U32;
 
 use super::table::source::Source;
 use super::wire::{self, Fault};
+use crate::design::prefix_bits;
 use crate::error::Result;
-use crate::tables::prefix_bits;
 
 /// A directory over `bits` bits, at the start of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,9 +24,9 @@ use zerocopy::little_endian::{U16, U32, U64};
 use super::align;
 use super::table::source::{Columns, Source, column};
 use super::wire::Fault;
+use crate::design::prefix_bits;
+use crate::design::tables::blocks;
 use crate::error::Result;
-use crate::tables::design::blocks;
-use crate::tables::prefix_bits;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;

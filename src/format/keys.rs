@@ -13,8 +13,8 @@ use std::ops::Range;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::KEY_BYTES_MAX;
 use super::wire::{self, Fault};
+use crate::key::KEY_BYTES_MAX;
 
 /// Codec of `u64` keys.
 pub const CODEC_FRAME: u16 = 1;

@@ -26,13 +26,13 @@ use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;
 
 use super::attached::{Attached, VALUE_BYTES_MAX};
+use super::bands;
 use super::checksum::checksum;
 use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of};
 use super::samples::{self, Choice, VALUE_BYTES};
 use super::sketches::Row;
 use super::wire::Fault;
-use super::{KEY_BYTES_MAX, bands};
-use crate::key::Key;
+use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
 /// Bytes before the first record.

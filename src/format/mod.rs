@@ -40,8 +40,6 @@ pub const VERSION: u16 = 3;
 pub const ALIGNMENT: u64 = 64;
 /// The most documents a segment holds.
 pub const DOCUMENTS_MAX: u64 = 1 << 30;
-/// The longest byte key.
-pub const KEY_BYTES_MAX: usize = 65_535;
 
 /// The next multiple of [`ALIGNMENT`].
 #[must_use]

@@ -16,8 +16,7 @@ use std::ops::Range;
 
 use super::wire::{self, Fault};
 use crate::error::Error;
-use crate::params::{MODULAR_MAX, Params};
-use twindex_sketch::samples::HASH_BITS;
+use crate::params::{HASH_BITS, MODULAR_MAX, Params};
 
 /// Codec of the sections.
 pub const CODEC: u16 = 1;

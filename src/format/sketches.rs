@@ -19,13 +19,13 @@ use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::checksum::checksum;
+use super::footer;
 use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of_sketches};
 use super::manifest::PARAMS_BYTES_MAX;
 use super::samples::{self, Choice, VALUE_BYTES};
 use super::wire::{Fault, wide};
-use super::{KEY_BYTES_MAX, footer};
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
 /// A block ends with the record that brings its records to this many bytes.

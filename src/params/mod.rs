@@ -12,35 +12,23 @@
 //! # Ok::<(), twindex::Error>(())
 //! ```
 
-use std::fmt;
-
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::choices::Preset;
+use crate::design::{CodecChoice, Design, DesignChoice, WITHIN_MAX};
 use crate::error::{Error, Result};
-use crate::tables::{CodecChoice, Design, DesignChoice};
 
 mod lines;
+mod preset;
 
+pub use crate::key::KeyKind;
+pub use preset::{FeatureScheme, Preset};
 use twindex_sketch::Sketch;
 pub use twindex_sketch::params::{
-    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, MinhashParams, NormalForm,
-    SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, SketchParams, Stemming,
-    StopWords, Tokens, UnicodeVersion, Widths,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, HASH_BITS, KEY_BITS, MINIMA_MAX, MODULAR_MAX,
+    MinhashParams, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights,
+    SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
 };
 use twindex_sketch::params::{check_same_fields, in_range};
-
-/// The radius up to which the block designs answer (design decision 8).
-pub const WITHIN_MAX: u8 = 10;
-
-/// What a document is called: fixed for the whole index at creation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KeyKind {
-    /// A `u64`, in numeric order; at most 8 bytes on disk.
-    U64,
-    /// 1 to 65,535 bytes, in bytewise order.
-    Bytes,
-}
 
 /// The 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -197,15 +185,6 @@ impl From<&Params> for SketchParams {
     }
 }
 
-impl fmt::Display for KeyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::U64 => "u64",
-            Self::Bytes => "bytes",
-        })
-    }
-}
-
 /// Collects choices; [`build`](ParamsBuilder::build) checks them together.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -332,7 +311,7 @@ impl ParamsBuilder {
     /// ```
     /// use twindex::Params;
     /// let bytes = Params::builder().minhash(8, 12).feature_bits(8).build()?;
-    /// assert_eq!(bytes, Params::builder().preset(twindex::choices::Preset::SMALL_8).build()?);
+    /// assert_eq!(bytes, Params::builder().preset(twindex::params::Preset::SMALL_8).build()?);
     /// assert!(bytes.encode().contains("\nfeature-bits=8\n"));
     /// # Ok::<(), twindex::Error>(())
     /// ```

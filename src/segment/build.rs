@@ -24,6 +24,7 @@ use super::records::{KeyColumn, Records, RowKind, SampleColumn};
 use super::sorted::{self, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::tables::{sort_values, value_of};
+use crate::design::{Complete, Design, Scheme};
 use crate::error::{Error, Result};
 use crate::format::attached::Stamps;
 use crate::format::bands::{Band, BandEntry, CODEC_PACKED};
@@ -34,7 +35,6 @@ use crate::format::table::{Codec, Columns, Planes, planes};
 use crate::format::{design, postings, ranks, samples, signatures};
 use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
-use crate::tables::{Complete, Design, Scheme};
 
 /// Values written at a time.
 const CHUNK: usize = 8192;

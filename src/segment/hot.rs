@@ -3,13 +3,14 @@
 use super::open::Segment;
 use super::output::SegmentOutput;
 use super::tables::{At, OpenTable, Tables};
+use crate::design::Design;
+use crate::design::masks::masks;
+use crate::design::tables::{Table, spread};
 use crate::error::Result;
 use crate::format::contents::{Kind, Section};
 use crate::format::hot::{self, Hot, HotBucket, NESTED};
 use crate::format::table::{Columns, Layout, Source};
 use crate::format::wire::Fault;
-use crate::tables::design::{Design, Table, spread};
-use crate::tables::masks::masks;
 use twindex_kernel::{Kernel, Level, Simd};
 
 /// The hot buckets of an open table.
@@ -136,7 +137,7 @@ pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
 ) -> Result<Members> {
     let bits = table.probe_bits(rows);
     // Where prefixes are longer than a directory's, no two of many fingerprints share one.
-    if rows <= hot::HOT_ROWS || bits > crate::tables::prefix_bits(rows, 64) {
+    if rows <= hot::HOT_ROWS || bits > crate::design::prefix_bits(rows, 64) {
         return Ok(Members::new());
     }
     let prefix = |key: u64| key.checked_shr(64 - bits).unwrap_or(0);

@@ -35,6 +35,7 @@ use super::scan::PostingsInOrder;
 use super::sorted::{Merge, Run, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::tables::At;
+use crate::design::Scheme;
 use crate::error::{Error, Result};
 use crate::format::attached::Stamps;
 use crate::format::contents::{Kind, Section};
@@ -47,7 +48,6 @@ use crate::format::{DOCUMENTS_MAX, postings, samples, signatures};
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
 use crate::sys::vfs::Vfs;
-use crate::tables::Scheme;
 use twindex_kernel::prefetch;
 
 /// A segment, and which of its documents are no longer live.

@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 use super::open::Segment;
 use super::probe::{Scratch, Search};
 use super::tables::{At, unanswered};
+use crate::design::Scheme;
+use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
 use crate::format::postings::{self, Posting};
 use crate::format::ranks;
 use crate::format::table::Probe;
 use crate::format::wire::Fault;
-use crate::params::WITHIN_MAX;
-use crate::tables::Scheme;
 
 /// What is asked of a segment's tables.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl Segment {
     /// Hands each distinct fingerprint within `within` bits of `query` to `hit`, once, in no particular order. Exact,
     /// unless the table design is a free one; nothing where no fingerprints are kept.
     ///
-    /// Cost: [`Design::probes`](crate::tables::Design::probes) look-ups, each followed by a scan of some n / 2^b
+    /// Cost: [`Design::probes`](crate::design::Design::probes) look-ups, each followed by a scan of some n / 2^b
     /// entries, b being the bits a table is probed by.
     ///
     /// # Errors

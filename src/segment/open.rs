@@ -20,6 +20,7 @@ use zerocopy::little_endian::U32;
 
 use super::pages::{self, Known, Pages, Stretch, Trouble};
 use super::tables::{OpenTable, Tables};
+use crate::design::{Complete, Design};
 use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
 use crate::format::bands::{self, Band};
@@ -37,7 +38,6 @@ use crate::params::{KeyKind, Params};
 use crate::sys::Access;
 use crate::sys::mmap::View;
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
-use crate::tables::{self, Design};
 
 /// An open segment: `Send + Sync`, shared by all who ask. The bytes are mapped, or read when first touched.
 #[derive(Debug)]
@@ -334,7 +334,7 @@ impl Segment {
                         [.., last] => codec == last.codec,
                     })
                     .or(all.last().map(|table| table.codec))
-                    .unwrap_or(Codec::Complete(tables::Complete::Planes));
+                    .unwrap_or(Codec::Complete(Complete::Planes));
                 let section = next(codec.kind(), index, codec.number(), Some(distinct))?;
                 all.push(OpenTable::open(self, &design, section, codec, hot)?);
             }

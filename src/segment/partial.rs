@@ -12,11 +12,11 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::spilled::{Chunks, Column};
+use crate::design::{BitField, Design};
 use crate::error::Result;
 use crate::format::table::filter::Encoder;
 use crate::format::table::{Columns, Filter};
 use crate::sys::zeroed::Zeroed;
-use crate::tables::{BitField, Design};
 
 /// Mean rows of a part, as a power of two.
 const PART_BITS: u32 = 15;

@@ -21,6 +21,7 @@ use super::near::{Ask, Near};
 use super::open::{Fingerprints, Segment};
 use super::sift::{Bucket, Sifted, sift};
 use super::tables::{At, Front, OpenTable, Plan, Step, Tables};
+use crate::design::masks::{Masks, masks};
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
 use crate::format::hot::HOT_ROWS;
@@ -28,7 +29,6 @@ use crate::format::postings;
 use crate::format::table::planes::WIDE;
 use crate::format::table::{self, Layout, Source};
 use crate::format::wire::Fault;
-use crate::tables::masks::{Masks, masks};
 use twindex_kernel::{Kernel, Level, Simd};
 
 /// Queries whose probes go through the stages together.

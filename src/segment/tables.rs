@@ -10,16 +10,16 @@ use super::hot::OpenHot;
 use super::open::Segment;
 use super::pages::Stretch;
 use super::sorted::sort_tail_in_order;
+use crate::design::{
+    BitField, BitOrder, Codecs, Design, POINTER_BITS, Scheme, Table, WITHIN_MAX, prefix_bits,
+};
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
-use crate::format::table::filter::POINTER_BITS;
 use crate::format::table::planes::WIDE;
 use crate::format::table::{Codec, Filter, Layout, Source};
 use crate::format::wire::Fault;
-use crate::params::WITHIN_MAX;
-use crate::tables::cost::scans;
-use crate::tables::design::Table;
-use crate::tables::{BitField, BitOrder, Codecs, Design, Scheme, prefix_bits};
+
+use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
 /// A section of a segment as a codec sees it.
@@ -354,7 +354,7 @@ pub(super) struct Plan {
 
 impl Tables {
     pub(super) fn new(design: Design, all: Vec<OpenTable>, rows: u64) -> Self {
-        let pointer_bits = crate::tables::prefix_bits(rows, POINTER_BITS);
+        let pointer_bits = crate::design::prefix_bits(rows, POINTER_BITS);
         let starts = all.iter().map(|table| table.section.offset);
         let ends = all.iter().map(|table| table.section.offset + table.section.length);
         let extent = starts.min().unwrap_or(0)..ends.max().unwrap_or(0);

@@ -23,6 +23,7 @@ use super::hot::hot_buckets;
 use super::open::{Keys, Segment};
 use super::records::{RecordSketch, record_hash};
 use super::tables::sorted_values;
+use crate::design::{CodecChoice, Codecs, DesignChoice};
 use crate::error::{Error, Result};
 use crate::format::contents::{Kind, Section};
 use crate::format::hot::Hot;
@@ -32,7 +33,6 @@ use crate::format::table::Columns;
 use crate::format::wire::{self, Fault};
 use crate::format::{ALIGNMENT, align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
-use crate::tables::{CodecChoice, Codecs, DesignChoice};
 
 /// Compares what an encoder writes with a section. First it counts the bytes of the parts; then, when it knows where
 /// they begin, it compares.

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use roaring::RoaringBitmap;
 
 use super::memtable::Rows;
+use crate::design::DesignChoice;
 use crate::error::Result;
 use crate::format::bands;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::{Ask, Scratch, Segment};
 use crate::sync::RwLockReadGuard;
-use crate::tables::DesignChoice;
 
 /// Documents that are asked together. Ordinals are of the part.
 pub(super) enum Part<'a> {

@@ -170,10 +170,10 @@ impl Query {
     /// Of the documents that are asked for by resemblance, only those that share at least this many bands; 1 unless
     /// said. With two this is Broder's rule for 6 features of 14 minima: documents are *fungible* if at least r
     /// features agree, and the share of those with resemblance J that are is
-    /// [`FeatureScheme::fungible`](crate::choices::FeatureScheme::fungible).
+    /// [`FeatureScheme::fungible`](crate::params::FeatureScheme::fungible).
     ///
     /// ```
-    /// use twindex::choices::Preset;
+    /// use twindex::params::Preset;
     /// use twindex::{Index, Params};
     ///
     /// # let dir = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ impl Query {
     /// Of the features, compare only the first so many bits, 1 to as many as the index keeps
     /// ([`MinhashParams::feature_bits`]), which are compared unless said. With 8, and 3 of 8 features that agree
     /// ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
-    /// [`Preset::common_bytes`](crate::choices::Preset::common_bytes) says for which. Each byte is that of one document
+    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) says for which. Each byte is that of one document
     /// in 256, which are all looked at.
     pub fn feature_bits(mut self, bits: u32) -> Self {
         if let Some(Err(why)) = self.snapshot.params().minhash.map(|kept| kept.check_feature_bits(bits)) {

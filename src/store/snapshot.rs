@@ -290,7 +290,7 @@ impl Snapshot {
     /// is at least `threshold`. Where no signatures are kept, all that share a band.
     ///
     /// Of the documents that resemble this one by J, the share that has a band in common is
-    /// [`Banding::recall`](crate::bands::Banding::recall) of J: choose bands for the lowest threshold to be asked.
+    /// [`Banding::recall`](crate::planner::Banding::recall) of J: choose bands for the lowest threshold to be asked.
     ///
     /// A sketch that was made with other parameters is taken where the two agree in all that bands depend on
     /// ([`Params::check_same_bands`]); then hits have a resemblance, and no distance or containment.
@@ -414,7 +414,7 @@ impl Snapshot {
     /// order: what [`within`](Self::within) sorts and names.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::params::WITHIN_MAX) or an index without
+    /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index without
     /// fingerprints, [`Error::Corrupt`].
     #[inline]
     pub fn for_each_within(

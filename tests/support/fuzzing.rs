@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use twindex::design::Name;
 use twindex::format::attached::Attached;
 use twindex::format::checksum::checksum;
 use twindex::format::current::Current;
@@ -21,7 +22,6 @@ use twindex::format::manifest::{LogEntry, Logged, Manifest, SegmentEntry};
 use twindex::format::sketches::Row;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
-use twindex::tables::Name;
 use twindex::{Fingerprint, Index, Key, Params};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};

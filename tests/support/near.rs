@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
+use twindex::design::Name;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build};
 use twindex::sys::Vfs;
-use twindex::tables::Name;
 use twindex::{Key, Params};
 
 use super::random::Random;

@@ -1,8 +1,8 @@
 //! In how many features documents must agree: Broder's r of k.
 
 use clap::Args;
-use twindex::choices::{FeatureScheme, Preset};
 use twindex::params::{BANDS_MAX, FEATURE_BITS_MAX, MinhashParams};
+use twindex::params::{FeatureScheme, Preset};
 use twindex_join::Agreement;
 
 use crate::options::Usage;

@@ -6,13 +6,13 @@ use anyhow::{Context, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::Params;
-use twindex::bands::{Banding, MINIMA, RECALL};
-use twindex::choices::Preset;
+use twindex::design::{CodecChoice, DesignChoice};
+use twindex::params::Preset;
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights,
 };
+use twindex::planner::banding::{Banding, MINIMA, RECALL};
 use twindex::sketch::IdfTable;
-use twindex::tables::{CodecChoice, DesignChoice};
 
 use crate::cmd::idf;
 use crate::contents;

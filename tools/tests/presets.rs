@@ -4,7 +4,7 @@ mod support;
 
 use support::{Bench, corpus, documents, jsonl, says};
 use twindex::Index;
-use twindex::choices::Preset;
+use twindex::params::Preset;
 
 fn bench() -> Bench {
     let bench = Bench::new();
@@ -100,7 +100,7 @@ fn bands_for_a_threshold_are_chosen_when_an_index_is_made_and_held_to_afterwards
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three four five six seven")])));
     bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
     let stats = bench.json("stats i.twx");
-    let chosen = twindex::bands::Banding::for_threshold(0.5);
+    let chosen = twindex::planner::Banding::for_threshold(0.5);
     assert_eq!(stats["params"]["bands"], chosen.bands.to_string());
     assert_eq!(stats["params"]["rows"], chosen.rows.to_string());
     bench.ok("build i.twx in.jsonl --threshold 0.5 -q");

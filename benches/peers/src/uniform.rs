@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build};
 use twindex::sys::RealVfs;
-use twindex::tables::{CodecChoice, DesignChoice};
+use twindex::design::{CodecChoice, DesignChoice};
 use twindex::{Key, Params};
 
 use crate::measure::Random;

@@ -15,13 +15,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::hamming::{self, Effort, Piece, Spare, Values};
 use super::pairs::{Fingerprints, Order};
 use super::runs::{Sorter, finish_all, merge};
+use twindex::design::Scheme;
 use twindex::error::{Error, Result};
+use twindex::planner::cost::cost;
 use twindex::segment::near::check_radius;
 use twindex::segment::{Ask, Segment};
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
-use twindex::tables::Scheme;
-use twindex::tables::cost::cost;
 use twindex_kernel::{Found, Level, near_lanes};
 use twindex_sketch::Fingerprint;
 

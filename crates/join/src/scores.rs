@@ -4,7 +4,7 @@
 //! of 64 less the distance; minima cut in bands, with a score of the minima that are equal. Documents that agree in
 //! everything share every band, so that the number of the highest score is the same in all of them. How many bands the
 //! pairs of a score share tells how likely they are to share one at all, beside the S-curve of
-//! [`Banding`](twindex::bands::Banding::recall).
+//! [`Banding`](twindex::planner::Banding::recall).
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -28,7 +28,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::forest::Forest;
 use super::runs::{Sorted, Sorter};
 use twindex::error::{Error, Result};
-use twindex::format::KEY_BYTES_MAX;
+use twindex::key::KEY_BYTES_MAX;
 use twindex::sys::Spill;
 
 /// The least memory: below it runs would be shorter than the buffers they are read through.

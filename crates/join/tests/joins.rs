@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use twindex::choices::{FeatureScheme, Preset};
+use twindex::params::{FeatureScheme, Preset};
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::Scratch;
 use twindex::{Fingerprint, Index, Params, Sketch, Sketcher};
@@ -232,7 +232,7 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     // Of pairs with most minima equal nearly all share a band, of those with few, few.
     let accepted = |score| found.accepted(score, 24).unwrap();
     assert!(accepted(65) > 0.99, "{}", accepted(65));
-    let banding = twindex::bands::Banding { bands: 24, rows: 3 };
+    let banding = twindex::planner::Banding { bands: 24, rows: 3 };
     let mut checked = 0;
     for score in (20..60).filter(|&score| found.shared[score].0 > 30) {
         checked += 1;

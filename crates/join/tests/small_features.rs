@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use twindex::choices::{FeatureScheme, Preset};
 use twindex::format::log::{Batch, encode_head, record_salt};
 use twindex::format::manifest::Manifest;
 use twindex::format::sketches::Row;
 use twindex::params::{Family, ParamsBuilder, Shingling, Tokens};
+use twindex::params::{FeatureScheme, Preset};
 use twindex::sketch::Scratch;
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;

@@ -20,8 +20,12 @@ pub const MINIMA_MAX: u32 = 4096;
 pub const BANDS_MAX: u16 = 1024;
 /// The widths a stored minimum may have, in bits; 0 keeps no signature.
 pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
-/// The most bits of each feature that an index may keep, and how many it keeps unless told otherwise.
-pub const FEATURE_BITS_MAX: u8 = 32;
+/// Bits of a band key: the most bits of a feature that are kept, and how many are kept by default.
+pub const KEY_BITS: u32 = 32;
+/// The most bits of each feature that an index may keep, and how many it keeps by default.
+pub const FEATURE_BITS_MAX: u8 = KEY_BITS as u8;
+/// Bits of a hash in a bottom-t or 0-mod-m sketch.
+pub const HASH_BITS: u32 = 48;
 /// The most hashes a bottom-t sketch may have.
 pub const BOTTOM_MAX: u16 = 4096;
 /// The most hashes a 0-mod-m sketch may have; of a document with more, the least are kept.

@@ -43,10 +43,8 @@ use std::fmt;
 
 use super::estimate::Resemblance;
 use super::hash::mix;
-use crate::params::MODULAR_MAX;
+use crate::params::{HASH_BITS, MODULAR_MAX};
 
-/// Bits of a sampled hash.
-pub const HASH_BITS: u32 = 48;
 /// Sets sampled hashes apart from shingle hashes: the sixth 64 bits of the fraction of pi.
 const SAMPLES: u64 = 0xbe54_66cf_34e9_0c6c;
 

@@ -1,7 +1,7 @@
 //! A partial table: entries that lead to table 1 instead of repeating the fingerprint.
 //!
 //! An entry is the *pointer*, the first 16 bits of the fingerprint's key in table 1, by which it is found there, and 0,
-//! 1 or 2 bytes of *filter*, the bits that follow in [`Design::entry_order`](crate::tables::Design::entry_order). Both
+//! 1 or 2 bytes of *filter*, the bits that follow in [`Design::entry_order`](crate::design::Design::entry_order). Both
 //! are compared with the query's, so that few entries are followed. Entries ascend within a bucket; two fingerprints
 //! may give equal ones, and both are kept.
 //!
@@ -17,6 +17,7 @@ use zerocopy::little_endian::U16;
 
 use super::planes::{append, flush};
 use super::source::{Columns, Source, column, hint_lines};
+use crate::design::POINTER_BITS;
 use crate::error::Result;
 use crate::format::directory::{Directory, DirectoryBuilder};
 use crate::format::place;
@@ -25,8 +26,6 @@ use twindex_kernel::Simd;
 
 /// Codec of a table whose entries are 2 bytes; 3 and 4 bytes have the next numbers.
 pub const CODEC_2: u16 = 1;
-/// Bits of a pointer.
-pub const POINTER_BITS: u32 = 16;
 
 /// The codec of tables whose entries are `width` bytes, 2 to 4.
 #[must_use]

@@ -1,7 +1,7 @@
 //! The permutation tables.
 //!
 //! A table holds the distinct fingerprints of a segment, each as its *key*: its bits in the table's order
-//! ([`tables::order`](crate::tables::order)), so that the bits which lead the table come first. Table 1 holds them all
+//! ([`design::order`](crate::design::order)), so that the bits which lead the table come first. Table 1 holds them all
 //! in full, by one of the codecs for complete tables; a fingerprint's place in it is its rank. The others hold them in
 //! full likewise, or in part ([`filter`]). Any codec serves any table; one file here describes each:
 //!
@@ -26,8 +26,8 @@ mod testing;
 use std::ops::{ControlFlow, Range};
 
 use super::contents::Kind;
+use crate::design::{Complete, Scheme};
 use crate::error::{Error, Result};
-use crate::tables::{Complete, Scheme};
 use twindex_kernel::Simd;
 
 pub use compact::Compact;

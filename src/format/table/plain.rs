@@ -8,7 +8,7 @@
 //! 1 values     R x 8
 //! ```
 //!
-//! d is [`prefix_bits`](crate::tables::prefix_bits) of the rows: clamp(floor(log2 R) - 3, 0, 16).
+//! d is [`prefix_bits`](crate::design::prefix_bits) of the rows: clamp(floor(log2 R) - 3, 0, 16).
 
 use std::ops::{ControlFlow, Range};
 

@@ -4,6 +4,7 @@
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
+use twindex::design::Complete;
 use twindex::format::attached::{Stamps, Values};
 use twindex::format::bands::{Band, BandEntry, CODEC_BYTES, CODEC_PACKED};
 use twindex::format::directory::Directory;
@@ -13,7 +14,6 @@ use twindex::format::samples::{self, Choice, Samples};
 use twindex::format::table::{Codec, Columns, Filter, Layout, Probe, Source};
 use twindex::format::wire::{self, Fault};
 use twindex::format::{contents, design, footer, header, idf, place, postings, ranks};
-use twindex::tables::Complete;
 use twindex::{Error, Result};
 use twindex_kernel::{Kernel, Level, Simd};
 

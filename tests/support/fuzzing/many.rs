@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use roaring::RoaringBitmap;
+use twindex::design::Name;
 use twindex::format::table::Probe;
 use twindex::segment::merge::{Input, merge};
 use twindex::segment::records::Kept;
@@ -15,7 +16,6 @@ use twindex::segment::sorted::{sort, sort_tail_in_order};
 use twindex::segment::spilled::Room;
 use twindex::segment::{Ask, Records, Scratch, Segment};
 use twindex::sys::Vfs;
-use twindex::tables::Name;
 use twindex::{Key, Params};
 
 use super::super::memory::MemoryVfs;

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::bands::{Banding, MINIMA};
+use twindex::design::{CodecChoice, Codecs, Complete, Design, DesignChoice, Name, Scheme};
 use twindex::format::DOCUMENTS_MAX;
-use twindex::tables::cost::{Cost, KIND_NAMES, Medium, Raw, cost};
-use twindex::tables::recall::recall;
-use twindex::tables::scheme::{Choice, candidates};
-use twindex::tables::{CodecChoice, Codecs, Complete, Design, DesignChoice, Name, Scheme};
+use twindex::planner::banding::{Banding, MINIMA};
+use twindex::planner::cost::{Cost, KIND_NAMES, Medium, Raw, cost};
+use twindex::planner::recall::recall;
+use twindex::planner::scheme::{Choice, candidates};
 
 use crate::options::{Usage, parse_resemblance, parse_size};
 use crate::param_args::parse_minima;
@@ -287,8 +287,8 @@ impl Plan {
             designs,
             paper: self.paper(documents),
             expansion: Expansion {
-                probes: twindex::tables::masks::count(64, self.within.into()),
-                at_distance: twindex::tables::design::choices(64, self.within.into()),
+                probes: twindex::design::masks::count(64, self.within.into()),
+                at_distance: twindex::design::masks::choices(64, self.within.into()),
             },
             bands,
         })

@@ -20,7 +20,7 @@ use twindex::segment::{Ask, Scratch, Segment};
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile};
 use twindex::sys::{Access, Bytes, RealVfs, Vfs};
-use twindex::tables::DesignChoice;
+use twindex::design::DesignChoice;
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]

@@ -19,7 +19,7 @@ use measure::{count_and_rounds, cpu_seconds, median};
 use twindex::format::contents::Kind;
 use twindex::segment::{Ask, Scratch, Segment};
 use twindex::sys::RealVfs;
-use twindex::tables::DesignChoice;
+use twindex::design::DesignChoice;
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]

@@ -1,8 +1,8 @@
 //! What the options of `dedup` choose together, and which of them go with nothing.
 
 use twindex::Params;
-use twindex::bands::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::params::SimhashWeights;
+use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 

@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use twindex::choices::Preset;
 use twindex::params::BOTTOM_MAX;
+use twindex::params::Preset;
 use twindex::sketch::IdfTable;
 use twindex::sys::RealVfs;
 use twindex::{Index, Params, Sketch, Sketcher, Writer};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use twindex::choices::FeatureScheme;
 use twindex::params::FEATURE_BITS_MAX;
+use twindex::params::FeatureScheme;
 use twindex::{KeyBuf, Snapshot};
 use twindex_join::scores::{Alike, Scores};
 use twindex_join::{Effort, Forest, band_scores, block_scores, scored_pairs};

@@ -1,18 +1,69 @@
-//! Choices that others have made, by name.
+//! Features, k groups of s minima of which r must agree, and choices of them that others have made, by name.
+//!
+//! How likely such features agree is calculated in the [`planner`](crate::planner).
 
-use super::FeatureScheme;
+/// How minima become features, and how many features two documents must share to be taken for near-duplicates.
+///
+/// Broder's parameters are k = [`groups`](Self::groups), s = [`group_size`](Self::group_size) and r =
+/// [`threshold`](Self::threshold). Bands of locality-sensitive hashing are the case r = 1.
+///
+/// **At least r, or more than r?** Broder's slides say that documents are fungible if they have *more than* r common
+/// features; the sum on the next slide starts at i = r, which is *at least* r. Here r is the least number that
+/// suffices, as in the sum. At resemblance 0.9 his two presets, 6 x 14 with r = 2 and 8 x 25 with r = 1, then accept
+/// 0.415 and 0.449 of pairs, so near each other that they can only have been meant like this; by his words it would
+/// be 0.137 and 0.108. For those, ask [`more_than_threshold`](Self::more_than_threshold).
+///
+/// ```
+/// use twindex::params::Preset;
+/// let (six, eight) = (Preset::BRODER_84.scheme, Preset::BRODER_200.scheme);
+/// assert!((six.fungible(0.9) - 0.415).abs() < 5e-4);
+/// assert!((eight.fungible(0.9) - 0.449).abs() < 5e-4);
+/// assert!((six.more_than_threshold().fungible(0.9) - 0.137).abs() < 5e-4);
+/// assert!((eight.more_than_threshold().fungible(0.9) - 0.108).abs() < 5e-4);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FeatureScheme {
+    /// k: how many features a document has.
+    pub groups: u16,
+    /// s: how many minima are in each.
+    pub group_size: u16,
+    /// r: how many features must agree, at least. 0 accepts every pair.
+    pub threshold: u16,
+    /// How many bits are kept of each feature, 0 to 64. Features of different groups of minima agree by chance in
+    /// `2^-bits` of cases.
+    pub feature_bits: u8,
+}
+
+impl FeatureScheme {
+    /// Whole features, of 64 bits.
+    #[must_use]
+    pub const fn new(groups: u16, group_size: u16, threshold: u16) -> Self {
+        Self { groups, group_size, threshold, feature_bits: 64 }
+    }
+
+    /// t, the minima of a signature: `groups x group_size`.
+    #[must_use]
+    pub const fn minima(&self) -> u32 {
+        self.groups as u32 * self.group_size as u32
+    }
+
+    /// The same features with one more that must agree: r as in *more than r*.
+    #[must_use]
+    pub const fn more_than_threshold(&self) -> Self {
+        Self { threshold: self.threshold.saturating_add(1), ..*self }
+    }
+}
 
 /// A scheme of features from the literature or the field.
 ///
 /// `docs/choosing.md` has a table of P(fungible) of each, at resemblances from 0.5 to 0.95; here it is beside the
 /// constants, at 0.9.
 ///
-/// An index looks up features one by one, so what it finds is P(fungible) of the same features with r = 1
-/// ([`Banding::recall`](crate::bands::Banding::recall)), a superset; [`fungible`](fn@twindex_sketch::fungible) then
-/// applies r.
+/// An index looks up features one by one, so it finds a superset: P(fungible) of the same features with r = 1
+/// ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then applies r.
 ///
 /// ```
-/// use twindex::choices::{FeatureScheme, Preset};
+/// use twindex::params::{FeatureScheme, Preset};
 /// assert_eq!(Preset::named("broder-84"), Some(Preset::BRODER_84));
 /// assert_eq!(Preset::BRODER_84.scheme, FeatureScheme::new(6, 14, 2));
 /// assert_eq!(Preset::named("broder"), None);
@@ -134,7 +185,6 @@ impl Preset {
 mod tests {
     use super::*;
     use crate::Params;
-    use crate::bands::Banding;
 
     #[test]
     fn every_preset_has_a_name_of_its_own_and_makes_parameters() {
@@ -145,87 +195,5 @@ mod tests {
             assert_eq!((minhash.bands, minhash.rows), (preset.scheme.groups, preset.scheme.group_size));
         }
         assert_eq!(Preset::ALL.map(|preset| preset.scheme.minima())[..3], [84, 200, 96]);
-    }
-
-    #[test]
-    fn every_preset_accepts_what_its_documentation_says() {
-        for (preset, resemblance, stated) in [
-            (Preset::BRODER_84, 0.9, 0.415),
-            (Preset::BRODER_200, 0.9, 0.449),
-            (Preset::SMALL_8, 0.9, 0.411),
-            (Preset::LSH_20X6, 0.8, 0.998),
-            (Preset::LSH_20X6, 0.9, 1.0),
-            (Preset::LSH_16X8, 0.9, 1.0),
-            (Preset::LSH_16X8, 0.8, 0.947),
-            (Preset::DATASKETCH, 0.9, 0.311),
-            (Preset::TEXT_DEDUP, 0.9, 1.0),
-            (Preset::TEXT_DEDUP, 0.7, 0.511),
-            (Preset::DATATROVE, 0.9, 1.0),
-            (Preset::DATATROVE, 0.8, 0.924),
-            (Preset::NEMO_CURATOR, 0.9, 0.997),
-            (Preset::NEMO_CURATOR, 0.8, 0.677),
-        ] {
-            let found = preset.scheme.fungible(resemblance);
-            assert!((found - stated).abs() <= 5.0e-4, "{} at {resemblance}: {found}", preset.name);
-        }
-    }
-
-    #[test]
-    fn the_default_bands_are_those_for_the_default_threshold() {
-        assert_eq!(FeatureScheme::from(Banding::for_threshold(0.8)), Preset::LSH_20X6.scheme);
-    }
-
-    #[test]
-    fn groups_of_twelve_bring_the_small_features_nearest_to_the_large() {
-        let wanted = Preset::BRODER_84.scheme.fungible(0.9);
-        let off = |group_size| {
-            (FeatureScheme { group_size, ..Preset::SMALL_8.scheme }.fungible(0.9) - wanted).abs()
-        };
-        for group_size in (1..40).filter(|&group_size| group_size != 12) {
-            assert!(off(12) < off(group_size), "{group_size}: {} and {}", off(12), off(group_size));
-        }
-    }
-
-    #[test]
-    fn fifty_thousand_documents_are_about_what_three_bytes_of_eight_bear() {
-        let three = Preset::SMALL_8.scheme;
-        let seven = FeatureScheme { threshold: 7, ..three };
-        assert_eq!([49_999, 50_000].map(Preset::common_bytes), [three.threshold, seven.threshold]);
-        // Accidental partners of one document.
-        let partners = |scheme: FeatureScheme, documents: u64| {
-            scheme.accidental_pairs(documents) * 2.0 / documents as f64
-        };
-        assert!((partners(three, 50_000) - 1.0 / 6.0).abs() < 0.005);
-        assert!((partners(three, 10_000) - 1.0 / 30.0).abs() < 0.001);
-        assert!((partners(three, 304_000) - 1.0).abs() < 0.001);
-        assert!((seven.accidental_pairs(134_447_694) - 1.0).abs() < 1e-6);
-        assert!((FeatureScheme { group_size: 8, ..seven }.fungible(0.9) - 0.014).abs() < 5e-4);
-    }
-
-    /// The rule of datasketch: the least sum of the areas under the S-curve left and above it right of the threshold.
-    #[test]
-    fn bands_of_the_field_are_what_its_rule_gives() {
-        for (threshold, minima, expected) in
-            [(0.9, 128, Preset::DATASKETCH.scheme), (0.7, 256, Preset::TEXT_DEDUP.scheme)]
-        {
-            let area = |banding: Banding| -> f64 {
-                // Simpson's rule on each side; 200 steps are far finer than the differences.
-                let side = |from: f64, to: f64, f: &dyn Fn(f64) -> f64| {
-                    let h = (to - from) / 200.0;
-                    let weight = |i: i32| match i {
-                        0 | 200 => 1.0,
-                        _ if i % 2 == 1 => 4.0,
-                        _ => 2.0,
-                    };
-                    (0..=200).map(|i| weight(i) * f(from + f64::from(i) * h)).sum::<f64>() * h / 3.0
-                };
-                side(0.0, threshold, &|j| banding.recall(j))
-                    + side(threshold, 1.0, &|j| 1.0 - banding.recall(j))
-            };
-            let best = (1..=minima)
-                .flat_map(|bands| (1..=minima / bands).map(move |rows| Banding { bands, rows }))
-                .min_by(|&a, &b| area(a).total_cmp(&area(b)));
-            assert_eq!(best.map(FeatureScheme::from), Some(expected));
-        }
     }
 }

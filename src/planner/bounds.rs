@@ -89,7 +89,7 @@ fn whole_above(x: f64, t: f64) -> u64 {
 /// What Chernoff's bounds say of [`miss_probability`]: never less, and above 1 where they say nothing.
 ///
 /// ```
-/// use twindex::choices::{Miss, chernoff_bound};
+/// use twindex::planner::{Miss, chernoff_bound};
 /// // The example of the lecture: 100 minima, J = 0.8, a tenth below. exp(-0.4), not exp(-4000).
 /// assert!((chernoff_bound(100, 0.8, 0.1, Miss::Under) - 0.670).abs() < 1e-3);
 /// ```
@@ -115,7 +115,7 @@ fn bound(samples: u64, miss: Miss, (under, over): (f64, f64)) -> f64 {
 /// not above 0, J, failure or (for an estimate below) delta is above 1, or no number of minima below 2^53 suffices.
 ///
 /// ```
-/// use twindex::choices::{Miss, samples_by_chernoff};
+/// use twindex::planner::{Miss, samples_by_chernoff};
 /// assert_eq!(samples_by_chernoff(0.8, 0.1, 0.01, Miss::Under), Some(1152));
 /// assert_eq!(samples_by_chernoff(0.8, 0.1, 0.01, Miss::Over), Some(1190));
 /// ```
@@ -130,7 +130,7 @@ pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Mis
 /// `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
 ///
 /// ```
-/// use twindex::choices::{Miss, samples_by_relative_entropy};
+/// use twindex::planner::{Miss, samples_by_relative_entropy};
 /// assert_eq!(samples_by_relative_entropy(0.8, 0.1, 0.01, Miss::Under), Some(251));
 /// ```
 #[must_use]
@@ -158,7 +158,7 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
 /// [`SAMPLES_MAX`]; takes time as the power 3/2 of that bound.
 ///
 /// ```
-/// use twindex::choices::{Miss, samples_exact};
+/// use twindex::planner::{Miss, samples_exact};
 /// assert_eq!(samples_exact(0.8, 0.1, 0.01, Miss::Under), Some(154));
 /// assert_eq!(samples_exact(0.8, 0.1, 0.01, Miss::Either), Some(168));
 /// ```

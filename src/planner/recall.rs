@@ -13,8 +13,9 @@
 //! The first two are integers until they are divided. All bits being as likely is what the answer supposes: bits of
 //! simhashes of real texts are not quite, as features weigh more or less.
 
-use super::design::{Design, choices};
-use super::order::BITS;
+use crate::design::Design;
+use crate::design::masks::choices;
+use crate::design::order::BITS;
 use crate::error::Result;
 use twindex_kernel::splitmix::SplitMix;
 
@@ -62,7 +63,8 @@ impl Probed {
 /// [`Error::Invalid`](crate::Error::Invalid) for a radius that the design does not answer.
 ///
 /// ```
-/// use twindex::tables::{Design, recall::recall};
+/// use twindex::design::Design;
+/// use twindex::planner::recall::recall;
 /// // Of 24 leading bits, three that differ spare (40 * 39 * 38) / (64 * 63 * 62).
 /// let prefix = Design::new("prefix-24".parse()?)?;
 /// assert_eq!(recall(&prefix, 3, 1_000_000, 3)?.probability, 9880.0 / 41_664.0);
@@ -148,7 +150,7 @@ fn drawn(probed: &[Probed], distance: u32) -> Recall {
 #[allow(clippy::float_cmp, reason = "what is known exactly is compared exactly")]
 mod tests {
     use super::*;
-    use crate::tables::Name;
+    use crate::design::Name;
 
     fn probed(design: &Design, within: u32, rows: u64) -> Vec<(u64, u32)> {
         let radii = design.radii(within).unwrap();
@@ -176,7 +178,7 @@ mod tests {
             let tables = probed(&design, within, rows);
             for distance in 0..=4 {
                 let (mut met, mut all) = (0_u32, 0_u32);
-                for difference in crate::tables::masks(64, distance).filter(|d| d.count_ones() == distance) {
+                for difference in crate::design::masks(64, distance).filter(|d| d.count_ones() == distance) {
                     all += 1;
                     met += u32::from(tables.iter().any(|&(bits, r)| (bits & difference).count_ones() <= r));
                 }

@@ -1,7 +1,5 @@
 //! The differences within a radius.
 
-use super::design::choices;
-
 /// All values of `bits` bits, 0 to 64, with at most `radius` ones, fewest ones first, then ascending.
 #[inline(always)]
 #[must_use]
@@ -13,6 +11,14 @@ pub fn masks(bits: u32, radius: u32) -> Masks {
 #[must_use]
 pub fn count(bits: u32, radius: u32) -> u64 {
     (0..=radius.min(bits)).map(|ones| choices(bits.into(), ones.into())).fold(0, u64::saturating_add)
+}
+
+/// The number of ways to choose `chosen` of `of` things; `u64::MAX` for more.
+#[must_use]
+pub fn choices(of: u64, chosen: u64) -> u64 {
+    let step = |count: u128, i: u64| count * u128::from(of - i) / u128::from(i + 1);
+    let count = if chosen > of { 0 } else { (0..chosen.min(of - chosen)).fold(1, step) };
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 /// See [`masks`].

@@ -1,7 +1,13 @@
-//! How good a choice of parameters is, and which one to choose: the mathematics, without any documents.
+//! Predicts the costs and the recall of parameters, and chooses among them: mathematics, without any documents.
 //!
-//! A signature has t minima, and each of them is equal in two documents of resemblance J with probability J.
-//! All that can be said of sketches before anything is sketched follows from that by the binomial distribution:
+//! **Permutation tables.** Most users choose by `auto`, `small` or `fast` and can skip these:
+//!
+//! - [`cost`]: the bytes, work and time of tables, before they are built;
+//! - [`recall`]: what designs find, exactly or in probability;
+//! - [`scheme`]: the design and codecs of a segment.
+//!
+//! **Features.** A signature has t minima, and each of them is equal in two documents of resemblance J with probability
+//! J. The binomial distribution then answers these questions before anything is sketched:
 //!
 //! | question | answer |
 //! |---|---|
@@ -10,26 +16,36 @@
 //! | How likely are two documents *fungible*: r of their k features agree? | [`FeatureScheme::fungible`] |
 //! | How near is that to comparing whole sketches? | [`FeatureScheme::full_sketch`], and the tails of [`Binomial`] in logarithms |
 //! | How many pairs agree by accident? | [`FeatureScheme::accidental_pairs`] |
+//! | How likely do two documents share a band? | [`Banding::recall`] |
 //! | What have others chosen? | [`Preset`] |
 //! | What should I choose? | [`choose`], for a recall and a bound on false positives |
 //!
-//! `docs/choosing.md` has the answers as tables. Floating-point numbers are made here and stored nowhere.
+//! `docs/choosing.md` has the answers as tables. Files store none of the floating-point numbers computed here.
 //!
 //! Sources: Broder, *Identifying and filtering near-duplicate documents*, 2000, and his slides *Algorithms for
 //! duplicate documents*, 2005 (features, the polynomials, the presets); Chernoff's bounds as in Mitzenmacher and
 //! Upfal, *Probability and Computing*, theorems 4.4 and 4.5.
+//!
+//! [`FeatureScheme::fungible`]: crate::params::FeatureScheme::fungible
+//! [`FeatureScheme::full_sketch`]: crate::params::FeatureScheme::full_sketch
+//! [`FeatureScheme::accidental_pairs`]: crate::params::FeatureScheme::accidental_pairs
+//! [`Preset`]: crate::params::Preset
 
+pub mod banding;
 mod binomial;
 mod bounds;
-mod preset;
-mod scheme;
+pub mod cost;
+mod features;
+#[cfg(test)]
+mod presets;
+pub mod recall;
+pub mod scheme;
 mod search;
 
+pub use banding::Banding;
 pub use binomial::Binomial;
 pub use bounds::{
     Miss, SAMPLES_MAX, chernoff_bound, miss_probability, samples_by_chernoff, samples_by_relative_entropy,
     samples_exact,
 };
-pub use preset::Preset;
-pub use scheme::FeatureScheme;
 pub use search::{Strangers, Unmet, Wanted, choose};

@@ -14,7 +14,7 @@ const NEGLIGIBLE: f64 = 1e-18;
 /// How many of `trials` independent events happen, each with the same probability.
 ///
 /// ```
-/// use twindex::choices::Binomial;
+/// use twindex::planner::Binomial;
 ///
 /// let equal_minima = Binomial::new(84, 0.9);
 /// assert!((equal_minima.at_least(76) - 0.5340).abs() < 1e-4);

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::FeatureScheme;
-use super::scheme::pairs;
-use crate::params::{BANDS_MAX, MINIMA_MAX};
+use super::banding::MINIMA;
+use super::features::pairs;
+use crate::params::{BANDS_MAX, FeatureScheme, MINIMA_MAX};
 
 /// What features must achieve, and what they may cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,14 +26,14 @@ pub struct Wanted {
 
 impl Wanted {
     /// Asks for a recall at a resemblance, of features of 64 bits that are looked up one by one, with at most
-    /// [`bands::MINIMA`](crate::bands::MINIMA) minima and any number of false positives.
+    /// [`MINIMA`] minima and any number of false positives.
     #[must_use]
     pub fn recall(recall: f64, resemblance: f64) -> Self {
         Self {
             resemblance,
             recall,
             strangers: Strangers { resemblance: 0.0, at_most: 1.0 },
-            minima: crate::bands::MINIMA.into(),
+            minima: MINIMA.into(),
             thresholds: 1,
             feature_bits: 64,
         }
@@ -127,7 +127,8 @@ impl From<Unmet> for crate::Error {
 /// [`Unmet`] says which wish cannot be had, and the best there is instead.
 ///
 /// ```
-/// use twindex::choices::{FeatureScheme, Strangers, Unmet, Wanted, choose};
+/// use twindex::params::FeatureScheme;
+/// use twindex::planner::{Strangers, Unmet, Wanted, choose};
 ///
 /// let wanted = Wanted::recall(0.99, 0.8);
 /// assert_eq!(choose(&wanted), Ok(FeatureScheme::new(3, 1, 1)));
@@ -207,7 +208,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bands::{Banding, MINIMA, RECALL};
+    use crate::planner::Banding;
+    use crate::planner::banding::RECALL;
 
     /// All schemes there are, one after the other.
     fn exhaustive(wanted: &Wanted) -> Option<FeatureScheme> {

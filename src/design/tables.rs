@@ -15,7 +15,7 @@
 //! - `expansion`: one table, in which every value within the radius is looked up: what the other designs avoid.
 //!
 //! Free designs find what agrees in the first `P` bits of some table, in whatever order of bits; what they miss is
-//! known in probability ([`recall`](super::recall)):
+//! known in probability ([`planner::recall`](crate::planner::recall)):
 //!
 //! - `prefix-P`: one table, in the fingerprint's own order;
 //! - `reversed-P`: a second one with the order reversed;
@@ -27,13 +27,15 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use super::masks;
+use super::masks::{self, choices};
 use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
-use crate::format::table::filter::POINTER_BITS;
-use crate::params::WITHIN_MAX;
 use twindex_kernel::splitmix::SplitMix;
 
+/// The radius up to which the block designs answer (design decision 8).
+pub const WITHIN_MAX: u8 = 10;
+/// Bits of a pointer: a partial table finds a fingerprint in table 1 by this many of its first bits.
+pub const POINTER_BITS: u32 = 16;
 /// The most tables of a design.
 pub const TABLES_MAX: u32 = 64;
 /// The most blocks that fingerprints are cut in.
@@ -371,14 +373,6 @@ pub fn blocks(bits: Range<u32>, count: u32) -> Vec<Range<u32>> {
     let (length, longer) = ((bits.end - bits.start) / count, (bits.end - bits.start) % count);
     let start = |block: u32| bits.start + block * length + block.min(longer);
     (0..count).map(|block| start(block)..start(block + 1)).collect()
-}
-
-/// How many ways there are to choose `chosen` of `of`.
-#[must_use]
-pub fn choices(of: u64, chosen: u64) -> u64 {
-    let step = |count: u128, i: u64| count * u128::from(of - i) / u128::from(i + 1);
-    let count = if chosen > of { 0 } else { (0..chosen.min(of - chosen)).fold(1, step) };
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 /// All ways to choose `chosen` of the numbers below `of`: each ascending, in the order of dictionaries.

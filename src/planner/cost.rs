@@ -14,12 +14,10 @@
 
 use std::ops::{Add, AddAssign};
 
-use super::design::{Design, Name, choices, prefix_bits};
-use super::masks;
-use super::scheme::{Complete, Scheme};
+use crate::design::masks::choices;
+use crate::design::{Complete, Design, Name, POINTER_BITS, Scheme, Table, masks, prefix_bits};
 use crate::error::{Error, Result};
 use crate::format::checksum::PAGE;
-use crate::format::table::filter::POINTER_BITS;
 use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
@@ -691,7 +689,7 @@ impl Raw {
                 _ => prefixes.push((lead, 1, documents / power(lead))),
             }
         }
-        let of_table = |(table, radius): (&super::design::Table, Option<u32>)| {
+        let of_table = |(table, radius): (&Table, Option<u32>)| {
             radius.map_or(0, |radius| masks::count(table.lead, radius))
         };
         Ok(Self {
@@ -708,7 +706,7 @@ impl Raw {
 #[allow(clippy::float_cmp, reason = "what is known exactly is compared exactly")]
 mod tests {
     use super::*;
-    use crate::tables::Codecs;
+    use crate::design::Codecs;
     use twindex_kernel::splitmix::SplitMix;
 
     fn scheme(text: &str) -> Scheme {

@@ -1,59 +1,9 @@
-//! Features: k groups of s minima, each group one number, and two documents *fungible* if r of the k agree.
+//! The mathematics of features: how likely two documents are *fungible*, that is, agree in r of their k features.
 
 use super::Binomial;
-use crate::bands::Banding;
-
-/// How minima become features, and how many features two documents must share to be taken for near-duplicates.
-///
-/// Broder's parameters are k = [`groups`](Self::groups), s = [`group_size`](Self::group_size) and r =
-/// [`threshold`](Self::threshold). Bands of locality-sensitive hashing are the case r = 1.
-///
-/// **At least r, or more than r?** Broder's slides say that documents are fungible if they have *more than* r common
-/// features; the sum on the next slide starts at i = r, which is *at least* r. Here r is the least number that
-/// suffices, as in the sum. At resemblance 0.9 his two presets, 6 x 14 with r = 2 and 8 x 25 with r = 1, then accept
-/// 0.415 and 0.449 of pairs, so near each other that they can only have been meant like this; by his words it would
-/// be 0.137 and 0.108. For those, ask [`more_than_threshold`](Self::more_than_threshold).
-///
-/// ```
-/// use twindex::choices::Preset;
-/// let (six, eight) = (Preset::BRODER_84.scheme, Preset::BRODER_200.scheme);
-/// assert!((six.fungible(0.9) - 0.415).abs() < 5e-4);
-/// assert!((eight.fungible(0.9) - 0.449).abs() < 5e-4);
-/// assert!((six.more_than_threshold().fungible(0.9) - 0.137).abs() < 5e-4);
-/// assert!((eight.more_than_threshold().fungible(0.9) - 0.108).abs() < 5e-4);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FeatureScheme {
-    /// k: how many features a document has.
-    pub groups: u16,
-    /// s: how many minima are in each.
-    pub group_size: u16,
-    /// r: how many features must agree, at least. 0 accepts every pair.
-    pub threshold: u16,
-    /// How many bits are kept of each feature, 0 to 64. Features of different groups of minima agree by chance in
-    /// `2^-bits` of cases.
-    pub feature_bits: u8,
-}
+use crate::params::FeatureScheme;
 
 impl FeatureScheme {
-    /// Whole features, of 64 bits.
-    #[must_use]
-    pub const fn new(groups: u16, group_size: u16, threshold: u16) -> Self {
-        Self { groups, group_size, threshold, feature_bits: 64 }
-    }
-
-    /// t, the minima of a signature: `groups x group_size`.
-    #[must_use]
-    pub const fn minima(&self) -> u32 {
-        self.groups as u32 * self.group_size as u32
-    }
-
-    /// The same features with one more that must agree: r as in *more than r*.
-    #[must_use]
-    pub const fn more_than_threshold(&self) -> Self {
-        Self { threshold: self.threshold.saturating_add(1), ..*self }
-    }
-
     /// The probability that one feature agrees in two documents of this resemblance, 0 to 1:
     /// `q = J^s + (1 - J^s) 2^-bits`.
     #[must_use]
@@ -87,8 +37,8 @@ impl FeatureScheme {
     /// Rises with the resemblance and with the groups, falls with the group size and the threshold.
     ///
     /// ```
-    /// use twindex::bands::Banding;
-    /// use twindex::choices::FeatureScheme;
+    /// use twindex::planner::Banding;
+    /// use twindex::params::FeatureScheme;
     /// let bands = FeatureScheme::new(20, 6, 1);
     /// assert!((bands.fungible(0.8) - Banding { bands: 20, rows: 6 }.recall(0.8)).abs() < 1e-12);
     /// ```
@@ -117,7 +67,7 @@ impl FeatureScheme {
     /// approximate for a fraction of the bytes.
     ///
     /// ```
-    /// use twindex::choices::Preset;
+    /// use twindex::params::Preset;
     /// let scheme = Preset::BRODER_84.scheme;
     /// let whole = |j| scheme.full_sketch(j).log10_at_least(scheme.full_sketch_threshold(0.9).into());
     /// // Both accept 4 of 10 pairs at 0.9; at 0.7 the features accept 1 in 1,500, the full sketch 1 in 400,000.
@@ -169,12 +119,12 @@ impl FeatureScheme {
     /// of all pairs.
     ///
     /// ```
-    /// use twindex::choices::Preset;
+    /// use twindex::params::Preset;
     /// let bytes = Preset::SMALL_8.scheme;
     /// // 4,112 pairs among 50,000 documents: one document in six has a stranger for a twin.
     /// assert!((bytes.accidental_pairs(50_000) - 4_111.5).abs() < 0.1);
     /// // With 7 of 8 bytes, less than one pair among 85 million documents, but hardly a near-duplicate either.
-    /// let seven = twindex::choices::FeatureScheme { threshold: 7, ..bytes };
+    /// let seven = twindex::params::FeatureScheme { threshold: 7, ..bytes };
     /// assert!(seven.accidental_pairs(85_000_000) < 0.5);
     /// ```
     #[must_use]
@@ -188,17 +138,10 @@ pub(super) fn pairs(documents: u64) -> f64 {
     documents as f64 * documents.saturating_sub(1) as f64 / 2.0
 }
 
-impl From<Banding> for FeatureScheme {
-    /// Bands that are looked up one by one: one that agrees suffices.
-    fn from(banding: Banding) -> Self {
-        Self::new(banding.bands, banding.rows, 1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choices::Preset;
+    use crate::params::Preset;
 
     #[test]
     fn one_feature_of_whole_bits_is_a_power() {

@@ -4,12 +4,12 @@
 //! least one with `1 - (1 - J^r)^b`: the S-curve (Broder's features with threshold 1, *Algorithms for duplicate
 //! documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, 3.4.2).
 //! Its steepest point is near `(1 / b)^(1 / r)`. Asking for several bands moves the curve to the right and makes it
-//! steeper; [`Banding::recall_sharing`] says by how much. [`choices`](crate::choices) has the general case, and
-//! chooses bands for a bound on false positives too.
+//! steeper; [`Banding::recall_sharing`] says by how much. [`FeatureScheme`] is the general case, and
+//! [`choose`](super::choose) finds bands for a bound on false positives too.
 
-use crate::choices::FeatureScheme;
+use crate::params::FeatureScheme;
 
-/// Minima spent on bands unless somebody says otherwise.
+/// Minima spent on bands by default.
 pub const MINIMA: u16 = 120;
 /// Minima spent where nothing but the estimate from them decides which pairs are near. Estimates from [`MINIMA`] have a
 /// standard deviation of .037 at a resemblance of .8, those from as many as these .018.
@@ -30,7 +30,7 @@ impl Banding {
     /// The probability that two documents of resemblance `resemblance`, from 0 to 1, share a band.
     ///
     /// ```
-    /// let banding = twindex::bands::Banding { bands: 20, rows: 6 };
+    /// let banding = twindex::planner::Banding { bands: 20, rows: 6 };
     /// assert!((banding.recall(0.8) - 0.9977).abs() < 1e-4);
     /// assert!(banding.recall(0.3) < 0.02);
     /// ```
@@ -40,10 +40,10 @@ impl Banding {
     }
 
     /// The probability that two documents of resemblance `resemblance`, from 0 to 1, share at least `bands` bands: the
-    /// S-curve with a threshold, [`FeatureScheme::fungible`](crate::choices::FeatureScheme::fungible).
+    /// S-curve with a threshold, [`FeatureScheme::fungible`].
     ///
     /// ```
-    /// let banding = twindex::bands::Banding { bands: 20, rows: 6 };
+    /// let banding = twindex::planner::Banding { bands: 20, rows: 6 };
     /// assert!((banding.recall_sharing(0.8, 1) - banding.recall(0.8)).abs() < 1e-12);
     /// // Two shared bands: a third of the strangers at 0.4 that one lets pass, at the cost of 1.6 % of pairs at 0.8.
     /// assert!(banding.recall_sharing(0.4, 2) < 0.05 * banding.recall(0.4));
@@ -57,7 +57,7 @@ impl Banding {
     /// As [`of_minima`](Self::of_minima), of [`MINIMA`].
     ///
     /// ```
-    /// use twindex::bands::Banding;
+    /// use twindex::planner::Banding;
     /// assert_eq!(Banding::for_threshold(0.8), Banding { bands: 20, rows: 6 });
     /// ```
     #[must_use]
@@ -70,7 +70,7 @@ impl Banding {
     /// threshold of about 0.04 of [`MINIMA`], and 0.01 of 512, there is none; then bands of one minimum.
     ///
     /// ```
-    /// use twindex::bands::{Banding, MINIMA_TO_ESTIMATE};
+    /// use twindex::planner::banding::{Banding, MINIMA_TO_ESTIMATE};
     /// assert_eq!(Banding::of_minima(MINIMA_TO_ESTIMATE, 0.8), Banding { bands: 51, rows: 10 });
     /// ```
     #[must_use]
@@ -80,6 +80,13 @@ impl Banding {
             .map(|rows| Self { bands: minima / rows, rows })
             .find(|banding| banding.recall(threshold) >= RECALL)
             .unwrap_or(Self { bands: minima, rows: 1 })
+    }
+}
+
+impl From<Banding> for FeatureScheme {
+    /// Bands that are looked up one by one: one that agrees suffices.
+    fn from(banding: Banding) -> Self {
+        Self::new(banding.bands, banding.rows, 1)
     }
 }
 

@@ -1,0 +1,152 @@
+//! A design and the codecs of its tables, and how parameters name them or leave them open.
+//!
+//! [`Scheme::choose`] fills in what the parameters leave open; it is defined in the [`planner`](crate::planner), which
+//! knows the costs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::tables::Name;
+use crate::error::{Error, Result};
+
+/// A codec of tables that hold whole fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Complete {
+    /// A directory and planes of what it leaves: the fastest.
+    Planes,
+    /// Elias-Fano: at the entropy bound but for 2 %.
+    Compact,
+    /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
+    Manku,
+    /// Whole fingerprints, sorted.
+    Plain,
+}
+
+impl Complete {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Planes, Self::Compact, Self::Manku, Self::Plain];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planes => "planes",
+            Self::Compact => "compact",
+            Self::Manku => "manku",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+/// The codecs of a design's tables. Table 1 always holds whole fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Codecs {
+    /// Of table 1.
+    pub first: Complete,
+    /// Of the others: entries of this many bytes, 2 to 4, that lead to table 1; or all as table 1.
+    pub partial: Option<u8>,
+}
+
+impl fmt::Display for Codecs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.first.name())?;
+        self.partial.map_or(Ok(()), |bytes| write!(f, "+{bytes}"))
+    }
+}
+
+impl FromStr for Codecs {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let all = Complete::ALL
+            .into_iter()
+            .flat_map(|first| [None, Some(2), Some(3), Some(4)].map(|partial| Self { first, partial }));
+        all.into_iter().find(|codecs| codecs.to_string() == text).ok_or_else(|| {
+            Error::Invalid(format!(
+                "codec `{}`: expected planes, compact, manku or plain, for partial tables with +2, +3 or +4 behind",
+                text.escape_debug()
+            ))
+        })
+    }
+}
+
+/// Which design an index asks for; stored in its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DesignChoice {
+    /// Chosen for each segment: speed, as long as bytes are well spent.
+    #[default]
+    Auto,
+    /// Chosen for each segment: the fewest bytes.
+    Small,
+    /// Chosen for each segment: the least time.
+    Fast,
+    /// This one.
+    Named(Name),
+}
+
+impl fmt::Display for DesignChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Small => f.write_str("small"),
+            Self::Fast => f.write_str("fast"),
+            Self::Named(name) => name.fmt(f),
+        }
+    }
+}
+
+impl FromStr for DesignChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "small" => Ok(Self::Small),
+            "fast" => Ok(Self::Fast),
+            name => name.parse().map(Self::Named),
+        }
+    }
+}
+
+/// Which codecs an index asks for; stored in its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CodecChoice {
+    /// Chosen for each segment.
+    #[default]
+    Auto,
+    /// These.
+    Named(Codecs),
+}
+
+impl fmt::Display for CodecChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Named(codecs) => codecs.fmt(f),
+        }
+    }
+}
+
+impl FromStr for CodecChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Named) }
+    }
+}
+
+/// What a segment's tables are: a design and its codecs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scheme {
+    /// Which tables.
+    pub design: Name,
+    /// How they are coded.
+    pub codecs: Codecs,
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.design, self.codecs)
+    }
+}
