@@ -1,17 +1,26 @@
 //! The writer's lock: one writer at a time, across processes.
 //!
 //! An advisory lock of the operating system on a file `LOCK` in the index directory. It goes with the process,
-//! however that ends. The file's content, the holder's process number, is for people. As somebody may delete the
-//! file, a holder can ask whether the file at the path is still the one it locked.
+//! however that ends. The file's first line, the holder's process number, is for people; the second line is a random
+//! number that identifies the holder. A holder can check that it still has the lock: the file at the path must be the
+//! file it locked, as somebody may delete it, and must have the content it wrote, as the lock may be released by others.
+//!
+//! A child made by `fork` shares the lock with its parent. An explicit unlock by either process releases it for both,
+//! so only the process that took the lock unlocks it; any other only closes its copy of the descriptor.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use super::vfs::ReadFile;
+
+/// The lock file holds less than this: a process number and 16 digits, each on a line.
+const CONTENT_BYTES_MAX: u64 = 64;
+
 /// A lock that is held; dropping it releases it.
 pub trait HeldLock: Debug + Send {
-    /// True while the file at the path is the file that is locked.
+    /// True while the file at the path is the file that is locked, and nobody else has taken the lock since.
     fn is_current(&self) -> bool;
 }
 
@@ -20,6 +29,10 @@ pub trait HeldLock: Debug + Send {
 pub struct FileLock {
     file: File,
     path: PathBuf,
+    /// The process that took the lock.
+    process: u32,
+    /// What this holder wrote to the file.
+    content: String,
 }
 
 /// Why a lock was not to be had.
@@ -57,13 +70,15 @@ impl FileLock {
             match locked {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    let mut holder = String::new();
-                    let _ = Read::take(&mut file, 20).read_to_string(&mut holder);
-                    return Err(LockFailure::Held(holder.trim().parse().ok()));
+                    let mut content = String::new();
+                    let _ = Read::take(&mut file, CONTENT_BYTES_MAX).read_to_string(&mut content);
+                    let holder = content.lines().next().and_then(|line| line.trim().parse().ok());
+                    return Err(LockFailure::Held(holder));
                 }
                 Err(TryLockError::Error(error)) => return Err(LockFailure::Io(error)),
             }
-            let mut lock = Self { file, path: path.to_owned() };
+            let process = std::process::id();
+            let mut lock = Self { file, path: path.to_owned(), process, content: String::new() };
             if lock.is_at_path() {
                 lock.name_holder().map_err(LockFailure::Io)?;
                 return Ok(lock);
@@ -72,7 +87,7 @@ impl FileLock {
         Err(LockFailure::Held(None))
     }
 
-    /// [`HeldLock::is_current`].
+    /// True where the file at the path is the locked file.
     #[cfg(unix)]
     fn is_at_path(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
@@ -84,22 +99,32 @@ impl FileLock {
         }
     }
 
-    /// [`HeldLock::is_current`]; elsewhere than on Unix an open file cannot be deleted.
+    /// True where the file at the path is the locked file; elsewhere than on Unix an open file cannot be deleted.
     #[cfg(not(unix))]
     fn is_at_path(&self) -> bool {
         self.path.exists()
     }
 
     fn name_holder(&mut self) -> io::Result<()> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(io::Error::from)?;
+        self.content = format!("{}\n{:016x}\n", self.process, u64::from_le_bytes(random));
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
-        writeln!(self.file, "{}", std::process::id())
+        self.file.write_all(self.content.as_bytes())
+    }
+
+    /// True where the locked file has the content that this holder wrote. Another holder would have replaced it.
+    fn names_this_holder(&self) -> bool {
+        let mut content = vec![0; self.content.len()];
+        let read = ReadFile::read_exact_at(&self.file, &mut content, 0);
+        read.is_ok() && content == self.content.as_bytes()
     }
 }
 
 impl HeldLock for FileLock {
     fn is_current(&self) -> bool {
-        self.is_at_path()
+        self.is_at_path() && self.names_this_holder()
     }
 }
 
@@ -107,6 +132,9 @@ impl Drop for FileLock {
     /// Closing the file would do, but for a process that is being started meanwhile: until it runs its own program, it
     /// has the file open too.
     fn drop(&mut self) {
-        let _ = self.file.unlock();
+        // In a child made by fork, an unlock would take the lock from the parent. Closing the file does not.
+        if self.process == std::process::id() {
+            let _ = self.file.unlock();
+        }
     }
 }

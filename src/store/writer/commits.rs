@@ -27,6 +27,7 @@ impl Writer {
     /// [`Snapshot::generation`](crate::Snapshot::generation) tell. [`Error::Locked`] if the lock file was taken away.
     /// After any of them the writer is poisoned.
     pub fn commit(&mut self) -> Result<u64> {
+        self.check_process()?;
         self.guarded(|writer| writer.commit_batch(None))
     }
 
@@ -41,6 +42,7 @@ impl Writer {
             let (limit, found) = (PAYLOAD_BYTES_MAX as u64, payload.len() as u64);
             return Err(Error::Limit { what: "bytes of a commit's payload", limit, found });
         }
+        self.check_process()?;
         self.guarded(|writer| writer.commit_batch(Some(payload)))
     }
 
@@ -50,6 +52,7 @@ impl Writer {
     /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, where it was another writer that
     /// committed it.
     pub fn sync(&mut self) -> Result<()> {
+        self.check_process()?;
         if self.log.is_none() && self.retired.is_none() && self.is_torn() {
             // Of the writer before: it is written again, with a generation.
             self.check_between("sync what another writer has left")?;
@@ -59,6 +62,7 @@ impl Writer {
             });
         }
         self.guarded(|writer| {
+            writer.check_lock()?;
             writer.retired.iter_mut().chain(&mut writer.log).try_for_each(OpenLog::sync)?;
             writer.show_durable();
             writer.log.as_mut().map_or(Ok(()), OpenLog::mark)
@@ -98,6 +102,9 @@ impl Writer {
     /// Without a batch: earlier commits may have promised less than this.
     pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
         let torn = self.log.is_none() && self.is_torn();
+        if self.log.is_some() && durability != Durability::None {
+            self.check_lock()?;
+        }
         match (&mut self.log, durability) {
             (Some(log), Durability::Sync) => log.sync()?,
             (Some(log), Durability::Batch) => log.write()?,
@@ -320,6 +327,13 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        if self.is_forked() {
+            // The files, the lock and the merge in the background are those of the process that opened this writer.
+            // The thread of the merge does not exist here, so waiting for it would never end.
+            std::mem::forget(self.merging.take());
+            self.shared.writing.store(false, Ordering::Release);
+            return;
+        }
         self.written.extend(self.merging.take().map(|merging| merging.number));
         if !self.poisoned
             && self.lock.is_current()

@@ -78,6 +78,7 @@ impl Writer {
 
     /// Moves the records held to a scratch file.
     pub(super) fn set_aside(&mut self) -> Result<()> {
+        self.check_process()?; // a child made by fork shares the position in the scratch file
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
         let room = Room::new(self.memory, &scratch);
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));

@@ -78,6 +78,7 @@ impl Writer {
     /// As [`commit`](Self::commit); [`Error::NoSpace`] where the disk has no room for it; [`Error::Corrupt`] for a
     /// damaged segment, and [`Error::Limit`] for more than 2^30 documents: the index stays as it was.
     pub fn compact(&mut self) -> Result<u64> {
+        self.check_process()?;
         self.check_sound()?;
         drop(self.merging.take());
         let all: Vec<usize> = (0..self.view.segments.len()).collect();
@@ -168,6 +169,7 @@ impl Writer {
     }
 
     pub(super) fn check_between(&self, what: &str) -> Result<()> {
+        self.check_process()?;
         self.check_sound()?;
         if self.batch.is_empty() && self.records.is_empty() && self.rows.is_none() && !self.changed {
             return Ok(());

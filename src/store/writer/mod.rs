@@ -72,6 +72,8 @@ pub enum Admitted {
 pub struct Writer {
     shared: Arc<Shared>,
     lock: Box<dyn HeldLock>,
+    /// The process that opened this writer. A child made by fork has a copy of the writer and must not use it.
+    process: u32,
     params: Params,
     sketch_digest: u128,
     memory: usize,
@@ -166,6 +168,7 @@ impl Writer {
         drop(refreshing);
         Ok(Self {
             lock,
+            process: std::process::id(),
             sketch_digest: state.sketch_digest,
             memory: MEMORY,
             one_segment: false,
@@ -538,6 +541,7 @@ impl Writer {
     pub fn delete<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<()> {
         let key = key.into();
         self.check_sound()?;
+        self.check_process_of_batch()?;
         if self.collects() {
             self.records.delete(key)?;
             return self.flush_if_full();
@@ -571,6 +575,7 @@ impl Writer {
         is_new: bool,
     ) -> Result<()> {
         self.check_sound()?;
+        self.check_process_of_batch()?;
         self.check_attached(attached)?;
         if self.collects() {
             self.records.push_with(key, kept, attached)?;
@@ -597,7 +602,33 @@ impl Writer {
         if self.poisoned { Err(Error::Poisoned { path: self.shared.dir.clone() }) } else { Ok(()) }
     }
 
+    /// True in a child made by fork, which has this writer as a copy.
+    fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    /// Refuses the use of this writer in a child made by fork.
+    fn check_process(&self) -> Result<()> {
+        if self.is_forked() {
+            return Err(Error::Invalid(format!(
+                "{}: this writer was opened by process {}, and this is process {}; after a fork only the process that \
+                 opened a writer may use it; open a writer of your own",
+                self.shared.dir.display(),
+                self.process,
+                std::process::id()
+            )));
+        }
+        Ok(())
+    }
+
+    /// As [`check_process`](Self::check_process), at the first document of a batch. Every document would cost a system
+    /// call; later ones stay in memory, and what writes them to disk checks again.
+    fn check_process_of_batch(&self) -> Result<()> {
+        if self.batch.is_empty() && self.records.is_empty() { self.check_process() } else { Ok(()) }
+    }
+
     fn check_lock(&self) -> Result<()> {
+        self.check_process()?;
         if self.lock.is_current() {
             return Ok(());
         }
