@@ -18,12 +18,9 @@ use twindex::{Admitted, Error, Index, Params};
 const BATCH: usize = 1000;
 
 fn open(path: &Path) -> twindex::Result<Index> {
-    if path.exists() {
-        return Index::open(path);
-    }
     let params = Params::builder().words(5).simhash(3).minhash(20, 6).build()?;
     match Index::create(path, params) {
-        Err(Error::AlreadyExists { .. }) => Index::open(path), // somebody was faster
+        Err(Error::AlreadyExists { .. }) => Index::open(path), // by an earlier run, or another process
         other => other,
     }
 }

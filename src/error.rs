@@ -21,7 +21,7 @@ pub enum Error {
         /// What is missing there.
         why: String,
     },
-    /// Something stands where an index was to be created; nothing was changed.
+    /// Something other than an empty directory stands where an index was to be created; nothing was changed.
     #[error("{path}: already exists; open it, or choose another place")]
     AlreadyExists {
         /// The path in the way.

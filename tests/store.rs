@@ -57,6 +57,55 @@ fn an_index_that_no_text_could_be_sketched_for_is_not_created() {
     assert!(!path.exists());
 }
 
+#[test]
+fn create_in_an_empty_directory_makes_an_index_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::create(dir.path(), raw()).unwrap();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 10);
+    writer.commit().unwrap();
+    assert_eq!(contents(&Index::open(dir.path()).unwrap().snapshot()), map([(1, 10)]));
+    assert!(matches!(Index::create(dir.path(), raw()), Err(Error::AlreadyExists { .. })));
+}
+
+#[test]
+fn creation_that_was_killed_in_an_empty_directory_is_done_again() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("LOCK"), "1\n").unwrap();
+    std::fs::write(dir.path().join(format!("{TEMPORARY_PREFIX}x")), "x").unwrap();
+    Index::create(dir.path(), raw()).unwrap();
+    assert_eq!(names(dir.path()), ["CURRENT", "LOCK", "MANIFEST-000001"]);
+}
+
+#[test]
+fn create_raced_by_create_is_already_exists_or_an_open_index() {
+    for round in 0..60 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        if round % 2 == 1 {
+            std::fs::create_dir(&path).unwrap();
+        }
+        let start = std::sync::Barrier::new(8);
+        let created: Vec<bool> = std::thread::scope(|scope| {
+            let open_or_create = || {
+                start.wait();
+                match Index::create(&path, raw()) {
+                    Ok(_) => true,
+                    Err(Error::AlreadyExists { .. }) => {
+                        Index::open(&path).unwrap();
+                        false
+                    }
+                    Err(other) => panic!("{other:?}"),
+                }
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(open_or_create)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(created.iter().filter(|&&created| created).count(), 1, "round {round}");
+        assert!(names(dir.path()).iter().all(|name| name == "index"), "nothing is left behind");
+    }
+}
+
 /// All documents of a snapshot, through every way to find them; panics where these disagree.
 fn contents(snapshot: &Snapshot) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
@@ -111,8 +160,9 @@ fn create_refuses_whatever_is_there() {
     put(&mut writer, 1, 10);
     writer.commit().unwrap();
     std::fs::write(dir.path().join("file"), "x").unwrap();
-    std::fs::create_dir(dir.path().join("empty")).unwrap();
-    for there in [path.clone(), dir.path().join("file"), dir.path().join("empty")] {
+    std::fs::create_dir(dir.path().join("full")).unwrap();
+    std::fs::write(dir.path().join("full/file"), "x").unwrap();
+    for there in [path.clone(), dir.path().join("file"), dir.path().join("full")] {
         let refused = Index::create(&there, raw()).unwrap_err();
         assert!(matches!(refused, Error::AlreadyExists { .. }), "{there:?}: {refused:?}");
     }

@@ -1,11 +1,16 @@
-//! A new directory that is an index: made under a temporary name, complete before it has its own.
+//! A new directory that is an index: made under a temporary name, complete before it has its own. An empty directory
+//! that is there, such as a fresh volume, is filled where it is: it becomes an index when `CURRENT` gets its name.
 
+use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use super::commit;
+use super::names::{self, Name};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::sys::Vfs;
+use crate::sys::lock::LockFailure;
 use crate::sys::vfs::TEMPORARY_PREFIX;
 
 /// The directory that has, or will have, this path.
@@ -16,15 +21,31 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Refuses a path where anything stands.
+/// How long a directory that another process is filling is waited for: 10 seconds.
+const WAITS: usize = 1000;
+const WAIT: Duration = Duration::from_millis(10);
+
+/// Refuses a path where anything but an empty directory stands. A directory that another process is filling passes:
+/// [`make`] waits for it.
 ///
 /// # Errors
 /// [`Error::AlreadyExists`], [`Error::Io`].
 pub(super) fn check_free(vfs: &dyn Vfs, path: &Path) -> Result<()> {
-    if vfs.exists(path).map_err(|e| Error::io("look at", path, e))? {
-        return Err(Error::AlreadyExists { path: path.to_owned() });
+    if !exists(vfs, path)? {
+        return Ok(());
     }
-    Ok(())
+    let Ok(names) = vfs.list(path) else { return Err(taken(path)) };
+    let names: Vec<_> = names.iter().map(|name| names::parse(name)).collect();
+    let is_being_filled = names.contains(&Some(Name::Lock)) && !names.contains(&Some(Name::Current));
+    if names.is_empty() || is_being_filled { Ok(()) } else { Err(taken(path)) }
+}
+
+fn exists(vfs: &dyn Vfs, path: &Path) -> Result<bool> {
+    vfs.exists(path).map_err(|e| Error::io("look at", path, e))
+}
+
+fn taken(path: &Path) -> Error {
+    Error::AlreadyExists { path: path.to_owned() }
 }
 
 /// A number that nothing else has.
@@ -34,9 +55,15 @@ pub(super) fn new_uuid(path: &Path) -> Result<u128> {
     Ok(u128::from_le_bytes(uuid))
 }
 
-/// Makes an index at `path`, where nothing is: `fill` puts the files that its manifest names into the directory it is
-/// given, synced, and returns the manifest. All or nothing; `path` is durable when it returns.
+/// Makes an index at `path`, where nothing or an empty directory is: `fill` puts the files that its manifest names into
+/// the directory it is given, synced, and returns the manifest. All or nothing; `path` is durable when it returns.
+///
+/// # Errors
+/// [`Error::AlreadyExists`] where another process was faster; that of `fill`; [`Error::Io`].
 pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
+    if exists(vfs, path)? {
+        return make_in_place(vfs, path, fill);
+    }
     let parent = parent(path);
     let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", new_uuid(path)?));
     let made = vfs.create_dir(&temporary).map_err(|e| Error::io("create a directory in", parent, e));
@@ -47,7 +74,13 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         .and_then(|()| commit::sync_dir(vfs, &temporary))
         .and_then(|()| {
             // On some systems a rename replaces an empty directory that came there meanwhile; nothing is lost.
-            vfs.rename_dir(&temporary, path).map_err(|e| Error::io("create", path, e))
+            vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
+                // Another process was faster.
+                ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
+                    taken(path)
+                }
+                _ => Error::io("create", path, e),
+            })
         });
     if let Err(error) = named {
         for name in vfs.list(&temporary).unwrap_or_default() {
@@ -57,4 +90,51 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         return Err(error);
     }
     commit::sync_dir(vfs, parent)
+}
+
+/// As [`make`], in an empty directory that is there. It may be a mount point, which no rename can replace.
+fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
+    let list = || vfs.list(path).map_err(|e| Error::io("list", path, e));
+    // One process fills it; the others wait, and find an index.
+    let lock_path = names::lock(path);
+    let mut waits = 0;
+    let lock = loop {
+        match vfs.lock(&lock_path) {
+            Ok(lock) => break lock,
+            Err(LockFailure::Io(error)) => return Err(Error::io("lock", &lock_path, error)),
+            Err(LockFailure::Held(_)) if waits == WAITS || exists(vfs, &names::current(path))? => {
+                return Err(taken(path));
+            }
+            Err(LockFailure::Held(_)) => {
+                waits += 1;
+                std::thread::sleep(WAIT);
+            }
+        }
+    };
+    // What a creation that was killed left behind goes; with any other file there, the directory is not empty.
+    let names = list()?;
+    if names.iter().any(|name| !matches!(names::parse(name), Some(Name::Lock | Name::Temporary))) {
+        return Err(taken(path));
+    }
+    let remove = |keep_lock: bool| {
+        for name in list().unwrap_or_default() {
+            match names::parse(&name) {
+                Some(Name::Lock) if keep_lock => {}
+                None => {} // not ours
+                Some(_) => drop(vfs.unlink(&path.join(name))),
+            }
+        }
+    };
+    remove(true);
+    let mut pointed = false;
+    let filled = fill(path)
+        .and_then(|manifest| commit::write_manifest(vfs, path, &manifest))
+        .and_then(|current| commit::sync_dir(vfs, path).map(|()| current))
+        .and_then(|current| commit::point(vfs, path, &current, &mut pointed))
+        .and_then(|()| commit::sync_dir(vfs, path));
+    if filled.is_err() && !pointed {
+        remove(false);
+    }
+    drop(lock);
+    filled
 }
