@@ -217,3 +217,56 @@ fn commit_after_the_lock_was_released_by_others_and_taken_is_refused() {
     drop(writer);
     assert_eq!(keys(&path), [1]);
 }
+
+/// Set for the process that [`relative_path_means_the_same_after_a_change_of_the_current_directory`] starts.
+const CHILD: &str = "TWINDEX_TEST_RELATIVE";
+
+#[test]
+fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
+    if std::env::var_os(CHILD).is_some() {
+        // In a process of its own, as the current directory is that of all threads.
+        let index = Index::open("index").unwrap();
+        let mut writer = index.writer().unwrap();
+        std::env::set_current_dir("elsewhere").unwrap();
+        put(&mut writer, 1);
+        writer.commit().unwrap();
+        drop(writer);
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 2);
+        writer.commit().unwrap();
+        return;
+    }
+    let (dir, path, _index) = created();
+    std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "relative_path_means_the_same_after_a_change_of_the_current_directory"])
+        .env(CHILD, "1")
+        .current_dir(dir.path())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(keys(&path), [1, 2]);
+    assert!(names(&dir.path().join("elsewhere")).is_empty());
+}
+
+#[test]
+fn directory_that_was_moved_or_removed_is_named_as_the_cause() {
+    let (dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1);
+    let moved = dir.path().join("moved");
+    std::fs::rename(&path, &moved).unwrap();
+    let error = writer.commit().unwrap_err();
+    assert!(matches!(&error, Error::NotAnIndex { why, .. } if why.contains("moved or removed")), "{error:?}");
+    drop(writer);
+    let error = index.writer().unwrap_err();
+    assert!(matches!(&error, Error::NotAnIndex { why, .. } if why.contains("moved or removed")), "{error:?}");
+    let index = Index::open(&moved).unwrap();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 2);
+    writer.commit().unwrap();
+    put(&mut writer, 3);
+    std::fs::remove_dir_all(&moved).unwrap();
+    let error = writer.commit().unwrap_err();
+    assert!(matches!(&error, Error::NotAnIndex { .. }), "{error:?}");
+}

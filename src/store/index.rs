@@ -115,13 +115,16 @@ impl OpenOptions {
     /// # Errors
     /// As [`Index::open`].
     pub fn open_with(self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
+        // Without a current directory, or of an empty path: the path as it is fails with the reason.
+        let dir = vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
+        let path = dir.as_path();
         let state = match self.generation {
             None => State::load_telling(&*vfs, path, self.access, self.told)?,
             Some(generation) => State::load_at(&*vfs, path, self.access, generation, self.told)?,
         };
         let shared = Shared {
             vfs,
-            dir: path.to_owned(),
+            dir,
             access: self.access,
             published: RwLock::new(Arc::new(state)),
             idf: OnceLock::new(),

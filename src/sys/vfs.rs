@@ -55,6 +55,10 @@ pub trait Vfs: Debug + Send + Sync {
     fn scratch(&self, dir: &Path) -> PathBuf {
         dir.to_owned()
     }
+    /// The path that still means the same after the process has changed its current directory.
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
     /// Takes the lock of this file, without waiting.
     fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure>;
 }
@@ -172,6 +176,10 @@ impl Vfs for RealVfs {
     fn free_space(&self, dir: &Path) -> io::Result<Option<u64>> {
         let space = rustix::fs::statvfs(dir)?;
         Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
+    }
+
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        std::path::absolute(path)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {

@@ -10,6 +10,7 @@ mod commits;
 mod flush;
 mod merges;
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -141,6 +142,11 @@ impl Writer {
             LockFailure::Held(holder) => Error::Locked {
                 path: lock_path.to_owned(),
                 holder: holder.map_or(String::new(), |process| format!(" (process {process})")),
+            },
+            LockFailure::Io(error) if error.kind() == ErrorKind::NotFound => Error::NotAnIndex {
+                path: shared.dir.clone(),
+                why: "the directory was moved or removed since the index was opened; open the index where it is now"
+                    .into(),
             },
             LockFailure::Io(error) => Error::io("lock", lock_path, error),
         })?;
@@ -632,7 +638,12 @@ impl Writer {
         if self.lock.is_current() {
             return Ok(());
         }
-        let path = names::lock(&self.shared.dir);
+        let (vfs, dir) = (&self.shared.vfs, &self.shared.dir);
+        if matches!(vfs.exists(dir), Ok(false)) {
+            let why = "the directory was moved or removed while a writer had it open; open the index where it is now";
+            return Err(Error::NotAnIndex { path: dir.clone(), why: why.into() });
+        }
+        let path = names::lock(dir);
         Err(Error::Locked { path, holder: " (the lock file was replaced)".into() })
     }
 
