@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use twindex::design::{CodecChoice, DesignChoice};
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build};
 use twindex::sys::RealVfs;
-use twindex::design::{CodecChoice, DesignChoice};
 use twindex::{Key, Params};
 
 use crate::measure::Random;

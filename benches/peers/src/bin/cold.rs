@@ -16,11 +16,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use measure::{count_and_rounds, median};
+use twindex::design::DesignChoice;
 use twindex::segment::{Ask, Scratch, Segment};
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile};
 use twindex::sys::{Access, Bytes, RealVfs, Vfs};
-use twindex::design::DesignChoice;
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]

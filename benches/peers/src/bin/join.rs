@@ -12,8 +12,8 @@ use std::hint::black_box;
 
 use anyhow::{Result, ensure};
 use measure::{Random, count_and_rounds, cpu_seconds, median};
-use twindex_join::{Effort, Meeting, Positions, RawValues, meetings_within, raw_meetings_within};
 use twindex::{Fingerprint, Index, Params};
+use twindex_join::{Effort, Meeting, Positions, RawValues, meetings_within, raw_meetings_within};
 
 #[path = "../measure.rs"]
 mod measure;

@@ -16,10 +16,10 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use measure::{count_and_rounds, cpu_seconds, median};
+use twindex::design::DesignChoice;
 use twindex::format::contents::Kind;
 use twindex::segment::{Ask, Scratch, Segment};
 use twindex::sys::RealVfs;
-use twindex::design::DesignChoice;
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]
