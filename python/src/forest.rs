@@ -10,13 +10,7 @@ use twindex_join::SpanningForest;
 
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
-use crate::pairs::Capped;
-use crate::stream::Batches;
-
-/// Rows of a batch that is handed out.
-pub(crate) const ROWS: usize = 1 << 16;
-/// Bytes of a column of keys at which a batch is handed out sooner.
-pub(crate) const BYTES: usize = 1 << 26;
+use crate::stream::{BYTES, Batches, Capped, ROWS};
 
 struct Growing {
     forest: SpanningForest,

@@ -1,21 +1,17 @@
 //! Pairs of documents of an index, or of two of its segments.
 
-use std::ffi::CString;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, Int32Builder};
-use pyo3::exceptions::PyUserWarning;
-use pyo3::prelude::*;
 use twindex::store::snapshot::Place;
 use twindex::{KeyBuf, Snapshot};
 use twindex_join::{Effort, pairs_within, resembling_documents};
 
 use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};
-use crate::forest::{BYTES, ROWS};
 use crate::process::check_process;
-use crate::stream::Out;
+use crate::stream::{BYTES, Capped, Out, ROWS};
 
 /// Buckets of more members are not paired all with all, as in the command.
 const MAX_BUCKET: usize = 10_000;
@@ -77,28 +73,6 @@ impl Found<'_> {
         };
         let [a, b] = &mut self.keys;
         self.out.push(batch(vec![("a", a.finish()), ("b", b.finish()), score])?)
-    }
-}
-
-/// Buckets that were too crowded to pair all of their documents.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Capped {
-    pub(crate) buckets: u64,
-    cap: u64,
-}
-
-impl Capped {
-    /// Says that pairs may be missing.
-    pub(crate) fn warn(self, py: Python<'_>) -> PyResult<()> {
-        if self.buckets == 0 {
-            return Ok(());
-        }
-        let Self { buckets, cap } = self;
-        let why = format!(
-            "{buckets} buckets of bands have more than {cap} documents, which are not paired all with all: pairs may be \
-             missing, though clusters hold together"
-        );
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)
     }
 }
 

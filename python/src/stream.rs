@@ -1,15 +1,20 @@
 //! Batches that a thread makes while others are taken, so that few of them are held at once.
 
+use std::ffi::CString;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 
 use crate::error::{Failure, Result};
-use crate::pairs::Capped;
 
+/// Rows of a batch that is handed out.
+pub(crate) const ROWS: usize = 1 << 16;
+/// Bytes of a column of keys at which a batch is handed out sooner.
+pub(crate) const BYTES: usize = 1 << 26;
 /// Batches that wait to be taken, beside the one that is being made.
 const WAITING: usize = 1;
 
@@ -25,6 +30,28 @@ pub(crate) struct Batches {
 struct Running {
     made: Receiver<PyRecordBatch>,
     thread: JoinHandle<Result<Capped>>,
+}
+
+/// Buckets that were too crowded to pair all of their documents.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Capped {
+    pub(crate) buckets: u64,
+    pub(crate) cap: u64,
+}
+
+impl Capped {
+    /// Says that pairs may be missing.
+    pub(crate) fn warn(self, py: Python<'_>) -> PyResult<()> {
+        if self.buckets == 0 {
+            return Ok(());
+        }
+        let Self { buckets, cap } = self;
+        let why = format!(
+            "{buckets} buckets of bands have more than {cap} documents, which are not paired all with all: pairs may be \
+             missing, though clusters hold together"
+        );
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)
+    }
 }
 
 /// Where batches are handed out.

@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
 use super::header::{HEADER_BYTES, Header, Refusal, Role};
-use super::manifest::PARAMS_BYTES_MAX;
+use super::limits::PARAMS_BYTES_MAX;
 use super::wire::{self, Fault};
 use crate::params::Shingling;
 use twindex_sketch::IdfTable;

@@ -22,6 +22,7 @@ use zerocopy::IntoBytes;
 
 use super::checksum::checksum;
 use super::header::{FEATURE_GROWN, FEATURE_LOG, HEADER_BYTES, Header, Refusal, Role, features_of};
+pub use super::limits::PARAMS_BYTES_MAX;
 use super::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use super::wire::{self, Fault};
 use super::{DOCUMENTS_MAX, VERSION};
@@ -37,8 +38,6 @@ pub const LOGS_MAX: u32 = 64;
 const NO_PAYLOAD: u32 = u32::MAX;
 /// Set in the length of a log that grows, where that is known.
 const GROWS: u64 = 1 << 63;
-/// The longest parameters' text.
-pub const PARAMS_BYTES_MAX: u32 = 1 << 16;
 
 /// The content of a manifest.
 #[derive(Clone, Debug, PartialEq)]

@@ -24,6 +24,7 @@ pub mod header;
 pub mod hot;
 pub mod idf;
 pub mod keys;
+pub mod limits;
 pub mod log;
 pub mod manifest;
 pub mod postings;

@@ -21,7 +21,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::checksum::checksum;
 use super::footer;
 use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of_sketches};
-use super::manifest::PARAMS_BYTES_MAX;
+use super::limits::PARAMS_BYTES_MAX;
 use super::samples::{self, Choice, VALUE_BYTES};
 use super::wire::{Fault, wide};
 use crate::error::{Error, Result};

@@ -12,6 +12,7 @@
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`]: the questions;
 //! - [`verify`]: the slow proof that all of it is sound; [`salvage`]: what can be read where it is not.
 
+pub mod ask;
 mod attached;
 pub mod buckets;
 pub mod build;
@@ -35,8 +36,8 @@ pub mod spilled;
 mod tables;
 pub mod verify;
 
+pub use ask::Ask;
 pub use build::Built;
-pub use near::Ask;
 pub use open::Segment;
 pub use probe::Scratch;
 pub use records::Records;

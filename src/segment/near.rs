@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+pub use super::ask::{Ask, Near};
 use super::open::Segment;
 use super::probe::{Scratch, Search};
 use super::tables::{At, unanswered};
@@ -13,28 +14,7 @@ use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
 use crate::format::postings::{self, Posting};
 use crate::format::ranks;
-use crate::format::table::Probe;
 use crate::format::wire::Fault;
-
-/// What is asked of a segment's tables.
-#[derive(Clone, Copy, Debug)]
-pub struct Ask {
-    /// The radius, 0 to [`WITHIN_MAX`].
-    pub within: u32,
-    /// How tables are probed, instead of what is fastest for their codec.
-    pub probe: Option<Probe>,
-    /// How many rows of buckets a query may visit; it leaves out the buckets that would be more, and
-    /// [`Scratch::left_out`] counts them. Without a limit answers are complete.
-    pub visits: Option<u64>,
-}
-
-impl Ask {
-    /// The documents within this radius.
-    #[must_use]
-    pub fn within(within: u32) -> Self {
-        Self { within, probe: None, visits: None }
-    }
-}
 
 /// Refuses a radius that no tables answer.
 ///
@@ -42,17 +22,6 @@ impl Ask {
 /// [`Error::Invalid`].
 pub fn check_radius(within: u32) -> Result<()> {
     if within <= WITHIN_MAX.into() { Ok(()) } else { Err(unanswered(within)) }
-}
-
-/// A fingerprint within the radius.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Near {
-    /// Its place in table 1.
-    pub rank: u32,
-    /// Itself.
-    pub fingerprint: u64,
-    /// The bits in which it differs from the query.
-    pub distance: u32,
 }
 
 impl Segment {

@@ -16,8 +16,8 @@
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
+use super::ask::{Ask, Near};
 use super::hot::{NestedSearch, OpenHot};
-use super::near::{Ask, Near};
 use super::open::{Fingerprints, Segment};
 use super::sift::{Bucket, Sifted, sift};
 use super::tables::{At, Front, OpenTable, Plan, Step, Tables};

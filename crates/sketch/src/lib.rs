@@ -34,6 +34,7 @@ mod weighted;
 mod words;
 
 mod error;
+mod fields;
 #[doc(hidden)]
 pub mod lines;
 pub mod params;

@@ -1,16 +1,12 @@
 //! Parameters as text: lines `name=value` in a fixed order, one spelling for each value. The engine's parameters use
 //! these pieces, too, and are encoded in the same way.
 
-use std::fmt::Write as _;
-
 use crate::error::{Error, Result};
+pub use crate::fields::{Fields, text_of};
 use crate::params::{
     FEATURE_BITS_MAX, Family, MinhashParams, NormalForm, ShingleHash, Shingling, SimhashWeights, Stemming,
     StopWords, Tokens,
 };
-
-/// Names and values, in the order in which they are written.
-pub type Fields = Vec<(&'static str, String)>;
 
 impl Shingling {
     /// Its part of the lines of all parameters: the lines `tokens` to `seed`.
@@ -50,15 +46,6 @@ impl Shingling {
             ("seed", seed.to_string()),
         ]
     }
-}
-
-/// A line for each field.
-#[must_use]
-pub fn text_of(fields: &[(&'static str, String)]) -> String {
-    fields.iter().fold(String::new(), |mut text, (name, value)| {
-        writeln!(text, "{name}={value}").expect("writing to a String does not fail");
-        text
-    })
 }
 
 /// Refuses a text that is not the one spelling of what it says.

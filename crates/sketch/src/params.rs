@@ -5,15 +5,14 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::{Error, Result};
-use crate::lines::{Fields, text_of};
+use crate::fields::{Fields, text_of};
 use crate::shingling::named;
 
 pub use crate::shingling::{
-    NormalForm, ShingleHash, Shingling, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
+    NormalForm, SHINGLE_WIDTH_MAX, ShingleHash, Shingling, Stemming, StopWords, Tokens, UnicodeVersion,
+    Widths, in_range,
 };
 
-/// The widest shingle, in tokens.
-pub const SHINGLE_WIDTH_MAX: u8 = 16;
 /// The most minima a signature may have: `bands * rows`.
 pub const MINIMA_MAX: u32 = 4096;
 /// The most bands.
@@ -285,16 +284,4 @@ pub fn check_same_fields(
         }
     }
     Ok(())
-}
-
-/// Refuses a value out of its range.
-///
-/// # Errors
-/// [`Error::Invalid`] names the parameter and its range.
-pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
-    if (lo..=hi).contains(&value) {
-        Ok(())
-    } else {
-        Err(Error::Invalid(format!("parameters: {name} is {value}, allowed are {lo} to {hi}")))
-    }
 }

@@ -21,7 +21,6 @@ use super::cut::Units;
 use super::hash::mix;
 use super::rabin::Rabin;
 use super::rabin_karp::{RabinKarp, residue_61};
-use super::shingle::widths_of;
 
 /// Appends the hashes of the shingles of `units` by Rabin's fingerprints, the narrowest first. `prefixes` is
 /// working memory.
@@ -158,6 +157,13 @@ fn shingles_of(
             mix(hash(*before, *whole, (last.end - first.start) as u64))
         }));
     }
+}
+
+/// The widths of the shingles of a document of `units` units: those it is long enough for, or all its units if it
+/// is too short for any.
+pub(super) fn widths_of(widths: Widths, units: usize) -> impl Iterator<Item = usize> {
+    let all = (units > 0 && units < widths.narrowest()).then_some(units);
+    widths.iter().filter(move |&width| width <= units).chain(all)
 }
 
 #[cfg(test)]

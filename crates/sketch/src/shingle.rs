@@ -58,7 +58,7 @@ use twindex_kernel::Level;
 use super::cut::{Cutter, Units};
 use super::hash::{Fast, join};
 use super::rabin::Rabin;
-use super::rolling::{RabinKarpBytes, by_rabin, by_rabin_karp};
+use super::rolling::{RabinKarpBytes, by_rabin, by_rabin_karp, widths_of};
 use super::words::Words;
 
 /// Turns texts into sets of shingles.
@@ -173,13 +173,6 @@ impl Shingler {
         shingles.sort_unstable();
         shingles.dedup();
     }
-}
-
-/// The widths of the shingles of a document of `units` units: those it is long enough for, or all its units if it
-/// is too short for any.
-pub(super) fn widths_of(widths: Widths, units: usize) -> impl Iterator<Item = usize> {
-    let all = (units > 0 && units < widths.narrowest()).then_some(units);
-    widths.iter().filter(move |&width| width <= units).chain(all)
 }
 
 #[cfg(test)]

@@ -7,7 +7,21 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::params::{SHINGLE_WIDTH_MAX, in_range};
+
+/// The widest shingle, in tokens.
+pub const SHINGLE_WIDTH_MAX: u8 = 16;
+
+/// Refuses a value out of its range.
+///
+/// # Errors
+/// [`Error::Invalid`] names the parameter and its range.
+pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
+    if (lo..=hi).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::Invalid(format!("parameters: {name} is {value}, allowed are {lo} to {hi}")))
+    }
+}
 
 /// A version of Unicode, whose tables cut and fold text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
