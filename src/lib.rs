@@ -1,50 +1,63 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # A map of the modules
+//! # What is here
 //!
-//! Most programs need [`Index`], [`Params`], [`Snapshot`] and [`Writer`], and can skip the rest.
+//! Most programs need [`Index`], [`Params`], [`Snapshot`] and [`Writer`]. [`params`] has every choice that changes bytes,
+//! and [`sketch`] (the crate `twindex-sketch`) turns text into numbers. Many documents are joined with many by the crate
+//! `twindex-join`.
 //!
-//! | module | subject |
-//! |---|---|
-//! | [`sketch`] | text to numbers: tokens, shingles, simhash, `MinHash`, features, estimates |
-//! | [`idf`] | document frequencies, counted beyond memory |
-//! | [`store`] | a directory as an index: create, open, write, commit, snapshot, query, verify |
-//! | [`segment`] | one immutable file: build, open, probe, scan, verify |
-//! | [`mod@format`] | every byte on disk, part by part as in `format-spec.md` |
-//! | [`params`] | every choice that changes bytes |
-//! | [`design`] | the designs of permutation tables and their codecs, as data |
-//! | [`planner`] | predicted costs and recall of designs, bands and features, and the choice among them |
-//! | [`sys`] | the seam to the operating system: files, maps, the lock |
-//! | [`error`] | what can go wrong, by what the caller can do about it |
+//! # The feature `unstable`
 //!
-//! Imports go down only: the store uses segments, segments use the `planner` and `format`, the planner uses `format`,
-//! `format` uses `params`, and `params` use `design`. The crate `twindex-join` joins many documents with many, and reads
-//! snapshots. Two crates lie below this one: `twindex-sketch`, re-exported as [`sketch`], turns text into numbers and
-//! touches no files; `twindex-kernel` has the inner loops, compiled for each level of vector instructions.
+//! The feature `unstable` shows the parts that the engine is made of (its formats, segments, planner and files) to our
+//! own crates, tests and measurements. They change with any release: what only this feature shows is exempt from semantic
+//! versioning.
+
+// Parts that nothing in this crate uses are there for the feature, with which all lints apply.
+#![cfg_attr(
+    not(feature = "unstable"),
+    allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
+)]
 
 // The model of a disk that tests share names the library as a program does.
 #[cfg(all(test, twindex_shuttle))]
 extern crate self as twindex;
 
-pub mod design;
-pub mod error;
-pub mod format;
-pub mod idf;
-pub mod key;
-pub mod params;
-pub mod planner;
-pub mod segment;
-pub mod store;
-mod sync;
-pub mod sys;
+/// Parts of the engine that only the feature `unstable` shows.
+macro_rules! parts {
+    ($($part:ident)+) => {
+        $(
+            #[cfg(feature = "unstable")]
+            pub mod $part;
+            #[cfg(not(feature = "unstable"))]
+            mod $part;
+        )+
+    };
+}
 
+parts! { design error format key planner segment store sys }
+
+pub mod idf;
+pub mod params;
+mod sync;
+
+pub use design::{CodecChoice, DesignChoice};
 pub use error::{Error, Result};
 pub use format::attached::Attached;
 pub use idf::IdfBuilder;
 pub use key::{Key, KeyBuf};
 pub use params::Params;
+pub use planner::Banding;
 pub use sketch::{Fingerprint, IdfTable, Resemblance, Sketch, Sketcher};
-pub use store::{Admitted, Answers, Durability, Hit, Index, Query, Snapshot, Writer};
+pub use store::salvage::{Salvage, SalvagedFile, salvage};
+pub use store::snapshot::Place;
+pub use store::verify::{Findings, verify, verify_with};
+pub use store::{
+    Admitted, Answers, Durability, Hit, Index, MergedShards, OnConflict, OpenOptions, Query, Record,
+    Snapshot, Writer,
+};
+#[cfg(target_os = "linux")]
+pub use sys::guard;
+pub use sys::{Access, RealVfs, Vfs};
 pub use twindex_sketch as sketch;
 
 /// The programs in the documentation are compiled and run.
