@@ -15,7 +15,6 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use zerocopy::FromBytes;
 use zerocopy::little_endian::U32;
 
 use super::pages::{self, Known, Pages, Stretch, Trouble};
@@ -157,7 +156,8 @@ impl Segment {
             return Err(fault("checksums", sums.end(), padding));
         }
         let pages = sums.offset.div_ceil(PAGE);
-        let columns = <[U32]>::ref_from_bytes(&page_checksums).unwrap_or_default();
+        let columns: &[U32] =
+            wire::column(&page_checksums).map_err(|odd| fault("checksums", sums.offset, odd))?;
         if columns.len() as u64 != pages || sums.rows != pages || sums.index != 0 || sums.codec != 1 {
             let found = format!(
                 "{} bytes, {} rows, index {}, codec {}",

@@ -3,16 +3,17 @@
 use std::ops::Range;
 
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 use super::open::{Fingerprints, Segment};
 use super::tables::At;
 use crate::error::Result;
+
 use crate::format::postings::{self, LIST, Posting};
 use crate::format::ranks;
 use crate::format::table::planes::Walk;
 use crate::format::table::{Layout, Source};
-use crate::format::wire::Fault;
+use crate::format::wire::{self, Fault};
 use twindex_kernel::{prefetch, prefetch_ahead};
 
 impl Segment {
@@ -329,7 +330,11 @@ impl PostingsInOrder<'_> {
             return self.entries(rank, most);
         }
         let end = self.bytes.len().min(place.saturating_add(most.saturating_mul(4)));
-        Ok(<[U32]>::ref_from_bytes(&self.bytes[place..end]).unwrap_or_default())
+        wire::column(&self.bytes[place..end]).map_err(|odd| {
+            let segment = self.segment;
+            let section = segment.fingerprints.as_ref().map_or(&segment.sections()[0], |kept| &kept.postings);
+            segment.corrupt_at(section, odd)
+        })
     }
 
     #[cold]

@@ -211,7 +211,10 @@ impl Front {
     pub(super) fn lanes<'a>(&self, at: &At<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
         let range = self.plane + rows.start as usize * 2..self.plane + rows.end as usize * 2;
         match at.sound(&range) {
-            Some(bytes) => Ok(<[U16]>::ref_from_bytes(bytes).unwrap_or_default()),
+            Some(bytes) => match <[U16]>::ref_from_bytes(bytes) {
+                Ok(lanes) => Ok(lanes),
+                Err(_) => Err(self.odd_lanes(at, &range)),
+            },
             None => self.checked_lanes(at, &range),
         }
     }
@@ -219,7 +222,16 @@ impl Front {
     #[inline(never)]
     fn checked_lanes<'a>(&self, at: &At<'a>, range: &Range<usize>) -> Result<&'a [U16]> {
         let bytes = at.checked(range, at.segment.table_section(self.table))?;
-        Ok(<[U16]>::ref_from_bytes(bytes).unwrap_or_default())
+        <[U16]>::ref_from_bytes(bytes).map_err(|_| self.odd_lanes(at, range))
+    }
+
+    /// The error for a plane whose rows do not end at a whole value.
+    #[cold]
+    fn odd_lanes(&self, at: &At<'_>, range: &Range<usize>) -> Error {
+        let section = at.segment.table_section(self.table);
+        let offset = (range.start as u64).saturating_sub(section.offset);
+        let fault = Fault::new(offset, "values of 2 bytes each", format!("{} bytes", range.len()));
+        at.segment.corrupt_at(section, fault)
     }
 
     /// The plane's value of a row.
