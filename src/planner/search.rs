@@ -107,7 +107,7 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-impl From<Unmet> for crate::Error {
+impl From<Unmet> for crate::error::Error {
     fn from(unmet: Unmet) -> Self {
         Self::Invalid(unmet.to_string())
     }
@@ -387,6 +387,6 @@ mod tests {
         let unmet = choose(&Wanted { minima: 3, ..Wanted::recall(0.9999, 0.5) }).unwrap_err();
         let text = unmet.to_string();
         assert!(text.contains("recall of 0.9999") && text.contains("3 features of 1 minima"), "{text}");
-        assert!(matches!(crate::Error::from(unmet), crate::Error::Invalid(_)));
+        assert!(matches!(crate::error::Error::from(unmet), crate::error::Error::Invalid(_)));
     }
 }

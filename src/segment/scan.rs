@@ -330,7 +330,9 @@ impl PostingsInOrder<'_> {
             return self.entries(rank, most);
         }
         let end = self.bytes.len().min(place.saturating_add(most.saturating_mul(4)));
-        wire::column(&self.bytes[place..end]).map_err(|odd| {
+        let start = self.start;
+        wire::column(&self.bytes[place..end]).map_err(|mut odd| {
+            odd.offset += postings::range(start).start + place as u64;
             let segment = self.segment;
             let section = segment.fingerprints.as_ref().map_or(&segment.sections()[0], |kept| &kept.postings);
             segment.corrupt_at(section, odd)

@@ -21,7 +21,7 @@ use shuttle::sync::atomic::AtomicBool as Point;
 use shuttle::{Config, Runner, thread};
 
 use self::model::ModelVfs;
-use crate::Fingerprint;
+use twindex_sketch::Fingerprint;
 use crate::error::Error;
 use crate::params::Params;
 use crate::store::{Index, Snapshot, Writer};
