@@ -32,7 +32,7 @@ use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
 use twindex_kernel::splitmix::SplitMix;
 
-/// The radius up to which the block designs answer (design decision 8).
+/// The radius up to which the block designs answer (docs/decisions.md D-09).
 pub const WITHIN_MAX: u8 = 10;
 /// Bits of a pointer: a partial table finds a fingerprint in table 1 by this many of its first bits.
 pub const POINTER_BITS: u32 = 16;
