@@ -22,6 +22,12 @@ pub fn from_bytes(bytes: &[u8]) -> std::result::Result<IdfTable, Refusal> {
     idf::decode(bytes)?.table()
 }
 
+/// The number of bytes of a table's file, which is not made for it.
+#[must_use]
+pub fn file_bytes(table: &IdfTable) -> u64 {
+    idf::length(table.shingling().encode().len() as u64, table.len() as u64)
+}
+
 /// The bytes of a table's file, as `format-spec.md` defines it.
 #[must_use]
 pub fn to_bytes(table: &IdfTable) -> Vec<u8> {
@@ -264,8 +270,9 @@ impl IdfBuilder {
         entries.sort_unstable_by_key(|entry| entry.0);
         let (hashes, frequencies): (Vec<u64>, Vec<u32>) = entries.into_iter().unzip();
         let documents = self.documents as u32;
-        let bytes = idf::encode(documents, absent, &self.shingling, &hashes, &frequencies);
-        Ok(IdfTable::new(idf::digest(&bytes), documents, absent, self.shingling, hashes, frequencies)?)
+        // The bytes are gone before the table takes its memory.
+        let digest = idf::digest(&idf::encode(documents, absent, &self.shingling, &hashes, &frequencies));
+        Ok(IdfTable::new(digest, documents, absent, self.shingling, hashes, frequencies)?)
     }
 }
 
@@ -434,6 +441,7 @@ mod tests {
             }
             let again = table(&turned, |b| b.min_df(min_df).entries_max(most).memory(0));
             prop_assert_eq!(to_bytes(&again), to_bytes(&found));
+            prop_assert_eq!(file_bytes(&found), to_bytes(&found).len() as u64);
         }
     }
 

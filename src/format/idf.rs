@@ -27,7 +27,7 @@ pub const IDF_ENTRIES_MAX: u64 = 1 << 27;
 /// Where the text begins.
 const TEXT_AT: usize = HEADER_BYTES + 24;
 /// The longest file.
-pub const IDF_BYTES_MAX: u64 = TEXT_AT as u64 + PARAMS_BYTES_MAX as u64 + 12 * IDF_ENTRIES_MAX;
+pub const IDF_BYTES_MAX: u64 = length(PARAMS_BYTES_MAX as u64, IDF_ENTRIES_MAX);
 
 /// What a file says, its columns as they stand there.
 #[derive(Clone, Debug)]
@@ -68,6 +68,12 @@ pub fn encode(
     let header = Header::new(Role::Idf, digest(&bytes), xxh3_128(text.as_bytes()));
     bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
     bytes
+}
+
+/// The bytes of a file with a text of `text_length` bytes and this many entries.
+#[must_use]
+pub const fn length(text_length: u64, entries: u64) -> u64 {
+    TEXT_AT as u64 + text_length + 12 * entries
 }
 
 /// The digest of a table, from the bytes of its file.
@@ -120,7 +126,7 @@ fn checked<'a>(bytes: &'a [u8], header: &Header) -> Result<Idf<'a>, Fault> {
         let expected = format!("at most {PARAMS_BYTES_MAX} bytes of text");
         return at(HEADER_BYTES + 20, expected, text_length.to_string());
     }
-    let length = TEXT_AT as u64 + u64::from(text_length) + 12 * entries;
+    let length = length(text_length.into(), entries);
     if bytes.len() as u64 != length {
         return at(HEADER_BYTES, format!("{length} bytes of file"), bytes.len().to_string());
     }

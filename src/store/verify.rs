@@ -7,7 +7,7 @@ use super::names::{self, Name};
 use super::state::{State, missing_is_damage, open_segment};
 use crate::error::Error;
 use crate::format::manifest::Manifest;
-use crate::idf::to_bytes;
+use crate::idf::file_bytes;
 use crate::sys::{Access, Vfs};
 
 /// What [`verify`] found.
@@ -68,7 +68,7 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         }
     };
     match manifest.as_ref().map_or(Ok(None), |manifest| idf::of_index(vfs, dir, &manifest.params)) {
-        Ok(table) => findings.bytes += table.map_or(0, |table| to_bytes(&table).len() as u64),
+        Ok(table) => findings.bytes += table.map_or(0, |table| file_bytes(&table)),
         Err(error) => findings.problems.push(error),
     }
     progress(findings.bytes);

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use serde::Serialize;
 use twindex::IdfBuilder;
-use twindex::idf::to_bytes;
+use twindex::idf::file_bytes;
 use twindex::sketch::IdfTable;
 use twindex::store::idf;
 use twindex::sys::RealVfs;
@@ -137,7 +137,7 @@ impl Idf {
         let report = Report {
             input: documents.counts().clone(),
             table: Table::of(&table),
-            bytes: to_bytes(&table).len() as u64,
+            bytes: file_bytes(&table),
             cpu_seconds: watch.cpu_seconds(),
             seconds: watch.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),
