@@ -159,7 +159,7 @@ impl Params {
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
     pub fn check(&self) -> Result<()> {
-        self.shingling.check()?;
+        self.sketch().check()?;
         if let Some(simhash) = self.simhash {
             in_range("within", simhash.within.into(), 0, WITHIN_MAX.into())?;
             if let DesignChoice::Named(name) = simhash.design {
@@ -167,14 +167,7 @@ impl Params {
                 name.check_within(simhash.within.into())?;
             }
         }
-        if let Some(minhash) = self.minhash {
-            minhash.check()?;
-        }
-        in_range("bottom", self.bottom.into(), 0, BOTTOM_MAX.into())?;
         in_range("expire-after", self.expire_after.unwrap_or(1), 1, u64::MAX)?;
-        if self.simhash.is_none() && self.minhash.is_none() {
-            return Err(Error::Invalid("parameters: keep simhash, minhash or both".into()));
-        }
         Ok(())
     }
 }
