@@ -19,7 +19,7 @@ use support::faults::{Faults, FaultyVfs, ways};
 use tempfile::TempDir;
 use twindex::params::{Shingling, Tokens, UnicodeVersion, Widths};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
-use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot, Writer};
+use twindex::{Admitted, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
 
 fn raw() -> Params {
     Params::builder().u64_keys().simhash(3).build().unwrap()
@@ -38,6 +38,28 @@ fn created(params: Params) -> (TempDir, PathBuf, Index) {
 
 fn put(writer: &mut Writer, key: u64, fingerprint: u64) {
     writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+}
+
+#[test]
+fn sketch_made_for_another_table_radius_is_accepted_and_found() {
+    let params =
+        |within| Params::builder().u64_keys().words(2).simhash(within).minhash(6, 14).build().unwrap();
+    let (_dir, _, index) = created(params(4));
+    let sketch = |words| {
+        let other = Params::builder().words(words).simhash(3).minhash(6, 14).build().unwrap();
+        Sketcher::new(&other).unwrap().sketch("a rose is a rose is a rose").unwrap()
+    };
+    let mut writer = index.writer().unwrap();
+    writer.put(1, &sketch(2)).unwrap();
+    assert!(matches!(writer.admit(2, &sketch(2)).unwrap(), Admitted::Duplicate(_)));
+    // Other sketches stay refused, by the name of what differs.
+    let error = writer.put(3, &sketch(3)).unwrap_err();
+    assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "width"), "{error}");
+    writer.commit().unwrap();
+    assert!(index.snapshot().near(&sketch(2)).first().unwrap().unwrap().distance == Some(0));
+    // Rows come with all parameters, and these must be the same.
+    let error = writer.put_row(4, &params(3), None).unwrap_err();
+    assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "within"), "{error}");
 }
 
 #[test]
