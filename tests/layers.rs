@@ -94,7 +94,7 @@ fn without_test_modules(text: &str) -> String {
         out.push_str(before);
         rest = &after["#[cfg(test)]".len()..];
         let item = rest.trim_start();
-        let end = item.find(['{', ';']).map_or(item.len(), |end| end);
+        let end = item.find(['{', ';']).unwrap_or(item.len());
         if item.starts_with("mod ") && item[end..].starts_with('{') {
             let mut depth = 0;
             let closed = item[end..].find(|c| {
@@ -381,11 +381,13 @@ fn upward_import_and_circle_are_found_with_both_ends() {
     assert!(text.contains("format/log.rs -> format/manifest.rs: super::manifest::Manifest"), "{text}");
     assert!(text.contains("format/manifest.rs -> format/log.rs: super::log::head"), "{text}");
     assert!(
-        upward(&super_imports("extra/mod.rs")).iter().any(|why| why.contains("`extra` has no layer yet"))
+        upward(&one_file_importing_error("extra/mod.rs"))
+            .iter()
+            .any(|why| why.contains("`extra` has no layer yet"))
     );
 }
 
-fn super_imports(name: &str) -> Imports {
+fn one_file_importing_error(name: &str) -> Imports {
     imports(&tree(&[(name, "use crate::error::Error;"), ("error.rs", ""), ("lib.rs", "")]))
 }
 

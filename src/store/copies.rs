@@ -87,7 +87,8 @@ impl Index {
     /// nothing; a writer may go on meanwhile. Returns the number of the commit that it has.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path, [`Error::Io`].
+    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path,
+    /// [`Error::Io`].
     pub fn copy_to(&self, path: impl AsRef<Path>) -> Result<u64> {
         let path = path.as_ref();
         let vfs = &*self.shared.vfs;
@@ -149,7 +150,8 @@ impl Index {
     /// cannot be told, and a key in several shards is a conflict.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path; [`Error::ParamsMismatch`]; [`Error::Invalid`] for no
+    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path;
+    /// [`Error::ParamsMismatch`]; [`Error::Invalid`] for no
     /// shards, or a conflict that is refused, naming the key; [`Error::Io`], [`Error::Corrupt`].
     pub fn merge(
         path: impl AsRef<Path>,

@@ -141,7 +141,8 @@ impl Index {
     /// it is complete.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path, [`Error::Io`]; [`Error::Invalid`] for parameters
+    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path,
+    /// [`Error::Io`]; [`Error::Invalid`] for parameters
     /// that weight shingles by an IDF table, see [`create_with_idf`](Self::create_with_idf), and for such that this
     /// build cannot cut text by, see [`Cutter::new`].
     pub fn create(path: impl AsRef<Path>, params: Params) -> Result<Self> {

@@ -51,7 +51,8 @@ impl Index {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path; [`Error::ParamsMismatch`] for a segment with other
+    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path;
+    /// [`Error::ParamsMismatch`] for a segment with other
     /// parameters, and [`Error::Invalid`] for a key in two segments, both naming the file, and for parameters that
     /// need an IDF table; [`Error::Io`], [`Error::Corrupt`].
     pub fn adopt<P: AsRef<Path>>(path: impl AsRef<Path>, params: Params, segments: &[P]) -> Result<u64> {
