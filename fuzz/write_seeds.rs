@@ -2,18 +2,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "writes inputs, not an index")]
 
-#[cfg(feature = "inputs")]
-#[allow(dead_code, reason = "the readers write documents again, too")]
-#[path = "../tools/src/durable_file.rs"]
-mod durable_file;
-#[cfg(feature = "inputs")]
-#[allow(dead_code, unused_imports, reason = "the tool uses the rest")]
-#[path = "../tools/src/input/mod.rs"]
-mod input;
-#[cfg(feature = "inputs")]
-#[allow(dead_code, reason = "the readers count things for people, and that is all")]
-#[path = "../tools/src/report.rs"]
-mod report;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
@@ -23,7 +11,7 @@ fn main() -> std::io::Result<()> {
     let root = PathBuf::from(std::env::args_os().nth(1).expect("usage: write_seeds DIRECTORY"));
     let seeds = support::fuzzing::TARGETS.map(|(target, _)| (target, support::fuzzing::seeds(target)));
     #[cfg(feature = "inputs")]
-    let seeds = seeds.into_iter().chain([("inputs", input::fuzzed::seeds())]);
+    let seeds = seeds.into_iter().chain([("inputs", twindex_corpus::input::fuzzed::seeds())]);
     for (target, seeds) in seeds {
         let dir = root.join(target);
         std::fs::create_dir_all(&dir)?;

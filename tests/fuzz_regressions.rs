@@ -11,7 +11,7 @@ use std::path::Path;
 use support::Random;
 use support::fuzzing::{TARGETS, seeds};
 
-/// Targets of what this crate cannot call, whose findings are replayed where it is: `tools/src/input/fuzzed.rs`.
+/// Targets of crates above this one, whose findings are replayed where it is: `crates/corpus/src/input/fuzzed.rs`.
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
 
 #[test]

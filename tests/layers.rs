@@ -10,11 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Our crates, the lowest first. Crates of one line do not import each other.
-const CRATES: [&[&str]; 5] = [
+const CRATES: [&[&str]; 6] = [
     &["twindex-kernel"],
     &["twindex-sketch"],
     &["twindex"],
     &["twindex-join"],
+    &["twindex-corpus"],
     &["twindex-tools", "twindex-python"],
 ];
 
@@ -31,8 +32,15 @@ const LAYERS: [&[&str]; 8] = [
 ];
 
 /// Sources of each crate whose files are checked for circles.
-const SOURCES: [&str; 6] =
-    ["crates/kernel/src", "crates/sketch/src", "src", "crates/join/src", "tools/src", "python/src"];
+const SOURCES: [&str; 7] = [
+    "crates/kernel/src",
+    "crates/sketch/src",
+    "src",
+    "crates/join/src",
+    "crates/corpus/src",
+    "tools/src",
+    "python/src",
+];
 
 /// Circles of files that are known, each with its files. One that is gone must leave this list.
 const KNOWN_CIRCLES: &[&[&str]] = &[
@@ -43,15 +51,14 @@ const KNOWN_CIRCLES: &[&[&str]] = &[
     &["src/store/query.rs", "src/store/snapshot.rs"],
     // The seam and its real backend are one file.
     &["src/sys/lock.rs", "src/sys/mmap.rs", "src/sys/vfs.rs"],
-    // To open when the readers become a crate.
+    // A line is understood by its form, and forms are written again by the kind of their files.
     &[
-        "tools/src/input/batch.rs",
-        "tools/src/input/columns.rs",
-        "tools/src/input/form.rs",
-        "tools/src/input/kept.rs",
-        "tools/src/input/rows.rs",
+        "crates/corpus/src/input/batch.rs",
+        "crates/corpus/src/input/columns.rs",
+        "crates/corpus/src/input/form.rs",
+        "crates/corpus/src/input/kept.rs",
+        "crates/corpus/src/input/rows.rs",
     ],
-    &["tools/src/input/jsonl.rs", "tools/src/input/scan.rs"],
 ];
 
 /// What a file imports: the file it takes from, and the path by which it names it.
@@ -316,11 +323,12 @@ fn files_import_each_other_in_no_circle_but_the_known_ones() {
 
 #[test]
 fn crates_depend_downwards_only() {
-    let manifests =
-        ["Cargo.toml", "crates/kernel/Cargo.toml", "crates/sketch/Cargo.toml", "crates/join/Cargo.toml"];
+    let crates = ["kernel", "sketch", "join", "corpus"];
+    let manifests = crates.map(|name| format!("crates/{name}/Cargo.toml"));
     let mut wrong = Vec::new();
-    for manifest in manifests.into_iter().chain(["tools/Cargo.toml", "python/Cargo.toml"]) {
-        wrong.extend(crate_faults(manifest, &fs::read_to_string(root().join(manifest)).unwrap()));
+    let others = ["Cargo.toml", "tools/Cargo.toml", "python/Cargo.toml"].map(str::to_owned);
+    for manifest in manifests.into_iter().chain(others) {
+        wrong.extend(crate_faults(&manifest, &fs::read_to_string(root().join(&manifest)).unwrap()));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -6,8 +6,8 @@ use anyhow::ensure;
 use clap::Args;
 use twindex::{Params, Writer};
 
-use crate::input::AttachedFields;
 use crate::options::Usage;
+use twindex_corpus::input::AttachedFields;
 
 /// Options of verbs that add documents.
 #[derive(Args, Clone, Debug, Default)]

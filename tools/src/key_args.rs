@@ -7,7 +7,7 @@ use clap::Args;
 use twindex::params::KeyKind;
 use twindex::{KeyBuf, Params};
 
-use crate::tsv;
+use twindex_corpus::tsv;
 
 /// Keys, as arguments.
 #[derive(Args, Clone, Debug)]

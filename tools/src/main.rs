@@ -2,14 +2,10 @@
 
 mod attached_args;
 mod cmd;
-mod contents;
-mod durable_file;
 mod feature_args;
 mod in_order;
-mod input;
 mod interrupt;
 mod key_args;
-mod lost;
 mod options;
 mod pair_file;
 mod param_args;
@@ -19,11 +15,8 @@ mod report;
 mod resume;
 mod shard;
 mod sketch_file;
-mod sketching;
 mod stage;
 mod text_args;
-mod texts;
-mod tsv;
 
 use std::process::ExitCode;
 
@@ -55,10 +48,10 @@ fn main() -> ExitCode {
         Err(error) => Err(options::Usage::new(error).into()),
     };
     match run {
-        Ok(code) => lost::check().map_or_else(|error| failed(&error), |()| code),
+        Ok(code) => twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| code),
         // `| head` has seen enough.
         Err(error) if is_broken_pipe(&error) => {
-            lost::check().map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
+            twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }
         Err(error) => failed(&error),
     }

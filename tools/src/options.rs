@@ -1,32 +1,15 @@
 //! Options that several verbs share.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use twindex::sys::Access;
 
-use crate::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
+use twindex_corpus::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
-#[derive(Debug)]
-pub(crate) struct Usage(Cow<'static, str>);
-
-impl Usage {
-    pub(crate) fn new(why: impl Into<Cow<'static, str>>) -> Self {
-        Self(why.into())
-    }
-}
-
-impl fmt::Display for Usage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
+pub(crate) use twindex_corpus::InvalidOptions as Usage;
 
 /// How a resemblance is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -25,7 +25,7 @@ use twindex::params::KeyKind;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::stage::{StageFile, What, Written};
-use crate::tsv;
+use twindex_corpus::tsv;
 
 /// The end of the name of a file of pairs, and of one of a forest.
 const SUFFIXES: [&str; 2] = ["pairs", "forest"];

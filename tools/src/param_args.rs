@@ -14,10 +14,12 @@ use twindex::params::{
 use twindex::planner::banding::{Banding, MINIMA, RECALL};
 use twindex::sketch::IdfTable;
 
-use crate::cmd::idf;
-use crate::contents;
 use crate::options::{Usage, parse_resemblance};
-use crate::text_args::{Made, TextArgs, check_option};
+use crate::text_args::TextArgs;
+use twindex_corpus::contents;
+use twindex_corpus::idf;
+use twindex_corpus::sharing::bits_kept;
+use twindex_corpus::text::{Made, check_option};
 
 /// What a new index keeps; for one that is there, the options given must agree with it.
 #[derive(Args, Clone, Debug)]
@@ -104,7 +106,7 @@ fn family_parser() -> impl TypedValueParser<Value = Family> {
 impl ParamArgs {
     /// The table of `--idf`, with which the documents, and options that are given as well, must agree.
     pub(crate) fn table(&self, features: bool) -> anyhow::Result<Option<IdfTable>> {
-        self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()
+        self.idf.as_deref().map(|path| idf::open_for(path, &self.text.options(), features)).transpose()
     }
 
     /// The table of `--idf`, for sketches that were made before; the file of the first is `sketches`.
@@ -139,7 +141,7 @@ impl ParamArgs {
 
     /// Refuses options of how text is cut where documents are features.
     pub(crate) fn check_features(&self, features: bool) -> anyhow::Result<()> {
-        self.text.check_features(features)
+        self.text.options().check_features(features)
     }
 
     /// Parameters of a new index: of raw fingerprints, of features, or of texts.
@@ -185,7 +187,8 @@ impl ParamArgs {
             let option = option.split(' ').next().unwrap_or_default();
             return Err(Usage::new(format!("{option} goes with --method minhash")).into());
         }
-        let mut builder = Params::builder().shingling(contents::shingling(&self.text, features, table)?);
+        let mut builder =
+            Params::builder().shingling(contents::shingling(&self.text.options(), features, table)?);
         builder = builder.bottom(self.bottom.unwrap_or(0)).modulus(self.modulus.unwrap_or(0));
         if raw {
             builder = builder.u64_keys();
@@ -232,7 +235,7 @@ impl ParamArgs {
 
     /// Refuses options that contradict an index, or a file of sketches, that is there.
     pub(crate) fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
-        self.text.check(made)?;
+        self.text.options().check(made)?;
         let Made { path, params, noun } = made;
         if let Some((option, asked)) = self.named_banding() {
             let kept = params.minhash.map(|minhash| (minhash.bands, minhash.rows));
@@ -291,11 +294,6 @@ impl ParamArgs {
         }
         Ok(())
     }
-}
-
-/// Bits that a new index keeps of each feature.
-pub(crate) fn bits_kept(preset: Option<Preset>) -> u8 {
-    preset.map_or(FEATURE_BITS_MAX, |preset| preset.scheme.feature_bits.min(FEATURE_BITS_MAX))
 }
 
 /// Below it no bands of the minima there are find the share of pairs that the documentation promises.

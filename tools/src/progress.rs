@@ -1,11 +1,16 @@
 //! How far a long read has come, on standard error: a bar for a person who watches, and where nobody does, a line now
 //! and then, for whoever reads the log.
 
+use std::any::Any;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
+
+use crate::interrupt::HalfDone;
+use crate::report;
 
 /// Time between two lines.
 const LINES_APART: Duration = Duration::from_secs(5);
@@ -84,6 +89,34 @@ impl Progress {
         if let Shown::Bar(bar) = &self.0 {
             bar.finish_and_clear();
         }
+    }
+}
+
+impl twindex_corpus::Progress for Progress {
+    fn set(&self, bytes: u64) {
+        Self::set(self, bytes);
+    }
+}
+
+/// Whoever watches the command at work: bars and notes on standard error, folders that go at Ctrl-C.
+pub(crate) struct Watching {
+    /// Says nothing.
+    pub(crate) quiet: bool,
+}
+
+impl twindex_corpus::Observer for Watching {
+    fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn twindex_corpus::Progress + '_> {
+        Box::new(Progress::bytes(total, what, self.quiet))
+    }
+
+    fn note(&self, note: &str) {
+        if !self.quiet {
+            report::note(note);
+        }
+    }
+
+    fn half_done(&self, folder: &Path) -> Box<dyn Any> {
+        Box::new(HalfDone::new(folder))
     }
 }
 

@@ -12,7 +12,7 @@ use twindex::{Error, Key, Params};
 
 use crate::options::Usage;
 use crate::param_args::ParamArgs;
-use crate::text_args::Made;
+use twindex_corpus::text::Made;
 
 /// How much is asked of a file at once.
 const BUFFER: usize = 256 << 10;

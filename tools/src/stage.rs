@@ -221,7 +221,7 @@ impl StageFile {
 
     /// Makes it durable and gives it its name.
     pub(crate) fn finish(self) -> anyhow::Result<Written> {
-        crate::lost::check()?;
+        twindex_corpus::lost::check()?;
         let bytes = self.bytes;
         let unnamed = match self.writer {
             Writer::Stdout(mut out) => {

@@ -1,16 +1,9 @@
-//! How text is cut into shingles: the options of every verb that sketches, and what they stand for.
+//! How text is cut into shingles: the options of every verb that sketches.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, bail, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use twindex::Params;
-use twindex::params::{NormalForm, ShingleHash, Shingling, Stemming, StopWords, Tokens, Widths};
-use twindex::sketch::{Cutter, Units};
-
-use crate::options::Usage;
+use twindex::params::{ShingleHash, Stemming, Tokens, Widths};
+use twindex_corpus::text::{StopList, TextForm, TextOptions};
 
 /// Options of verbs that turn text into shingles. Those that are not given have the value of the help for a new
 /// index, and that of the index for one that is there.
@@ -50,14 +43,6 @@ enum Form {
     Nfkc,
 }
 
-/// Where stop words come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum StopList {
-    None,
-    Language { name: &'static str, code: &'static str },
-    File(PathBuf),
-}
-
 fn tokens_parser() -> impl TypedValueParser<Value = Tokens> {
     // Features come from no text.
     let names = Tokens::ALL.iter().filter(|&&tokens| tokens != Tokens::Features).map(|tokens| tokens.name());
@@ -89,221 +74,26 @@ fn parse_stop_words(text: &str) -> Result<StopList, String> {
         return Ok(StopList::None);
     }
     if let Some(&(name, code)) = LANGUAGES.iter().find(|(name, _)| *name == text) {
-        return Ok(StopList::Language { name, code });
+        return Ok(StopList::Words { name, words: stop_words::lookup(code).unwrap_or_default() });
     }
     let names: Vec<_> = LANGUAGES.iter().map(|(name, _)| *name).collect();
     Err(format!("there is no list of this language; expected @FILE, none, or one of {}", names.join(", ")))
 }
 
 impl TextArgs {
-    /// How the text of a new index is cut. Reads the file of stop words, if one was named.
-    pub(crate) fn shingling(&self) -> anyhow::Result<Shingling> {
-        let mut plain = Shingling::words(5, 0);
-        plain.widths = Widths::one(default_width(self.tokens.unwrap_or(Tokens::Words)))?;
-        self.shingling_like(&plain)
-    }
-
-    /// `like`, with what the options say instead where they say anything.
-    pub(crate) fn shingling_like(&self, like: &Shingling) -> anyhow::Result<Shingling> {
-        let mut shingling = like.clone();
-        if let Some(tokens) = self.tokens {
-            shingling = shingling.with_tokens(tokens).with_context(|| {
-                format!("--tokens {tokens}: this twindex was built without the feature `languages`")
-            })?;
-        }
-        shingling.widths = self.words.unwrap_or(shingling.widths);
-        shingling.seed = self.seed.unwrap_or(shingling.seed);
-        match self.normal_form {
-            None => {}
-            Some(Form::None) => shingling.normal_form = NormalForm::None,
-            Some(Form::Nfkc) => {
-                shingling.normal_form = NormalForm::nfkc()
-                    .context("--normal-form nfkc: this twindex was built without the feature `languages`")?;
-            }
-        }
-        if let Some(hash) = self.shingle_hash {
-            shingling.hash = hash;
-        }
-        let tokens = shingling.tokens;
-        let stemming = self.stemming.unwrap_or(shingling.stemming);
-        if matches!(tokens, Tokens::Characters | Tokens::WordCharacters) {
-            for (option, given) in [
-                ("stemming", stemming != Stemming::None),
-                ("stop-words", !matches!(self.stop_words, None | Some(StopList::None))),
-            ] {
-                if given {
-                    return Err(Usage::new(format!(
-                        "--{option} goes with words and sentences, not with --tokens {tokens}"
-                    ))
-                    .into());
-                }
-            }
-        }
-        if let Some(list) = &self.stop_words {
-            shingling.stop_words = list.words(&shingling)?;
-        }
-        shingling.stemming = stemming;
-        Ok(shingling)
-    }
-
-    /// Refuses options of how text is cut where documents are features, which are not cut.
-    pub(crate) fn check_features(&self, features: bool) -> anyhow::Result<()> {
-        let given = [
-            ("tokens", self.tokens.is_some()),
-            ("words", self.words.is_some()),
-            ("normal-form", self.normal_form.is_some()),
-            ("stop-words", self.stop_words.is_some()),
-            ("stemming", self.stemming.is_some()),
-            ("shingle-hash", self.shingle_hash.is_some()),
-        ];
-        match given.iter().find(|(_, given)| features && *given) {
-            Some((option, _)) => Err(Usage::new(format!(
-                "--{option} says how text is cut, and --features-field takes documents as sets, of which no text \
-                 is cut"
-            ))
-            .into()),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses options that contradict what is there.
-    pub(crate) fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
-        let form = |form: Form| if form == Form::Nfkc { "nfkc" } else { "none" };
-        for (option, field, given) in [
-            ("tokens", "tokens", self.tokens.map(|tokens| tokens.to_string())),
-            ("words", "width", self.words.map(|widths| widths.to_string())),
-            ("normal-form", "normal-form", self.normal_form.map(|given| form(given).to_owned())),
-            ("stemming", "stemming", self.stemming.map(|stemming| stemming.to_string())),
-            ("shingle-hash", "shingle-hash", self.shingle_hash.map(|hash| hash.to_string())),
-            ("seed", "seed", self.seed.map(|seed| seed.to_string())),
-        ] {
-            check_option(made, option, field, given.as_deref())?;
-        }
-        if let Some(list) = &self.stop_words {
-            let (kept, given) = (&made.params.shingling.stop_words, list.words(&made.params.shingling)?);
-            ensure!(
-                *kept == given,
-                "{}: stop-words are {} in this {}, and --stop-words has {}{}; leave it out, or make another {2}",
-                made.path.display(),
-                number_of(kept),
-                made.noun,
-                if kept.iter().count() == given.iter().count() { "others: " } else { "" },
-                number_of(&given)
-            );
-        }
-        Ok(())
-    }
-}
-
-/// What was made before, with which options must agree.
-pub(crate) struct Made<'m> {
-    pub(crate) path: &'m Path,
-    pub(crate) params: &'m Params,
-    /// What messages call it.
-    pub(crate) noun: &'static str,
-}
-
-impl<'m> Made<'m> {
-    pub(crate) fn index(path: &'m Path, params: &'m Params) -> Self {
-        Self { path, params, noun: "index" }
-    }
-
-    pub(crate) fn sketches(path: &'m Path, params: &'m Params) -> Self {
-        Self { path, params, noun: "file of sketches" }
-    }
-}
-
-/// Refuses an option that contradicts the field of what is there; a version that stands behind the field's
-/// value is not the user's to choose.
-pub(crate) fn check_option(
-    made: &Made<'_>,
-    option: &str,
-    field: &str,
-    given: Option<&str>,
-) -> anyhow::Result<()> {
-    let Some(given) = given else { return Ok(()) };
-    let Made { path, params, noun } = made;
-    let fields = params.fields();
-    let kept = fields.iter().find(|(name, _)| *name == field).map_or("none", |(_, kept)| kept);
-    let kept = kept.split('/').next().unwrap_or(kept);
-    ensure!(
-        kept == given,
-        "{}: {option} is {kept} in this {noun}, --{option} {given} was given; leave it out, or make another {noun}",
-        path.display()
-    );
-    Ok(())
-}
-
-fn number_of(words: &StopWords) -> String {
-    match words.iter().count() {
-        0 => "none".to_owned(),
-        1 => "1 word".to_owned(),
-        count => format!("{count} words"),
-    }
-}
-
-/// Tokens in a shingle where nothing is said.
-///
-/// Five words tell texts apart and survive a changed word nearby. Nine characters are what Leskovec, Rajaraman and
-/// Ullman (*Mining of Massive Datasets*, section 3.2.2) advise for documents of some length, as five are shared by
-/// chance; of Chinese, where a word has less than two characters, nine are five words again. A sentence is long enough
-/// by itself.
-fn default_width(tokens: Tokens) -> u8 {
-    match tokens {
-        Tokens::Characters | Tokens::WordCharacters => 9,
-        Tokens::Sentences => 1,
-        _ => 5,
-    }
-}
-
-impl StopList {
-    /// The list, in the form of the tokens of `shingling`, with which a list is compared.
-    fn words(&self, shingling: &Shingling) -> anyhow::Result<StopWords> {
-        let mut plain = shingling.clone();
-        plain.stop_words = StopWords::default();
-        plain.stemming = Stemming::None;
-        if plain.tokens == Tokens::Sentences {
-            // Their words are plain words.
-            plain = plain.with_tokens(Tokens::Words)?;
-        }
-        let cutter = Cutter::new(&plain)?;
-        let mut units = Units::default();
-        let mut tokens_of = |text: &str| -> Vec<String> {
-            cutter.cut(text, &mut units);
-            units.iter().map(|token| String::from_utf8_lossy(token).into_owned()).collect()
-        };
-        match self {
-            Self::None => Ok(StopWords::default()),
-            Self::Language { name, code } => {
-                // `don't` is a token of some kinds of tokens and two of others; of those it is left out.
-                let list = stop_words::lookup(code).unwrap_or_default();
-                let words =
-                    list.iter().filter_map(|entry| <[String; 1]>::try_from(tokens_of(entry)).ok()).flatten();
-                StopWords::new(words).with_context(|| format!("--stop-words {name}"))
-            }
-            Self::File(path) => {
-                let bytes = fs::read(path).with_context(|| format!("{}: cannot read", path.display()))?;
-                let text = String::from_utf8(bytes).map_err(|error| {
-                    let valid = error.utf8_error().valid_up_to();
-                    anyhow::anyhow!("{}: not UTF-8 at byte {valid}", path.display())
-                })?;
-                let mut words = Vec::new();
-                for (number, line) in (1..).zip(text.lines()) {
-                    match <[String; 1]>::try_from(tokens_of(line)) {
-                        Ok([word]) => words.push(word),
-                        Err(tokens) => bail!(
-                            "{}: line {number}: {line:?} is {} with --tokens {}; expected one",
-                            path.display(),
-                            match tokens.len() {
-                                0 => "no token".to_owned(),
-                                count => format!("{count} tokens"),
-                            },
-                            shingling.tokens
-                        ),
-                    }
-                }
-                StopWords::new(words).with_context(|| format!("{}", path.display()))
-            }
+    /// The options that were given.
+    pub(crate) fn options(&self) -> TextOptions {
+        TextOptions {
+            tokens: self.tokens,
+            words: self.words,
+            normal_form: self.normal_form.map(|form| match form {
+                Form::None => TextForm::None,
+                Form::Nfkc => TextForm::Nfkc,
+            }),
+            stop_words: self.stop_words.clone(),
+            stemming: self.stemming,
+            shingle_hash: self.shingle_hash,
+            seed: self.seed,
         }
     }
 }
@@ -338,8 +128,8 @@ mod tests {
         for (name, _) in LANGUAGES {
             let list = parse_stop_words(name).unwrap();
             for tokens in [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences] {
-                let args = TextArgs { tokens: Some(tokens), ..TextArgs::default() };
-                let words = list.words(&args.shingling().unwrap());
+                let options = TextOptions { tokens: Some(tokens), ..TextOptions::default() };
+                let words = list.words(&options.shingling().unwrap());
                 assert!(!words.unwrap().is_empty(), "{name}, {tokens}");
             }
         }
@@ -348,8 +138,8 @@ mod tests {
     #[test]
     fn an_entry_counts_where_it_is_one_token() {
         let words = |tokens| {
-            let args = TextArgs { tokens: Some(tokens), ..TextArgs::default() };
-            parse_stop_words("english").unwrap().words(&args.shingling().unwrap()).unwrap()
+            let options = TextOptions { tokens: Some(tokens), ..TextOptions::default() };
+            parse_stop_words("english").unwrap().words(&options.shingling().unwrap()).unwrap()
         };
         assert!(words(Tokens::UnicodeWords).contains("don't"));
         assert!(!words(Tokens::Words).contains("don't") && words(Tokens::Words).contains("the"));

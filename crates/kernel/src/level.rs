@@ -196,8 +196,8 @@ pub trait Simd: Copy {
     /// returns how many there are; what stands behind them is of no meaning.
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
 
-    /// Copies 64 bytes, and returns the mask of those that are a quote or a backslash: bit i stands for byte i.
-    fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64;
+    /// Copies 64 bytes, and returns the mask of those that are one of two: bit i stands for byte i.
+    fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64;
 
     /// The mask of the lanes that differ from `query` in at most `radius` bits, whatever the radius: bit i stands
     /// for lane i. Of more than 64 lanes, the first 64 are looked at; bits for which there is no lane are 0.
@@ -246,8 +246,8 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64 {
-        strings::copy_specials(bytes, copy)
+    fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64 {
+        strings::copy_either(bytes, copy, either)
     }
 
     #[inline(always)]
@@ -342,11 +342,11 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64 {
+        fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
-                strings::x86::copy_specials_avx2(bytes, copy)
+                strings::x86::copy_either_avx2(bytes, copy, either)
             }
         }
 
@@ -445,11 +445,11 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn copy_specials(self, bytes: &[u8; 64], copy: &mut [u8; 64]) -> u64 {
+        fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
-                strings::x86::copy_specials_avx512(bytes, copy)
+                strings::x86::copy_either_avx512(bytes, copy, either)
             }
         }
 

@@ -8,6 +8,9 @@ const BLOCK: usize = 64;
 /// foresee.
 const STEP: usize = 2 * BLOCK;
 
+/// What ends a run of bytes that stand for themselves.
+const SPECIALS: [u8; 2] = *b"\"\\";
+
 /// What the letters of the simple escapes stand for (RFC 8259, section 7); 0 for all others. A table, as which one comes
 /// next is hard to foresee.
 const ESCAPED: [u8; 256] = {
@@ -133,7 +136,7 @@ impl Kernel for Unescape<'_> {
             let copy: &mut [u8; STEP] = to.get_mut(length..)?.first_chunk_mut()?;
             let blocks = step.as_chunks().0.iter().zip(copy.as_chunks_mut().0);
             let specials = (0..).step_by(BLOCK).zip(blocks).fold(0, |mask, (place, (block, copy))| {
-                mask | u128::from(simd.copy_specials(block, copy)) << place
+                mask | u128::from(simd.copy_either(block, copy, SPECIALS)) << place
             });
             let before = specials.trailing_zeros() as usize;
             (at, length) = (at + before, length + before);
@@ -153,11 +156,11 @@ impl Kernel for Unescape<'_> {
     }
 }
 
-/// The plain version of [`Simd::copy_specials`].
+/// The plain version of [`Simd::copy_either`].
 #[inline(always)]
-pub(super) fn copy_specials(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK]) -> u64 {
+pub(super) fn copy_either(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK], either: [u8; 2]) -> u64 {
     *copy = *bytes;
-    let is_special = |byte: u8| byte == b'"' || byte == b'\\';
+    let is_special = |byte: u8| byte == either[0] || byte == either[1];
     (0..).zip(bytes).fold(0, |mask, (place, &byte)| mask | u64::from(is_special(byte)) << place)
 }
 
@@ -175,7 +178,11 @@ pub(super) mod x86 {
     /// As the plain version.
     #[target_feature(enable = "avx2")]
     #[inline]
-    pub(in super::super) fn copy_specials_avx2(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK]) -> u64 {
+    pub(in super::super) fn copy_either_avx2(
+        bytes: &[u8; BLOCK],
+        copy: &mut [u8; BLOCK],
+        either: [u8; 2],
+    ) -> u64 {
         let mut mask = 0;
         for half in 0..2 {
             #[allow(unsafe_code, reason = "the intrinsics take pointers")]
@@ -187,7 +194,7 @@ pub(super) mod x86 {
                 x
             };
             let equal = |byte: u8| _mm256_cmpeq_epi8(x, _mm256_set1_epi8(byte.cast_signed()));
-            let special = _mm256_or_si256(equal(b'"'), equal(b'\\'));
+            let special = _mm256_or_si256(equal(either[0]), equal(either[1]));
             mask |= u64::from(_mm256_movemask_epi8(special).cast_unsigned()) << (32 * half);
         }
         mask
@@ -196,7 +203,11 @@ pub(super) mod x86 {
     /// As the plain version.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
-    pub(in super::super) fn copy_specials_avx512(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK]) -> u64 {
+    pub(in super::super) fn copy_either_avx512(
+        bytes: &[u8; BLOCK],
+        copy: &mut [u8; BLOCK],
+        either: [u8; 2],
+    ) -> u64 {
         #[allow(unsafe_code, reason = "the intrinsics take pointers")]
         // SAFETY: reads the 64 bytes of `bytes` and writes the 64 of `copy`, at any alignment.
         let x = unsafe {
@@ -205,7 +216,7 @@ pub(super) mod x86 {
             x
         };
         let equal = |byte: u8| _mm512_cmpeq_epi8_mask(x, _mm512_set1_epi8(byte.cast_signed()));
-        equal(b'"') | equal(b'\\')
+        equal(either[0]) | equal(either[1])
     }
 }
 
@@ -243,7 +254,7 @@ mod tests {
 
         fn run<S: Simd>(self, simd: S) -> Self::Output {
             let mut copy = [7; BLOCK];
-            (simd.copy_specials(self.0, &mut copy), copy)
+            (simd.copy_either(self.0, &mut copy, SPECIALS), copy)
         }
     }
 

@@ -10,10 +10,7 @@ use serde::Serialize;
 use twindex::sys::RealVfs;
 use twindex::{Error, Fingerprint, Index, Key, Writer};
 
-use super::stats::Space;
 use crate::attached_args::AttachedArgs;
-use crate::contents;
-use crate::input::{Counts, Documents, InputOptions};
 use crate::interrupt::HalfDone;
 use crate::options::{InputArgs, Output, Usage, Work, parse_size};
 use crate::param_args::ParamArgs;
@@ -23,8 +20,11 @@ use crate::report::{self, Stopwatch, count, counted};
 use crate::resume::{Done, InputId};
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
-use crate::sketching::{Wanted, for_each_sketched, refused};
-use crate::text_args::Made;
+use twindex_corpus::contents;
+use twindex_corpus::input::{Counts, Documents, InputOptions};
+use twindex_corpus::page::Space;
+use twindex_corpus::sketching::{Wanted, for_each_sketched, refused};
+use twindex_corpus::text::Made;
 
 /// Options of `build`.
 #[derive(Args)]

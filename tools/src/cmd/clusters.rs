@@ -12,14 +12,14 @@ use twindex::{Index, Key};
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
 use super::pairs::Pairs;
-use crate::input::{Documents, InputOptions, Record};
 use crate::options::{Output, Usage, Work, parse_resemblance};
 use crate::pair_file::{KeyText, PairFiles};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, counted};
-use crate::sketching::{Job, for_each_chunk};
 use crate::stage::{StageArgs, What};
-use crate::tsv;
+use twindex_corpus::input::{Documents, InputOptions, Record};
+use twindex_corpus::sketching::{Job, for_each_chunk};
+use twindex_corpus::tsv;
 
 /// The first line of what is written.
 const HEAD: &str = "key\tcluster\tkept\tscore";

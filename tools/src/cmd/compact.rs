@@ -7,9 +7,9 @@ use clap::Args;
 use serde::Serialize;
 use twindex::Index;
 
-use super::stats::Space;
 use crate::options::{Output, Work};
 use crate::report::{self, Stopwatch, counted};
+use twindex_corpus::page::Space;
 
 /// Options of `compact`.
 #[derive(Args)]

@@ -11,7 +11,7 @@ use twindex::Index;
 use crate::key_args::KeyArgs;
 use crate::options::Output;
 use crate::report;
-use crate::tsv;
+use twindex_corpus::tsv;
 
 /// Options of `get`.
 #[derive(Args)]

@@ -13,13 +13,13 @@ use twindex::store::idf;
 use twindex::sys::RealVfs;
 use twindex::{Error, Params, Sketcher};
 
-use crate::contents;
-use crate::input::{Counts, Documents};
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketching::{Wanted, for_each_shingled};
 use crate::text_args::TextArgs;
+use twindex_corpus::contents;
+use twindex_corpus::input::{Counts, Documents};
+use twindex_corpus::sketching::{Wanted, for_each_shingled};
 
 /// Options of `idf`.
 #[derive(Args)]
@@ -97,28 +97,6 @@ impl Table {
     }
 }
 
-/// Opens the table that an option `--idf` names, whatever it was made of.
-pub(crate) fn open(path: &Path) -> anyhow::Result<IdfTable> {
-    idf::read(&RealVfs, path).map_err(|error| match error {
-        // The magic of any of our files, and the role of one.
-        Error::Corrupt { section: "idf", offset: 0 | 10, .. } => {
-            anyhow!("{}: not an idf table; `twindex idf` makes one", path.display())
-        }
-        other => other.into(),
-    })
-}
-
-/// Opens the table that an option `--idf` names, for documents that are features or texts, and with `text` as the
-/// options of how they are cut.
-pub(crate) fn open_for(path: &Path, text: &TextArgs, features: bool) -> anyhow::Result<IdfTable> {
-    text.check_features(features)?;
-    let table = open(path)?;
-    contents::check(path, table.shingling(), features)?;
-    let given = text.shingling_like(table.shingling())?;
-    table.check_shingling(&given).with_context(|| path.display().to_string())?;
-    Ok(table)
-}
-
 impl Idf {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
@@ -128,7 +106,7 @@ impl Idf {
                 Usage::new("nothing to count: name INPUT files or folders, or - for standard input").into()
             );
         }
-        self.text.check_features(self.input.reads_features())?;
+        self.text.options().check_features(self.input.reads_features())?;
         self.check_out()?;
         let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
         let table = self.count(&mut documents)?;
@@ -183,7 +161,7 @@ impl Idf {
     }
 
     fn count(&self, documents: &mut Documents) -> anyhow::Result<IdfTable> {
-        let shingling = contents::shingling(&self.text, self.input.reads_features(), None)?;
+        let shingling = contents::shingling(&self.text.options(), self.input.reads_features(), None)?;
         let params = Params::builder().shingling(shingling).simhash(0).build()?;
         let sketcher = Sketcher::new(&params)?;
         let scratch = match self.out.parent() {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use twindex::{Index, Key};
 
-use crate::tsv;
+use twindex_corpus::tsv;
 
 /// Options of `keys`.
 #[derive(Args)]

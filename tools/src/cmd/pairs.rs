@@ -17,13 +17,13 @@ use twindex_join::{Effort, Meeting, meetings_within, pairs_within};
 use super::query::{key_number, write_key};
 use crate::feature_args::FeatureArgs;
 use crate::in_order::in_order;
-use crate::input::InputOptions;
 use crate::options::{Output, Usage, Verify, Work, parse_resemblance};
 use crate::pair_file::{Fields, PAIRS, PairWriter};
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, Written};
-use crate::tsv;
+use twindex_corpus::input::InputOptions;
+use twindex_corpus::tsv;
 
 /// Options of `pairs`.
 #[derive(Args)]
@@ -323,7 +323,7 @@ impl Pairs {
         let mut kept = minhash;
         // Of one index and of the other as many bits as both keep.
         kept.feature_bits = of_right.map_or(u8::MAX, |right| right.feature_bits).min(minhash.feature_bits);
-        let agreement = self.features.agreement(kept, snapshot.documents())?;
+        let agreement = self.features.options().agreement(kept, snapshot.documents())?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let sides = resembling::Sides::new(self, (index, snapshot), right)?;
         let found = resembling::find(self, &sides, threshold, agreement, scratch.path())?;
@@ -395,7 +395,7 @@ impl Pairs {
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(PAIRS)?;
         let exact = self.verify == Verify::Exact;
-        if self.features.are_given() && self.resembling.is_none() {
+        if self.features.options().are_given() && self.resembling.is_none() {
             return Err(Usage::new("--sharing and --feature-bits go with --resembling J").into());
         }
         if exact && self.resembling.is_none() {

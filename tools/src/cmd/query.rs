@@ -20,18 +20,19 @@ use twindex::{Fingerprint, Hit, Index, KeyBuf, Resemblance, Sketch, Snapshot};
 use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::contents;
-use crate::feature_args::{self, FeatureArgs};
-use crate::input::Documents;
+use crate::feature_args::FeatureArgs;
 use crate::options::{AccessArgs, InputArgs, Output, Usage, Verify, Work, parse_resemblance};
-use crate::progress::Progress;
+use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
-use crate::sketching::{Wanted, for_each_shingled};
 use crate::stage::{StageArgs, StageFile, What, Written};
-use crate::texts::Texts;
-use crate::tsv;
+use twindex_corpus::contents;
+use twindex_corpus::input::Documents;
+use twindex_corpus::sharing;
+use twindex_corpus::sketching::{Wanted, for_each_shingled};
+use twindex_corpus::texts::Texts;
+use twindex_corpus::tsv;
 
 /// What is written with --out or --into.
 const HITS: What = What { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };
@@ -269,7 +270,7 @@ impl Query {
         }
         let in_one = Agreement::in_one(snapshot.params());
         let agreement = match snapshot.params().minhash.filter(|_| self.resembling.is_some()) {
-            Some(minhash) => self.features.agreement(minhash, snapshot.documents())?,
+            Some(minhash) => self.features.options().agreement(minhash, snapshot.documents())?,
             None => in_one,
         };
         let expected_recall = self.resembling.and_then(|resembling| {
@@ -278,7 +279,7 @@ impl Query {
                 let banding = Banding { bands: minhash.bands, rows: minhash.rows };
                 self.note_recall(banding, resembling);
             }
-            Some(feature_args::recall(minhash, agreement, resembling))
+            Some(sharing::recall(minhash, agreement, resembling))
         });
         let mut out = self.stage.create(HITS)?;
         if self.stage.is_file() {
@@ -345,7 +346,7 @@ impl Query {
     fn check_verify(&self) -> anyhow::Result<()> {
         let exact = self.verify == Verify::Exact;
         let why = match () {
-            () if self.features.are_given() && self.resembling.is_none() => {
+            () if self.features.options().are_given() && self.resembling.is_none() => {
                 "--sharing and --feature-bits go with --resembling J"
             }
             () if exact && self.resembling.is_none() => "--verify exact goes with --resembling J",
@@ -526,7 +527,13 @@ impl Query {
         let texts = scratch.as_ref().map(|scratch| {
             let mut texts = Texts::new(scratch.path(), self.work.memory / 2);
             let about = (self.index(), index, snapshot);
-            texts.read(&self.texts, &self.input.options(), about, self.output.quiet, |_| true)?;
+            texts.read(
+                &self.texts,
+                &self.input.options(),
+                about,
+                &Watching { quiet: self.output.quiet },
+                |_| true,
+            )?;
             anyhow::Ok(texts)
         });
         let texts = texts.transpose()?;

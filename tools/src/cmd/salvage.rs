@@ -11,7 +11,7 @@ use twindex::sys::{RealVfs, Vfs};
 
 use crate::options::Output;
 use crate::report::{self, count, counted};
-use crate::tsv;
+use twindex_corpus::tsv;
 
 /// Options of `salvage`.
 #[derive(Args)]

@@ -13,16 +13,16 @@ use twindex::format::sketches::{Encoded, Encoder, Row};
 use twindex::sketch::pack;
 use twindex::{Params, Sketcher};
 
-use crate::input::{Counts, Documents, Parser, Record};
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
 use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
-use crate::sketching::{Job, Sketching, for_each_chunk};
 use crate::stage::{StageFile, What};
-use crate::tsv;
+use twindex_corpus::input::{Counts, Documents, Parser, Record};
+use twindex_corpus::sketching::{Job, Sketching, for_each_chunk};
+use twindex_corpus::tsv;
 
 /// The first line of a table of sketches.
 const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";

@@ -1,18 +1,17 @@
 //! `twindex stats`: what is in an index.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use twindex::format::contents::Kind;
-use twindex::params::SimhashWeights;
 use twindex::{Index, Snapshot};
 
 use super::idf::Table;
 use crate::options::Output;
 use crate::report::{self, count};
+use twindex_corpus::page::Space;
 
 /// Options of `stats`.
 #[derive(Args)]
@@ -22,68 +21,6 @@ pub(crate) struct Stats {
     index: PathBuf,
     #[command(flatten)]
     output: Output,
-}
-
-/// Where the bytes of an index go.
-pub(crate) struct Space {
-    /// Bytes by kind of section; `other` is headers, contents, checksums, gaps, the manifest and `CURRENT`.
-    pub(crate) sections: BTreeMap<&'static str, u64>,
-    /// Of the files that make up the index now: not of earlier generations, the lock, or files of others.
-    pub(crate) on_disk: u64,
-    /// Distinct fingerprints, counted by segment.
-    pub(crate) distinct: u64,
-}
-
-impl Space {
-    pub(crate) fn of(snapshot: &Snapshot, dir: &Path) -> Self {
-        let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
-        let mut distinct = 0;
-        // What is in the log is no segment on disk.
-        let on_disk = snapshot.entries().len();
-        for (place, (segment, _)) in snapshot.segments().enumerate() {
-            distinct += segment.distinct_fingerprints();
-            if place >= on_disk {
-                continue;
-            }
-            for section in segment.sections() {
-                *sections.entry(section.kind.name()).or_default() += section.length;
-            }
-        }
-        // The lengths of segments are the manifest's. Another process may have removed the manifest since.
-        let manifest = format!("MANIFEST-{:06}", snapshot.manifest().generation);
-        let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
-        let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
-        let on_disk = segments + length("CURRENT") + length(&manifest);
-        let idf = match snapshot.params().simhash.map(|simhash| simhash.weights) {
-            Some(SimhashWeights::Idf { table }) => length(&format!("IDF-{table:032x}")),
-            _ => 0,
-        };
-        sections.insert("idf", idf);
-        let log: u64 = snapshot
-            .manifest()
-            .logged
-            .iter()
-            .flat_map(|logged| &logged.logs)
-            .map(|log| length(&format!("LOG-{:06}", log.number)))
-            .sum();
-        sections.insert("log", log);
-        let on_disk = on_disk + idf + log;
-        let named: u64 = sections.values().sum();
-        sections.insert("other", on_disk.saturating_sub(named));
-        Self { sections, on_disk, distinct }
-    }
-
-    /// Bytes of all that grows with fingerprints: everything but keys, values, stamps, the ranks and postings that tie
-    /// documents to fingerprints, the IDF table and the log.
-    pub(crate) fn per_fingerprint(&self) -> f64 {
-        let kinds = [Kind::Keys, Kind::Ranks, Kind::Postings, Kind::Values, Kind::Stamps].map(Kind::name);
-        let names = kinds.iter().copied().chain(["idf", "log"]);
-        let of_documents: u64 = names.filter_map(|name| self.sections.get(name)).sum();
-        if self.distinct == 0 {
-            return 0.0;
-        }
-        self.on_disk.saturating_sub(of_documents) as f64 / self.distinct as f64
-    }
 }
 
 /// Fields of `--json`.

@@ -14,15 +14,17 @@ use twindex::sys::RealVfs;
 use twindex::{Admitted, Durability, Error, Index, Writer};
 
 use crate::attached_args::AttachedArgs;
-use crate::contents;
-use crate::input::{Counts, Documents, InputOptions};
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::sketching::{Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes, refused};
-use crate::text_args::Made;
-use crate::tsv;
+use twindex_corpus::contents;
+use twindex_corpus::input::{Counts, Documents, InputOptions};
+use twindex_corpus::sketching::{
+    Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes, refused,
+};
+use twindex_corpus::text::Made;
+use twindex_corpus::tsv;
 
 /// Documents of a batch at most, however fast they come.
 const BATCH_MAX: usize = 10_000;

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use twindex::Resemblance;
 
-use crate::input::{Place, TableLines};
-use crate::tsv;
+use twindex_corpus::input::{Place, TableLines};
+use twindex_corpus::tsv;
 
 /// Numbers for keys, the same for all tables.
 #[derive(Default)]
@@ -150,13 +150,13 @@ impl Known {
             String::from_utf8(line.to_vec())
                 .with_context(|| format!("{}: not UTF-8", Place::line(name.clone(), number)))
         };
-        let Some((number, header)) = lines.next()? else {
+        let Some((number, header)) = lines.next_line()? else {
             bail!("{}: empty; expected a header", path.display());
         };
         let columns = Columns::of(&text(header, number)?)
             .map_err(|why| anyhow::anyhow!("{}: {why}", Place::line(name.clone(), number)))?;
         let mut known = Self::new(columns.scale);
-        while let Some((number, line)) = lines.next()? {
+        while let Some((number, line)) = lines.next_line()? {
             let line = text(line, number)?;
             let fields: Vec<&str> = line.split('\t').collect();
             let measured = if fields.len() == columns.count {

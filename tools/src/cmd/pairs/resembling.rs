@@ -16,7 +16,8 @@ use twindex_join::{
 };
 
 use super::{Pairs, Verify};
-use crate::texts::Texts;
+use crate::progress::Watching;
+use twindex_corpus::texts::Texts;
 
 /// Candidates that one thread verifies at once.
 const CHUNK: usize = 512;
@@ -292,7 +293,9 @@ fn texts(
         let inputs = if !is_left && inputs.is_empty() { &args.texts } else { inputs };
         texts.forget();
         let about = (side.path, side.index, side.snapshot);
-        texts.read(inputs, &options, about, args.output.quiet, |key| keys.contains_key(key))?;
+        texts.read(inputs, &options, about, &Watching { quiet: args.output.quiet }, |key| {
+            keys.contains_key(key)
+        })?;
         for (key, &document) in &keys {
             numbers.insert(document, texts.number(&KeyBuf::Bytes(key.as_slice().into()))?);
         }

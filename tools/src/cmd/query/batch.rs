@@ -18,7 +18,7 @@ use crate::in_order::in_order;
 use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
 use crate::stage::StageFile;
-use crate::tsv;
+use twindex_corpus::tsv;
 
 /// Fingerprints of a piece of a file that is asked: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
 const PIECE: usize = 8 << 20;

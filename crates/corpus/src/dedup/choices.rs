@@ -1,0 +1,199 @@
+//! What the options of `dedup` choose together, and which of them go with nothing.
+
+use twindex::Params;
+use twindex::params::SimhashWeights;
+use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
+use twindex::sketch::IdfTable;
+use twindex_join::SampledBy;
+
+use super::near::{Join, Verify};
+use super::{BOTTOM, Dedup, Method};
+use crate::contents;
+use crate::error::InvalidOptions;
+use crate::observer::Observer;
+use crate::sharing;
+
+impl Dedup {
+    /// Refuses options that go with nothing.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if self.inputs.is_empty() {
+            return Err(InvalidOptions::new(
+                "nothing to deduplicate: name INPUT files or folders, or - for standard input",
+            )
+            .into());
+        }
+        if self.within.is_some() && self.method != Method::Simhash {
+            return Err(InvalidOptions::new("--within goes with --method simhash").into());
+        }
+        if self.idf.is_some() && self.method != Method::Simhash {
+            return Err(InvalidOptions::new("--idf goes with --method simhash").into());
+        }
+        if self.threshold.is_some() && !self.resembles() {
+            return Err(InvalidOptions::new("--threshold goes with --method minhash or shingles").into());
+        }
+        if self.preset.is_some() && !self.resembles() {
+            return Err(InvalidOptions::new("--preset goes with --method minhash or shingles").into());
+        }
+        if self.minima.is_some() && !self.resembles() {
+            return Err(InvalidOptions::new("--minima goes with --method minhash or shingles").into());
+        }
+        let sketches = [("--modulus", self.modulus.is_some()), ("--bottom", self.bottom.is_some())];
+        if let Some((option, _)) =
+            sketches.into_iter().find(|&(_, given)| given && self.method != Method::Shingles)
+        {
+            return Err(InvalidOptions::new(format!("{option} goes with --method shingles")).into());
+        }
+        self.check_join()?;
+        if self.against.is_some() && self.method == Method::Exact {
+            return Err(
+                InvalidOptions::new("--against goes with --method minhash, shingles or simhash").into()
+            );
+        }
+        self.text.check_features(self.input.features)
+    }
+
+    /// Refuses ways of joining that go with nothing.
+    fn check_join(&self) -> anyhow::Result<()> {
+        if self.join.is_some() && self.method != Method::Minhash {
+            return Err(InvalidOptions::new("--join goes with --method minhash").into());
+        }
+        if self.sharing.are_given() && (self.method != Method::Minhash || self.join() != Join::Bands) {
+            return Err(InvalidOptions::new("--sharing and --feature-bits go with --join bands").into());
+        }
+        if !self.resembles() {
+            let given =
+                [("--verify", self.verify.is_some()), ("--signature-bits", self.signature_bits.is_some())];
+            if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
+                return Err(
+                    InvalidOptions::new(format!("{option} goes with --method minhash or shingles")).into()
+                );
+            }
+        }
+        if self.method == Method::Shingles && self.verify() == Verify::None {
+            return Err(InvalidOptions::new(
+                "--verify none goes with --method minhash: what sketches have in common is counted in any case",
+            )
+            .into());
+        }
+        if let Some(join @ (Join::Auto | Join::Prefix)) = self.join
+            && self.verify() != Verify::Exact
+        {
+            let name = if join == Join::Auto { "auto" } else { "prefix" };
+            return Err(InvalidOptions::new(format!(
+                "--join {name} goes with --verify exact: it reads the shingles, and with these resemblance is exact"
+            ))
+            .into());
+        }
+        if self.against.is_some() && self.signature_bits == Some(0) {
+            // Who shares a band may be near or not, and nothing could tell.
+            return Err(InvalidOptions::new("--against needs --signature-bits of 1 or more").into());
+        }
+        if self.method == Method::Minhash
+            && self.verify() == Verify::Signature
+            && self.signature_bits == Some(0)
+        {
+            return Err(InvalidOptions::new("--verify signature needs --signature-bits of 1 or more").into());
+        }
+        Ok(())
+    }
+
+    /// Whether documents are near by resemblance.
+    #[must_use]
+    pub fn resembles(&self) -> bool {
+        matches!(self.method, Method::Minhash | Method::Shingles)
+    }
+
+    /// What is in the sketches that are joined.
+    pub fn sampled_by(&self) -> Option<SampledBy> {
+        let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
+        (self.method == Method::Shingles).then_some(by)
+    }
+
+    /// How candidates are verified.
+    #[must_use]
+    pub fn verify(&self) -> Verify {
+        let by_method = if self.method == Method::Shingles { Verify::Signature } else { Verify::Exact };
+        self.verify.unwrap_or(by_method)
+    }
+
+    /// How candidates are found.
+    #[must_use]
+    pub fn join(&self) -> Join {
+        self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Auto } else { Join::Bands })
+    }
+
+    /// Resemblance from which on documents are near.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold.unwrap_or(0.8)
+    }
+
+    /// Minima of the bands for a threshold.
+    #[must_use]
+    pub fn minima(&self) -> u16 {
+        let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
+        self.minima.unwrap_or(if estimates { MINIMA_TO_ESTIMATE } else { MINIMA })
+    }
+
+    /// The bands that find candidates.
+    #[must_use]
+    pub fn banding(&self) -> Banding {
+        self.preset.map_or_else(
+            || Banding::of_minima(self.minima(), self.threshold()),
+            |preset| Banding { bands: preset.scheme.groups, rows: preset.scheme.group_size },
+        )
+    }
+
+    /// Says what is missed where the bands of a preset find less than those that dedup would choose.
+    pub fn note_recall(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<()> {
+        let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
+        let (Some(preset), Some(kept), true) = (self.preset, params.minhash, by_bands) else { return Ok(()) };
+        // How many documents there are is not known yet; of many, small features must agree in more places.
+        let agreement = self.sharing.agreement(kept, 0)?;
+        let threshold = self.threshold();
+        let recall = sharing::recall(kept, agreement, threshold);
+        if recall < RECALL {
+            let at_least = match agreement.features {
+                1 => String::new(),
+                features => format!(", by {features} or more that agree,"),
+            };
+            observer.note(&format!(
+                "--preset {}: its {} bands of {} minima{at_least} find {:.1} % of the pairs at the threshold of \
+                 {threshold}; without it, {:.1} %",
+                preset.name,
+                kept.bands,
+                kept.rows,
+                recall * 100.0,
+                Banding::of_minima(self.minima(), threshold).recall(threshold) * 100.0
+            ));
+        }
+        Ok(())
+    }
+
+    /// The parameters of `OUT/index`.
+    pub fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
+        let shingling = contents::shingling(&self.text, self.input.features, table)?;
+        let builder = Params::builder().shingling(shingling);
+        Ok(match self.method {
+            Method::Minhash | Method::Shingles | Method::Exact => {
+                let banding = self.banding();
+                let builder = builder
+                    .minhash(banding.bands, banding.rows)
+                    .feature_bits(sharing::bits_kept(self.preset));
+                let builder = match self.sampled_by() {
+                    None => builder,
+                    Some(SampledBy::Bottom(t)) => builder.bottom(t),
+                    Some(SampledBy::Modulus(modulus)) => builder.modulus(modulus),
+                };
+                self.signature_bits
+                    .into_iter()
+                    .fold(builder, twindex::params::ParamsBuilder::signature_bits)
+                    .build()?
+            }
+            Method::Simhash => {
+                let weights = table.map_or(SimhashWeights::Occurrences, IdfTable::weights);
+                builder.simhash_weighted(self.within.unwrap_or(3), weights).build()?
+            }
+        })
+    }
+}

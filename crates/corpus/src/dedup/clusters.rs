@@ -1,0 +1,245 @@
+//! The clusters that verified pairs make, and the document of each that stays.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+use twindex_join::kept_of_groups;
+
+use super::corpus::Corpus;
+use super::groups::Grouped;
+use super::near::Near;
+use super::score::{Kind, Score};
+use crate::page::{Clustered, KEYS_SHOWN};
+
+/// Which document of a cluster stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The first of the input.
+    First,
+    /// The one with the longest text; of equal ones the first.
+    Longest,
+    /// The one with the smallest key, bytewise.
+    SmallestKey,
+}
+
+/// How clusters are made of pairs.
+pub(super) struct Rules {
+    pub keep: Keep,
+    /// Resemblance from which on documents are near.
+    pub threshold: f64,
+    /// Larger components are cut.
+    pub max_cluster: u32,
+}
+
+/// The clusters, numbered from 1 in the order of their smallest keys.
+pub(super) struct Clusters {
+    pub kept_of_group: Vec<u32>,
+    /// Of each group with the one that is kept; none where it was not measured.
+    pub scores: Vec<Option<Score>>,
+    /// Documents of each cluster.
+    pub sizes: Vec<u32>,
+    /// Documents that are less near to the kept one than the threshold.
+    pub chained: u64,
+    /// Components that were cut.
+    pub cut: u64,
+    /// The least near pair of documents that was met inside a cluster, and its resemblance.
+    pub lowest: Option<(u32, u32, f64)>,
+}
+
+/// Measures how near two groups are; none where that cannot be told.
+pub(super) type Measure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
+
+impl Clusters {
+    /// Connected components of the pairs, cut where they are too large, and the document to keep of each. Of two
+    /// documents `has_smaller_key` says whether the first has the smaller key.
+    pub(super) fn of(
+        grouped: &Grouped,
+        near: &mut Near,
+        rules: &Rules,
+        measure: &Measure<'_>,
+        has_smaller_key: impl Fn(u32, u32) -> bool,
+    ) -> twindex::Result<Self> {
+        let groups = grouped.groups.len() as u32;
+        let (roots, cut) = {
+            let roots: Vec<u32> = (0..groups).map(|group| near.forest.root(group)).collect();
+            cut_large(grouped, near, roots, rules.max_cluster)?
+        };
+        let kept_of_group = kept_of_groups(&roots, &grouped.group_of, |document, other| {
+            Ok::<_, twindex::Error>(match rules.keep {
+                Keep::First => false, // documents come in the order of the input
+                Keep::Longest => grouped.group(document).text_bytes > grouped.group(other).text_bytes,
+                Keep::SmallestKey => has_smaller_key(document, other),
+            })
+        })?;
+        // Most are near the one that is kept, and stand in a pair with it.
+        let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
+        let mut known: Vec<Option<Score>> = vec![None; groups as usize];
+        near.for_each(|a, b, score| {
+            for (group, other) in [(a, b), (b, a)] {
+                // A candidate that nothing verified has no score, near the kept one or not.
+                if kept_group(group) == other && !matches!(score, Score::Candidate) {
+                    known[group as usize] = Some(score);
+                }
+            }
+            Ok(())
+        })?;
+        let scores: Vec<Option<Score>> = (0..groups)
+            .into_par_iter()
+            .map(|group| match (kept_group(group), known[group as usize]) {
+                (other, _) if other == group => Ok(Some(grouped.itself(group, near.kind))),
+                (_, Some(score)) => Ok(Some(score)),
+                (other, None) => measure(group, other),
+            })
+            .collect::<twindex::Result<_>>()?;
+        let lowest = lowest(grouped, &kept_of_group, &scores, rules.threshold, measure)?;
+        let mut clusters = Self { kept_of_group, scores, sizes: Vec::new(), chained: 0, cut, lowest };
+        clusters.count(grouped, near.kind, rules.threshold);
+        Ok(clusters)
+    }
+
+    fn count(&mut self, grouped: &Grouped, kind: Kind, threshold: f64) {
+        let mut sizes = vec![0; grouped.len()];
+        for ((group, &kept), score) in grouped.groups.iter().zip(&self.kept_of_group).zip(&self.scores) {
+            sizes[kept as usize] += group.members.len() as u32;
+            let near = match score {
+                Some(Score::Distance(_)) => true,
+                Some(Score::Candidate) => false,
+                Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
+                None => kind == Kind::Candidate, // nothing was asked for
+            };
+            self.chained += if near { 0 } else { group.members.len() as u64 };
+        }
+        sizes.retain(|&size| size > 0);
+        self.sizes = sizes;
+    }
+
+    /// The keys of the least near pair.
+    pub(super) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
+        let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
+        self.lowest.map(|(a, b, _)| (key(a), key(b)))
+    }
+
+    /// The clusters as a page shows them; `near` says in words which documents are.
+    pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<Clustered> {
+        let mut sizes = vec![0; corpus.keys.len()];
+        for (group, &kept) in corpus.grouped.groups.iter().zip(&self.kept_of_group) {
+            sizes[kept as usize] += group.members.len() as u64;
+        }
+        let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
+        let keys = |kept: u32| {
+            let groups = corpus.grouped.groups.iter().zip(&self.kept_of_group).filter(|&(_, &of)| of == kept);
+            let others =
+                groups.flat_map(|(group, _)| group.members.iter().copied()).filter(|&one| one != kept);
+            Ok(std::iter::once(kept).chain(others).take(KEYS_SHOWN).map(key).collect())
+        };
+        let clusters = sizes.into_iter().zip(0..).filter(|&(size, _)| size > 0);
+        Ok(Clustered::of(near, clusters, keys)?)
+    }
+
+    /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.
+    pub(super) fn distribution(&self) -> Vec<(u64, u64)> {
+        let mut classes: Vec<u64> = Vec::new();
+        for &size in &self.sizes {
+            let class = size.next_power_of_two().trailing_zeros() as usize;
+            classes.resize(classes.len().max(class + 1), 0);
+            classes[class] += 1;
+        }
+        (0..).map(|class| 1 << class).zip(classes).collect()
+    }
+}
+
+/// Cuts components of more than `most` documents: of each, in the order of the input, a group that is in no
+/// cluster yet begins one, and takes in the groups it is paired with, as long as there is room. No member is
+/// farther from the first than a pair may be. One group of identical documents stays one, however large.
+///
+/// Returns the first group of each group's cluster, and how many components were cut.
+fn cut_large(
+    grouped: &Grouped,
+    near: &Near,
+    mut roots: Vec<u32>,
+    most: u32,
+) -> twindex::Result<(Vec<u32>, u64)> {
+    let members = |group: u32| grouped.groups[group as usize].members.len() as u64;
+    let (mut sizes, mut groups): (Vec<u64>, Vec<u32>) = (vec![0; roots.len()], vec![0; roots.len()]);
+    for (group, &root) in (0..).zip(&roots) {
+        sizes[root as usize] += members(group);
+        groups[root as usize] += 1;
+    }
+    let is_large = |&root: &u32| sizes[root as usize] > u64::from(most) && groups[root as usize] > 1;
+    let is_large: Vec<bool> = roots.iter().map(is_large).collect();
+    let cut = (0..).zip(&roots).filter(|&(group, &root)| group == root && is_large[group as usize]).count();
+    if cut == 0 {
+        return Ok((roots, 0));
+    }
+    for (group, root) in (0..).zip(&mut roots) {
+        if is_large[group as usize] {
+            *root = group;
+            sizes[group as usize] = members(group);
+        }
+    }
+    // Pairs ascend: when those of which a group is the first come, all that could have taken it in are past.
+    near.for_each(|a, b, _| {
+        let is_free = is_large[b as usize] && roots[b as usize] == b && roots[a as usize] == a;
+        if is_free && sizes[a as usize] + members(b) <= u64::from(most) {
+            roots[b as usize] = a;
+            sizes[a as usize] += members(b);
+        }
+        Ok(())
+    })?;
+    Ok((roots, cut as u64))
+}
+
+/// The least near pair inside a cluster, as far as two sweeps tell: of each cluster the document that is least near to
+/// the kept one, and, where that is a chain, the one that is least near to that. A pair that is farther apart may be
+/// missed.
+fn lowest(
+    grouped: &Grouped,
+    kept_of_group: &[u32],
+    scores: &[Option<Score>],
+    threshold: f64,
+    measure: &Measure<'_>,
+) -> twindex::Result<Option<(u32, u32, f64)>> {
+    let value = |score: &Option<Score>| Some(score.as_ref()?.resemblance()?.value());
+    // Ties go to the first, so that the result depends on nothing else.
+    let mut farthest: HashMap<u32, (f64, u32)> = HashMap::new();
+    for (group, (kept, score)) in (0..).zip(kept_of_group.iter().zip(scores)) {
+        if let Some(value) = value(score).filter(|_| grouped.group_of[*kept as usize] != group) {
+            let far = farthest.entry(*kept).or_insert((value, group));
+            if value < far.0 {
+                *far = (value, group);
+            }
+        }
+    }
+    let first = |group: u32| grouped.groups[group as usize].members[0];
+    let swept: Vec<(f64, u32, u32)> = (0..kept_of_group.len() as u32)
+        .into_par_iter()
+        .filter_map(|group| {
+            let kept = kept_of_group[group as usize];
+            let &(value_of_kept, far) = farthest.get(&kept)?;
+            if group == far || value_of_kept >= threshold {
+                return Some(Ok((value_of_kept, kept, first(far))));
+            }
+            let measured = measure(group.min(far), group.max(far));
+            measured.map(|score| Some((value(&score)?, first(group), first(far)))).transpose()
+        })
+        .collect::<twindex::Result<_>>()?;
+    Ok(swept.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).map(|(value, a, b)| (a.min(b), a.max(b), value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_are_counted_in_classes_of_powers_of_two() {
+        let clusters = Clusters {
+            kept_of_group: Vec::new(),
+            scores: Vec::new(),
+            sizes: vec![1, 1, 1, 2, 3, 4, 9, 16],
+            chained: 0,
+            cut: 0,
+            lowest: None,
+        };
+        assert_eq!(clusters.distribution(), [(1, 3), (2, 1), (4, 2), (8, 0), (16, 2)]);
+    }
+}

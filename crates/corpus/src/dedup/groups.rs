@@ -1,0 +1,199 @@
+//! Documents in groups of equal texts, and of each group what is compared with others.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use twindex::{Fingerprint, Sketch};
+use twindex_join::{Common, Groups, SampledBy, ShingleSets, Told};
+
+use super::score::{Kind, Sampled, Score};
+
+/// A group of documents with the same text.
+pub(super) struct Group {
+    /// Its documents, in the order of the input.
+    pub members: Vec<u32>,
+    /// Bytes of the text.
+    pub text_bytes: u64,
+    /// Distinct shingles; none for a text without words.
+    pub shingles: u64,
+    /// The text has no words, or features.
+    is_empty: bool,
+    /// If the method asks for it, and the text has words.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+/// What two groups can be compared by.
+pub(super) struct Grouped {
+    /// Of each document, in the order of the input, its group.
+    pub group_of: Vec<u32>,
+    /// In the order of their first documents.
+    pub groups: Vec<Group>,
+    equal: Groups,
+    /// A set for each group, with its number.
+    pub sets: ShingleSets,
+    /// The sketches that are joined, and how their elements were chosen, where the method is to join them; one for each
+    /// group.
+    pub sketches: Option<(SampledBy, ShingleSets)>,
+}
+
+/// Minima by which near texts find each other.
+const ANCHORS: usize = 12;
+
+/// Hashes of which texts that resemble each other most likely share some: minima, or features where none are kept.
+pub(super) struct Anchors {
+    hashes: [u64; ANCHORS],
+    count: usize,
+}
+
+impl Anchors {
+    pub(super) fn of(sketch: &Sketch) -> Self {
+        let mut hashes = [0; ANCHORS];
+        let minima = (0..).zip(sketch.signature());
+        let minima = minima.map(|(number, &minimum)| (number << 32) | u64::from(minimum));
+        let all = minima.chain(sketch.features().iter().copied());
+        let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
+        Self { hashes, count }
+    }
+
+    pub(super) fn as_slice(&self) -> &[u64] {
+        &self.hashes[..self.count]
+    }
+}
+
+/// The set of a new document's shingles.
+#[derive(Clone, Copy)]
+pub(super) enum NewSet<'s> {
+    /// To be added, as it was told.
+    Told(Told, &'s [u64]),
+    /// Of so many, which are not held.
+    Counted(u64),
+    /// To be added, sorted.
+    Held(&'s [u64]),
+    /// As that, made when it is needed.
+    Late(&'s dyn Fn() -> Vec<u64>),
+}
+
+impl Group {
+    /// True for a group that stands in pairs with its first document only.
+    pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
+        self.members.len() > max_bucket
+    }
+}
+
+/// A document whose group is sought.
+pub(super) struct Newcomer<'n> {
+    /// xxh3-128 of what makes it equal to others.
+    pub hash: u128,
+    /// Bytes of the text.
+    pub text_bytes: u64,
+    /// What is compared of it, if it begins a group.
+    pub sketch: &'n Sketch,
+    /// Its shingles.
+    pub set: NewSet<'n>,
+}
+
+impl Grouped {
+    /// No documents yet; sets of up to `memory` bytes are held, and what is more in scratch files in `folder`.
+    pub(super) fn new(folder: &Path, memory: usize, sampled_by: Option<SampledBy>) -> Self {
+        Self {
+            group_of: Vec::new(),
+            groups: Vec::new(),
+            equal: Groups::default(),
+            sets: ShingleSets::new(folder, memory),
+            sketches: sampled_by.map(|by| (by, ShingleSets::new(folder, memory / 2))),
+        }
+    }
+
+    /// Adds the next document to the group of its text, a new one if the text is new. `is_equal` says whether this
+    /// document and an earlier one, which have the same hash, have the same text.
+    ///
+    /// # Errors
+    ///
+    /// More than 2^32 documents; those of `is_equal`, and of scratch files.
+    pub(super) fn add<E>(
+        &mut self,
+        one: &Newcomer<'_>,
+        mut is_equal: impl FnMut(u32) -> Result<bool, E>,
+    ) -> anyhow::Result<()>
+    where
+        anyhow::Error: From<E>,
+    {
+        let document = u32::try_from(self.group_of.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
+        let groups = &self.groups;
+        let found = self.equal.group(one.hash, |group| is_equal(groups[group as usize].members[0]))?;
+        if found as usize == self.groups.len() {
+            self.begin_group(one)?;
+        }
+        self.groups[found as usize].members.push(document);
+        self.group_of.push(found);
+        Ok(())
+    }
+
+    fn begin_group(&mut self, one: &Newcomer<'_>) -> twindex::Result<()> {
+        let shingles = match one.set {
+            NewSet::Told(told, words) => {
+                let set = self.sets.push_told(told, words, Anchors::of(one.sketch).as_slice())?;
+                debug_assert_eq!(set as usize, self.groups.len());
+                self.sets.size(set)
+            }
+            NewSet::Counted(shingles) => {
+                self.sets.push(&[])?;
+                shingles
+            }
+            NewSet::Held(set) => self.push(set)?,
+            NewSet::Late(set) => self.push(&set())?,
+        };
+        if let Some((by, sketches)) = &mut self.sketches {
+            sketches.push(match by {
+                SampledBy::Bottom(_) => one.sketch.bottom(),
+                SampledBy::Modulus(_) => one.sketch.modular(),
+            })?;
+        }
+        self.groups.push(Group {
+            members: Vec::new(),
+            text_bytes: one.text_bytes,
+            shingles,
+            is_empty: one.sketch.is_empty(),
+            fingerprint: one.sketch.fingerprint(),
+        });
+        Ok(())
+    }
+
+    fn push(&mut self, set: &[u64]) -> twindex::Result<u64> {
+        self.sets.push(set)?;
+        Ok(set.len() as u64)
+    }
+
+    /// Documents so far.
+    pub(super) fn len(&self) -> usize {
+        self.group_of.len()
+    }
+
+    pub(super) fn group(&self, document: u32) -> &Group {
+        &self.groups[self.group_of[document as usize] as usize]
+    }
+
+    /// What the sketches of two groups have in common; none where none are joined, or they tell nothing.
+    pub(super) fn sampled(&self, a: u32, b: u32) -> twindex::Result<Option<Score>> {
+        let Some((by, sketches)) = &self.sketches else { return Ok(None) };
+        let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+        let (a, b) = (sketches.set(a, &mut of_a)?, sketches.set(b, &mut of_b)?);
+        let common = Common::of(&by.sample(a), &by.sample(b));
+        Ok(common.map(|common| Score::Sampled(Sampled::from(common))))
+    }
+
+    /// Documents whose text has words, and whose sketch has no element.
+    pub(super) fn without_elements(&self) -> u64 {
+        let Some((_, sketches)) = &self.sketches else { return 0 };
+        let groups = (0..).zip(&self.groups).filter(|(_, group)| !group.is_empty);
+        groups
+            .filter(|&(number, _)| sketches.size(number) == 0)
+            .map(|(_, group)| group.members.len() as u64)
+            .sum()
+    }
+
+    /// The score of a text with itself.
+    pub(super) fn itself(&self, group: u32, kind: Kind) -> Score {
+        kind.itself(self.groups[group as usize].shingles as u32)
+    }
+}

@@ -1,0 +1,418 @@
+//! Pairs of texts that are near: candidates by prefixes, bands or fingerprints, and what verifies them.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use twindex::sketch::matches;
+use twindex::{Key, Resemblance, Snapshot};
+use twindex_join::{
+    Agreement, Common, Effort, Families, Forest, Sorted, Sorter, candidates_agreeing, for_each_pair_between,
+    for_each_pair_inside, merge_elements, numbered_pairs_within, prefix_candidates, set_candidates,
+};
+
+use super::corpus::Corpus;
+use super::groups::Grouped;
+use super::score::{Estimate, Kind, Sampled, Score};
+use crate::observer::Observer;
+use crate::watch::{Stages, Stopwatch};
+
+/// How candidates are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// By comparing sketches of all texts, or by prefixes where that is less work: none is missed
+    Auto,
+    /// By the rarest shingles of each text: none is missed
+    Prefix,
+    /// By the bands of minima that stand in the index
+    Bands,
+}
+
+/// How candidates are verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Shingle by shingle
+    Exact,
+    /// By the signatures in the index, or the sketches of --method shingles: an estimate
+    Signature,
+    /// Not at all: whatever shares a band
+    None,
+}
+
+/// Pairs of groups that are near, and what was met on the way to them.
+pub(super) struct Near {
+    /// Smaller group, larger group and packed score.
+    pub pairs: Sorted<u128>,
+    /// The components they make.
+    pub forest: Forest,
+    pub kind: Kind,
+    pub candidates: u64,
+    /// Of what not all pairs are candidates.
+    pub capped: Capped,
+    /// The most common of the shingles that were capped, where they were counted one by one: texts, hash, and the first
+    /// text.
+    pub most_common: Vec<(u64, u64, u32)>,
+    /// CPU seconds for finding candidates, and for verifying them.
+    pub seconds: (f64, f64),
+}
+
+/// What has so many members that they were not all paired with one another.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Capped {
+    /// Buckets of bands.
+    pub buckets: u64,
+    /// Shingles in the prefixes of texts.
+    pub shingles: u64,
+    /// Members of the largest bucket, or texts with the most frequent shingle.
+    pub largest: u64,
+    /// Members beyond which one is capped: `--max-bucket`, or less.
+    pub cap: u64,
+}
+
+/// Where the work is done, what it may take, and who watches it.
+pub(super) struct Limits<'a> {
+    pub folder: &'a Path,
+    pub observer: &'a dyn Observer,
+    pub memory: usize,
+    pub max_bucket: usize,
+}
+
+/// Candidates that one thread verifies at once.
+const CHUNK: usize = 512;
+/// Candidates that are verified at once.
+const BATCH: usize = 1 << 14;
+/// Standard errors by which an estimate may stay below the threshold and the pair be counted all the same.
+const ERRORS: f64 = 3.0;
+
+/// Takes verified pairs.
+struct Collector {
+    sorter: Sorter<u128>,
+    forest: Forest,
+    verifying: f64,
+}
+
+impl Collector {
+    fn new(grouped: &Grouped, limits: &Limits<'_>) -> Self {
+        Self {
+            sorter: Sorter::new(limits.folder, limits.memory / 2),
+            forest: Forest::new(grouped.groups.len() as u32),
+            verifying: 0.0,
+        }
+    }
+
+    fn push(&mut self, a: u32, b: u32, score: Score) -> twindex::Result<()> {
+        self.forest.join(a, b);
+        self.sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score.pack()))
+    }
+
+    /// Verifies candidates on all cores.
+    fn verify(
+        &mut self,
+        candidates: &[(u32, u32)],
+        verify: impl Fn(&[(u32, u32)]) -> twindex::Result<Vec<(u32, u32, Score)>> + Send + Sync,
+    ) -> twindex::Result<()> {
+        let watch = Stopwatch::start();
+        let found: Vec<_> =
+            candidates.par_chunks(CHUNK).with_max_len(1).map(verify).collect::<twindex::Result<_>>()?;
+        let pushed = found.into_iter().flatten().try_for_each(|(a, b, score)| self.push(a, b, score));
+        self.verifying += watch.cpu_seconds();
+        pushed
+    }
+
+    /// Counts what the sets of candidates have in common, on all cores.
+    fn count(
+        &mut self,
+        families: &mut Families<'_>,
+        candidates: &[(u32, u32)],
+        threshold: f64,
+    ) -> twindex::Result<()> {
+        let watch = Stopwatch::start();
+        let plausible: Vec<_> = candidates
+            .par_chunks(CHUNK)
+            .with_max_len(1)
+            .flat_map_iter(|pairs| families.plausible(pairs, threshold))
+            .collect();
+        let wanted = families.plan(&plausible);
+        for piece in families.pieces(&wanted) {
+            let differences: Vec<_> = piece
+                .par_iter()
+                .with_max_len(CHUNK / 16)
+                .map(|&(set, leader)| families.difference(set, leader))
+                .collect::<twindex::Result<_>>()?;
+            for difference in differences {
+                families.add(difference);
+            }
+        }
+        self.verifying += watch.cpu_seconds();
+        let families = &*families;
+        self.verify(&plausible, |pairs| {
+            let mut found = Vec::new();
+            let each = |a, b, resemblance| found.push((a, b, Score::counted(resemblance)));
+            families.for_each_resembling(pairs, threshold, each)?;
+            Ok(found)
+        })
+    }
+
+    fn finish(self, kind: Kind, watch: &Stopwatch) -> twindex::Result<Near> {
+        let Self { sorter, forest, verifying } = self;
+        let pairs = sorter.finish()?;
+        Ok(Near {
+            pairs,
+            forest,
+            kind,
+            candidates: 0,
+            capped: Capped::default(),
+            most_common: Vec::new(),
+            seconds: (watch.cpu_seconds() - verifying, verifying),
+        })
+    }
+}
+
+impl Near {
+    /// Nothing but groups.
+    pub(super) fn none(grouped: &Grouped, limits: &Limits<'_>) -> twindex::Result<Self> {
+        Collector::new(grouped, limits).finish(Kind::Resemblance, &Stopwatch::start())
+    }
+
+    /// Pairs whose sets resemble each other by `threshold` or more, all of them.
+    pub(super) fn by_sets(
+        grouped: &Grouped,
+        join: Join,
+        threshold: f64,
+        limits: &Limits<'_>,
+    ) -> twindex::Result<Self> {
+        let watch = Stopwatch::start();
+        let mut collector = Collector::new(grouped, limits);
+        let mut families = Families::new(&grouped.sets, limits.memory / 4);
+        let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
+        let count = |batch: &[(u32, u32)]| collector.count(&mut families, batch, threshold);
+        let found = if join == Join::Prefix {
+            prefix_candidates(&grouped.sets, threshold, limits.max_bucket, memory, threads, count)?
+        } else {
+            set_candidates(&grouped.sets, threshold, limits.max_bucket, memory, threads, count)?
+        };
+        let mut near = collector.finish(Kind::Resemblance, &watch)?;
+        near.candidates = found.candidates;
+        near.capped = Capped { buckets: 0, shingles: found.capped, largest: found.largest, cap: found.cap };
+        Ok(near)
+    }
+
+    /// Pairs that share a band, or as many as asked for, and pass the verification.
+    pub(super) fn by_bands(
+        corpus: &Corpus,
+        snapshot: &Snapshot,
+        agreement: Agreement,
+        (verify, threshold): (Verify, f64),
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let mut collector = Collector::new(&corpus.grouped, limits);
+        let room = (limits.folder, limits.memory / 4);
+        let found = candidates_agreeing(snapshot, agreement, limits.max_bucket, room, |place| {
+            Ok(corpus.group_at(place.key()?.as_key()))
+        })?;
+        let mut number = 0;
+        let kind = match verify {
+            Verify::Exact => {
+                let mut families = Families::new(&corpus.grouped.sets, limits.memory / 4);
+                found.for_each_batch(|batch| {
+                    number += batch.len();
+                    collector.count(&mut families, batch, threshold)
+                })?;
+                Kind::Resemblance
+            }
+            Verify::Signature => {
+                let signatures = Signatures::of(corpus, snapshot)?;
+                found.for_each_batch(|batch| {
+                    number += batch.len();
+                    collector.verify(batch, |pairs| signatures.estimated(pairs, threshold))
+                })?;
+                signatures.kind()
+            }
+            Verify::None => {
+                found.for_each_batch(|batch| {
+                    number += batch.len();
+                    batch.iter().try_for_each(|&(a, b)| collector.push(a, b, Score::Candidate))
+                })?;
+                Kind::Candidate
+            }
+        };
+        let mut near = collector.finish(kind, &watch)?;
+        near.candidates = number as u64;
+        near.capped = Capped {
+            buckets: found.capped_buckets,
+            shingles: 0,
+            largest: found.largest_bucket,
+            cap: found.cap,
+        };
+        Ok(near)
+    }
+
+    /// Pairs whose sketches share elements, and which resemble each other by `threshold` or more, by an estimate or
+    /// counted.
+    pub(super) fn by_sketches(
+        grouped: &Grouped,
+        verify: Verify,
+        threshold: f64,
+        limits: &Limits<'_>,
+        stages: &mut Stages,
+    ) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let Some((by, sketches)) = &grouped.sketches else { return Ok(Self::none(grouped, limits)?) };
+
+        let merging = Stopwatch::start();
+        let merged = merge_elements(sketches, (limits.folder, limits.memory / 2))?;
+        stages.add("shingle_merge", merging);
+
+        let forming = Stopwatch::start();
+        let largest = merged.largest;
+        let formed = merged.form_pairs(limits.max_bucket, (limits.folder, limits.memory / 4))?;
+        stages.add("pair_formation", forming);
+
+        let merging = Stopwatch::start();
+        // What the lists and the places in them take is half of what is left beside the sets.
+        let mut collector = Collector::new(grouped, &Limits { memory: limits.memory / 2, ..*limits });
+        let (kind, met) = if verify == Verify::Exact {
+            let mut families = Families::new(&grouped.sets, limits.memory / 4);
+            let mut batch = Vec::with_capacity(BATCH);
+            let may_be_near = |common: &Common| {
+                let estimate = common.resemblance();
+                estimate.value() + ERRORS * estimate.standard_error() >= threshold
+            };
+            let met = formed.common(sketches, *by, may_be_near, |a, b, _| {
+                batch.push((a, b));
+                if batch.len() == BATCH {
+                    collector.count(&mut families, &batch, threshold)?;
+                    batch.clear();
+                }
+                Ok::<(), twindex::Error>(())
+            })?;
+            collector.count(&mut families, &batch, threshold)?;
+            (Kind::Resemblance, met)
+        } else {
+            let is_near = |common: &Common| common.resemblance().at_least(threshold);
+            let met = formed.common(sketches, *by, is_near, |a, b, common| {
+                collector.push(a, b, Score::Sampled(Sampled::from(common)))
+            })?;
+            (Kind::Sampled, met)
+        };
+        stages.insert("pair_merge", merging.cpu_seconds() - collector.verifying);
+        let mut near = collector.finish(kind, &watch)?;
+        near.candidates = met;
+        near.capped = Capped { buckets: 0, shingles: formed.capped, largest, cap: formed.cap };
+        near.most_common = formed.most_common;
+        Ok(near)
+    }
+
+    /// Pairs whose fingerprints are within the radius.
+    pub(super) fn by_fingerprints(
+        corpus: &Corpus,
+        snapshot: &Snapshot,
+        within: u32,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<Self> {
+        let watch = Stopwatch::start();
+        let mut collector = Collector::new(&corpus.grouped, limits);
+        let threads = rayon::current_num_threads();
+        numbered_pairs_within(
+            snapshot,
+            within,
+            Effort { dir: limits.folder, memory: limits.memory / 2, threads },
+            |place| Ok(corpus.group_at(place.key()?.as_key())),
+            |a, b, distance| collector.push(a, b, Score::Distance(distance)),
+        )?;
+        let mut near = collector.finish(Kind::Distance, &watch)?;
+        near.seconds = (0.0, near.seconds.0);
+        Ok(near)
+    }
+
+    /// Makes the CPU seconds come to so many.
+    pub(super) fn scale_seconds(&mut self, sum: f64) {
+        let (finding, verifying) = self.seconds;
+        let scale = sum / (finding + verifying).max(f64::MIN_POSITIVE);
+        self.seconds = (finding * scale, verifying * scale);
+    }
+
+    /// Hands each pair of groups to `each`, ascending, the smaller group first.
+    pub(super) fn for_each(
+        &self,
+        mut each: impl FnMut(u32, u32, Score) -> twindex::Result<()>,
+    ) -> twindex::Result<()> {
+        self.pairs
+            .for_each(|pair| each((pair >> 96) as u32, (pair >> 64) as u32, self.kind.unpack(pair as u64)))
+    }
+
+    /// Hands each pair of documents to `each`, with its packed score: those of groups that are near, and those inside
+    /// each group. Of a group of more than `max_bucket` documents only the first is paired with others.
+    pub(super) fn for_each_of_documents(
+        &self,
+        grouped: &Grouped,
+        max_bucket: usize,
+        each: &mut impl FnMut(u32, u32, u64) -> twindex::Result<()>,
+    ) -> twindex::Result<()> {
+        for (number, group) in (0..).zip(&grouped.groups) {
+            let itself = self.kind.pack_itself(grouped.itself(number, self.kind));
+            for_each_pair_inside(&group.members, max_bucket, |a, b| each(a, b, itself))?;
+        }
+        let members = |group: u32| &grouped.groups[group as usize].members[..];
+        self.for_each(|a, b, score| {
+            let score = score.pack();
+            for_each_pair_between(members(a), members(b), max_bucket, |a, b| each(a, b, score))
+        })
+    }
+}
+
+/// The signatures of the groups, where they stand in the index.
+pub(super) struct Signatures<'s> {
+    snapshot: &'s Snapshot,
+    /// Segment and ordinal of a document of each group.
+    places: Vec<(u32, u32)>,
+    minima: u32,
+    bits: u8,
+}
+
+impl<'s> Signatures<'s> {
+    pub(super) fn of(corpus: &Corpus, snapshot: &'s Snapshot) -> twindex::Result<Self> {
+        let (minima, bits) = snapshot
+            .params()
+            .minhash
+            .map_or((0, 0), |minhash| (minhash.minima() as u32, minhash.signature_bits));
+        let mut places = vec![(u32::MAX, 0); corpus.grouped.groups.len()];
+        for (number, (segment, deleted)) in snapshot.segments().enumerate() {
+            segment.for_each_key(|ordinal, key: Key<'_>| {
+                if let Some(group) = corpus.group_at(key).filter(|_| !deleted.contains(ordinal)) {
+                    places[group as usize] = (number as u32, ordinal);
+                }
+            })?;
+        }
+        Ok(Self { snapshot, places, minima, bits })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        Kind::Estimate { minima: self.minima, bits: self.bits }
+    }
+
+    /// The estimate for two groups.
+    pub(super) fn estimate(&self, a: u32, b: u32) -> twindex::Result<Score> {
+        let (left, right) = (self.signature(a)?, self.signature(b)?);
+        let matches = matches(left, right, self.minima as usize, self.bits) as u32;
+        Ok(Score::Estimate(Estimate { matches, minima: self.minima, bits: self.bits }))
+    }
+
+    fn signature(&self, group: u32) -> twindex::Result<&[u8]> {
+        let (segment, ordinal) = self.places[group as usize];
+        // Every document is in the index; one that is not shares nothing.
+        let segment = self.snapshot.segments().nth(segment as usize);
+        segment.map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))
+    }
+
+    fn estimated(&self, pairs: &[(u32, u32)], threshold: f64) -> twindex::Result<Vec<(u32, u32, Score)>> {
+        let mut found = Vec::new();
+        for &(a, b) in pairs {
+            let score = self.estimate(a, b)?;
+            if score.resemblance().is_some_and(|resemblance: Resemblance| resemblance.at_least(threshold)) {
+                found.push((a, b, score));
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,429 @@
+//! The folder of results: made beside its place, and put there whole; and the files in it.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use twindex::store::is_of_an_index;
+use twindex::sys::{RealVfs, Vfs};
+use twindex_join::Sorter;
+
+use super::against::Against;
+use super::clusters::Clusters;
+use super::corpus::Corpus;
+use super::near::{Limits, Near};
+use super::score::Score;
+use crate::durable_file::DurableFile;
+use crate::error::InvalidOptions;
+use crate::input::{Block, Kept, is_name_of_kept};
+use crate::tsv;
+
+/// The files that `dedup` makes always; who finds neither finds the work of somebody else.
+const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
+/// The files in OUT, beside those of the documents that are kept.
+const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT];
+/// The page about what was found.
+pub(super) const REPORT: &str = "report.html";
+/// The folder in OUT.
+pub(super) const INDEX: &str = "index";
+
+/// Where the results go.
+pub(super) struct Out<'a> {
+    /// As it was given, for messages.
+    given: &'a Path,
+    /// The folder above and the name in it, without `.` and `/` at the end, which no rename takes.
+    path: PathBuf,
+    parent: PathBuf,
+}
+
+impl<'a> Out<'a> {
+    pub(super) fn resolve(given: &'a Path) -> anyhow::Result<Self> {
+        let Some(name) = given.file_name() else {
+            let shown = given.display();
+            let why =
+                format!("--out {shown}: expected the name of a folder to make, for example {shown}/deduped");
+            return Err(InvalidOptions::new(why.replace("//", "/")).into());
+        };
+        let parent = match given.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
+    }
+
+    /// The folder above.
+    pub(super) fn parent(&self) -> &Path {
+        &self.parent
+    }
+
+    /// Refuses results that stand where the documents are read: the next run would take them for documents.
+    /// Where nothing stands yet nothing can be read, as folders are listed before anything is made.
+    pub(super) fn check_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        let (Some(name), Ok(parent)) = (self.path.file_name(), fs::canonicalize(&self.parent)) else {
+            return Ok(());
+        };
+        let path = parent.join(name);
+        if path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        // An input that cannot be resolved is told when it is opened.
+        let around = |input: &&PathBuf| {
+            fs::canonicalize(input).is_ok_and(|input| input.is_dir() && path.starts_with(input))
+        };
+        match inputs.iter().find(around) {
+            None => Ok(()),
+            Some(input) => Err(InvalidOptions::new(format!(
+                "--out {}: is there already, inside the input {}, and would be read as documents; \
+                 choose another folder",
+                self.given.display(),
+                input.display()
+            ))
+            .into()),
+        }
+    }
+
+    /// Refuses to overwrite, before any work is done.
+    pub(super) fn check(&self, force: bool) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
+        ensure!(
+            !metadata.is_symlink(),
+            "{shown}: is a symbolic link, which is not replaced; name the folder that it points to, or \
+             another one"
+        );
+        ensure!(force, "{shown}: already exists; choose another folder, or --force to replace it");
+        self.check_made_by_us(&self.path)
+    }
+
+    /// Refuses a folder, OUT or what was OUT a moment ago, with anything in it that `dedup` did not make.
+    fn check_made_by_us(&self, folder: &Path) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        let foreign = foreign(folder).with_context(|| format!("{shown}: cannot look what is in it"))?;
+        match foreign {
+            None => Ok(()),
+            Some(why) => bail!("{shown}: {why}, so --force does not replace it; choose another folder"),
+        }
+    }
+
+    /// Makes the folders above OUT.
+    pub(super) fn make_parents(&self) -> anyhow::Result<MadeFolders> {
+        let mut made = MadeFolders(Vec::new());
+        let above: Vec<&Path> =
+            self.parent.ancestors().filter(|folder| !folder.as_os_str().is_empty()).collect();
+        for folder in above.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Ok(()) => made.0.push(folder.to_owned()),
+                // It was there. Not every system says so first: a disk may be read-only, too.
+                Err(_) if folder.is_dir() => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("{}: cannot create", folder.display()));
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// Moves earlier results into `aside`, and returns where they are; `None` if there are none. What
+    /// somebody put into them since they were looked at makes them come back, and is an error.
+    fn set_aside(&self, aside: &Path) -> anyhow::Result<Option<PathBuf>> {
+        if self.path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let earlier = aside.join("earlier");
+        fs::rename(&self.path, &earlier)
+            .with_context(|| format!("{}: cannot move the earlier results aside", self.given.display()))?;
+        if let Err(foreign) = self.check_made_by_us(&earlier) {
+            fs::rename(&earlier, &self.path).with_context(|| {
+                format!("{foreign}; it is at {} and cannot be moved back", earlier.display())
+            })?;
+            return Err(foreign);
+        }
+        Ok(Some(earlier))
+    }
+
+    /// Gives the results their name. Earlier ones step aside first and come back if that fails.
+    pub(super) fn put_in_place(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        self.check(force)?; // something may have come there meanwhile
+        RealVfs
+            .sync_dir(folder.path())
+            .with_context(|| format!("{shown}: cannot make the results durable"))?;
+        let aside = temporary_folder(&self.parent)?;
+        let earlier = match self.set_aside(aside.path()) {
+            Ok(earlier) => earlier,
+            Err(error) => {
+                if aside.path().join("earlier").symlink_metadata().is_ok() {
+                    let _ = aside.keep(); // what could not be moved back is in it
+                }
+                return Err(error);
+            }
+        };
+        if let Err(error) = fs::rename(folder.path(), &self.path) {
+            if earlier.is_some_and(|earlier| fs::rename(earlier, &self.path).is_err()) {
+                let kept = aside.keep().join("earlier");
+                bail!("{shown}: cannot be replaced: {error}; the earlier results are at {}", kept.display());
+            }
+            return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
+        }
+        let _ = folder.keep(); // it is no longer at its temporary name
+        // Only then may the earlier results go: after a power failure there are these or those.
+        RealVfs.sync_dir(&self.parent).with_context(|| {
+            format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
+        })
+    }
+}
+
+/// Folders that came into being with this run. Those that are still empty go when this is dropped, so that a
+/// run that fails leaves nothing.
+pub(super) struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    /// Makes the folders' own names durable.
+    pub(super) fn sync(&self) -> anyhow::Result<()> {
+        for made in &self.0 {
+            let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            RealVfs.sync_dir(above).with_context(|| format!("{}: cannot make it durable", made.display()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            let _ = fs::remove_dir(folder); // refused by the system unless it is empty
+        }
+    }
+}
+
+/// A folder that goes when it is dropped, on the file system of the results.
+pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".twindex-dedup-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    builder.tempdir_in(parent).with_context(|| format!("{}: cannot create a folder in it", parent.display()))
+}
+
+/// Why a folder is not one that `dedup` made, all of it; `None` if it is, or is empty.
+fn foreign(folder: &Path) -> io::Result<Option<String>> {
+    const NOT_OURS: &str = "not made by `twindex dedup`";
+    if !folder.symlink_metadata()?.is_dir() {
+        return Ok(Some(NOT_OURS.into()));
+    }
+    let (mut entries, mut files) = (0, 0);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        entries += 1;
+        if kind.is_file() && name.to_str().is_some_and(is_ours) {
+            files += usize::from(PROOF.iter().any(|proof| name == *proof));
+        } else if kind.is_dir() && name == INDEX {
+            for entry in fs::read_dir(entry.path())? {
+                let entry = entry?;
+                let name = entry.file_name();
+                if !(entry.file_type()?.is_file() && is_of_an_index(&name)) {
+                    return Ok(Some(format!("`{INDEX}/{}` in it was {NOT_OURS}", name.display())));
+                }
+            }
+        } else {
+            return Ok(Some(format!("`{}` in it was {NOT_OURS}", name.display())));
+        }
+    }
+    let none = entries > 0 && files == 0;
+    Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", PROOF.join(", "))))
+}
+
+/// Whether a file in OUT may have this name.
+fn is_ours(name: &str) -> bool {
+    FILES.contains(&name) || is_name_of_kept(name)
+}
+
+/// Writes every pair of documents, sorted; returns how many. Takes `memory` bytes, and a scratch file beyond.
+pub(super) fn write_pairs(
+    corpus: &Corpus,
+    by_key: &[u32],
+    near: &Near,
+    limits: &Limits<'_>,
+    path: &Path,
+) -> anyhow::Result<u64> {
+    let mut place = vec![0_u32; by_key.len()];
+    for (at, &document) in (0..).zip(by_key) {
+        place[document as usize] = at;
+    }
+    // Sorted by the places of the smaller and the larger key. Each pair of groups comes once, so each of documents.
+    let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
+    let mut push = |a: u32, b: u32, score: u64| {
+        let (a, b) = (place[a as usize], place[b as usize]);
+        sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score))
+    };
+    near.for_each_of_documents(&corpus.grouped, limits.max_bucket, &mut push)?;
+    let pairs = sorter.finish()?;
+    let mut written = 0;
+    let mut failure = None;
+    write_file(path, |out| {
+        writeln!(out, "a\tb\t{}", near.kind.columns())?;
+        let all = pairs.for_each(|pair| {
+            let key = |at: u32| &corpus.keys[by_key[at as usize] as usize];
+            written += 1;
+            tsv::write_field(out, key((pair >> 96) as u32))?;
+            out.write_all(b"\t")?;
+            tsv::write_field(out, key((pair >> 64) as u32))?;
+            out.write_all(b"\t")?;
+            near.kind.unpack(pair as u64).write(near.kind, out)?;
+            out.write_all(b"\n").map_err(Stop::Write)
+        });
+        match all {
+            Ok(()) => Ok(()),
+            Err(Stop::Write(error)) => Err(error),
+            Err(Stop::Read(error)) => {
+                failure = Some(error);
+                Err(io::Error::other("the pairs cannot be read back"))
+            }
+        }
+    })
+    .map_err(|error| failure.map_or(error, anyhow::Error::from))?;
+    Ok(written)
+}
+
+/// Why the writing of pairs ended.
+enum Stop {
+    Read(twindex::Error),
+    Write(io::Error),
+}
+
+impl From<twindex::Error> for Stop {
+    fn from(error: twindex::Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+pub(super) fn write_clusters(
+    corpus: &Corpus,
+    by_key: &[u32],
+    clusters: &Clusters,
+    path: &Path,
+) -> anyhow::Result<()> {
+    write_file(path, |out| {
+        writeln!(out, "key\tcluster\tkept\tscore")?;
+        // By the document that is kept; 0 for none yet.
+        let mut numbers = vec![0_u32; by_key.len()];
+        let (mut last, mut shown) = (0, itoa::Buffer::new());
+        for &document in by_key {
+            let group = corpus.grouped.group_of[document as usize] as usize;
+            let kept = clusters.kept_of_group[group];
+            let number = &mut numbers[kept as usize];
+            if *number == 0 {
+                last += 1;
+                *number = last;
+            }
+            tsv::write_field(out, &corpus.keys[document as usize])?;
+            out.write_all(b"\t")?;
+            out.write_all(shown.format(*number).as_bytes())?;
+            out.write_all(b"\t")?;
+            tsv::write_field(out, &corpus.keys[kept as usize])?;
+            match clusters.scores[group] {
+                // Most documents are alone.
+                Some(Score::Resemblance { intersection, union }) if intersection == union => {
+                    out.write_all(b"\t1.000000\n")?;
+                }
+                Some(score) => {
+                    out.write_all(b"\t")?;
+                    score.write_short(out)?;
+                    out.write_all(b"\n")?;
+                }
+                None => writeln!(out, "\t-")?, // not measured
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Writes the documents that are near one of another index, sorted, and which that is.
+pub(super) fn write_dropped(corpus: &Corpus, against: &Against, path: &Path) -> anyhow::Result<()> {
+    let mut dropped: Vec<_> = corpus.dropped.iter().collect();
+    dropped.sort_unstable_by_key(|&(key, _)| key);
+    write_file(path, |out| {
+        writeln!(out, "key\tother\t{}", against.columns())?;
+        for (key, (_, dropped)) in dropped {
+            tsv::write_field(out, key)?;
+            out.write_all(b"\t")?;
+            tsv::write_key(out, &dropped.other)?;
+            writeln!(out, "\t{}", dropped.columns())?;
+        }
+        Ok(())
+    })
+}
+
+/// Writes the documents to keep, in the order of the input, and returns the names of the files.
+pub(super) fn write_kept(
+    corpus: &Corpus,
+    clusters: &Clusters,
+    folder: &Path,
+    memory: usize,
+) -> anyhow::Result<Vec<String>> {
+    let mut kept = Kept::new(folder, corpus.parser.headers().clone(), memory);
+    let is_kept = |&document: &u32| {
+        clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize] == document
+    };
+    let mut documents = (0..corpus.keys.len() as u32).filter(is_kept);
+    let mut reading = corpus.reading();
+    // While one block is written, the next one is read.
+    let (mut block, mut next) = (Block::default(), Block::default());
+    corpus.fill(&mut block, &mut documents, &mut reading)?;
+    while !block.is_empty() {
+        let (written, filled) =
+            rayon::join(|| kept.write(&block), || corpus.fill(&mut next, &mut documents, &mut reading));
+        written.and(filled)?;
+        std::mem::swap(&mut block, &mut next);
+    }
+    kept.finish()
+}
+
+/// Writes a file and makes it durable.
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<DurableFile>) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let whole = || {
+        let mut out = BufWriter::with_capacity(1 << 20, DurableFile::create_new(path)?);
+        write(&mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
+    };
+    // The file has a temporary folder's name in its path, which tells the user nothing.
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    whole().with_context(|| format!("{name}: cannot write"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_into_the_earlier_results_at_the_last_moment_brings_them_back() {
+        let bench = tempfile::tempdir().unwrap();
+        let (given, aside) = (bench.path().join("out"), bench.path().join("aside"));
+        for folder in [&given.join(INDEX), &aside] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(given.join("pairs.tsv"), "").unwrap();
+        let out = Out::resolve(&given).unwrap();
+        out.check(true).unwrap();
+        fs::write(given.join("index/notes.txt"), "mine").unwrap();
+        let message = out.set_aside(&aside).unwrap_err().to_string();
+        assert!(message.contains("`index/notes.txt`") && message.contains("not made by"), "{message}");
+        assert_eq!(fs::read(given.join("index/notes.txt")).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(&aside).unwrap().count(), 0);
+
+        fs::remove_file(given.join("index/notes.txt")).unwrap();
+        assert_eq!(out.set_aside(&aside).unwrap(), Some(aside.join("earlier")));
+        assert_eq!(out.set_aside(&aside).unwrap(), None, "nothing is there any more");
+    }
+}

@@ -1,0 +1,94 @@
+//! What a run found, in figures.
+
+use serde::Serialize;
+
+use super::corpus::Corpus;
+use super::near::Near;
+use crate::input::Counts;
+use crate::watch::Stages;
+
+/// A shingle that too many texts have.
+#[derive(Serialize)]
+pub struct CommonShingle {
+    /// Its sampled hash, in hexadecimal.
+    pub hash: String,
+    /// How many have it.
+    pub texts: u64,
+    /// The key of the first document that has it.
+    pub first: String,
+}
+
+/// What a run found; as JSON, what `--json` prints.
+#[derive(Serialize)]
+pub struct Report {
+    /// What was read.
+    #[serde(flatten)]
+    pub input: Counts,
+    /// Documents whose text stands in an earlier one, byte for byte.
+    pub identical: u64,
+    /// Documents that are near one of the other index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+    /// Documents without words, or features.
+    pub empty: u64,
+    /// Pairs of texts that were verified.
+    pub candidates: u64,
+    /// Pairs of documents that are near, copies included.
+    pub pairs: u64,
+    /// Clusters of two documents or more.
+    pub clusters: u64,
+    /// Documents of the largest.
+    pub largest_cluster: u64,
+    /// Documents that do not stay.
+    pub removed: u64,
+    /// Documents that stay.
+    pub kept: u64,
+    /// The names of the files of the documents that are kept.
+    pub kept_files: Vec<String>,
+    /// Documents less near to the kept one than the threshold.
+    pub chained: u64,
+    /// Clusters by documents: how many have at most so many, and more than half of that.
+    pub cluster_sizes: Vec<(u64, u64)>,
+    /// The least resemblance met inside a cluster.
+    pub lowest_resemblance: Option<f64>,
+    /// The keys of that pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lowest_pair: Option<(String, String)>,
+    /// Components that were cut for their size.
+    pub cut_components: u64,
+    /// Buckets of bands with more members than the cap, paired as stars.
+    pub capped_buckets: u64,
+    /// Shingles in the prefixes, or sketches, of more texts than the cap, paired as stars.
+    pub capped_shingles: u64,
+    /// Of these the most common, where they are counted one by one: with `--method shingles`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub common_shingles: Vec<CommonShingle>,
+    /// Documents with words, and without an element in their sketch: with `--method shingles`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_elements: Option<u64>,
+    /// The cap: `--max-bucket`, or less to bound the work.
+    pub bucket_cap: u64,
+    /// Members of the largest bucket, or texts with the most common shingle.
+    pub largest_bucket: u64,
+    /// Groups of identical documents of more than `--max-bucket`.
+    pub starred_groups: u64,
+    /// CPU seconds of the process.
+    pub cpu_seconds: f64,
+    /// Seconds by the clock.
+    pub seconds: f64,
+    /// The most memory the process had resident; 0 where the system does not say.
+    pub peak_rss_bytes: u64,
+    /// CPU seconds by name. `read` is `sketch` and `exact`; with `--method shingles`, `candidates` is `shingle_merge`,
+    /// `pair_formation` and `pair_merge`.
+    pub stages: Stages,
+}
+
+/// The most common of the shingles that were capped.
+pub(super) fn common_shingles(near: &Near, corpus: &Corpus) -> Vec<CommonShingle> {
+    let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
+        let first = corpus.grouped.groups[first as usize].members[0];
+        let first = String::from_utf8_lossy(&corpus.keys[first as usize]).into_owned();
+        CommonShingle { hash: format!("{hash:012x}"), texts, first }
+    });
+    shingles.collect()
+}

@@ -1,0 +1,283 @@
+//! How near two texts are, and how that is known.
+
+use std::io::{self, Write};
+
+use twindex::Resemblance;
+use twindex_join::Common;
+
+/// How near two groups are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Score {
+    /// Counted.
+    Resemblance { intersection: u32, union: u32 },
+    /// Equal minima of two signatures.
+    Estimate(Estimate),
+    /// Common elements of two sketches.
+    Sampled(Sampled),
+    /// Bits in which fingerprints differ.
+    Distance(u32),
+    /// They share a band, and nobody has looked further.
+    Candidate,
+}
+
+/// Equal ones of so many minima of so many bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Estimate {
+    pub matches: u32,
+    pub minima: u32,
+    pub bits: u8,
+}
+
+/// Common elements of so many, of a share of all shingles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sampled {
+    both: u32,
+    either: u32,
+    /// In parts of [`WHOLE`], rounded down, so that an error is too large rather than too small.
+    share: u32,
+}
+
+/// All shingles. A share has so many bits of a packed score, and each of the counts, of which neither is more than two
+/// sketches have, [`COUNT_BITS`].
+const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
+/// See [`WHOLE`].
+const COUNT_BITS: u32 = 20;
+
+/// What all scores of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Resemblance,
+    Estimate { minima: u32, bits: u8 },
+    Sampled,
+    Distance,
+    Candidate,
+}
+
+impl Kind {
+    /// The names of the columns that a [`Score`] is shown as.
+    pub(super) fn columns(self) -> &'static str {
+        match self {
+            Self::Resemblance => "resemblance\tintersection\tunion",
+            Self::Estimate { .. } | Self::Sampled => "resemblance\tstandard_error",
+            Self::Distance => "distance",
+            Self::Candidate => "resemblance",
+        }
+    }
+
+    /// The score of a text of so many distinct shingles with itself.
+    pub(super) fn itself(self, shingles: u32) -> Score {
+        match self {
+            Self::Resemblance | Self::Estimate { .. } | Self::Sampled | Self::Candidate => {
+                Score::Resemblance { intersection: shingles, union: shingles }
+            }
+            Self::Distance => Score::Distance(0),
+        }
+    }
+
+    /// The score that was packed so; `identical` texts have that of a text with itself.
+    pub(super) fn unpack(self, packed: u64) -> Score {
+        let (first, second) = ((packed >> 32) as u32, packed as u32);
+        match self {
+            _ if packed == u64::MAX => Score::Resemblance { intersection: 1, union: 1 },
+            Self::Resemblance => Score::Resemblance { intersection: first, union: second },
+            Self::Estimate { minima, bits } => Score::Estimate(Estimate { matches: first, minima, bits }),
+            Self::Sampled => Score::Sampled(Sampled::unpack(packed)),
+            Self::Distance => Score::Distance(first),
+            Self::Candidate => Score::Candidate,
+        }
+    }
+
+    /// The packed score of identical texts, where they are told from those that are only near.
+    pub(super) fn pack_itself(self, itself: Score) -> u64 {
+        match self {
+            Self::Estimate { .. } | Self::Sampled | Self::Candidate => u64::MAX,
+            Self::Resemblance | Self::Distance => itself.pack(),
+        }
+    }
+}
+
+impl Score {
+    /// What is counted; sets are not estimated.
+    pub(super) fn counted(resemblance: Resemblance) -> Self {
+        match resemblance {
+            // A text of 2^32 shingles would be larger than the longest line that is read.
+            Resemblance::Exact { intersection, union } => {
+                Self::Resemblance { intersection: intersection as u32, union: union as u32 }
+            }
+            Resemblance::Estimate { .. } => unreachable!("sets are counted, not estimated"),
+        }
+    }
+
+    /// In 64 bits; [`Kind::unpack`] takes it back.
+    pub(super) fn pack(self) -> u64 {
+        match self {
+            Self::Resemblance { intersection, union } => u64::from(intersection) << 32 | u64::from(union),
+            Self::Estimate(Estimate { matches, .. }) => u64::from(matches) << 32,
+            Self::Sampled(sampled) => sampled.pack(),
+            Self::Distance(distance) => u64::from(distance) << 32,
+            Self::Candidate => 0,
+        }
+    }
+
+    /// The resemblance, if that is what it tells; two empty texts that are equal resemble each other here.
+    pub(super) fn resemblance(self) -> Option<Resemblance> {
+        match self {
+            Self::Resemblance { union: 0, .. } => Some(Resemblance::Exact { intersection: 1, union: 1 }),
+            Self::Resemblance { intersection, union } => {
+                Some(Resemblance::Exact { intersection: intersection as usize, union: union as usize })
+            }
+            Self::Estimate(estimate) => Some(estimate.resemblance()),
+            Self::Sampled(sampled) => Some(sampled.resemblance()),
+            Self::Distance(_) | Self::Candidate => None,
+        }
+    }
+
+    /// Writes the first of its columns, for a table that has one only.
+    pub(super) fn write_short(self, out: &mut impl Write) -> io::Result<()> {
+        match (self, self.resemblance()) {
+            (Self::Resemblance { intersection, union: union @ 1.. }, _) => {
+                write_quotient(intersection, union, out)
+            }
+            (Self::Distance(distance), _) => write!(out, "{distance}"),
+            (_, Some(resemblance)) => write!(out, "{:.6}", resemblance.value()),
+            (_, None) => out.write_all(b"-"),
+        }
+    }
+
+    /// Writes all columns of a run of this kind, set apart by tabs.
+    pub(super) fn write(self, kind: Kind, out: &mut impl Write) -> io::Result<()> {
+        match (self, kind) {
+            // Two empty texts that are equal have nothing to divide.
+            (Self::Resemblance { union: 0, .. }, Kind::Resemblance) => out.write_all(b"1.000000\t0\t0"),
+            (Self::Resemblance { intersection, union }, Kind::Resemblance) => {
+                let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
+                write_quotient(intersection, union, out)?;
+                out.write_all(b"\t")?;
+                out.write_all(first.format(intersection).as_bytes())?;
+                out.write_all(b"\t")?;
+                out.write_all(second.format(union).as_bytes())
+            }
+            (Self::Resemblance { .. }, Kind::Estimate { .. } | Kind::Sampled) => {
+                out.write_all(b"1.000000\t0.000000")
+            }
+            (Self::Estimate(_) | Self::Sampled(_), _) => {
+                let Some(resemblance) = self.resemblance() else { return Ok(()) };
+                write!(out, "{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
+            }
+            _ => self.write_short(out),
+        }
+    }
+}
+
+/// Writes a resemblance, a quotient of 1 or less, as `{:.6}` shows the nearest float.
+fn write_quotient(intersection: u32, union: u32, out: &mut impl Write) -> io::Result<()> {
+    // The float is at most 2^-54 off, and may so be on the other side of where digits change only if the quotient is
+    // there itself, or the divisor so large that it may be as near to it.
+    let millions = u64::from(intersection) * 1_000_000;
+    let (digits, rest) = (millions / u64::from(union), millions % u64::from(union));
+    if intersection > union || union > 1 << 28 || 2 * rest == u64::from(union) {
+        return write!(out, "{:.6}", f64::from(intersection) / f64::from(union));
+    }
+    let digits = digits + u64::from(2 * rest > u64::from(union));
+    let mut shown = *b"0.000000";
+    shown[0] += (digits / 1_000_000) as u8;
+    let mut left = digits % 1_000_000;
+    for place in shown[2..].iter_mut().rev() {
+        *place += (left % 10) as u8;
+        left /= 10;
+    }
+    out.write_all(&shown)
+}
+
+impl Estimate {
+    fn resemblance(self) -> Resemblance {
+        Resemblance::from_matches(self.matches as usize, self.minima as usize, self.bits)
+    }
+}
+
+impl From<Common> for Sampled {
+    fn from(common: Common) -> Self {
+        #[allow(clippy::cast_sign_loss, reason = "a share is 0 to 1")]
+        let share = (common.share * f64::from(WHOLE)) as u32;
+        Self { both: common.both, either: common.either, share }
+    }
+}
+
+impl Sampled {
+    fn resemblance(self) -> Resemblance {
+        let share = f64::from(self.share) / f64::from(WHOLE);
+        Common { both: self.both, either: self.either, share }.resemblance()
+    }
+
+    fn pack(self) -> u64 {
+        let counts = u64::from(self.both) << COUNT_BITS | u64::from(self.either);
+        counts << (u64::BITS - 2 * COUNT_BITS) | u64::from(self.share)
+    }
+
+    fn unpack(packed: u64) -> Self {
+        let counts = packed >> (u64::BITS - 2 * COUNT_BITS);
+        let mask = (1 << COUNT_BITS) - 1;
+        let (both, either) = ((counts >> COUNT_BITS) as u32, counts as u32 & mask);
+        Self { both, either, share: packed as u32 & WHOLE }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_are_shown_as_floats_are() {
+        let check = |intersection: u32, union: u32| {
+            let mut shown = Vec::new();
+            write_quotient(intersection, union, &mut shown).unwrap();
+            let float = format!("{:.6}", f64::from(intersection) / f64::from(union));
+            assert_eq!(String::from_utf8(shown).unwrap(), float, "{intersection} of {union}");
+        };
+        for union in (1..700).chain([1 << 10, 15_625, 31_250, 78_125, 2_000_000]) {
+            for intersection in (0..=union.min(3000)).chain(union - union.min(700)..=union) {
+                check(intersection, union);
+            }
+        }
+        let mut random = 1_u64;
+        for _ in 0..100_000 {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            let union = (random >> 32) as u32 >> (random & 31);
+            if union > 0 {
+                check((random >> 16) as u32 % (union.saturating_add(1)), union);
+            }
+        }
+    }
+
+    #[test]
+    fn scores_come_back_as_they_were_packed() {
+        let estimate = |matches| Score::Estimate(Estimate { matches, minima: 120, bits: 8 });
+        let estimates = Kind::Estimate { minima: 120, bits: 8 };
+        let sampled = |both, either, share| Score::Sampled(Sampled::from(Common { both, either, share }));
+        for (kind, score) in [
+            (Kind::Resemblance, Score::Resemblance { intersection: 0, union: 0 }),
+            (Kind::Resemblance, Score::Resemblance { intersection: 8, union: u32::MAX }),
+            (estimates, estimate(0)),
+            (estimates, estimate(120)),
+            (Kind::Sampled, sampled(0, 1, 0.0)),
+            (Kind::Sampled, sampled(65_535, 131_070, 0.04)),
+            (Kind::Sampled, sampled(4096, 8192, 1.0)),
+            (Kind::Distance, Score::Distance(64)),
+            (Kind::Candidate, Score::Candidate),
+        ] {
+            assert_eq!(kind.unpack(score.pack()), score);
+        }
+        let exact = sampled(3, 4, 1.0).resemblance().unwrap();
+        assert_eq!(exact, Resemblance::Exact { intersection: 3, union: 4 });
+        assert!(sampled(3, 4, 1.0 - f64::EPSILON).resemblance().unwrap().standard_error() > 0.0);
+        for kind in [Kind::Resemblance, estimates, Kind::Sampled, Kind::Distance, Kind::Candidate] {
+            let itself = kind.unpack(kind.pack_itself(kind.itself(7)));
+            assert!(itself.resemblance().is_none_or(|resemblance| resemblance.value() >= 1.0), "{kind:?}");
+            assert_ne!(itself, Score::Candidate);
+            let mut columns = Vec::new();
+            itself.write(kind, &mut columns).unwrap();
+            let columns = String::from_utf8(columns).unwrap();
+            assert_eq!(columns.split('\t').count(), kind.columns().split('\t').count());
+        }
+    }
+}

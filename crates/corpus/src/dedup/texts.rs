@@ -1,0 +1,146 @@
+//! The same rule for texts in memory: nothing is read, and nothing is written but scratch files.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rayon::prelude::*;
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, Shingler, Sketch};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::clusters::{Clusters, Keep, Rules};
+use super::groups::{Grouped, NewSet, Newcomer};
+use super::near::{Join, Limits, Near};
+use super::score::Score;
+use super::{MAX_BUCKET, MEMORY};
+
+/// Texts that one thread shingles at a time.
+const CHUNK: usize = 256;
+/// Texts that are shingled before their sets are put away.
+const TOGETHER: usize = 64 * CHUNK;
+
+/// A job on texts in memory: what [`Dedup`](super::Dedup) does by default, without keys, files and an index.
+///
+/// ```
+/// use twindex_corpus::DedupTexts;
+///
+/// let texts = ["a rose is a rose is a rose", "something else", "a rose is a rose is a rose"];
+/// let found = DedupTexts::default().run(&texts.map(str::as_bytes))?;
+/// assert_eq!(found.kept_of, [0, 1, 0]);
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DedupTexts {
+    /// Resemblance from which on texts are near, 0.05 to 1; 0.8 by default.
+    pub threshold: f64,
+    /// How they are cut into shingles; five words by default.
+    pub shingling: Shingling,
+    /// Which text of a cluster stays; [`Keep::SmallestKey`] is the first, as there are no keys.
+    pub keep: Keep,
+    /// As [`Dedup::max_cluster`](super::Dedup::max_cluster).
+    pub max_cluster: Option<u32>,
+    /// As [`Dedup::max_bucket`](super::Dedup::max_bucket).
+    pub max_bucket: u32,
+    /// Bytes for work that can go to disk instead, beside the texts and what is returned.
+    pub memory: usize,
+}
+
+impl Default for DedupTexts {
+    fn default() -> Self {
+        Self {
+            threshold: 0.8,
+            shingling: Shingling::words(5, 0),
+            keep: Keep::First,
+            max_cluster: None,
+            max_bucket: MAX_BUCKET,
+            memory: MEMORY,
+        }
+    }
+}
+
+/// What was found. Texts go by their places, from 0.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Of each text the one that is kept for it, itself if it stays.
+    pub kept_of: Vec<u32>,
+    /// Of each text its resemblance to that.
+    pub scores: Vec<f64>,
+    /// Pairs that are near, with their resemblance, the smaller place first, sorted.
+    pub pairs: Vec<(u32, u32, f64)>,
+    /// Shingles that too many texts have, beyond which pairs may be missing.
+    pub capped_shingles: u64,
+    /// How many texts are too many.
+    pub cap: u64,
+}
+
+impl DedupTexts {
+    /// Finds the texts that are near each other, and which of them to keep, on the threads of the pool of rayon that it is
+    /// called in. Bytes that are not UTF-8 count as U+FFFD.
+    ///
+    /// # Errors
+    ///
+    /// A shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
+    pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<Found> {
+        let scratch = tempfile::tempdir()?;
+        let grouped = self.group(texts, scratch.path())?;
+        let limits = Limits {
+            folder: scratch.path(),
+            observer: &(),
+            memory: self.memory / 2,
+            max_bucket: self.max_bucket as usize,
+        };
+        let mut near = Near::by_sets(&grouped, Join::Auto, self.threshold, &limits)?;
+        let rules = Rules {
+            keep: self.keep,
+            threshold: self.threshold,
+            max_cluster: self.max_cluster.unwrap_or(u32::MAX),
+        };
+        let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
+        // Texts have no keys but their places.
+        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, |_, _| false)?;
+        let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
+        let score_of = |group: u32| clusters.scores[group as usize].map_or(0.0, value);
+        let mut pairs = Vec::new();
+        near.for_each_of_documents(&grouped, limits.max_bucket, &mut |a, b, score| {
+            pairs.push((a.min(b), a.max(b), value(near.kind.unpack(score))));
+            Ok(())
+        })?;
+        pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));
+        Ok(Found {
+            kept_of: grouped.group_of.iter().map(|&group| clusters.kept_of_group[group as usize]).collect(),
+            scores: grouped.group_of.iter().map(|&group| score_of(group)).collect(),
+            pairs,
+            capped_shingles: near.capped.shingles,
+            cap: near.capped.cap,
+        })
+    }
+
+    /// Puts equal texts into groups, and shingles one of each.
+    fn group(&self, texts: &[&[u8]], folder: &Path) -> anyhow::Result<Grouped> {
+        let mut grouped = Grouped::new(folder, self.memory / 4, None);
+        let shingler = Shingler::new(&self.shingling)?;
+        let shingles = |text: &[u8], buffers: &mut Buffers| {
+            let mut set = Vec::new();
+            shingler.distinct(&String::from_utf8_lossy(text), buffers, &mut set);
+            set
+        };
+        let (sketch, mut seen) = (Sketch::default(), HashSet::new());
+        for some in texts.chunks(TOGETHER) {
+            let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).map(|text| xxh3_128(text)).collect();
+            let is_new: Vec<bool> = hashes.iter().map(|&hash| seen.insert(hash)).collect();
+            let sets: Vec<Option<Vec<u64>>> = (some, is_new)
+                .into_par_iter()
+                .with_min_len(CHUNK)
+                .map_init(Buffers::default, |buffers, (text, is_new)| is_new.then(|| shingles(text, buffers)))
+                .collect();
+            for ((text, hash), set) in some.iter().zip(hashes).zip(sets) {
+                // Another text with the hash of one before is shingled if it ever comes.
+                let late = || shingles(text, &mut Buffers::default());
+                let set = set.as_deref().map_or(NewSet::Late(&late), NewSet::Held);
+                let new = Newcomer { hash, text_bytes: text.len() as u64, sketch: &sketch, set };
+                grouped.add(&new, |other| anyhow::Ok(texts[other as usize] == *text))?;
+            }
+        }
+        Ok(grouped)
+    }
+}

@@ -1,0 +1,34 @@
+//! IDF tables that options name.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use twindex::Error;
+use twindex::sketch::IdfTable;
+use twindex::store::idf;
+use twindex::sys::RealVfs;
+
+use crate::contents;
+use crate::text::TextOptions;
+
+/// Opens the table that an option `--idf` names, whatever it was made of.
+pub fn open(path: &Path) -> anyhow::Result<IdfTable> {
+    idf::read(&RealVfs, path).map_err(|error| match error {
+        // The magic of any of our files, and the role of one.
+        Error::Corrupt { section: "idf", offset: 0 | 10, .. } => {
+            anyhow!("{}: not an idf table; `twindex idf` makes one", path.display())
+        }
+        other => other.into(),
+    })
+}
+
+/// Opens the table that an option `--idf` names, for documents that are features or texts, and with `text` as the
+/// options of how they are cut.
+pub fn open_for(path: &Path, text: &TextOptions, features: bool) -> anyhow::Result<IdfTable> {
+    text.check_features(features)?;
+    let table = open(path)?;
+    contents::check(path, table.shingling(), features)?;
+    let given = text.shingling_like(table.shingling())?;
+    table.check_shingling(&given).with_context(|| path.display().to_string())?;
+    Ok(table)
+}

@@ -1,0 +1,426 @@
+//! Records as they were read, many at a time, and what they say.
+//!
+//! Whoever reads copies bytes and looks for newlines, and for nothing else. What costs time is done by those
+//! who work on the [`Chunk`]s of a batch, on as many threads as there are: UTF-8, JSON, HTML, keys and texts. What
+//! is found in a record is lent, so that no memory is allocated for each document.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::features::Features;
+use super::form::{self, Form, Headers, Understood};
+use super::fields::Fields;
+use super::jsonl::Found;
+use super::{InputOptions, InvalidUtf8, OwnAttached, Place, Problem, folder, page_text};
+
+/// Bytes of a batch that is cut up for many threads, and little enough that it is still in the caches of one when it is
+/// looked into.
+pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
+/// The most records of a batch.
+const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
+/// What stands for the bytes of a record that has hardly any, so that chunks of short records are not longer
+/// than others.
+const RECORD_BYTES: usize = 32;
+
+/// Records of one or more inputs, in order.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The lines, in the sense of [`form`], without newlines.
+    bytes: Vec<u8>,
+    records: Vec<Raw>,
+    /// The names of the streams that lines are from.
+    names: Vec<Arc<Path>>,
+    /// Bytes of all records.
+    size: usize,
+    failure: Option<anyhow::Error>,
+}
+
+/// A record as it was read.
+#[derive(Debug)]
+enum Raw {
+    /// A line: where it is in the bytes, what it is, its number, and which name it goes with.
+    Line {
+        start: usize,
+        end: usize,
+        form: Form,
+        number: u64,
+        name: usize,
+        /// Where it begins in its file, if it can be read there again.
+        offset: Option<u64>,
+    },
+    Whole(Box<Whole>),
+    Bad(Box<Problem>),
+}
+
+/// A file that is one document.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) key: Vec<u8>,
+    pub(super) text: String,
+    /// Whether the text is HTML.
+    pub(super) html: bool,
+    /// Whether bytes that are not UTF-8 were replaced.
+    pub(super) replaced: bool,
+    pub(super) place: Place,
+}
+
+impl Raw {
+    fn size(&self) -> usize {
+        RECORD_BYTES
+            + match self {
+                Self::Line { start, end, .. } => end - start,
+                Self::Whole(whole) => whole.text.len(),
+                Self::Bad(_) => 0,
+            }
+    }
+}
+
+impl Batch {
+    /// Makes room for about this many bytes. The memory of one enormous batch is given back.
+    pub(super) fn clear(&mut self, bytes: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(4 * bytes);
+        self.records.clear();
+        self.names.clear();
+        self.size = 0;
+        self.failure = None;
+    }
+
+    pub(super) fn is_full(&self, bytes: usize) -> bool {
+        self.size >= bytes || self.records.len() >= BATCH_RECORDS
+    }
+
+    /// True if there is nothing more: no record, and no failure either.
+    #[must_use] 
+    pub fn is_over(&self) -> bool {
+        self.records.is_empty() && self.failure.is_none()
+    }
+
+    /// Whether any record is in it.
+    #[must_use] 
+    pub fn has_records(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    /// What ended the reading behind the records.
+    pub fn take_failure(&mut self) -> Option<anyhow::Error> {
+        self.failure.take()
+    }
+
+    pub(super) fn fail(&mut self, failure: anyhow::Error) {
+        self.failure = Some(failure);
+    }
+
+    pub(super) fn push_line(
+        &mut self,
+        form: Form,
+        Found { line, offset }: Found<'_>,
+        number: u64,
+        name: Arc<Path>,
+    ) {
+        if !self.names.last().is_some_and(|last| Arc::ptr_eq(last, &name)) {
+            self.names.push(name);
+        }
+        let (start, name) = (self.bytes.len(), self.names.len() - 1);
+        self.bytes.extend_from_slice(line);
+        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset });
+    }
+
+    pub(super) fn push_whole(&mut self, whole: Whole) {
+        self.push(Raw::Whole(Box::new(whole)));
+    }
+
+    pub(super) fn push_bad(&mut self, bad: Problem) {
+        self.push(Raw::Bad(Box::new(bad)));
+    }
+
+    fn push(&mut self, record: Raw) {
+        self.size += record.size();
+        self.records.push(record);
+    }
+
+    /// All of the batch.
+    #[must_use] 
+    pub fn whole(&self) -> Chunk<'_> {
+        Chunk { batch: self, records: &self.records }
+    }
+
+    /// Cuts the batch in runs of records of about this many bytes, no fewer than one.
+    #[must_use] 
+    pub fn chunks(&self, bytes: usize) -> Vec<Chunk<'_>> {
+        let mut chunks = Vec::new();
+        let (mut start, mut size) = (0, 0);
+        for (at, record) in self.records.iter().enumerate() {
+            size += record.size();
+            if size >= bytes || at + 1 == self.records.len() {
+                chunks.push(Chunk { batch: self, records: &self.records[start..=at] });
+                (start, size) = (at + 1, 0);
+            }
+        }
+        chunks
+    }
+}
+
+/// Some consecutive records of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'b> {
+    batch: &'b Batch,
+    records: &'b [Raw],
+}
+
+/// What was seen in a chunk, for [`Documents::account`](super::Documents::account).
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub(super) documents: u64,
+    pub(super) text_bytes: u64,
+    pub(super) replaced: u64,
+    /// Records of archives that are none.
+    pub(super) no_documents: u64,
+    pub(super) bad: Vec<Problem>,
+}
+
+/// Finds out what records say; shared by threads.
+#[derive(Clone, Debug)]
+pub struct Parser {
+    pub(super) fields: Fields,
+    pub(super) invalid_utf8: InvalidUtf8,
+    pub(super) headers: Headers,
+    pub(super) record_bytes_max: usize,
+}
+
+/// Working memory, reused from record to record.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    lines: form::Buffers,
+    /// The text of a page.
+    text: String,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'r> {
+    /// A text.
+    Text(&'r str),
+    /// Features that the caller brought.
+    Features(&'r Features),
+}
+
+impl<'r> Content<'r> {
+    /// The length of the text, or of the names of the features.
+    #[must_use] 
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Features(features) => features.bytes(),
+        }
+    }
+
+    /// Bytes that are equal for equal contents and for no others.
+    #[must_use] 
+    pub fn identity(self) -> Cow<'r, [u8]> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text.as_bytes()),
+            Self::Features(features) => Cow::Owned(features.canonical()),
+        }
+    }
+}
+
+/// One document.
+#[derive(Debug)]
+pub struct Record<'r> {
+    /// What it is known by: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that has no such name.
+    pub key: &'r [u8],
+    /// What is sketched of it.
+    pub content: Content<'r>,
+    from: From<'r>,
+}
+
+/// What a record was read from.
+#[derive(Debug)]
+enum From<'r> {
+    /// The line, bytes that are not UTF-8 replaced if that was asked for.
+    Line {
+        form: Form,
+        line: &'r [u8],
+        number: u64,
+        name: &'r Arc<Path>,
+        offset: Option<u64>,
+    },
+    Whole(&'r Whole),
+}
+
+impl Record<'_> {
+    /// Where it stands.
+    /// Replaces a place by its own.
+    pub fn write_place(&self, place: &mut Place) {
+        match &self.from {
+            From::Line { form, number, name, .. } => place.replace(name, *number, form.unit()),
+            From::Whole(whole) => place.clone_from(&whole.place),
+        }
+    }
+
+    /// Where it stands.
+    #[must_use] 
+    pub fn place(&self) -> Place {
+        match &self.from {
+            From::Line { form, number, name, .. } => Place::of(Arc::clone(name), *number, form.unit()),
+            From::Whole(whole) => whole.place.clone(),
+        }
+    }
+
+    /// Something of it that is not as it should be, for [`Chunk::read`]: it is a bad record then, as one that cannot be
+    /// parsed is.
+    pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
+        super::bad_at(&self.place(), reason)
+    }
+
+    /// What it has beside its text, as far as the options name fields of it.
+    ///
+    /// # Errors
+    ///
+    /// It lacks a stamp, or has something else in its place: it is a [bad](Self::bad) record then.
+    pub fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
+        match &self.from {
+            From::Line { form, line, .. } => {
+                form::attached(*form, line, parser).map_err(|error| self.bad(&format!("{error:#}")))
+            }
+            // Fields of text files are refused before anything is read.
+            From::Whole(_) => Ok(OwnAttached::default()),
+        }
+    }
+
+    /// Where its [`line`](Self::line) can be read again: the file, and the offset in it.
+    #[must_use] 
+    pub fn origin(&self) -> Option<(&Arc<Path>, u64)> {
+        match &self.from {
+            From::Line { name, offset, .. } => offset.map(|offset| (*name, offset)),
+            From::Whole(_) => None,
+        }
+    }
+
+    /// What its [`line`](Self::line) is.
+    #[must_use] 
+    pub fn form(&self) -> Form {
+        match &self.from {
+            From::Line { form, .. } => *form,
+            From::Whole(whole) if whole.html => Form::Html,
+            From::Whole(_) => Form::Json,
+        }
+    }
+
+    /// What stands for it in a file of its [`form`](Self::form), without a newline: its own line verbatim (in JSON,
+    /// bytes that are not UTF-8 replaced, if that was asked for), or, for a text file, an object of the two fields
+    /// (in which a key that is not UTF-8 has its bad bytes replaced).
+    ///
+    /// # Errors
+    ///
+    /// None that writing to memory could give.
+    pub fn line(&self, parser: &Parser) -> anyhow::Result<Cow<'_, [u8]>> {
+        Ok(match &self.from {
+            From::Line { line, .. } => Cow::Borrowed(line),
+            From::Whole(whole) => Cow::Owned(folder::line(&whole.key, &whole.text, &parser.fields)?),
+        })
+    }
+}
+
+impl Parser {
+    /// For inputs that are read with these options.
+    #[must_use] 
+    pub fn new(options: &InputOptions) -> Self {
+        let fields = Fields {
+            id: options.id_field.clone(),
+            text: options.text_field.clone(),
+            features: options.features,
+            attached: options.attached.clone(),
+        };
+        let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
+        Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max }
+    }
+
+    /// The [`identity`](Content::identity) of what a [`line`](Record::line) says.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the line.
+    pub fn identity_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<Vec<u8>> {
+        form::identity(form, line, self)
+    }
+
+    /// What stood once in an input and concerns all of its records.
+    #[must_use] 
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+}
+
+impl Chunk<'_> {
+    /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons: those
+    /// that `each` refuses by [`Record::bad`] are among them.
+    ///
+    /// # Errors
+    ///
+    /// Any other of `each`, the first of which is the last.
+    pub fn read(
+        &self,
+        parser: &Parser,
+        buffers: &mut Buffers,
+        mut each: impl FnMut(Record<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Seen> {
+        let mut seen = Seen::default();
+        for raw in self.records {
+            let (record, replaced) = match raw {
+                Raw::Bad(bad) => {
+                    seen.bad.push((**bad).clone());
+                    continue;
+                }
+                Raw::Whole(whole) => {
+                    let mut text = whole.text.as_str();
+                    if whole.html {
+                        match page_text(text) {
+                            Ok(shown) => buffers.text = shown,
+                            Err(reason) => {
+                                seen.bad.push(Problem { place: whole.place.clone(), reason });
+                                continue;
+                            }
+                        }
+                        text = &buffers.text;
+                    }
+                    let content = Content::Text(text);
+                    (Record { key: &whole.key, content, from: From::Whole(whole) }, whole.replaced)
+                }
+                &Raw::Line { start, end, form, number, name, offset } => {
+                    let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
+                    match form::understand(form, line, parser, &mut buffers.lines) {
+                        Ok(Understood::Document { key, content, line: again, replaced }) => {
+                            // A line in which bytes were replaced is not the one in the file.
+                            let offset = offset.filter(|_| std::ptr::eq(again, line));
+                            let from = From::Line { form, line: again, number, name, offset };
+                            (Record { key, content, from }, replaced)
+                        }
+                        Ok(Understood::NoDocument) => {
+                            seen.no_documents += 1;
+                            continue;
+                        }
+                        Err(reason) => {
+                            let place = Place::of(Arc::clone(name), number, form.unit());
+                            seen.bad.push(Problem { place, reason });
+                            continue;
+                        }
+                    }
+                }
+            };
+            let text_bytes = record.content.bytes() as u64;
+            match each(record) {
+                Ok(()) => {
+                    seen.documents += 1;
+                    seen.text_bytes += text_bytes;
+                    seen.replaced += u64::from(replaced);
+                }
+                // The record's fault is as one of its form; anything else ends the reading.
+                Err(error) => seen.bad.push(error.downcast::<Problem>()?),
+            }
+        }
+        Ok(seen)
+    }
+}

@@ -1,0 +1,795 @@
+//! Parquet files: a few columns out of one, row by row, and the rows that are kept written to another.
+//!
+//! The arrow-rs readers do the decoding. What they make of a damaged file is an error of theirs; should they panic on
+//! one, that becomes an error too. What could not become one is looked at before: [`thrift`].
+
+use std::cell::Cell;
+use std::fs;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
+use std::time::SystemTime;
+
+use anyhow::{Context, anyhow, ensure};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    RowSelection, RowSelector,
+};
+use parquet::arrow::arrow_writer::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::properties::WriterProperties;
+
+use super::fields;
+use super::form::{Header, Headers};
+use super::thrift::{self, Checked};
+use super::{AttachedFields, OwnAttached, Place, Problem, open};
+
+/// The most rows, and bytes by their mean, that are decoded at once.
+const ROWS_AT_ONCE: usize = 256;
+const BYTES_AT_ONCE: i64 = 16 << 20;
+/// Bytes of a row's number and its key's length in a line.
+const HEAD_BYTES: usize = 12;
+/// Bytes of a stamp and a value's length in a line.
+const ATTACHED_BYTES: usize = 12;
+
+/// The end of the names of such files.
+pub(super) const SUFFIX: &str = "parquet";
+
+/// A Parquet file whose rows are documents.
+#[derive(Debug)]
+pub struct File {
+    path: Arc<Path>,
+    /// All of its columns.
+    schema: SchemaRef,
+    compression: Compression,
+    stamp: Stamp,
+}
+
+/// By what a file that was changed is noticed.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(file: &fs::File) -> std::io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self { bytes: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
+
+thread_local! {
+    /// Whether this thread is inside of [`guarded`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is done by arrow-rs, a panic of which is an error, and nothing that is told as one: it indexes and unwraps what
+/// damaged pages say, in more places than could be looked at before.
+fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    static SILENCED: Once = Once::new();
+    SILENCED.call_once(|| {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let done = catch_unwind(AssertUnwindSafe(what));
+    GUARDED.set(false);
+    done.unwrap_or_else(|_| Err("the reader gave up: damaged".to_owned()))
+}
+
+/// The rows of one file.
+pub(super) struct Rows {
+    path: Arc<Path>,
+    /// The number of the file.
+    file: u32,
+    reader: ParquetRecordBatchReader,
+    places: Places,
+    fields: fields::Fields,
+    /// The rows decoded last, and how many of them are taken.
+    batch: Option<(RecordBatch, usize)>,
+    /// Rows taken in all.
+    taken: u64,
+    in_all: u64,
+    bytes: u64,
+    consumed: Arc<AtomicU64>,
+    /// Bytes that are counted as consumed, in proportion to the rows.
+    counted: u64,
+    row_bytes_max: usize,
+}
+
+/// Which of the columns that are decoded holds what.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    key: usize,
+    text: usize,
+    value: Option<usize>,
+    stamp: Option<usize>,
+}
+
+/// A row, as a line, or what is wrong with it.
+pub(super) type Numbered = (u64, Result<Vec<u8>, String>);
+
+impl Rows {
+    /// Opens a file and finds its columns.
+    ///
+    /// # Errors
+    ///
+    /// It is no Parquet file, or lacks a column that is wanted, or has it of a type that is not read.
+    pub(super) fn open(
+        path: &Path,
+        fields: &fields::Fields,
+        row_bytes_max: usize,
+        headers: &Headers,
+        consumed: &Arc<AtomicU64>,
+    ) -> Result<Self, Problem> {
+        let name: Arc<Path> = Arc::from(path);
+        let problem = |reason: String| Problem { place: Place::file(Arc::clone(&name)), reason };
+        let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
+        let stamp = Stamp::of(&file).map_err(|error| open::cannot(path, "read the size", &error))?;
+        let bytes = stamp.bytes;
+        let Begun { reader, schema, compression, rows, places } =
+            guarded(|| begin(file, fields, row_bytes_max))
+                .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
+        let file = headers.push(Header::Columns(Arc::new(File {
+            path: Arc::clone(&name),
+            schema,
+            compression,
+            stamp,
+        })));
+        let consumed = Arc::clone(consumed);
+        Ok(Self {
+            path: name,
+            file,
+            reader,
+            places,
+            fields: fields.clone(),
+            batch: None,
+            taken: 0,
+            in_all: rows,
+            bytes,
+            consumed,
+            counted: 0,
+            row_bytes_max,
+        })
+    }
+
+    /// What messages call the file.
+    pub(super) fn name(&self) -> &Arc<Path> {
+        &self.path
+    }
+
+    /// The number of the file.
+    pub(super) fn file(&self) -> u32 {
+        self.file
+    }
+
+    /// The next row with its number, counted from 1; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read on.
+    pub(super) fn next(&mut self) -> Result<Option<Numbered>, Problem> {
+        loop {
+            if let Some((batch, at)) = &mut self.batch
+                && *at < batch.num_rows()
+            {
+                let line = line(batch, self.places, *at, self.taken, self.row_bytes_max, &self.fields);
+                *at += 1;
+                self.taken += 1;
+                return Ok(Some((self.taken, line)));
+            }
+            let done = u128::from(self.bytes) * u128::from(self.taken) / u128::from(self.in_all.max(1));
+            let next = guarded(|| self.reader.next().transpose().map_err(|error| error.to_string()));
+            let next = next.map_err(|reason| Problem {
+                place: Place::file(Arc::clone(&self.path)),
+                reason: format!("cannot read Parquet on after {} rows: {reason}", self.taken),
+            })?;
+            let done = if next.is_none() { self.bytes } else { done as u64 };
+            self.consumed.fetch_add(done.saturating_sub(self.counted), Ordering::Relaxed);
+            self.counted = self.counted.max(done);
+            match next {
+                None => return Ok(None),
+                Some(batch) => self.batch = Some((batch, 0)),
+            }
+        }
+    }
+}
+
+/// How many rows are decoded at once: so many that they are some megabytes by what the file says of itself.
+fn rows_at_once(metadata: &ParquetMetaData) -> usize {
+    let groups = metadata.row_groups().iter();
+    let widest =
+        groups.map(|group| group.total_byte_size().max(0) / group.num_rows().max(1)).max().unwrap_or(0);
+    usize::try_from(BYTES_AT_ONCE / widest.max(1)).unwrap_or(ROWS_AT_ONCE).clamp(1, ROWS_AT_ONCE)
+}
+
+/// A file that was looked into.
+struct Begun {
+    reader: ParquetRecordBatchReader,
+    /// All columns.
+    schema: SchemaRef,
+    compression: Compression,
+    rows: u64,
+    places: Places,
+}
+
+/// What a file says of itself, once its footer has been looked at.
+fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
+    thrift::check_footer(file)?;
+    ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|error| error.to_string())
+}
+
+fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Result<Begun, String> {
+    let metadata = metadata_of(&file).map_err(|error| format!("{error} (is it a Parquet file?)"))?;
+    let schema = Arc::clone(metadata.schema());
+    // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)
+        .map_err(|error| error.to_string())?;
+    let viewed = viewed(metadata.schema(), fields);
+    let metadata = ArrowReaderMetadata::try_new(
+        Arc::clone(metadata.metadata()),
+        ArrowReaderOptions::new().with_schema(viewed),
+    )
+    .map_err(|error| error.to_string())?;
+    let file = Checked::new(file, row_bytes_max).map_err(|error| error.to_string())?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+    let find = |wanted: &str, options: &str, expected: &str, fits: fn(&DataType) -> bool| {
+        let names = builder.schema().fields();
+        let Some((at, field)) = names.iter().enumerate().find(|(_, field)| field.name() == wanted) else {
+            return Err(format!(
+                "no column {wanted:?} among {}; see {options}",
+                super::listed(names.iter().map(|field| field.name().as_str()))
+            ));
+        };
+        let of_type = field.data_type();
+        if fits(of_type) {
+            return Ok(at);
+        }
+        Err(format!("the column {wanted:?} holds {of_type}, where {expected} are expected"))
+    };
+    let (both, numbers) = ("--id-field and --text-field", "strings or whole numbers");
+    let key = find(&fields.id, both, numbers, is_text_or_number)?;
+    let text = find(&fields.text, both, "strings", is_text)?;
+    let named = |name: &Option<String>, option, expected, fits| {
+        name.as_deref().map(|name| find(name, option, expected, fits)).transpose()
+    };
+    let AttachedFields { value, stamp } = &fields.attached;
+    let value = named(value, "--value-field", numbers, is_text_or_number)?;
+    let stamp = named(stamp, "--stamp-field", "whole numbers, times or strings", is_stamp)?;
+    let metadata = builder.metadata();
+    let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
+    let compression = metadata
+        .row_groups()
+        .first()
+        .and_then(|group| group.columns().first())
+        .map_or(Compression::UNCOMPRESSED, parquet::file::metadata::ColumnChunkMetaData::compression);
+    // They come in the order of the file, and one that is named twice comes once.
+    let mut roots = vec![key, text];
+    roots.extend(value);
+    roots.extend(stamp);
+    roots.sort_unstable();
+    roots.dedup();
+    let place = |root| roots.partition_point(|&other| other < root);
+    let places =
+        Places { key: place(key), text: place(text), value: value.map(place), stamp: stamp.map(place) };
+    let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+    let at_once = rows_at_once(builder.metadata());
+    let reader =
+        builder.with_projection(mask).with_batch_size(at_once).build().map_err(|error| error.to_string())?;
+    Ok(Begun { reader, schema, compression, rows, places })
+}
+
+/// The columns that are read, strings of which are lent from the pages they stand in: a text that a dictionary has once
+/// may be that of each row, and so many copies have no bounds.
+fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
+    let AttachedFields { value, stamp } = &fields.attached;
+    let is_read = |name: &String| {
+        [&fields.id, &fields.text].contains(&name) || [value, stamp].contains(&&Some(name.clone()))
+    };
+    let viewed = |field: &Arc<Field>| {
+        let of_type = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            _ => return Arc::clone(field),
+        };
+        if is_read(field.name()) {
+            Arc::new(field.as_ref().clone().with_data_type(of_type))
+        } else {
+            Arc::clone(field)
+        }
+    };
+    let columns: Fields = schema.fields().iter().map(viewed).collect();
+    Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
+}
+
+fn is_text(of_type: &DataType) -> bool {
+    matches!(
+        of_type,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+    )
+}
+
+fn is_text_or_number(of_type: &DataType) -> bool {
+    is_text(of_type) || of_type.is_integer()
+}
+
+fn is_stamp(of_type: &DataType) -> bool {
+    is_text_or_number(of_type) || matches!(of_type, DataType::Timestamp(..) | DataType::Date32)
+}
+
+/// The bytes of a string; none if there is none.
+fn bytes(column: &dyn Array, at: usize) -> Option<&[u8]> {
+    if column.is_null(at) {
+        return None;
+    }
+    Some(match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().value(at).as_bytes(),
+        DataType::LargeUtf8 => column.as_string::<i64>().value(at).as_bytes(),
+        DataType::Utf8View => column.as_string_view().value(at).as_bytes(),
+        DataType::Binary => column.as_binary::<i32>().value(at),
+        DataType::LargeBinary => column.as_binary::<i64>().value(at),
+        DataType::BinaryView => column.as_binary_view().value(at),
+        _ => return None,
+    })
+}
+
+/// A whole number in digits; none if there is none.
+fn digits(column: &dyn Array, at: usize) -> Option<String> {
+    if column.is_null(at) {
+        return None;
+    }
+    Some(match column.data_type() {
+        DataType::Int8 => column.as_primitive::<Int8Type>().value(at).to_string(),
+        DataType::Int16 => column.as_primitive::<Int16Type>().value(at).to_string(),
+        DataType::Int32 => column.as_primitive::<Int32Type>().value(at).to_string(),
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(at).to_string(),
+        DataType::UInt8 => column.as_primitive::<UInt8Type>().value(at).to_string(),
+        DataType::UInt16 => column.as_primitive::<UInt16Type>().value(at).to_string(),
+        DataType::UInt32 => column.as_primitive::<UInt32Type>().value(at).to_string(),
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().value(at).to_string(),
+        _ => return None,
+    })
+}
+
+/// The stamp of a row as a text: times in seconds since 1970.
+fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
+    if column.is_null(at) {
+        return None;
+    }
+    let seconds = match column.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => column.as_primitive::<TimestampSecondType>().value(at),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            column.as_primitive::<TimestampMillisecondType>().value(at).div_euclid(1000)
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            column.as_primitive::<TimestampMicrosecondType>().value(at).div_euclid(1_000_000)
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            column.as_primitive::<TimestampNanosecondType>().value(at).div_euclid(1_000_000_000)
+        }
+        DataType::Date32 => i64::from(column.as_primitive::<Date32Type>().value(at)) * (24 * 3600),
+        _ => return number_or_bytes(column, at),
+    };
+    Some(seconds.to_string().into_bytes())
+}
+
+fn number_or_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
+    digits(column, at).map(String::into_bytes).or_else(|| bytes(column, at).map(<[u8]>::to_vec))
+}
+
+/// A row as a line: its number; the length of its key, the key; where they were asked for the stamp, the length of the
+/// value, the value; the text.
+fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
+    let value_bytes = attached.map_or(0, |attached| ATTACHED_BYTES + attached.value.len());
+    let mut line = Vec::with_capacity(HEAD_BYTES + key.len() + value_bytes + text.len());
+    line.extend_from_slice(&row.to_le_bytes());
+    line.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    line.extend_from_slice(key);
+    if let Some(OwnAttached { value, stamp }) = attached {
+        line.extend_from_slice(&stamp.unwrap_or(0).to_le_bytes());
+        line.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        line.extend_from_slice(value);
+    }
+    line.extend_from_slice(text);
+    line
+}
+
+/// The number of a line's row, counted from 0.
+fn row(line: &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(*line.first_chunk()?))
+}
+
+/// What a line says.
+pub(super) struct Parts<'l> {
+    pub(super) key: &'l [u8],
+    pub(super) text: &'l [u8],
+    value: &'l [u8],
+    stamp: Option<u64>,
+}
+
+impl Parts<'_> {
+    pub(super) fn attached(&self) -> OwnAttached {
+        OwnAttached { value: self.value.to_vec(), stamp: self.stamp }
+    }
+}
+
+/// Takes a line apart that was made with the same fields.
+pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts<'l>> {
+    let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
+    let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
+    if !fields.attached.any() {
+        return Some(Parts { key, text: rest, value: &[], stamp: None });
+    }
+    let stamp = u64::from_le_bytes(*rest.first_chunk()?);
+    let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
+    let (value, text) = rest.get(ATTACHED_BYTES..)?.split_at_checked(value_bytes as usize)?;
+    Some(Parts { key, text, value, stamp: fields.attached.stamp.is_some().then_some(stamp) })
+}
+
+/// A row of what was decoded as a line.
+fn line(
+    batch: &RecordBatch,
+    places: Places,
+    at: usize,
+    row: u64,
+    bytes_max: usize,
+    fields: &fields::Fields,
+) -> Result<Vec<u8>, String> {
+    let text = bytes(batch.column(places.text), at).ok_or("its text is null")?;
+    if text.len() > bytes_max {
+        return Err(format!("a text of more than {bytes_max} bytes"));
+    }
+    let key = number_or_bytes(batch.column(places.key), at).ok_or("its key is null")?;
+    super::check_key(&key)?;
+    if !fields.attached.any() {
+        return Ok(to_line(row, &key, None, text));
+    }
+    let value = places.value.and_then(|place| number_or_bytes(batch.column(place), at));
+    let stamp = match places.stamp {
+        Some(place) => Some(stamp(batch.column(place), at).ok_or("its stamp is null")?),
+        None => None,
+    };
+    let attached = fields.attached.take(value, stamp.as_deref()).map_err(|error| error.to_string())?;
+    Ok(to_line(row, &key, Some(&attached), text))
+}
+
+/// Files of rows that are kept, one for each set of columns.
+pub(super) struct Writers {
+    folder: PathBuf,
+    /// The columns, and where their rows go.
+    files: Vec<(SchemaRef, ArrowWriter<fs::File>)>,
+    /// The file that rows are from, and which of them.
+    pending: Option<(Arc<File>, Vec<u64>)>,
+    /// The most bytes of rows that wait for a group of rows to be full.
+    memory: usize,
+}
+
+impl Writers {
+    pub(super) fn new(folder: &Path, memory: usize) -> Self {
+        Self { folder: folder.to_owned(), files: Vec::new(), pending: None, memory }
+    }
+
+    /// Keeps a row, by its line. Rows come file after file, in the order in which they stand there.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading rows again, and of writing them.
+    pub(super) fn push(&mut self, file: &Arc<File>, line: &[u8]) -> anyhow::Result<()> {
+        let row = row(line).context("a row without its number")?;
+        match &mut self.pending {
+            Some((pending, rows)) if Arc::ptr_eq(pending, file) => rows.push(row),
+            _ => {
+                self.flush()?;
+                self.pending = Some((Arc::clone(file), vec![row]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the pending rows.
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let Some((file, rows)) = self.pending.take() else { return Ok(()) };
+        let shown = file.path.display();
+        let input = fs::File::open(&file.path).with_context(|| format!("{shown}: cannot be read again"))?;
+        ensure!(
+            Stamp::of(&input)? == file.stamp,
+            "{shown}: changed since it was read; run again when nothing writes to the input"
+        );
+        let known = self.files.iter().position(|(schema, _)| *schema == file.schema);
+        let at = if let Some(at) = known {
+            at
+        } else {
+            let name = super::kept::name(SUFFIX, self.files.len());
+            let output = fs::File::create_new(self.folder.join(&name))
+                .with_context(|| format!("{name}: cannot write"))?;
+            let properties = WriterProperties::builder().set_compression(file.compression).build();
+            let writer = ArrowWriter::try_new(output, Arc::clone(&file.schema), Some(properties))
+                .with_context(|| format!("{name}: cannot write"))?;
+            self.files.push((Arc::clone(&file.schema), writer));
+            self.files.len() - 1
+        };
+        let (writer, memory) = (&mut self.files[at].1, self.memory);
+        guarded(|| copy(input, &rows, writer, memory))
+            .map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))
+    }
+
+    /// Makes the files durable, and returns their names.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Writers::push`].
+    pub(super) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
+        self.flush()?;
+        let mut names = Vec::new();
+        for (at, (_, writer)) in std::mem::take(&mut self.files).into_iter().enumerate() {
+            let name = super::kept::name(SUFFIX, at);
+            let whole = || -> anyhow::Result<()> {
+                let mut output = writer.into_inner()?;
+                output.flush()?;
+                Ok(output.sync_all()?)
+            };
+            whole().with_context(|| format!("{name}: cannot write"))?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+}
+
+/// Copies rows, ascending, from one file to the end of another.
+fn copy(
+    input: fs::File,
+    rows: &[u64],
+    output: &mut ArrowWriter<fs::File>,
+    memory: usize,
+) -> Result<(), String> {
+    let mut selectors = Vec::new();
+    let mut next = 0;
+    for &row in rows {
+        let row = usize::try_from(row).map_err(|_| "more rows than this machine can address")?;
+        if row > next {
+            selectors.push(RowSelector::skip(row - next));
+        }
+        selectors.push(RowSelector::select(1));
+        next = row + 1;
+    }
+    let metadata = metadata_of(&input)?;
+    // Of a row that is copied no more is known than that its file was read; its other columns may be of any size.
+    let input = Checked::new(input, usize::MAX).map_err(|error| error.to_string())?;
+    let at_once = rows_at_once(metadata.metadata());
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata)
+        .with_row_selection(RowSelection::from(selectors))
+        .with_batch_size(at_once)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let mut copied = 0;
+    for batch in reader {
+        let batch = batch.map_err(|error| error.to_string())?;
+        copied += batch.num_rows();
+        output.write(&batch).map_err(|error| error.to_string())?;
+        if output.in_progress_size() > memory / 4 {
+            output.flush().map_err(|error| error.to_string())?;
+        }
+    }
+    // What the next file brings is another group: its first may be large.
+    output.flush().map_err(|error| error.to_string())?;
+    if copied == rows.len() { Ok(()) } else { Err(format!("{copied} of {} are there", rows.len())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        )
+        .unwrap();
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(300)).build();
+        let file = fs::File::create(path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    }
+
+    fn fields() -> fields::Fields {
+        fields::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
+    }
+
+    fn open(path: &Path, headers: &Headers) -> Result<Rows, Problem> {
+        Rows::open(path, &fields(), 1000, headers, &Arc::default())
+    }
+
+    fn strings(of: impl Iterator<Item = Option<String>>) -> ArrayRef {
+        Arc::new(of.collect::<StringArray>())
+    }
+
+    #[test]
+    fn rows_come_in_order_and_those_that_are_kept_are_written_with_all_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let texts = strings((0..1000).map(|row| Some(format!("text {row}"))));
+        let extra = strings((0..1000).map(|row| (row % 3 == 0).then(|| format!("extra {row}"))));
+        let ids: ArrayRef = Arc::new((0..1000).map(|row| row - 5).collect::<Int64Array>());
+        write(&path, vec![("text", texts), ("extra", extra), ("id", ids)]);
+
+        let headers = Headers::default();
+        let mut rows = open(&path, &headers).unwrap();
+        let mut kept = Writers::new(folder.path(), 1 << 20);
+        let file = headers.columns(rows.file()).unwrap();
+        let mut number = 0_i64;
+        while let Some((row, line)) = rows.next().unwrap() {
+            let line = line.unwrap();
+            assert_eq!(i64::try_from(row).unwrap(), number + 1);
+            let Parts { key, text, .. } = parts(&line, &fields()).unwrap();
+            assert_eq!(std::str::from_utf8(key).unwrap(), (number - 5).to_string());
+            assert_eq!(std::str::from_utf8(text).unwrap(), format!("text {number}"));
+            if [0, 1, 299, 300, 777, 999].contains(&number) {
+                kept.push(&file, &line).unwrap();
+            }
+            number += 1;
+        }
+        assert_eq!(number, 1000);
+        assert_eq!(kept.finish().unwrap(), ["kept.parquet"]);
+
+        let output = fs::File::open(folder.path().join("kept.parquet")).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(output).unwrap().build().unwrap();
+        let mut seen = Vec::new();
+        for batch in reader {
+            let batch = batch.unwrap();
+            assert_eq!(batch.num_columns(), 3);
+            for row in 0..batch.num_rows() {
+                seen.push((
+                    digits(batch.column(2), row).unwrap(),
+                    bytes(batch.column(1), row).map(<[u8]>::to_vec),
+                ));
+            }
+        }
+        let wanted = [0, 1, 299, 300, 777, 999].map(|row: i64| {
+            ((row - 5).to_string(), (row % 3 == 0).then(|| format!("extra {row}").into_bytes()))
+        });
+        assert_eq!(seen, wanted);
+    }
+
+    #[test]
+    fn nulls_and_long_texts_are_bad_rows_and_the_next_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let some = |text: &str| Some(text.to_owned());
+        let ids = strings([some("a"), None, some("c"), some("d"), some("")].into_iter());
+        let texts = strings([None, some("b"), Some("x".repeat(1001)), some("d"), some("e")].into_iter());
+        write(&path, vec![("id", ids), ("text", texts)]);
+        let mut rows = open(&path, &Headers::default()).unwrap();
+        let mut said = Vec::new();
+        while let Some((_, line)) = rows.next().unwrap() {
+            said.push(line.map(|line| parts(&line, &fields()).unwrap().key.to_vec()));
+        }
+        let wanted = [
+            Err("its text is null"),
+            Err("its key is null"),
+            Err("a text of more than 1000 bytes"),
+            Ok(b"d".to_vec()),
+            Err("the key is empty"),
+        ];
+        assert_eq!(said, wanted.map(|line| line.map_err(str::to_owned)));
+    }
+
+    #[test]
+    fn columns_that_are_not_there_or_hold_something_else_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let ids: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+        write(&path, vec![("id", Arc::clone(&ids)), ("body", strings([Some(String::new())].into_iter()))]);
+        let message = open(&path, &Headers::default()).err().unwrap().to_string();
+        assert!(
+            message.ends_with("no column \"text\" among \"id\", \"body\"; see --id-field and --text-field"),
+            "{message}"
+        );
+        write(&path, vec![("id", Arc::clone(&ids)), ("text", ids)]);
+        let message = open(&path, &Headers::default()).err().unwrap().to_string();
+        assert!(
+            message.ends_with("the column \"text\" holds Int64, where strings are expected"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_long_text_that_a_dictionary_has_once_is_not_copied_for_each_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let ids = strings((0..ROWS_AT_ONCE).map(|row| Some(row.to_string())));
+        let texts = strings((0..ROWS_AT_ONCE).map(|_| Some("x".repeat(200_000))));
+        write(&path, vec![("id", ids), ("text", texts)]);
+        let mut rows = Rows::open(&path, &fields(), 1 << 20, &Headers::default(), &Arc::default()).unwrap();
+        assert_eq!(rows.next().unwrap().unwrap().1.unwrap().len(), HEAD_BYTES + 1 + 200_000);
+        let (decoded, _) = rows.batch.as_ref().unwrap();
+        assert_eq!(decoded.num_rows(), ROWS_AT_ONCE);
+        let bytes = decoded.get_array_memory_size();
+        assert!(bytes < 4 << 20, "{bytes} bytes for {ROWS_AT_ONCE} rows of one text");
+    }
+
+    #[test]
+    fn damaged_files_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let column = || strings((0..50).map(|row| Some(format!("text {row}"))));
+        write(&path, vec![("id", column()), ("text", column())]);
+        let good = fs::read(&path).unwrap();
+        let mut errors = 0;
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x41;
+            fs::write(&path, if at % 2 == 0 { &bad } else { &good[..at] }).unwrap();
+            let read = open(&path, &Headers::default()).and_then(|mut rows| {
+                while rows.next()?.is_some() {}
+                Ok(())
+            });
+            errors += usize::from(read.is_err());
+        }
+        assert!(errors > good.len() / 2, "{errors} of {}", good.len());
+    }
+
+    #[test]
+    fn a_panic_that_becomes_an_error_is_not_told_and_any_other_is() {
+        const ALONE: &str = "TWINDEX_ALONE";
+        static TOLD: AtomicU64 = AtomicU64::new(0);
+        if std::env::var_os(ALONE).is_none() {
+            // A hook is that of all tests of a process: this needs one of its own.
+            let name = "input::columns::tests::a_panic_that_becomes_an_error_is_not_told_and_any_other_is";
+            let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+            let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&alone.stdout);
+            assert!(alone.status.success() && said.contains("1 passed"), "alone: {said}");
+            return;
+        }
+        std::panic::set_hook(Box::new(|_| {
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        }));
+        let done = guarded(|| -> Result<(), String> { panic!("as arrow-rs does") });
+        assert_eq!(done, Err("the reader gave up: damaged".to_owned()));
+        assert_eq!(TOLD.load(Ordering::Relaxed), 0);
+        assert_eq!(guarded(|| Ok(1)), Ok(1));
+        assert!(catch_unwind(|| panic!("of ours")).is_err());
+        assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_file_that_changed_meanwhile_is_not_copied_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let column = || strings((0..5).map(|row| Some(format!("text {row}"))));
+        write(&path, vec![("id", column()), ("text", column())]);
+        let headers = Headers::default();
+        let mut rows = open(&path, &headers).unwrap();
+        let (_, line) = rows.next().unwrap().unwrap();
+        let mut kept = Writers::new(folder.path(), 1 << 20);
+        kept.push(&headers.columns(rows.file()).unwrap(), &line.unwrap()).unwrap();
+        fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"x").unwrap();
+        let message = kept.finish().unwrap_err().to_string();
+        assert!(message.contains("changed since it was read"), "{message}");
+    }
+}

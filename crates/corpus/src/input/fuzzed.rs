@@ -1,0 +1,745 @@
+//! The body of the fuzz target `inputs`: one input of any kind, read in ways that must make no difference, and what
+//! must hold of what comes out. The tests of this file replay on a stable compiler what a fuzzer found on a nightly one.
+
+mod made;
+
+use std::collections::HashMap;
+use std::io;
+
+use super::*;
+pub use made::seeds;
+use made::{HEAD, Head, Made, Packing, What, made_archive, patched_parquet};
+
+/// No message is longer, whatever stands in an input; a path comes on top.
+const MESSAGE_BYTES_MAX: usize = 1500;
+/// How much a stream gives at once.
+const PIECES: [usize; 8] = [1, 2, 3, 7, 19, 100, 1000, 1 << 20];
+/// By how much a text may be longer than what it was made of: a byte that is no UTF-8, or one of an old encoding, takes
+/// three, and some entities of HTML are longer than their names.
+const GROWTH: usize = 4;
+
+/// A stream that gives its bytes in pieces of any sizes, with interruptions, and fails at its end if it is to.
+struct Pieces {
+    bytes: Arc<[u8]>,
+    at: usize,
+    /// The low bits choose a size, the highest is an interruption before it.
+    sizes: [u8; 4],
+    turn: usize,
+    interrupted: bool,
+    fails: bool,
+}
+
+impl Pieces {
+    fn of(bytes: &Arc<[u8]>, sizes: [u8; 4]) -> Self {
+        Self { bytes: Arc::clone(bytes), at: 0, sizes, turn: 0, interrupted: false, fails: false }
+    }
+
+    fn whole(bytes: &Arc<[u8]>) -> Self {
+        Self::of(bytes, [7; 4])
+    }
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let choice = self.sizes[self.turn % self.sizes.len()];
+        if choice & 0x80 != 0 && !self.interrupted {
+            self.interrupted = true;
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        self.interrupted = false;
+        self.turn += 1;
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() && self.fails {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let count = PIECES[usize::from(choice % 8)].min(rest.len()).min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// A document as it came out, without what depends on the name of its input.
+#[derive(Clone, PartialEq, Eq)]
+struct Document {
+    key: Vec<u8>,
+    /// [`Content::identity`], and of features their order, too.
+    identity: Vec<u8>,
+    features: Option<String>,
+    attached: OwnAttached,
+    place: String,
+    line: Vec<u8>,
+    form: Form,
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [key, identity, line] =
+            [&self.key, &self.identity, &self.line].map(|bytes| bytes.escape_ascii().to_string());
+        write!(f, "{} {key:?}: {identity:?} in {line:?} {:?} {:?}", self.place, self.form, self.attached)
+    }
+}
+
+impl Document {
+    /// What must be the same when it is read from another file.
+    fn says(&self) -> (&[u8], &[u8], &Option<String>, &OwnAttached) {
+        (&self.key, &self.identity, &self.features, &self.attached)
+    }
+}
+
+/// What came out of inputs.
+#[derive(Debug)]
+struct Outcome {
+    documents: Vec<Document>,
+    counts: Counts,
+    error: Option<String>,
+    /// Whether a bad record was the end: what was seen behind it in its chunk is counted, too.
+    by_bad: bool,
+    /// What went wrong with writing it again.
+    unkept: Option<String>,
+}
+
+impl Outcome {
+    /// Whether bytes could not be undone. How much of what stands before the damage comes out then depends on how much
+    /// was asked for at once.
+    fn is_cut(&self) -> bool {
+        let damaged = ["cannot undo gzip", "cannot undo zstd", "truncated: the "];
+        self.error.as_ref().is_some_and(|error| damaged.iter().any(|words| error.contains(words)))
+    }
+
+    fn begins_with(&self, other: &Self, how: &str) {
+        let fewer = other.documents.len();
+        assert!(
+            fewer <= self.documents.len(),
+            "{how}: {fewer} documents, more than {}",
+            self.documents.len()
+        );
+        assert_eq!(self.documents[..fewer], other.documents, "{how}");
+    }
+
+    #[track_caller]
+    fn assert_same(&self, other: &Self, how: &str) {
+        if self.is_cut() || other.is_cut() {
+            assert!(self.error.is_some() && other.error.is_some(), "{how}: {self:?} {other:?}");
+            let (more, fewer) =
+                if self.documents.len() < other.documents.len() { (other, self) } else { (self, other) };
+            more.begins_with(fewer, how);
+            return;
+        }
+        assert_eq!(self.error, other.error, "{how}");
+        assert_eq!(self.counts.first_bad, other.counts.first_bad, "{how}");
+        assert_eq!(self.counts.skipped_bad, other.counts.skipped_bad, "{how}");
+        if self.by_bad {
+            assert!(other.by_bad, "{how}");
+            let (more, fewer) =
+                if self.documents.len() < other.documents.len() { (other, self) } else { (self, other) };
+            more.begins_with(fewer, how);
+        } else {
+            assert_eq!(self.documents, other.documents, "{how}");
+            assert_eq!(self.counts, other.counts, "{how}");
+        }
+    }
+}
+
+/// How inputs are read.
+struct Way<'w> {
+    options: &'w InputOptions,
+    /// How many bytes of records are looked into at once.
+    chunk_bytes: usize,
+    /// Names of inputs, and what is written for them where outcomes are compared: longer ones before their beginnings.
+    names: Vec<(String, String)>,
+    /// The bytes of files.
+    files: HashMap<PathBuf, Arc<[u8]>>,
+    /// Where what comes out is written again.
+    kept: Option<&'w Path>,
+}
+
+/// What names of inputs become, or begin with.
+const NAME: &str = "IN";
+
+impl<'w> Way<'w> {
+    fn new(options: &'w InputOptions) -> Self {
+        let names = vec![(Place::STDIN.to_owned(), NAME.to_owned())];
+        Self { options, chunk_bytes: 1, names, files: HashMap::new(), kept: None }
+    }
+
+    fn file(self, path: &Path, bytes: &Arc<[u8]>) -> Self {
+        self.file_as(path, bytes, NAME)
+    }
+
+    fn file_as(mut self, path: &Path, bytes: &Arc<[u8]>, name: &str) -> Self {
+        fs::write(path, bytes).expect("a file in a folder of our own");
+        for path in [&open::without_compression(path), path] {
+            self.names.insert(0, (path.display().to_string(), name.to_owned()));
+        }
+        self.files.insert(path.to_owned(), Arc::clone(bytes));
+        self
+    }
+
+    fn in_chunks(mut self, bytes: usize) -> Self {
+        self.chunk_bytes = bytes;
+        self
+    }
+
+    fn nameless(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, other)| text.replace(name, other))
+    }
+
+    fn read_stream(&self, pieces: Pieces) -> Outcome {
+        self.read(&[PathBuf::from("-")], Some(pieces))
+    }
+
+    /// Reads inputs to their end, or to what ends the reading, and looks at all that comes out.
+    fn read(&self, paths: &[PathBuf], pieces: Option<Pieces>) -> Outcome {
+        let mut pieces = pieces;
+        let mut stdin = || Box::new(pieces.take().expect("read once")) as Box<dyn Read + Send>;
+        let mut documents = match Documents::open_with(paths, self.options, &mut stdin) {
+            Ok(documents) => documents,
+            Err(error) => {
+                let error = Some(self.message(&format!("{error:#}")));
+                return Outcome {
+                    documents: Vec::new(),
+                    counts: Counts::default(),
+                    error,
+                    by_bad: false,
+                    unkept: None,
+                };
+            }
+        };
+        let mut kept =
+            self.kept.map(|folder| Kept::new(folder, documents.parser().headers().clone(), 1 << 20));
+        let mut outcome = Outcome {
+            documents: Vec::new(),
+            counts: Counts::default(),
+            error: None,
+            by_bad: false,
+            unkept: None,
+        };
+        let (mut batch, mut buffers) = (Batch::default(), Buffers::default());
+        while outcome.error.is_none() {
+            documents.next_batch(&mut batch, BATCH_BYTES);
+            if batch.is_over() {
+                break;
+            }
+            for chunk in batch.chunks(self.chunk_bytes) {
+                let mut found = Vec::new();
+                let parser = documents.parser();
+                let seen = chunk.read(parser, &mut buffers, |record| {
+                    found.push(self.document(&record, parser)?);
+                    Ok(())
+                });
+                let seen = seen.expect("only bad records are refused");
+                if let Err(error) = documents.account(seen) {
+                    (outcome.error, outcome.by_bad) = (Some(format!("{error:#}")), true);
+                    break;
+                }
+                if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
+                    let mut block = Block::default();
+                    for document in &found {
+                        block.push(document.form, &document.line);
+                    }
+                    outcome.unkept = kept.write(&block).err().map(|error| format!("{error:#}"));
+                }
+                outcome.documents.append(&mut found);
+            }
+            if outcome.error.is_none() {
+                outcome.error = batch.take_failure().map(|failure| format!("{failure:#}"));
+            }
+        }
+        if let Some(kept) = kept
+            && let Err(error) = kept.finish()
+        {
+            outcome.unkept = Some(format!("{error:#}"));
+        }
+        outcome.counts = documents.counts().clone();
+        outcome.counts.named = Named::default();
+        self.check_counts(&outcome);
+        if outcome.error.is_none()
+            && let Some(total) = documents.total_bytes()
+        {
+            assert_eq!(documents.bytes_read(), total, "progress ends at its total");
+        }
+        outcome.error = outcome.error.map(|error| self.message(&error));
+        for bad in &mut outcome.counts.first_bad {
+            *bad = self.message(bad);
+        }
+        outcome
+    }
+
+    fn check_counts(&self, outcome: &Outcome) {
+        let counts = &outcome.counts;
+        let documents = outcome.documents.len() as u64;
+        if outcome.by_bad {
+            assert!(counts.documents >= documents);
+            assert_eq!(counts.skipped_bad, self.options.skip_bad);
+        } else {
+            assert_eq!(counts.documents, documents);
+            if !self.options.features {
+                let bytes: usize = outcome.documents.iter().map(|document| document.identity.len()).sum();
+                assert_eq!(counts.text_bytes, bytes as u64);
+            }
+        }
+        assert!(counts.skipped_bad <= self.options.skip_bad);
+        assert_eq!(counts.first_bad.len(), BAD_KEPT.min(counts.skipped_bad as usize));
+        assert!(counts.replaced_utf8 <= counts.documents);
+        assert!(counts.replaced_utf8 == 0 || self.options.invalid_utf8 == InvalidUtf8::Replace);
+    }
+
+    /// What is said of an input names it, is one line that a terminal can show, and is not as long as the input.
+    fn message(&self, said: &str) -> String {
+        let nameless = self.nameless(said);
+        assert!(nameless.starts_with(NAME), "it names no input: {said}");
+        assert!(!nameless.contains(|character: char| character.is_control()), "no line for people: {said:?}");
+        assert!(nameless.len() < MESSAGE_BYTES_MAX, "{} bytes of a message: {said:.200}", said.len());
+        nameless
+    }
+
+    fn document(&self, record: &Record<'_>, parser: &Parser) -> anyhow::Result<Document> {
+        let attached = record.attached(parser)?;
+        assert!((1..=KEY_BYTES_MAX).contains(&record.key.len()), "a key of {} bytes", record.key.len());
+        let key = std::str::from_utf8(record.key).expect("a key is UTF-8");
+        let (identity, form) = (record.content.identity().into_owned(), record.form());
+        let line = record.line(parser)?.into_owned();
+        if let Some((path, offset)) = record.origin() {
+            let file = &self.files[&**path];
+            assert!(
+                file[offset as usize..].starts_with(&line),
+                "at {offset} of its file stands something else"
+            );
+        }
+        // Candidates are compared by their lines, which are kept or read again.
+        let again = parser.identity_of_line(form, &line).expect("a line of a document is one");
+        assert_eq!(again, identity, "the line says something else than the record");
+        let features = match record.content {
+            Content::Features(features) => Some(format!("{features:?}")),
+            Content::Text(_) => None,
+        };
+        let place = self.nameless(&record.place().to_string());
+        let is_file = self.names.iter().any(|(_, name)| *name == place);
+        self.check_length(form, is_file, record.content.bytes(), &line);
+        if is_file {
+            // Its line is made, and has its path as the key.
+            let object: serde_json::Value = serde_json::from_slice(&line).expect("JSON");
+            assert_eq!(object[&self.options.id_field], key);
+            if form == Form::Json {
+                let text = object[&self.options.text_field].as_str().expect("a text");
+                assert_eq!(text.as_bytes(), identity);
+            }
+        }
+        let (key, line) = match key {
+            "-" if is_file => (NAME.to_owned(), Vec::new()),
+            path if is_file => (self.nameless(path), Vec::new()),
+            key => (key.to_owned(), line),
+        };
+        Ok(Document { key: key.into_bytes(), identity, features, attached, place, line, form })
+    }
+
+    /// Nothing that is longer than it may be has become a document.
+    fn check_length(&self, form: Form, is_file: bool, bytes: usize, line: &[u8]) {
+        let most = self.options.record_bytes_max;
+        // A byte that is no UTF-8 becomes three.
+        let replaced = if self.options.invalid_utf8 == InvalidUtf8::Replace { 3 * most } else { most };
+        match form {
+            Form::Json | Form::Row(_) if !is_file => assert!(line.len() <= replaced, "a line"),
+            Form::Json | Form::Row(_) | Form::Columns(_) => assert!(bytes <= replaced, "a text"),
+            Form::Html => assert!(bytes <= GROWTH * most, "a page"),
+            Form::Archive { .. } => {
+                let head = warc::head_end(line).expect("a head");
+                assert!(line.len() - head <= most && bytes <= GROWTH * most, "a record");
+            }
+        }
+    }
+}
+
+/// The target: see the head of this file.
+///
+/// # Panics
+///
+/// What must hold does not.
+pub fn inputs(data: &[u8]) {
+    let Some((head, body)) = data.split_first_chunk::<HEAD>() else { return };
+    let (what, plain, made) = match head[0] % 12 {
+        0 => (What::Records(Kind::Jsonl), body.to_vec(), None),
+        1 => (What::Records(Kind::Csv), body.to_vec(), None),
+        2 => (What::Records(Kind::Tsv), body.to_vec(), None),
+        3 => (What::Records(Kind::Wet), body.to_vec(), None),
+        4 => (What::Records(Kind::Warc), body.to_vec(), None),
+        5 => made_archive(Kind::Wet, body),
+        6 => made_archive(Kind::Warc, body),
+        7 => (What::Records(Kind::Parquet), body.to_vec(), None),
+        8 => (What::Records(Kind::Parquet), patched_parquet(body), None),
+        9 => (What::Text, body.to_vec(), None),
+        10 => (What::Html, body.to_vec(), None),
+        // What is undone is raw: these are the bytes of a compressed file.
+        _ => {
+            read_undone(head, body);
+            return;
+        }
+    };
+    let head = Head::of(head, what);
+    let packed: Arc<[u8]> = head.packing.of(&plain, head.by).into();
+    let folder = tempfile::tempdir().expect("a folder");
+    let reference = read_alike(&head, &packed, folder.path());
+    match head.packing {
+        Packing::DamagedGzip | Packing::DamagedZstd => return,
+        Packing::Plain => {}
+        Packing::Gzip | Packing::Zstd | Packing::TwoGzip | Packing::TwoZstd => {
+            assert!(!reference.is_cut(), "{reference:?}");
+            let unpacked = Head { packing: Packing::Plain, ..head };
+            return inputs_unpacked(&unpacked, &reference, &plain.into(), folder.path());
+        }
+    }
+    check_records(&head, &reference, &plain, made.as_deref());
+    check_skipping(&head, &packed, folder.path());
+    if matches!(head.what, What::Records(_)) {
+        read_again(&head, &reference);
+        if head.written_again {
+            write_again(&head, &reference, &packed, folder.path());
+        }
+    }
+    if head.in_a_folder {
+        read_folder(&head, &reference, &packed, folder.path());
+    }
+}
+
+/// Reads the same bytes as a stream, at once and in pieces, and as a file, in chunks of any size.
+fn read_alike(head: &Head, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
+    let path = folder.join(format!("in.{}{}", head.suffix(), head.packing.suffix()));
+    let by_name = InputOptions { format: InputFormat::Auto, ..head.options.clone() };
+    // A page is told by its name.
+    let options = if head.by_name || head.what == What::Html { &by_name } else { &head.options };
+    let from_file = Way::new(options)
+        .file(&path, packed)
+        .in_chunks(head.chunk_bytes)
+        .read(std::slice::from_ref(&path), None);
+    if matches!(head.what, What::Html | What::Records(Kind::Parquet)) {
+        let singly = Way::new(options).file(&path, packed).read(&[path], None);
+        singly.assert_same(&from_file, "in chunks");
+        return singly;
+    }
+    let way = Way::new(&head.options);
+    let reference = way.read_stream(Pieces::whole(packed));
+    let from_pieces = Way::new(&head.options).in_chunks(1 << 22).read_stream(Pieces::of(packed, head.sizes));
+    reference.assert_same(&from_pieces, "in pieces");
+    reference.assert_same(&from_file, "from a file");
+    let failing = way.read_stream(Pieces { fails: true, ..Pieces::of(packed, head.sizes) });
+    reference.begins_with(&failing, "a stream that fails at its end");
+    assert!(failing.error.is_some() || head.what == What::Text, "a stream that failed has ended well");
+    reference
+}
+
+/// What came out of a compressed input is what comes out of a plain one.
+fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
+    // What looks like an index or a compressed file is refused or undone, once.
+    if open::is_undone_or_refused(plain) {
+        return;
+    }
+    let unpacked = if head.what == What::Html {
+        let path = folder.join("in.html");
+        Way::new(&InputOptions { format: InputFormat::Auto, ..head.options.clone() })
+            .file(&path, plain)
+            .read(&[path], None)
+    } else {
+        Way::new(&head.options).read_stream(Pieces::whole(plain))
+    };
+    packed.assert_same(&unpacked, "compressed");
+}
+
+/// Bytes that are taken for compressed ones as they are.
+fn read_undone(head: &[u8; HEAD], body: &[u8]) {
+    let kind = Kind::ALL[usize::from(head[1]) % 5];
+    let head = Head { packing: Packing::Plain, ..Head::of(head, What::Records(kind)) };
+    let folder = tempfile::tempdir().expect("a folder");
+    read_alike(&head, &body.into(), folder.path());
+}
+
+/// What a naive reader says of the same bytes.
+fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Made]>) {
+    if outcome.error.is_some() || open::is_undone_or_refused(plain) {
+        return;
+    }
+    let counts = &outcome.counts;
+    let seen = counts.documents + counts.skipped_bad + counts.no_documents;
+    let most = head.options.record_bytes_max;
+    match head.what {
+        What::Records(Kind::Jsonl) => {
+            let lines = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).split(|&byte| byte == b'\n');
+            let is_blank = |line: &&[u8]| line.iter().all(|byte| b" \t\r".contains(byte));
+            // The first is measured with its mark.
+            let marked = plain.len() - plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).len();
+            let is_counted = |(at, line): &(usize, &[u8])| {
+                line.len() + if *at == 0 { marked } else { 0 } > most || !is_blank(line)
+            };
+            assert_eq!(seen, lines.enumerate().filter(is_counted).count() as u64, "lines");
+            for document in &outcome.documents {
+                let object: serde_json::Value = serde_json::from_slice(&document.line).expect("JSON");
+                let id = &object[&head.options.id_field];
+                let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+                assert_eq!(document.key, id.as_bytes());
+                // Of a key no byte is replaced.
+                let stands_there = || {
+                    plain.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes())
+                        || plain.to_ascii_lowercase().windows(4).any(|bytes| bytes == b"fffd")
+                };
+                assert!(!id.contains('\u{fffd}') || stands_there(), "{id:?} stands nowhere");
+                if !head.options.features {
+                    let text = object[&head.options.text_field].as_str().expect("a text");
+                    assert_eq!(document.identity, text.as_bytes());
+                }
+            }
+        }
+        What::Records(Kind::Wet | Kind::Warc) => {
+            let Some(made) = made else { return };
+            if made.iter().any(|record| !record.fits || record.bytes > most) {
+                return;
+            }
+            assert_eq!(seen, made.len() as u64, "records of a sound archive");
+            for record in made {
+                let Some((key, text)) = record.says(&head.options) else { continue };
+                let of_key = outcome.documents.iter().find(|document| document.key == key);
+                assert_eq!(of_key.map(|document| &document.identity), Some(&text), "of a sound archive");
+            }
+        }
+        What::Text | What::Html => assert_eq!(seen, 1, "a file is one document"),
+        What::Records(kind @ (Kind::Csv | Kind::Tsv)) if !plain.contains(&b'"') => {
+            check_rows(head, outcome, plain, if kind == Kind::Csv { b',' } else { b'\t' });
+            assert_eq!(seen + 1, rows_of(plain).count() as u64, "rows");
+        }
+        What::Records(_) => {}
+    }
+}
+
+/// The rows of a table without quotes, the first of which names the columns.
+fn rows_of(plain: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let plain = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain);
+    plain.split(|byte| b"\r\n".contains(byte)).filter(|row| !row.is_empty())
+}
+
+/// Each document is a row of a table without quotes, and they come in its order.
+fn check_rows(head: &Head, outcome: &Outcome, plain: &[u8], delimiter: u8) {
+    let mut rows = rows_of(plain).map(|row| row.split(|byte| *byte == delimiter).collect::<Vec<_>>());
+    let names = rows.next().expect("names");
+    let at = |name: &str| names.iter().position(|other| *other == name.as_bytes()).expect("a column");
+    let (id, text) = (at(&head.options.id_field), at(&head.options.text_field));
+    for document in &outcome.documents {
+        let is_row = |row: Vec<&[u8]>| {
+            row.len() == names.len()
+                && row[id] == document.key
+                && String::from_utf8_lossy(row[text]).as_bytes() == document.identity
+        };
+        assert!(rows.any(is_row), "{document:?} is no row, or before another");
+    }
+}
+
+/// All that is handed out where nothing is skipped is handed out where everything is, and as much where nothing is bad.
+fn check_skipping(head: &Head, packed: &Arc<[u8]>, folder: &Path) {
+    let path = folder.join(format!("in.{}", head.suffix()));
+    let with = |skip_bad| {
+        let mut options = InputOptions { skip_bad, ..head.options.clone() };
+        if head.what == What::Html {
+            options.format = InputFormat::Auto;
+        }
+        Way::new(&options).file(&path, packed).read(std::slice::from_ref(&path), None)
+    };
+    let (strict, lenient) = (with(0), with(u64::MAX));
+    lenient.begins_with(&strict, "skipping bad records");
+    assert!(!lenient.by_bad);
+    if strict.error.is_none() {
+        assert_eq!((strict.documents.len(), lenient.counts.skipped_bad), (lenient.documents.len(), 0));
+    }
+}
+
+/// What came out in JSON is the same once more, as the lines that `dedup` keeps.
+fn read_again(head: &Head, outcome: &Outcome) {
+    if head.what != What::Records(Kind::Jsonl) {
+        return;
+    }
+    let lines: Vec<u8> =
+        outcome.documents.iter().flat_map(|document| [&document.line[..], b"\n"].concat()).collect();
+    let most = InputOptions::default().record_bytes_max;
+    let options = InputOptions { skip_bad: 0, record_bytes_max: most, ..head.options.clone() };
+    let again = Way::new(&options).read_stream(Pieces::whole(&lines.into()));
+    assert_eq!(again.error, None);
+    assert!(again.documents.iter().map(Document::says).eq(outcome.documents.iter().map(Document::says)));
+}
+
+/// What is kept of an input, in the form in which it came, is read as the same documents.
+fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path) {
+    let path = folder.join(format!("in.{}", head.suffix()));
+    let kept = folder.join("kept");
+    fs::create_dir(&kept).expect("a folder");
+    let way = Way { kept: Some(&kept), ..Way::new(&head.options).file(&path, packed) };
+    let unkept = way.read(&[path], None).unkept;
+    if head.what == What::Records(Kind::Parquet) && unkept.is_some() {
+        // Columns that are not read may be damaged, or whatever comes behind the rows that were.
+        assert!(unkept.is_some_and(|error| error.contains("its rows cannot be copied: ")));
+        return;
+    }
+    assert_eq!(unkept, None);
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&kept).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    let most = InputOptions::default().record_bytes_max;
+    let options = InputOptions {
+        skip_bad: 0,
+        record_bytes_max: most,
+        format: InputFormat::Auto,
+        ..head.options.clone()
+    };
+    let end: &[u8] = if matches!(outcome.documents.first(), Some(Document { form: Form::Archive { .. }, .. }))
+    {
+        b"\r\n\r\n"
+    } else {
+        b"\n"
+    };
+    let lines: Vec<u8> =
+        outcome.documents.iter().flat_map(|document| [&document.line[..], end].concat()).collect();
+    let mut way = Way::new(&options);
+    for file in &files {
+        let bytes: Arc<[u8]> = fs::read(file).expect("a file").into();
+        if head.what != What::Records(Kind::Parquet) {
+            assert!(bytes.ends_with(&lines), "records are kept as they stood, each with its end");
+        }
+        way = way.file(file, &bytes);
+    }
+    let again = way.read(&files, None);
+    if outcome.documents.is_empty() {
+        return;
+    }
+    assert_eq!(again.error, None, "what was kept");
+    assert_eq!(again.documents.len(), outcome.documents.len(), "kept");
+    for (again, first) in again.documents.iter().zip(&outcome.documents) {
+        assert_eq!(again.says(), first.says(), "kept");
+    }
+}
+
+/// A folder is the files in it, in the order of their names.
+fn read_folder(head: &Head, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) {
+    let below = folder.join("below");
+    fs::create_dir(&below).expect("a folder");
+    let paths = ["a", "b"].map(|name| below.join(format!("{name}.{}", head.suffix())));
+    let [first, second] = &paths;
+    let names = ["1", "2"].map(|number| format!("{NAME}{number}"));
+    let way = Way::new(&head.options).file_as(first, bytes, &names[0]).file_as(second, bytes, &names[1]);
+    let of_folder = way.read(std::slice::from_ref(&below), None);
+    if matches!(head.what, What::Records(_)) {
+        let of_files = way.read(&paths, None);
+        of_files.assert_same(&of_folder, "in a folder");
+        let enough = head.options.skip_bad / 2 >= single.counts.skipped_bad;
+        if single.error.is_none() && enough {
+            let twice = single.documents.iter().chain(&single.documents).map(Document::says);
+            assert!(twice.eq(of_files.documents.iter().map(Document::says)), "two files of the same records");
+        }
+        return;
+    }
+    // In a folder, what is compressed is binary.
+    if open::is_undone_or_refused(bytes) {
+        return;
+    }
+    let said = single.counts.first_bad.first().or(single.error.as_ref());
+    let counts = &of_folder.counts;
+    if let Some(document) = single.documents.first() {
+        let wanted: Vec<&[u8]> = vec![&document.identity; 2];
+        assert!(
+            of_folder.documents.iter().map(|document| &document.identity[..]).eq(wanted),
+            "texts of a folder"
+        );
+        assert!(of_folder.documents.iter().map(|document| &document.place).eq(&names), "in their order");
+    } else if said.is_some_and(|said| said.contains("not text: a zero byte")) {
+        assert_eq!(counts.skipped_binary, 2);
+    } else if said.is_some_and(|said| said.contains("not UTF-8")) {
+        assert_eq!(counts.skipped_not_utf8, 2);
+    } else {
+        assert!(counts.skipped_bad > 0 || of_folder.error.is_some());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The directory of this name in `fuzz`.
+    fn of_fuzz(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(name)
+    }
+
+    fn replay(folder: &Path) -> Vec<String> {
+        let files = fs::read_dir(folder).into_iter().flatten();
+        files
+            .map(|file| {
+                let path = file.unwrap().path();
+                println!("{}", path.display());
+                inputs(&fs::read(&path).unwrap());
+                path.file_name().unwrap().to_str().unwrap().to_owned()
+            })
+            .collect()
+    }
+
+    /// A test for each file, so that `scripts/guards` sees each of them fail.
+    macro_rules! found {
+        ($($name:ident)*) => {
+            const FOUND: &[&str] = &[$(stringify!($name)),*];
+            mod found {
+                $(#[test]
+                fn $name() {
+                    let file = stringify!($name).replace('_', "-");
+                    super::inputs(&std::fs::read(super::of_fuzz("regressions/inputs").join(file)).unwrap());
+                })*
+            }
+        };
+    }
+
+    found! {
+        a_line_that_is_one_string_was_told_in_all_its_length
+        a_page_that_is_compressed_twice_is_undone_once
+        an_address_of_an_archive_was_told_in_all_its_length
+        an_address_of_an_archive_was_told_with_escapes_of_terminals
+        an_archive_told_a_coding_in_all_its_length
+        what_is_said_of_a_length_depended_on_how_a_stream_was_cut
+    }
+
+    #[test]
+    fn what_fuzzing_found_in_the_readers_stays_mended() {
+        let mut files = replay(&of_fuzz("regressions/inputs"));
+        files.sort();
+        let tests = FOUND.iter().map(|name| name.replace('_', "-"));
+        assert!(files.into_iter().eq(tests), "each file has a test of its name");
+    }
+
+    /// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora, as for those of the library.
+    #[test]
+    fn what_fuzzing_kept_of_the_readers_runs_again_where_it_is_named() {
+        let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
+            println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
+            return;
+        };
+        let folder = Path::new(&root).join("inputs");
+        assert!(!replay(&folder).is_empty(), "nothing in {}", folder.display());
+    }
+
+    #[test]
+    fn the_readers_hold_what_they_promise_on_the_seeds_and_on_random_changes_of_them() {
+        let mut state = 11_u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for (number, seed) in seeds().iter().enumerate() {
+            println!("seed {number}");
+            inputs(seed);
+            for _ in 0..12 {
+                let mut changed = seed.clone();
+                for _ in 0..=random(4) {
+                    let at = random(changed.len());
+                    match random(4) {
+                        0 => changed[at] = random(256) as u8,
+                        1 => changed[at] ^= 1 << random(8),
+                        2 => changed.insert(at, b"\"\\,\n\r<{}[]:0\xff\x80\0-"[random(16)]),
+                        _ => drop(changed.remove(at)),
+                    }
+                }
+                inputs(&changed);
+            }
+        }
+    }
+}

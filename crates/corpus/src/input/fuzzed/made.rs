@@ -1,0 +1,475 @@
+//! What inputs of the fuzz target `inputs` are: how bytes choose a kind, options and a compression, archives and
+//! Parquet files that are made of them, and what fuzzing begins with.
+
+use std::io::Write;
+use std::sync::LazyLock;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, Date32Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt8Array,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterVersion};
+
+use super::super::*;
+
+/// Bytes of an input before those of the documents.
+pub(super) const HEAD: usize = 12;
+/// The longest records that an input may ask for.
+const RECORD_BYTES_MAX: [usize; 8] = [0, 1, 9, 40, 150, 1000, 16 << 10, 1 << 20];
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Records(Kind),
+    Text,
+    Html,
+}
+
+/// What is done to the bytes before they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+    /// Two members or frames, one behind the other.
+    TwoGzip,
+    TwoZstd,
+    /// Packed, and then cut or patched.
+    DamagedGzip,
+    DamagedZstd,
+}
+
+impl Packing {
+    const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Gzip,
+        Self::Zstd,
+        Self::TwoGzip,
+        Self::TwoZstd,
+        Self::DamagedGzip,
+        Self::DamagedZstd,
+    ];
+
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            // What is damaged in its first bytes is not what such a name promises.
+            Self::Plain | Self::DamagedGzip | Self::DamagedZstd => "",
+            Self::Gzip | Self::TwoGzip => ".gz",
+            Self::Zstd | Self::TwoZstd => ".zst",
+        }
+    }
+
+    pub(super) fn of(self, plain: &[u8], by: u8) -> Vec<u8> {
+        let (first, second) = plain.split_at(plain.len() * usize::from(by) / 256);
+        let damaged = |mut packed: Vec<u8>| {
+            let at = packed.len() * usize::from(by) / 256;
+            if by.is_multiple_of(2) {
+                packed.truncate(at);
+            } else {
+                packed[at] ^= 1 << (by / 2 % 8);
+            }
+            packed
+        };
+        match self {
+            Self::Plain => plain.to_vec(),
+            Self::Gzip => gzip(plain),
+            Self::Zstd => zstd(plain),
+            Self::TwoGzip => [gzip(first), gzip(second)].concat(),
+            Self::TwoZstd => [zstd(first), zstd(second)].concat(),
+            Self::DamagedGzip => damaged(gzip(plain)),
+            Self::DamagedZstd => damaged(zstd(plain)),
+        }
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ::zstd::encode_all(bytes, 1).expect("memory")
+}
+
+/// What the head of an input chooses.
+pub(super) struct Head {
+    pub(super) what: What,
+    pub(super) packing: Packing,
+    pub(super) options: InputOptions,
+    /// Whether the name of a file says what it is.
+    pub(super) by_name: bool,
+    pub(super) written_again: bool,
+    pub(super) in_a_folder: bool,
+    pub(super) sizes: [u8; 4],
+    pub(super) chunk_bytes: usize,
+    pub(super) by: u8,
+}
+
+impl Head {
+    pub(super) fn of(head: &[u8; HEAD], what: What) -> Self {
+        let [_, packing, bits, more, s0, s1, s2, s3, chunk, by, ..] = *head;
+        let bit = |at: u8| bits >> at & 1 == 1;
+        let is_records = matches!(what, What::Records(_));
+        let named = |at, name: &str| (is_records && bit(at)).then(|| name.to_owned());
+        let mut options = InputOptions {
+            skip_bad: [0, 1, 6, u64::MAX][usize::from(bits & 3)],
+            invalid_utf8: if bit(2) { InvalidUtf8::Replace } else { InvalidUtf8::Error },
+            features: bit(3) && what == What::Records(Kind::Jsonl),
+            attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp") },
+            as_it_comes: bit(6),
+            record_bytes_max: RECORD_BYTES_MAX[usize::from(more % 8)],
+            ..InputOptions::default()
+        };
+        if bit(7) {
+            (options.id_field, options.text_field) = ("key".to_owned(), "body".to_owned());
+        }
+        let packing = match what {
+            What::Records(Kind::Parquet) => Packing::Plain,
+            _ => Packing::ALL[usize::from(packing) % Packing::ALL.len()],
+        };
+        let format = match what {
+            What::Records(kind) => InputFormat::Records(kind),
+            What::Text | What::Html => InputFormat::Text,
+        };
+        Self {
+            what,
+            packing,
+            options: InputOptions { format, ..options },
+            by_name: more & 8 != 0,
+            written_again: more & 16 != 0,
+            in_a_folder: more & 32 != 0,
+            sizes: [s0, s1, s2, s3],
+            chunk_bytes: 1 << (chunk % 24),
+            by,
+        }
+    }
+
+    pub(super) fn suffix(&self) -> &'static str {
+        match self.what {
+            What::Records(kind) => kind.suffixes()[0],
+            What::Text => "txt",
+            What::Html => "html",
+        }
+    }
+}
+
+/// A record of an archive that the target has made.
+pub(super) struct Made {
+    pub(super) number: usize,
+    /// Whether its length is true.
+    pub(super) fits: bool,
+    /// The most that it is long, packed or undone.
+    pub(super) bytes: usize,
+    /// Its text, where that is known without reading it: its content, or what a plain page was before it was encoded.
+    pub(super) text: Option<Vec<u8>>,
+}
+
+impl Made {
+    /// The key and the text of it, if it is a document for certain.
+    pub(super) fn says(&self, options: &InputOptions) -> Option<(Vec<u8>, Vec<u8>)> {
+        let text = String::from_utf8(self.text.clone()?).ok()?;
+        let key = if options.id_field == ID_FIELD { "u" } else { "k" };
+        Some((format!("{key}{}", self.number).into_bytes(), text.into_bytes()))
+    }
+}
+
+/// An archive of records that the input describes, one behind the other, each ended by a byte 0xff: a byte that says
+/// what it is, and its content. Most have lengths that are true, so that changes of contents come through to those.
+pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
+    let mut archive = Vec::new();
+    let mut made = Vec::new();
+    for (number, piece) in body.split(|&byte| byte == 0xff).enumerate() {
+        let (&spec, mut content) = piece.split_first().unwrap_or((&0, &[]));
+        let (of_kind, of_type) = match spec & 7 {
+            0 | 1 => ("conversion", "text/plain"),
+            2 => ("conversion", "text/html; charset=iso-8859-1"),
+            3 => ("resource", "text/html"),
+            4 | 5 => ("response", "application/http; msgtype=response"),
+            6 => ("warcinfo", "application/warc-fields"),
+            _ => ("resource", "text/plain; charset=utf-16le"),
+        };
+        let mut text = (spec & 7 < 2).then(|| content.to_vec());
+        let (response, mut undone) = (&mut Vec::new(), 0);
+        if spec & 7 == 5 {
+            let (&codings, page) = content.split_first().unwrap_or((&0, &[]));
+            *response = answer(codings, page);
+            content = response;
+            // What of it is packed once and not yet again is a little longer at most.
+            undone = page.len() + 100;
+            let is_plain = codings & 0xb0 == 0x10 && codings & 7 != 5 && !page.starts_with(b"\xef\xbb\xbf");
+            text = is_plain.then(|| page.to_vec());
+        }
+        let lie = spec & 0x18 == 0x18;
+        let length = if lie { content.len() + usize::from(spec >> 5) } else { content.len() };
+        let end = if spec & 0x80 == 0 { "\r\n" } else { "\n" };
+        let head = [
+            "WARC/1.0".to_owned(),
+            format!("WARC-Type: {of_kind}"),
+            format!("WARC-Target-URI: <u{number}>"),
+            format!("Content-Type: {of_type}"),
+            format!("key: k{number}"),
+            format!("value: v{number}"),
+            "stamp: 2026-01-31T12:00:00Z".to_owned(),
+            format!("Content-Length: {length}"),
+            String::new(),
+            String::new(),
+        ];
+        archive.extend_from_slice(head.join(end).as_bytes());
+        archive.extend_from_slice(content);
+        archive.extend_from_slice(["\r\n\r\n", "\n\n", "\r\n", ""][usize::from(spec >> 5 & 3)].as_bytes());
+        let fits = length == content.len();
+        made.push(Made { number, fits, bytes: content.len().max(undone), text });
+    }
+    (What::Records(kind), archive, Some(made))
+}
+
+/// A response of a server, its page encoded as its head says, or not.
+fn answer(codings: u8, page: &[u8]) -> Vec<u8> {
+    let mut content = page.to_vec();
+    let truly = codings & 0x80 == 0;
+    // In one member or two.
+    let gzip = |bytes: &[u8]| {
+        let (first, second) = bytes.split_at(if codings & 0x40 == 0 { 0 } else { bytes.len() / 2 });
+        if first.is_empty() { gzip(second) } else { [gzip(first), gzip(second)].concat() }
+    };
+    let named = match codings & 7 {
+        0 => "",
+        1 => "gzip",
+        2 => "deflate",
+        3 => "zstd",
+        4 => "gzip, zstd",
+        5 => "br",
+        6 => "identity, x-gzip",
+        _ => "gzip, gzip, gzip",
+    };
+    if truly {
+        content = match codings & 7 {
+            1 | 6 => gzip(&content),
+            2 => zlib(&content),
+            3 => zstd(&content),
+            4 => zstd(&gzip(&content)),
+            7 => gzip(&gzip(&gzip(&content))),
+            _ => content,
+        };
+    }
+    if codings & 8 != 0 && truly {
+        let mut chunked = Vec::new();
+        for part in content.chunks(11) {
+            chunked.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+            chunked.extend_from_slice(part);
+            chunked.extend_from_slice(b"\r\n");
+        }
+        content = [&chunked[..], b"0\r\n\r\n"].concat();
+    }
+    let of_type = ["text/html", "text/plain", "text/html; charset=shift_jis", "image/png"];
+    let of_type = of_type[usize::from(codings >> 4 & 3)];
+    let transfer = if codings & 8 == 0 { "identity" } else { "chunked" };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {of_type}\r\nTransfer-Encoding: {transfer}\r\n\
+         Content-Encoding: {named}\r\n\r\n"
+    );
+    [head.as_bytes(), &content].concat()
+}
+
+/// Sound Parquet files: of each type of column, compression and encoding that comes into question, and of some rows.
+static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let texts = |rows: i64| -> ArrayRef {
+        Arc::new(
+            (0..rows).map(|row| (row % 7 != 6).then(|| format!("text {}", row % 5))).collect::<StringArray>(),
+        )
+    };
+    let strings = |rows: i64| -> ArrayRef {
+        Arc::new((0..rows).map(|row| Some(format!("k{row}"))).collect::<StringArray>())
+    };
+    let large: ArrayRef = Arc::new((0..9).map(|row| Some("x".repeat(row * 9))).collect::<LargeStringArray>());
+    let binary: ArrayRef =
+        Arc::new(BinaryArray::from_iter_values((0..9_u8).map(|row| [row, 0xe4, b'a', row | 0x80])));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(-4..5));
+    let times: ArrayRef =
+        Arc::new(TimestampMicrosecondArray::from_iter_values((0..9).map(|row| row * 1_000_000_007)));
+    let days: ArrayRef = Arc::new(Date32Array::from_iter_values(0..9));
+    let small: ArrayRef = Arc::new(UInt8Array::from_iter_values(0..9));
+    let ints: ArrayRef = Arc::new((0..9).map(|row| (row != 3).then_some(row)).collect::<Int32Array>());
+    let plain = WriterProperties::builder;
+    let second = || plain().set_writer_version(WriterVersion::PARQUET_2_0);
+    [
+        (vec![("id", strings(9)), ("text", texts(9))], plain()),
+        (
+            vec![("text", large), ("id", numbers.clone()), ("value", binary.clone()), ("stamp", times)],
+            plain().set_compression(Compression::SNAPPY),
+        ),
+        (
+            vec![("id", small), ("stamp", days), ("text", binary)],
+            plain().set_compression(Compression::ZSTD(ZstdLevel::default())),
+        ),
+        (
+            vec![("key", strings(40)), ("body", texts(40))],
+            second()
+                .set_max_row_group_row_count(Some(15))
+                .set_compression(Compression::GZIP(GzipLevel::default())),
+        ),
+        (
+            vec![("id", strings(9)), ("text", texts(9)), ("stamp", ints.clone())],
+            second()
+                .set_dictionary_enabled(false)
+                .set_encoding(Encoding::DELTA_BYTE_ARRAY)
+                .set_column_encoding("stamp".into(), Encoding::DELTA_BINARY_PACKED),
+        ),
+        (
+            vec![("id", ints), ("text", texts(9)), ("value", numbers)],
+            plain()
+                .set_dictionary_enabled(false)
+                .set_compression(Compression::LZ4_RAW)
+                .set_data_page_row_count_limit(3)
+                .set_write_batch_size(3),
+        ),
+        (
+            vec![("id", strings(9)), ("text", texts(9))],
+            second()
+                .set_dictionary_enabled(false)
+                .set_column_encoding("text".into(), Encoding::DELTA_LENGTH_BYTE_ARRAY)
+                .set_compression(Compression::BROTLI(BrotliLevel::default())),
+        ),
+    ]
+    .into_iter()
+    .map(|(columns, properties)| {
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        );
+        let batch = batch.expect("columns of one length");
+        let mut file = Vec::new();
+        let mut writer =
+            ArrowWriter::try_new(&mut file, batch.schema(), Some(properties.build())).expect("a writer");
+        writer.write(&batch).expect("memory");
+        writer.close().expect("memory");
+        file
+    })
+    .collect()
+});
+
+/// A sound Parquet file with patches of four bytes: a place (2 bytes), a way and a value. Bytes that are put into the
+/// footer, or taken out of it, change its length where it is told, too.
+pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
+    let (&which, patches) = body.split_first().unwrap_or((&0, &[]));
+    let mut file = PARQUET[usize::from(which) % PARQUET.len()].clone();
+    for patch in patches.chunks_exact(4) {
+        let (&[low, high, way, value], all) = (patch.first_chunk().expect("four"), file.len());
+        let at = usize::from(u16::from_le_bytes([low, high])) % all;
+        let footer = file[all - 8..all - 4].try_into().map_or(0, u32::from_le_bytes);
+        let in_footer = at < all - 8 && at >= (all - 8).saturating_sub(footer as usize);
+        let told = |file: &mut Vec<u8>, bytes: u32| {
+            let end = file.len();
+            file[end - 8..end - 4].copy_from_slice(&bytes.to_le_bytes());
+        };
+        match way % 6 {
+            0 => file[at] = value,
+            1 => file[at] ^= 1 << (value % 8),
+            2 => file[at] = file[at].wrapping_add(value),
+            3 => file[at..all.min(at + 8)].fill(value),
+            4 if in_footer => {
+                file.insert(at, value);
+                told(&mut file, footer.wrapping_add(1));
+            }
+            5 if in_footer => {
+                file.remove(at);
+                told(&mut file, footer.saturating_sub(1));
+            }
+            _ => {}
+        }
+    }
+    file
+}
+
+/// What fuzzing begins with.
+pub fn seeds() -> Vec<Vec<u8>> {
+    // The low bits of `more` say by how much the limit is lower than the highest.
+    let head = |what: u8, packing: u8, bits: u8, more: u8| -> [u8; HEAD] {
+        [what, packing, bits, more ^ 7, 0x80, 3, 0x84, 1, 9, 0x61, 0, 0]
+    };
+    let json: &[u8] = b"\xef\xbb\xbf{\"id\":1,\"text\":\"a b\",\"value\":{\"x\":[1]},\"stamp\":7}\r\n\n \t\r\n\
+        {\"text\":\"\\u00fc\\ud83d\\ude00 c\",\"id\":\"k\",\"stamp\":\"2026-01-31T12:00:00+01:00\"}\n\
+        {\"id\":2,\"text\":\"\xe4\xb8\"}\n[1]\n{\"id\":\"\",\"text\":\"x\"}\n\
+        {\"id\":\"\xfe\",\"text\":\"x\",\"stamp\":1}\n{\"id\":[],\"text\":\"x\"}\n{\"te\\u0078t\":\"last\",\"id\":-3}";
+    let features: &[u8] = b"{\"id\":1,\"text\":[\"a\",7]}\n{\"id\":2,\"text\":{\"a\":0.5}}\n\
+        {\"id\":3,\"text\":[[\"b\",2]]}\n{\"id\":4,\"text\":[]}\n";
+    let csv: &[u8] = b"\xef\xbb\xbfid,text,value,stamp,key,body\r\n1,\"a, \"\"b\"\"\nc\",v,3,k,b\r\n\n\
+        2,t\n3,\xff,,5,l,c\n4,\"open";
+    let unquoted: &[u8] =
+        b"\xef\xbb\xbfid,text,value,stamp,key,body\n\xef\xbb\xbfa,one,v,1,\xef\xbb\xbfa,one\n\
+        a,two,v,2,a,two\n,three,v,3,,three\nb\xfe,four,v,4,b\xfe,four\r\n\r\nfive\nc,six,v,6,c,six";
+    let tsv: &[u8] = b"text\tid\tkey\tbody\tvalue\tstamp\n a \tx\tk\tb\tv\t0\n\"q\tr\"\ty\tl\t\tw\t1\n";
+    let wet: &[u8] =
+        b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: a\r\nContent-Type: text/plain\r\n\
+        WARC-Date: 2026-01-31T12:00:00Z\r\nstamp: 5\r\nContent-Length: 3\r\n\r\none\r\n\r\nWARC/1.0\r\n\
+        WARC-Type: conversion\r\nWARC-Target-URI: b\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n\
+        two\r\n\r\nWARC/1.0\nWARC-Type: resource\nkey: c\nContent-Type: text/html\nContent-Length: 4\n\n<p>x\n\n\
+        WARC/1.0\nWARC-Type: conversion\nWARC-Target-URI: d\xfe\nContent-Type: text/plain\nContent-Length: 1\n\nx\n\n\
+        WARC/1.0\nWARC-Type: conversion\nWARC-Target-URI:\nContent-Type: text/plain\nContent-Length: 1\n\nx\n\n\
+        WARC/1.0\nWARC-Type: resource\nWARC-Target-URI: e\xfe\nContent-Type: text/html\nContent-Length: 4\n\n<p>x";
+    let warc: &[u8] =
+        b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: <a>\r\nContent-Type: application/http\r\n\
+        Content-Length: 70\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html; charset=\"koi8-r\"\r\n\r\n\
+        <p>\xc1\xc2&amp;x\r\n\r\n";
+    let page: &[u8] =
+        b"<!doctype html><title>T &ngE; &#x1F600;</title><style>p{}</style><svg><svg></svg></svg>\
+        <p>a<b>b</b><textarea>c<i></textarea><!-- x --><plaintext>d&amp;</p>";
+    let made: &[u8] = b"\x00one text\xff\x80two\xff\x05\x09<p>page of gzip\xff\x05\x03<p>zstd\xff\x25\x1aplain\
+        \xff\x45\x17deep\xff\x05\x84no gzip\xff\x18a lie\xff\x43<p>resource\xff\x06info\xff\x02<p>\xe4\xff\x07a\0b\0\
+        \xff\x04HTTP/1.1 200 OK\nContent-Type: text/plain\n\nx\
+        \xff\x00last\nWARC/1.0\n";
+    let sound: &[u8] =
+        b"\x00one\xff\x01two\nWARC/1.0\r\n\r\n\xff\x05\x01<p>three\xff\xa0\xff\x06\xff\x05\x51two members";
+    let bomb = [&b"\x05\x11"[..], &[b'x'; 2000]].concat();
+    let mut seeds = Vec::new();
+    let mut add = |head: [u8; HEAD], body: &[u8]| seeds.push([&head[..], body].concat());
+    for (at, (what, body)) in [
+        (0, json),
+        (1, csv),
+        (1, unquoted),
+        (2, tsv),
+        (3, wet),
+        (4, warc),
+        (5, made),
+        (6, made),
+        (6, sound),
+        (9, page),
+        (9, b"a\0b"),
+        (10, page),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let at = at as u8;
+        add(head(what, 0, 3, 48), body);
+        add(head(what, 0, 0x77 ^ at & 3, 0x38), body);
+        add(head(what, 1 + at % 4, 7, 8), body);
+        add(head(what, 5 + at % 2, 0x47, 0), body);
+        add(head(what, 0, 0x83, 0), body);
+        // Limits of 40 bytes, and of one.
+        add(head(what, 0, 7, 4), body);
+        add(head(what, 0, 3, 6), body);
+    }
+    add(head(6, 0, 3, 3), &bomb);
+    add(head(0, 0, 0x0b, 56), features);
+    for (at, file) in PARQUET.iter().enumerate() {
+        let at = at as u8;
+        add(head(7, 0, if at == 3 { 0x83 } else { 3 }, 48), file);
+        add(head(8, 0, if at == 3 { 0x83 } else { 7 }, 56), &[at, 40, 1, 1, 3, 9, 3, 2, 1]);
+        add(head(8, 0, if matches!(at, 1 | 2 | 4) { 0x23 } else { 3 }, 0), &[at]);
+        add(head(8, 0, if at == 3 { 0x83 } else { 3 }, 6), &[at]);
+    }
+    for (at, body) in [json, csv, tsv, wet, warc].into_iter().enumerate() {
+        add(head(11, at as u8, 3, 0), &gzip(body));
+        add(head(11, at as u8, 3, 0), &zstd(body));
+    }
+    seeds
+}

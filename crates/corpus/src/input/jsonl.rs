@@ -1,0 +1,894 @@
+//! One JSON object a line: lines out of a stream within bounded memory, and two fields out of a line.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use twindex_kernel::Unescaped;
+
+use super::features::{self, Features};
+use super::fields::Fields;
+use super::open::Reader;
+use super::scan::{self, Scanned, Taken};
+use super::{Content, InvalidUtf8, Place, Problem};
+
+/// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
+/// come to its ends.
+const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
+/// Of a record without the wanted field, how many of its fields' names are shown, and how much of each.
+const NAMES_SHOWN: usize = 8;
+const NAME_CHARACTERS_SHOWN: usize = 40;
+
+/// A line's number, and the line itself or what is wrong with it.
+pub(super) type Numbered<'l> = (u64, Result<Found<'l>, Problem>);
+
+/// A line, and where it begins in its file, if that is a regular one read as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'l> {
+    pub(super) line: &'l [u8],
+    pub(super) offset: Option<u64>,
+}
+
+/// The lines of one stream of JSON lines.
+pub(super) struct JsonLines {
+    lines: Lines,
+    /// Lines taken so far, so the number of the latest.
+    number: u64,
+}
+
+impl JsonLines {
+    /// Reads documents from `reader`, no line of which may be longer than `line_bytes_max`.
+    pub(super) fn new(reader: Reader, line_bytes_max: usize) -> Self {
+        Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
+    }
+
+    /// What messages call the stream.
+    pub(super) fn name(&self) -> &Arc<Path> {
+        self.lines.reader.name()
+    }
+
+    /// True where the next line is not there yet, and the stream is one that may let wait for it.
+    pub(super) fn would_wait(&self) -> bool {
+        let lines = &self.lines;
+        let there = memchr::memchr(b'\n', &lines.buffer[lines.searched..lines.end]).is_some();
+        lines.reader.is_stream() && !there && !lines.ended
+    }
+
+    /// The next line with its number, for [`parse`], or what is wrong with it; `None` at the end. Blank lines are
+    /// passed over.
+    ///
+    /// # Errors
+    ///
+    /// The stream cannot be read on.
+    pub(super) fn next(&mut self) -> Result<Option<Numbered<'_>>, Problem> {
+        while let Some(line) = self.lines.next()? {
+            self.number += 1;
+            let Line::Whole(range) = line else {
+                let reason = format!("a line of more than {} bytes", self.lines.line_bytes_max);
+                let place = Place::line(Arc::clone(self.name()), self.number);
+                return Ok(Some((self.number, Err(Problem { place, reason }))));
+            };
+            let mut line = range;
+            if self.number == 1 && self.lines.buffer[line.clone()].starts_with(b"\xef\xbb\xbf") {
+                line.start += 3;
+            }
+            if self.lines.buffer[line.clone()].ends_with(b"\r") {
+                line.end -= 1;
+            }
+            if self.lines.buffer[line.clone()].iter().all(|byte| b" \t\r".contains(byte)) {
+                continue;
+            }
+            let offset = self.lines.reader.plain_bytes().map(|_| self.lines.before + line.start as u64);
+            return Ok(Some((self.number, Ok(Found { line: &self.lines.buffer[line], offset }))));
+        }
+        Ok(None)
+    }
+}
+
+/// The lines of a stream. Memory stays within the longest line that is allowed and one chunk.
+struct Lines {
+    reader: Reader,
+    /// Bytes of the stream before the buffer.
+    before: u64,
+    /// `buffer[start..end]` is read and not yet given out; the part before `searched` holds no newline.
+    buffer: Vec<u8>,
+    start: usize,
+    searched: usize,
+    end: usize,
+    ended: bool,
+    /// Inside a line that is too long, whose bytes are thrown away up to the newline.
+    discarding: bool,
+    line_bytes_max: usize,
+}
+
+/// What stands between two newlines.
+enum Line {
+    /// The place of its bytes in [`Lines::buffer`], valid until the next call.
+    Whole(Range<usize>),
+    TooLong,
+}
+
+impl Lines {
+    fn new(reader: Reader, line_bytes_max: usize) -> Self {
+        let buffer = vec![0; CHUNK];
+        Self {
+            reader,
+            before: 0,
+            buffer,
+            start: 0,
+            searched: 0,
+            end: 0,
+            ended: false,
+            discarding: false,
+            line_bytes_max,
+        }
+    }
+
+    /// The next line without its newline; `None` at the end. A last line needs no newline.
+    fn next(&mut self) -> Result<Option<Line>, Problem> {
+        loop {
+            let unsearched = &self.buffer[self.searched..self.end];
+            let found = memchr::memchr(b'\n', unsearched);
+            self.searched += found.map_or(unsearched.len(), |at| at + 1);
+            let newline = usize::from(found.is_some());
+            let line = self.start..self.searched - newline;
+            if line.len() > self.line_bytes_max {
+                self.discarding = true;
+            }
+            if newline == 1 || self.ended {
+                self.start = self.searched;
+                if std::mem::take(&mut self.discarding) {
+                    return Ok(Some(Line::TooLong));
+                }
+                // The end of the stream after a newline is the end of no line.
+                let nothing_left = newline == 0 && line.is_empty();
+                return Ok((!nothing_left).then_some(Line::Whole(line)));
+            }
+            if self.discarding {
+                self.start = self.searched;
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Reads more behind what is there, after making room for it.
+    fn fill(&mut self) -> Result<(), Problem> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.before += self.start as u64;
+        self.end -= self.start;
+        self.searched -= self.start;
+        self.start = 0;
+        if self.buffer.len() - self.end < CHUNK / 2 {
+            // Doubling, so that a long line is moved a few times only.
+            let grown = (2 * self.end).min(self.line_bytes_max.saturating_add(1)).max(self.end) + CHUNK;
+            self.buffer.resize(grown, 0);
+        } else if self.end < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
+            // One long line must not hold its memory until the last.
+            self.buffer.truncate(CHUNK);
+            self.buffer.shrink_to_fit();
+        }
+        let count = self.reader.read_once(&mut self.buffer[self.end..])?;
+        self.end += count;
+        self.ended = count == 0;
+        Ok(())
+    }
+}
+
+/// Working memory of [`parse`], reused from line to line.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    line: String,
+    key: Unescaped,
+    text: Unescaped,
+    features: Features,
+}
+
+/// What one line says.
+#[derive(Debug)]
+pub(super) struct Parsed<'p> {
+    pub(super) key: &'p [u8],
+    pub(super) content: Content<'p>,
+    /// The line with bytes that are not UTF-8 replaced, if there were any.
+    pub(super) replaced: Option<&'p str>,
+}
+
+/// The key and the text, or the features, of one record, or what is wrong with it.
+pub(super) fn parse<'p>(
+    line: &'p [u8],
+    fields: &Fields,
+    invalid: InvalidUtf8,
+    buffers: &'p mut Buffers,
+) -> Result<Parsed<'p>, String> {
+    let Buffers { line: line_buffer, key, text, features } = buffers;
+    let bytes = line;
+    let (line, replaced) = match (simdutf8::basic::from_utf8(line), invalid) {
+        (Ok(line), _) => (line, None),
+        (Err(_), InvalidUtf8::Error) => {
+            // The fast way does not tell where.
+            let offset = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), |_| 0);
+            return Err(format!(
+                "not UTF-8: byte 0x{:02x} at offset {offset} of the line (--invalid-utf8 replace takes it)",
+                line[offset]
+            ));
+        }
+        (Err(_), InvalidUtf8::Replace) => {
+            *line_buffer = String::from_utf8_lossy(line).into_owned();
+            (line_buffer.as_str(), Some(line_buffer.as_str()))
+        }
+    };
+    if fields.features {
+        let found = parse_features(line, fields)?;
+        (*key, *features) = (found.0.into(), found.1);
+        let key = key.as_str();
+        if replaced.is_some() {
+            check_key_kept(bytes, key, fields)?;
+        }
+        return Ok(Parsed { key: key.as_bytes(), content: Content::Features(features), replaced });
+    }
+    let usual = scan::scan(line, fields, key, text)
+        .filter(|found| super::check_key(found.key.of(line, key).as_bytes()).is_ok());
+    let found = if let Some(usual) = usual {
+        usual
+    } else {
+        let slow = parse_slowly(line, fields)?;
+        (*key, *text) = (slow.key.into(), slow.text.into());
+        Scanned { key: Taken::Unescaped, text: Taken::Unescaped }
+    };
+    let (key, text) = (found.key.of(line, key), found.text.of(line, text));
+    if replaced.is_some() {
+        check_key_kept(bytes, key, fields)?;
+    }
+    Ok(Parsed { key: key.as_bytes(), content: Content::Text(text), replaced })
+}
+
+/// Refuses a key in which bytes were replaced: two keys that differ in nothing else would be one.
+///
+/// U+FFFD may stand in a key by itself. So the line is read once more with another character instead of the bad
+/// bytes: a key without any stays what it is.
+fn check_key_kept(line: &[u8], key: &str, fields: &Fields) -> Result<(), String> {
+    if !key.contains('\u{fffd}') {
+        return Ok(());
+    }
+    let mut other = String::with_capacity(line.len());
+    for chunk in line.utf8_chunks() {
+        other.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            other.push('x');
+        }
+    }
+    let again = pick(&other, fields, PhantomData::<IgnoredAny>)?.id;
+    match again.map(|id| key_of(id, fields)) {
+        Some(Ok(again)) if again == key => Ok(()),
+        _ => Err(format!(
+            "field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not",
+            fields.id
+        )),
+    }
+}
+
+/// What [`parse_slowly`] finds.
+#[derive(Debug)]
+pub(super) struct Slow {
+    pub(super) key: String,
+    pub(super) text: String,
+}
+
+/// The key and the text of any line, by a parser that knows all of JSON.
+pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<Slow, String> {
+    let picked = pick(line, fields, Value)?;
+    let missing = |name: &str, option: &str| missing(line, name, option);
+    let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
+    let Some(text) = picked.content else { return Err(missing(&fields.text, "--text-field")) };
+    let key = key_of(id, fields)?;
+    match text {
+        Scalar::String(text) => Ok(Slow { key, text }),
+        Scalar::Integer(_) => Err(format!("field {:?} is a number, not a string", fields.text)),
+        Scalar::Other(found) => Err(format!("field {:?} is {found}, not a string", fields.text)),
+    }
+}
+
+/// The key and the features of a line.
+fn parse_features(line: &str, fields: &Fields) -> Result<(String, Features), String> {
+    let picked = pick(line, fields, PhantomData::<features::Value>)?;
+    let missing = |name: &str, option: &str| missing(line, name, option);
+    let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
+    let Some(value) = picked.content else { return Err(missing(&fields.text, "--features-field")) };
+    let key = key_of(id, fields)?;
+    let features = features::of_value(value).map_err(|why| format!("field {:?} {why}", fields.text))?;
+    Ok((key, features))
+}
+
+/// Both fields of a line, the second one as `seed` reads it.
+fn pick<'de, S>(line: &'de str, fields: &Fields, seed: S) -> Result<Picked<S::Value>, String>
+where
+    S: DeserializeSeed<'de> + Clone,
+{
+    let picked =
+        deserialize(line, Object { fields, content: seed }).map_err(|error| invalid_json(line, &error))?;
+    match picked.repeated {
+        Some(name) => Err(format!("the field {name:?} stands twice in the object")),
+        None => Ok(picked),
+    }
+}
+
+/// The message that a field is missing.
+fn missing(line: &str, name: &str, option: &str) -> String {
+    let here = deserialize(line, Names).unwrap_or_default();
+    format!("no field {name:?}; {here} (use {option} NAME)")
+}
+
+/// The key that the id field's value is.
+fn key_of(id: Scalar, fields: &Fields) -> Result<String, String> {
+    let key = match id {
+        Scalar::String(key) => key,
+        Scalar::Integer(digits) => digits,
+        Scalar::Other(found) => {
+            return Err(format!("field {:?} is {found}, not a string or an integer of 64 bits", fields.id));
+        }
+    };
+    super::check_key(key.as_bytes()).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
+    Ok(key)
+}
+
+/// Parses the whole of `line` with `seed`.
+fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_json::Result<S::Value> {
+    let mut parser = serde_json::Deserializer::from_str(line);
+    let value = seed.deserialize(&mut parser)?;
+    parser.end()?;
+    Ok(value)
+}
+
+/// The parser's message, with the column alone: its line is always 1, and the true one stands before it.
+fn invalid_json(line: &str, error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
+    let half = match message {
+        // What the parser says of these tells nothing to those who do not know it.
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
+                .map(|escape| format!("an escape of half a surrogate pair, {escape}"))
+        }
+        _ => None,
+    };
+    let message = half.as_deref().unwrap_or(message);
+    let spread = error.is_eof() || line.trim_start().starts_with('[');
+    let advice = if spread { "; each line must hold one whole object" } else { "" };
+    format!("invalid JSON at column {}: {message}{advice}", error.column())
+}
+
+/// The last escape of half a surrogate pair.
+fn last_surrogate(line: &[u8]) -> Option<&str> {
+    let is_one = |escape: &&[u8]| {
+        matches!(escape, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', rest @ ..]
+            if rest.iter().all(u8::is_ascii_hexdigit))
+    };
+    std::str::from_utf8(line.windows(6).rfind(is_one)?).ok()
+}
+
+/// A field's value, as far as it can be of use.
+enum Scalar {
+    String(String),
+    /// In decimal digits.
+    Integer(String),
+    /// What it is instead, with its article.
+    Other(&'static str),
+}
+
+/// What is taken from an object.
+struct Picked<C> {
+    id: Option<Scalar>,
+    /// The value of the other field.
+    content: Option<C>,
+    /// Which of the two fields stands there more than once, so that nobody can say which one counts.
+    repeated: Option<String>,
+}
+
+/// Reads an object into [`Picked`], passing over all other fields.
+struct Object<'f, S> {
+    fields: &'f Fields,
+    /// Reads the value of the other field.
+    content: S,
+}
+
+impl<'de, S: DeserializeSeed<'de> + Clone> DeserializeSeed<'de> for Object<'_, S> {
+    type Value = Picked<S::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de> + Clone> Visitor<'de> for Object<'_, S> {
+    type Value = Picked<S::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut picked = Picked { id: None, content: None, repeated: None };
+        while let Some(name) = map.next_key_seed(Name { fields: self.fields })? {
+            let (repeated, name) = match name {
+                Which::Id => (picked.id.replace(map.next_value_seed(Value)?).is_some(), &self.fields.id),
+                Which::Text => {
+                    let content = map.next_value_seed(self.content.clone())?;
+                    (picked.content.replace(content).is_some(), &self.fields.text)
+                }
+                Which::Neither => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            if repeated {
+                picked.repeated = Some(name.clone());
+            }
+        }
+        Ok(picked)
+    }
+}
+
+/// Which field a name is.
+enum Which {
+    Id,
+    Text,
+    Neither,
+}
+
+/// Recognises a field's name without copying it.
+struct Name<'f> {
+    fields: &'f Fields,
+}
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = Which;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Which, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = Which;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field's name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Which, E> {
+        Ok(match name {
+            _ if name == self.fields.id => Which::Id,
+            _ if name == self.fields.text => Which::Text,
+            _ => Which::Neither,
+        })
+    }
+}
+
+/// Reads a value of any type. One of the wrong type is read to its end and no error yet, so that broken JSON
+/// behind it is reported first.
+#[derive(Clone, Copy)]
+struct Value;
+
+impl<'de> DeserializeSeed<'de> for Value {
+    type Value = Scalar;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Scalar, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value {
+    type Value = Scalar;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Scalar, E> {
+        Ok(Scalar::String(value.to_owned()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Scalar, E> {
+        Ok(Scalar::Integer(value.to_string()))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Scalar, E> {
+        Ok(Scalar::Integer(value.to_string()))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Scalar, E> {
+        Ok(Scalar::Other("a number with a fraction, an exponent or too many digits"))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Scalar, E> {
+        Ok(Scalar::Other("a boolean"))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Scalar, E> {
+        Ok(Scalar::Other("null"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Scalar, A::Error> {
+        while array.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Other("an array"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Scalar, A::Error> {
+        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Scalar::Other("an object"))
+    }
+}
+
+/// Reads an object into a list of its fields' names, for the message that one is missing.
+struct Names;
+
+impl<'de> DeserializeSeed<'de> for Names {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Names {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<String, A::Error> {
+        let mut shown = Vec::new();
+        let mut more = 0_u64;
+        while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            if shown.len() < NAMES_SHOWN {
+                let start: String = name.chars().take(NAME_CHARACTERS_SHOWN).collect();
+                let dots = if start.len() < name.len() { "..." } else { "" };
+                shown.push(format!("{start:?}{dots}"));
+            } else {
+                more += 1;
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
+        Ok(match (shown.len(), more) {
+            (0, _) => "the object has no fields".to_owned(),
+            (_, 0) => format!("fields here: {}", shown.join(", ")),
+            _ => format!("fields here: {}, and {more} more", shown.join(", ")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read};
+    use std::path::Path;
+
+    use super::super::open::Origin;
+    use super::*;
+
+    /// Gives its bytes in pieces of a few, then an error if it has one.
+    struct Pieces {
+        bytes: Vec<u8>,
+        at: usize,
+        piece: usize,
+        error: Option<io::ErrorKind>,
+    }
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = self.piece.min(buffer.len()).min(self.bytes.len() - self.at);
+            if count == 0
+                && let Some(kind) = self.error
+            {
+                return Err(kind.into());
+            }
+            buffer[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
+            self.at += count;
+            Ok(count)
+        }
+    }
+
+    fn json_lines(bytes: &[u8], piece: usize, error: Option<io::ErrorKind>, max: usize) -> JsonLines {
+        let reader = Box::new(Pieces { bytes: bytes.to_vec(), at: 0, piece, error });
+        let origin = Origin::Stream { name: Arc::from(Path::new("in.jsonl")), reader };
+        JsonLines::new(Reader::open(origin, &Arc::default()).unwrap(), max)
+    }
+
+    fn fields() -> Fields {
+        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
+    }
+
+    /// Key and text, owned, read with buffers that hold something else.
+    fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
+        parse_with(line, fields, InvalidUtf8::Error)
+    }
+
+    fn parse_with(line: &[u8], fields: &Fields, invalid: InvalidUtf8) -> Result<(Vec<u8>, String), String> {
+        let mut buffers =
+            Buffers { key: "left".to_owned().into(), text: "over".to_owned().into(), ..Buffers::default() };
+        let parsed = super::parse(line, fields, invalid, &mut buffers)?;
+        let Content::Text(text) = parsed.content else { panic!("no text") };
+        Ok((parsed.key.to_vec(), text.to_owned()))
+    }
+
+    /// A line, its key and its text.
+    type Found = (Vec<u8>, Vec<u8>, String);
+
+    /// The next record of a stream, or what is wrong with it.
+    fn next(lines: &mut JsonLines) -> Result<Option<Result<Found, Problem>>, Problem> {
+        let name = Arc::clone(lines.name());
+        let Some((number, line)) = lines.next()? else { return Ok(None) };
+        Ok(Some(line.and_then(|found| match parse(found.line, &fields()) {
+            Ok((key, text)) => Ok((found.line.to_vec(), key, text)),
+            Err(reason) => Err(Problem { place: Place::line(name, number), reason }),
+        })))
+    }
+
+    /// What each line gives: `key=text`, or the message.
+    fn read_all(bytes: &[u8], piece: usize, max: usize) -> Vec<String> {
+        let mut lines = json_lines(bytes, piece, None, max);
+        let mut out = Vec::new();
+        while let Some(record) = next(&mut lines).unwrap() {
+            out.push(match record {
+                Ok((_, key, text)) => format!("{}={text}", String::from_utf8(key).unwrap()),
+                Err(bad) => bad.to_string(),
+            });
+        }
+        out
+    }
+
+    fn message(line: &str) -> String {
+        parse(line.as_bytes(), &fields()).unwrap_err()
+    }
+
+    #[test]
+    fn string_ids_and_integer_ids_become_keys() {
+        for (line, key) in [
+            (r#"{"id":"a b","text":"t"}"#, "a b"),
+            (r#"{"id":18446744073709551615,"text":"t"}"#, "18446744073709551615"),
+            (r#"{"id":-7,"text":"t"}"#, "-7"),
+            (r#"{"id":0,"text":"t"}"#, "0"),
+            (r#"{"id":"0","text":"t"}"#, "0"),
+        ] {
+            let (found, text) = parse(line.as_bytes(), &fields()).unwrap();
+            assert_eq!((found.as_slice(), text.as_str()), (key.as_bytes(), "t"), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_fields_are_passed_over_whatever_they_hold_and_in_any_order() {
+        let line = r#"{"a":[{"id":1}],"text":"x\n\u00fc","b":{"text":[]},"c":null,"\u0069d":"k","d":1e400}"#;
+        // A number beyond every float is fine where nobody reads it.
+        let (key, text) = parse(line.as_bytes(), &fields()).unwrap();
+        assert_eq!((key.as_slice(), text.as_str()), (&b"k"[..], "x\n\u{fc}"));
+    }
+
+    #[test]
+    fn a_missing_field_is_named_with_the_fields_that_are_there_and_the_option_that_helps() {
+        assert_eq!(
+            message(r#"{"doc_id":1,"text":"t"}"#),
+            r#"no field "id"; fields here: "doc_id", "text" (use --id-field NAME)"#
+        );
+        assert_eq!(
+            message(r#"{"id":1,"body":"t"}"#),
+            r#"no field "text"; fields here: "id", "body" (use --text-field NAME)"#
+        );
+        assert_eq!(message("{}"), r#"no field "id"; the object has no fields (use --id-field NAME)"#);
+        let ten = message(r#"{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"10":0}"#);
+        assert!(ten.contains(r#""7", "8", and 2 more (use"#), "{ten}");
+        let long = message(&format!(r#"{{"{}":0}}"#, "n".repeat(1000)));
+        assert!(long.len() < 150 && long.contains(r#"nnn"..."#), "{long}");
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_refused_by_saying_what_it_is() {
+        for (value, said) in [
+            ("null", "null"),
+            ("true", "a boolean"),
+            ("[1,[2]]", "an array"),
+            (r#"{"a":{}}"#, "an object"),
+            ("1.5", "a number with a fraction"),
+            ("1e3", "a number with a fraction, an exponent"),
+            ("18446744073709551616", "or too many digits"),
+        ] {
+            let id = message(&format!(r#"{{"id":{value},"text":"t"}}"#));
+            assert!(id.starts_with(r#"field "id" is "#), "{id}");
+            assert!(id.contains(said) && id.ends_with("not a string or an integer of 64 bits"), "{id}");
+            let text = message(&format!(r#"{{"id":1,"text":{value}}}"#));
+            assert!(text.starts_with(r#"field "text" is "#), "{text}");
+            assert!(text.contains(said) && text.ends_with(", not a string"), "{text}");
+        }
+        assert_eq!(message(r#"{"id":1,"text":5}"#), r#"field "text" is a number, not a string"#);
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_is_refused() {
+        assert_eq!(message(r#"{"id":1,"text":"a","id":1}"#), r#"the field "id" stands twice in the object"#);
+        assert_eq!(
+            message(r#"{"id":1,"text":"a","te\u0078t":"b"}"#),
+            r#"the field "text" stands twice in the object"#
+        );
+    }
+
+    #[test]
+    fn keys_are_of_1_to_65535_bytes() {
+        assert_eq!(message(r#"{"id":"","text":"t"}"#), r#"field "id": the key is empty"#);
+        let line = |bytes: usize| format!(r#"{{"id":"{}","text":"t"}}"#, "k".repeat(bytes));
+        assert!(parse(line(65_535).as_bytes(), &fields()).is_ok());
+        assert!(message(&line(65_536)).contains("the key has 65536 bytes, 65535 is the most"));
+    }
+
+    #[test]
+    fn invalid_json_is_reported_in_the_parsers_words_with_the_column() {
+        assert_eq!(message(r#"{"id":1,"text":"t",}"#), "invalid JSON at column 20: trailing comma");
+        assert_eq!(message(r#"{"id":1 "text":"t"}"#), "invalid JSON at column 9: expected `,` or `}`");
+        let behind = message(r#"{"id":1,"text":"t"} x"#);
+        assert_eq!(behind, "invalid JSON at column 21: trailing characters");
+        // Broken JSON is worse than a field of the wrong type before it.
+        assert!(message(r#"{"id":null,"text":"t"#).starts_with("invalid JSON"));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_told_by_the_escape() {
+        for (text, escape) in [
+            ("a\\ud800", "\\ud800"),
+            ("\\uD83D x", "\\uD83D"),
+            ("\\udc00b", "\\udc00"),
+            ("\\ud800\\u0041", "\\ud800"),
+        ] {
+            let found = message(&format!("{{\"id\":1,\"text\":\"{text}\"}}"));
+            assert!(found.ends_with(&format!(": an escape of half a surrogate pair, {escape}")), "{found}");
+        }
+    }
+
+    #[test]
+    fn json_spread_over_lines_is_met_with_advice() {
+        assert!(message("{").ends_with("; each line must hold one whole object"));
+        let array = message(r#"[{"id":1,"text":"t"}]"#);
+        assert!(array.contains("expected a JSON object; each line must"), "{array}");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_reported_with_their_offset() {
+        let mut line = br#"{"id":1,"text":"ab"#.to_vec();
+        line.push(0xff);
+        line.extend(b"\"}");
+        let reason = parse(&line, &fields()).unwrap_err();
+        assert_eq!(reason, "not UTF-8: byte 0xff at offset 18 of the line (--invalid-utf8 replace takes it)");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced_on_demand_and_the_line_is_counted() {
+        let mut line = br#"{"id":"k","text":"a"#.to_vec();
+        line.extend(b"\xe4\xb8\xffb\"}");
+        let mut buffers = Buffers::default();
+        let parsed = super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
+        assert!(
+            parsed.replaced.is_some_and(|line| line.ends_with("a\u{fffd}\u{fffd}b\"}"))
+                && matches!(parsed.content, Content::Text("a\u{fffd}\u{fffd}b")),
+            "{parsed:?}"
+        );
+        let sound = br#"{"id":"k","text":"a"}"#;
+        let parsed = super::parse(sound, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
+        assert!(parsed.replaced.is_none());
+        // A replaced byte is no quote, so that other bytes cannot make JSON of what is none.
+        line.truncate(22);
+        assert!(super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).is_err());
+    }
+
+    #[test]
+    fn features_are_taken_out_of_their_field_and_refused_by_its_name() {
+        let fields =
+            Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true, ..Default::default() };
+        let mut buffers = Buffers::default();
+        let mut of =
+            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, &mut buffers) {
+                Ok(Parsed { key, content: Content::Features(features), .. }) => {
+                    Ok((key.to_vec(), features.canonical()))
+                }
+                Ok(other) => panic!("{other:?}"),
+                Err(reason) => Err(reason),
+            };
+        assert_eq!(of(r#"{"id":1,"ops":["a","b"]}"#), of(r#"{"x":[{}],"ops":["b","a"],"id":"1"}"#));
+        for (line, wanted) in [
+            (
+                r#"{"id":1,"text":"t"}"#,
+                r#"no field "ops"; fields here: "id", "text" (use --features-field NAME)"#,
+            ),
+            (r#"{"id":1,"ops":"t"}"#, r#"field "ops" is a string, not an array"#),
+            (r#"{"id":1,"ops":[null]}"#, r#"field "ops" has null as element 0"#),
+            (r#"{"id":1,"ops":[],"ops":[]}"#, r#"the field "ops" stands twice in the object"#),
+            (r#"{"id":1,"ops":[}"#, "invalid JSON at column 16"),
+            (r#"{"id":[],"ops":[]}"#, r#"field "id" is an array"#),
+            (r#"{"id":1,"ops":{"a":1e400}}"#, "invalid JSON at column 24: number out of range"),
+        ] {
+            let reason = of(line).unwrap_err();
+            assert!(reason.starts_with(wanted), "{line}: {reason}");
+        }
+    }
+
+    #[test]
+    fn lines_are_the_same_however_the_stream_is_cut() {
+        let bytes = b"\xef\xbb\xbf{\"id\":1,\"text\":\"a\"}\r\n\n \t\r\n\
+            {\"id\":2,\"text\":\"b\"}\nx\n{\"id\":3,\"text\":\"c\"}";
+        for piece in 1..bytes.len() {
+            let wanted = ["1=a", "2=b", "in.jsonl:5: invalid JSON at column 1: expected value", "3=c"];
+            assert_eq!(read_all(bytes, piece, 1000), wanted, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn the_line_is_kept_verbatim_without_its_newline() {
+        let mut lines = json_lines(b"\xef\xbb\xbf {\"id\" : 1,\"text\":\"a\", \"z\":0} \r\n", 7, None, 1000);
+        let (line, ..) = next(&mut lines).unwrap().unwrap().unwrap();
+        assert_eq!(line, b" {\"id\" : 1,\"text\":\"a\", \"z\":0} ");
+    }
+
+    #[test]
+    fn a_line_longer_than_the_limit_is_refused_and_the_next_one_read() {
+        let line = |text: &str| format!("{{\"id\":1,\"text\":\"{text}\"}}");
+        let fits = line(&"x".repeat(100));
+        let over = line(&"x".repeat(101));
+        let refused = |number| format!("in.jsonl:{number}: a line of more than {} bytes", fits.len());
+        let fitting = format!("1={}", "x".repeat(100));
+        for piece in [1, 50, fits.len(), fits.len() + 1, 1000] {
+            let bytes = format!("{over}\n{fits}\n{over}");
+            let found = read_all(bytes.as_bytes(), piece, fits.len());
+            assert_eq!(found, [refused(1), fitting.clone(), refused(3)], "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn an_endless_line_takes_no_more_memory_than_the_limit_and_a_chunk() {
+        let max = 3 * CHUNK;
+        let mut bytes = vec![b'x'; 20 * CHUNK];
+        bytes.extend(b"\n{\"id\":1,\"text\":\"a\"}\n");
+        let mut lines = json_lines(&bytes, usize::MAX, None, max);
+        assert!(next(&mut lines).unwrap().unwrap().is_err());
+        assert!(lines.lines.buffer.capacity() <= max + 2 * CHUNK, "{}", lines.lines.buffer.capacity());
+        assert!(next(&mut lines).unwrap().unwrap().is_ok());
+    }
+
+    #[test]
+    fn the_memory_of_one_long_line_is_given_back() {
+        let mut bytes = format!("{{\"id\":1,\"text\":\"{}\"}}\n", "x".repeat(20 * CHUNK)).into_bytes();
+        bytes.extend(b"{\"id\":2,\"text\":\"a\"}\n".repeat(3 * CHUNK / 20));
+        let mut lines = json_lines(&bytes, usize::MAX, None, usize::MAX);
+        assert!(next(&mut lines).unwrap().unwrap().is_ok());
+        assert!(lines.lines.buffer.len() > 20 * CHUNK);
+        while let Some(record) = next(&mut lines).unwrap() {
+            record.unwrap();
+        }
+        assert!(lines.lines.buffer.capacity() <= 4 * CHUNK, "{}", lines.lines.buffer.capacity());
+    }
+
+    #[test]
+    fn a_read_error_comes_after_the_lines_before_it_and_hides_the_half_line() {
+        let bytes = b"{\"id\":1,\"text\":\"a\"}\n{\"id\":2,\"te";
+        let mut lines = json_lines(bytes, 1000, Some(io::ErrorKind::ConnectionReset), 1000);
+        assert!(next(&mut lines).unwrap().unwrap().is_ok());
+        let error = next(&mut lines).unwrap_err().to_string();
+        assert!(error.starts_with("in.jsonl: cannot read on after 31 bytes: "), "{error}");
+    }
+
+    #[test]
+    fn an_interrupted_read_is_tried_again() {
+        struct Interrupted(bool);
+        impl Read for Interrupted {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, true) {
+                    Ok(0)
+                } else {
+                    Err(io::ErrorKind::Interrupted.into())
+                }
+            }
+        }
+        let origin =
+            Origin::Stream { name: Arc::from(Path::new("in")), reader: Box::new(Interrupted(false)) };
+        let mut lines = JsonLines::new(Reader::open(origin, &Arc::default()).unwrap(), 10);
+        assert!(next(&mut lines).unwrap().is_none());
+    }
+}

@@ -1,0 +1,1012 @@
+//! The one door through which every verb reads documents.
+//!
+//! ```text
+//! PATH            is                                          its documents
+//! *.jsonl         JSON lines; so are .ndjson and .json        one a line, key = the id field
+//! *.csv, *.tsv    a table, its first row naming the columns   one a row, key = the id column
+//! *.parquet       a table                                     one a row, key = the id column
+//! *.wet, *.warc   a web archive                               one a text or page, key = its address
+//! FOLDER          every regular file below it, in order       one a file, key = the path below FOLDER
+//! -               standard input, or a pipe named otherwise   as JSON lines
+//! *.html          a page; so are .htm and .xhtml              one, reduced to text
+//! anything else   plain text                                  one, key = the path as given
+//! ```
+//!
+//! A `.gz` or `.zst` behind the name of a file is undone, and is no part of a key; inside a folder of texts a
+//! compressed file is binary. [`InputFormat`] overrides what the names say. Texts are UTF-8, and a byte order
+//! mark before one is dropped.
+//!
+//! Two kinds of trouble are kept apart. A *bad record* concerns one document (no such field, invalid JSON, a
+//! file of a folder that cannot be opened) and may be skipped, up to [`InputOptions::skip_bad`] times.
+//! Anything else (a truncated archive, a disk that fails) ends the reading, for good. Files of a folder that
+//! are not text are neither: they are passed over and counted.
+//!
+//! Reading and understanding are apart. [`Documents`] reads [`Batch`]es, one after the other; what stands in a
+//! line is found out by whoever works on a part of a batch, on any thread, and [`Documents::account`] is told in
+//! the order of the input.
+
+mod attached;
+mod batch;
+mod columns;
+mod features;
+mod fields;
+mod folder;
+mod form;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzed;
+#[cfg(feature = "html")]
+mod html;
+mod http;
+mod jsonl;
+mod kept;
+mod open;
+mod place;
+mod rows;
+mod scan;
+mod thrift;
+mod warc;
+mod window;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{anyhow, bail};
+use serde::Serialize;
+
+use crate::numbers::{count, counted};
+pub use attached::{AttachedFields, OwnAttached};
+use batch::Whole;
+pub use batch::{BATCH_BYTES, Batch, Buffers, Content, Parser, Record, Seen};
+use folder::Contents;
+pub use form::Form;
+use form::Headers;
+use jsonl::JsonLines;
+pub use kept::{Block, Kept, is_name as is_name_of_kept};
+use open::{Origin, Reader};
+pub use place::Place;
+use window::Window;
+
+/// The longest key, in bytes: what the index can hold.
+const KEY_BYTES_MAX: usize = 65_535;
+/// The field of keys, unless another is named.
+const ID_FIELD: &str = "id";
+/// The field of texts, unless another is named.
+const TEXT_FIELD: &str = "text";
+/// Of a table without a wanted column, how many names of others are shown, and how much of each.
+const NAMES_SHOWN: usize = 8;
+const NAME_CHARACTERS_SHOWN: usize = 40;
+/// How many bad records are kept for the summary, beside their number.
+const BAD_KEPT: usize = 5;
+/// Of a reason that is longer than both together, how many bytes of its beginning and of its end are shown.
+const REASON_BEGINNING: usize = 600;
+const REASON_END: usize = 300;
+
+/// What is done about bytes that are not UTF-8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InvalidUtf8 {
+    /// A line or a file that was named is a bad record; files in folders are passed over.
+    #[default]
+    Error,
+    /// Each longest part of a character that breaks off, and each byte that begins none, becomes U+FFFD, but for those
+    /// of keys.
+    Replace,
+}
+
+/// How inputs are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InputFormat {
+    /// By name: see the head of this module.
+    #[default]
+    Auto,
+    /// Each file one document, whatever the name; standard input too, with the key `-`.
+    Text,
+    /// Records of this kind, whatever the name. Of a folder, the files named so, the others being ignored.
+    Records(Kind),
+}
+
+/// What an input is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// JSON lines.
+    Jsonl,
+    /// Comma-separated values.
+    Csv,
+    /// Tab-separated values.
+    Tsv,
+    /// Texts of web archives.
+    Wet,
+    /// Pages of web archives.
+    Warc,
+    /// Tables of Parquet.
+    Parquet,
+}
+
+impl Kind {
+    const ALL: [Self; 6] = [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet];
+
+    /// The ends of the names of such files, those of compressions aside.
+    fn suffixes(self) -> &'static [&'static str] {
+        match self {
+            Self::Jsonl => &["jsonl", "ndjson", "json"],
+            Self::Csv => &["csv"],
+            Self::Tsv => &["tsv"],
+            Self::Wet => &["wet"],
+            Self::Warc => &["warc"],
+            Self::Parquet => &[columns::SUFFIX],
+        }
+    }
+
+    /// What the name of a file says. A Parquet file compressed as a whole is none.
+    fn of_name(path: &Path) -> Option<Self> {
+        let plain = open::without_compression(path);
+        let suffix = plain.extension()?;
+        let named = |kind: &Self| kind.suffixes().iter().any(|name| suffix.eq_ignore_ascii_case(name));
+        Self::ALL.into_iter().find(named).filter(|kind| *kind != Self::Parquet || plain == path)
+    }
+}
+
+/// What a command's options say about its inputs.
+#[derive(Clone, Debug)]
+pub struct InputOptions {
+    /// The field that holds the text, `text` by default.
+    pub text_field: String,
+    /// Whether that field holds features instead, as [`features`] says.
+    pub features: bool,
+    /// The field that holds the key, `id` by default.
+    pub id_field: String,
+    /// The fields that hold what a document has beside its text.
+    pub attached: AttachedFields,
+    /// How inputs are told apart.
+    pub format: InputFormat,
+    /// How many bad records are skipped and counted; one more is an error.
+    pub skip_bad: u64,
+    /// What is done about bytes that are not UTF-8.
+    pub invalid_utf8: InvalidUtf8,
+    /// The longest line or text file, in bytes, that is taken for a document: 256 MiB by default. Memory
+    /// stays within a small multiple of it.
+    pub record_bytes_max: usize,
+    /// Whether what has come by a pipe is handed out before more is waited for.
+    pub as_it_comes: bool,
+}
+
+impl Default for InputOptions {
+    fn default() -> Self {
+        Self {
+            text_field: TEXT_FIELD.to_owned(),
+            features: false,
+            id_field: ID_FIELD.to_owned(),
+            attached: AttachedFields::default(),
+            format: InputFormat::Auto,
+            skip_bad: 0,
+            invalid_utf8: InvalidUtf8::Error,
+            record_bytes_max: 256 << 20,
+            as_it_comes: false,
+        }
+    }
+}
+
+/// What has been read and passed over so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Documents handed out.
+    pub documents: u64,
+    /// The lengths of their texts in UTF-8, or of the names of their features, added up.
+    pub text_bytes: u64,
+    /// Those in which bytes that are not UTF-8 were replaced.
+    pub replaced_utf8: u64,
+    /// Files of folders with a zero byte in them.
+    pub skipped_binary: u64,
+    /// Files of folders that have no zero byte and are not UTF-8 either.
+    pub skipped_not_utf8: u64,
+    /// Problem records, as far as [`InputOptions::skip_bad`] allowed.
+    pub skipped_bad: u64,
+    /// Entries of folders that nobody asked for: links, devices, and files of other names where only those of one
+    /// kind were wanted.
+    pub ignored: u64,
+    /// Records of web archives that are neither texts nor pages.
+    pub no_documents: u64,
+    /// The first few bad records, each as `place: reason`.
+    pub first_bad: Vec<String>,
+    /// What was asked for by name.
+    #[serde(skip)]
+    pub named: Named,
+}
+
+/// Fields that were named, for remarks on those that no input has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The field of texts, where it is not the usual one.
+    text: Option<String>,
+    /// Where that is named: inputs (a folder of texts is one), and those among them that are web archives.
+    inputs: u64,
+    archives: u64,
+    /// The field of values.
+    value: Option<String>,
+    /// Where that is named: documents looked at, and those among them that have a value.
+    looked_at: u64,
+    valued: u64,
+}
+
+impl Named {
+    fn add(&mut self, more: &Self) {
+        self.text = self.text.take().or_else(|| more.text.clone());
+        self.value = self.value.take().or_else(|| more.value.clone());
+        self.inputs += more.inputs;
+        self.archives += more.archives;
+        self.looked_at += more.looked_at;
+        self.valued += more.valued;
+    }
+
+    fn remarks(&self, remarks: &mut Vec<String>) {
+        if let Some(field) = &self.text
+            && self.archives > 0
+            && self.archives == self.inputs
+        {
+            remarks.push(format!(
+                "web archives: their records have one text, which no field names; --text-field {field} means nothing to them"
+            ));
+        }
+        if let Some(field) = &self.value
+            && self.looked_at > 0
+            && self.valued == 0
+        {
+            let none = match self.looked_at {
+                1 => "the document".to_owned(),
+                more => format!("none of the {} documents", count(more)),
+            };
+            let not = if self.looked_at == 1 { "has no value" } else { "has a value" };
+            remarks.push(format!("{none} {not} in a field {field:?} (--value-field)"));
+        }
+    }
+}
+
+impl Counts {
+    /// Adds those of inputs that were read after these.
+    pub fn add(&mut self, more: &Self) {
+        self.documents += more.documents;
+        self.text_bytes += more.text_bytes;
+        self.replaced_utf8 += more.replaced_utf8;
+        self.skipped_binary += more.skipped_binary;
+        self.skipped_not_utf8 += more.skipped_not_utf8;
+        self.skipped_bad += more.skipped_bad;
+        self.ignored += more.ignored;
+        self.no_documents += more.no_documents;
+        let room = BAD_KEPT.saturating_sub(self.first_bad.len());
+        self.first_bad.extend(more.first_bad.iter().take(room).cloned());
+        self.named.add(&more.named);
+    }
+
+    /// What a person should know who reads nothing but the summary, of inputs that were all read as documents.
+    #[must_use] 
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.documents == 0 && self.skipped_bad == 0 {
+            remarks.push("no document was found in the input".to_owned());
+        }
+        remarks.extend(self.remarks_of_part());
+        remarks
+    }
+
+    /// As [`Counts::remarks`], where inputs may have been passed over, or were none of documents: none having been found
+    /// says nothing then.
+    #[must_use] 
+    pub fn remarks_of_part(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let passed_over = self.skipped_binary + self.skipped_not_utf8;
+        if passed_over > 0 {
+            remarks.push(format!(
+                "{} passed over: {} binary, {} not UTF-8",
+                counted(passed_over, "file"),
+                count(self.skipped_binary),
+                count(self.skipped_not_utf8)
+            ));
+        }
+        if self.replaced_utf8 > 0 {
+            let documents = counted(self.replaced_utf8, "document");
+            remarks.push(format!("{documents} not UTF-8, the bytes in question replaced by U+FFFD"));
+        }
+        if self.no_documents > 0 {
+            let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
+            remarks
+                .push(format!("{} passed over, which {which}", counted(self.no_documents, "archive record")));
+        }
+        if self.ignored > 0 {
+            remarks.push(format!(
+                "{} of folders left out: links, devices, or files named otherwise than those asked for",
+                if self.ignored == 1 {
+                    "1 entry".to_owned()
+                } else {
+                    format!("{} entries", count(self.ignored))
+                }
+            ));
+        }
+        if let Some(first) = self.first_bad.first() {
+            remarks.push(format!("{} skipped, the first: {first}", counted(self.skipped_bad, "bad record")));
+        }
+        self.named.remarks(&mut remarks);
+        remarks
+    }
+}
+
+/// What is wrong with a record, or with a whole input.
+#[derive(Clone, Debug)]
+struct Problem {
+    place: Place,
+    reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, for_people(&self.reason))
+    }
+}
+
+/// A reason may quote what stands in the input, or what a parser says of it: on one line, without what a terminal would
+/// obey, and not as long as a record. The end is kept, as it says what to do.
+fn for_people(reason: &str) -> Cow<'_, str> {
+    let mut shown = Cow::Borrowed(reason);
+    if reason.contains(char::is_control) {
+        let escaped = |character: char| match character {
+            control if control.is_control() => control.escape_default().to_string(),
+            other => other.to_string(),
+        };
+        shown = reason.chars().map(escaped).collect::<String>().into();
+    }
+    if shown.len() > REASON_BEGINNING + REASON_END {
+        let boundary = |at: &usize| shown.is_char_boundary(*at);
+        let beginning = (0..=REASON_BEGINNING).rev().find(boundary).unwrap_or(0);
+        let end = (shown.len() - REASON_END..shown.len()).find(boundary).unwrap_or(shown.len());
+        shown = format!("{} ... {}", &shown[..beginning], &shown[end..]).into();
+    }
+    shown
+}
+
+impl std::error::Error for Problem {}
+
+/// A bad record at this place, as an error.
+pub fn bad_at(place: &Place, reason: &impl fmt::Display) -> anyhow::Error {
+    Problem { place: place.clone(), reason: reason.to_string() }.into()
+}
+
+/// What is still to be read, in the order given.
+enum Source {
+    Records(Origin, Kind),
+    /// One document, with its key.
+    Whole(Origin, Vec<u8>),
+    /// Every file a document.
+    Folder {
+        root: PathBuf,
+        files: std::vec::IntoIter<Box<Path>>,
+    },
+}
+
+impl Source {
+    /// What messages call it.
+    fn name(&self) -> Arc<Path> {
+        match self {
+            Self::Records(origin, _) | Self::Whole(origin, _) => origin.name(),
+            Self::Folder { root, .. } => Arc::from(root.as_path()),
+        }
+    }
+}
+
+/// All documents of all inputs, one after the other.
+pub struct Documents {
+    parser: Parser,
+    skip_bad: u64,
+    record_bytes_max: usize,
+    as_it_comes: bool,
+    /// In reverse: the next one is the last.
+    sources: Vec<Source>,
+    /// The input of many records that is being read; it comes before `sources`.
+    records: Option<Records>,
+    counts: Counts,
+    consumed: Arc<AtomicU64>,
+    total_bytes: Option<u64>,
+    /// Whether nothing more will be read, as reading failed.
+    stopped: bool,
+}
+
+/// An input of many records.
+enum Records {
+    Lines(JsonLines),
+    Rows(Box<rows::Rows>),
+    Archive(warc::Records, Form),
+    Columns(Box<columns::Rows>),
+}
+
+impl Records {
+    /// Opens an input, and reads what stands before its records.
+    fn open(
+        origin: Origin,
+        kind: Kind,
+        parser: &Parser,
+        bytes_max: usize,
+        consumed: &Arc<AtomicU64>,
+    ) -> Result<Self, Problem> {
+        let (fields, headers) = (&parser.fields, &parser.headers);
+        if kind == Kind::Parquet {
+            let Origin::File(path) = origin else {
+                let reason = "Parquet is read from its end; name a regular file".to_owned();
+                return Err(Problem { place: Place::file(origin.name()), reason });
+            };
+            let rows = columns::Rows::open(&path, fields, bytes_max, headers, consumed)?;
+            return Ok(Self::Columns(Box::new(rows)));
+        }
+        let reader = Reader::open(origin, consumed)?;
+        Ok(match kind {
+            Kind::Jsonl | Kind::Parquet => Self::Lines(JsonLines::new(reader, bytes_max)),
+            Kind::Csv | Kind::Tsv => {
+                let delimiter = if kind == Kind::Csv { b',' } else { b'\t' };
+                let window = Window::new(reader);
+                Self::Rows(Box::new(rows::Rows::open(window, delimiter, fields, bytes_max, headers)?))
+            }
+            Kind::Wet | Kind::Warc => {
+                let form = Form::Archive { texts: kind == Kind::Wet };
+                Self::Archive(warc::Records::new(Window::new(reader), bytes_max), form)
+            }
+        })
+    }
+
+    /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
+    /// lines that is not known.
+    fn would_wait(&self) -> bool {
+        matches!(self, Self::Lines(lines) if lines.would_wait())
+    }
+
+    /// Puts one record more into `batch`; false at the end.
+    fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
+        let mut push =
+            |form: Form, name: Arc<Path>, number, found: Result<jsonl::Found<'_>, String>| match found {
+                Ok(found) => batch.push_line(form, found, number, name),
+                Err(reason) => {
+                    batch.push_bad(Problem { place: Place::of(name, number, form.unit()), reason });
+                }
+            };
+        match self {
+            Self::Lines(lines) => {
+                let name = Arc::clone(lines.name());
+                let Some((number, found)) = lines.next()? else { return Ok(false) };
+                match found {
+                    Ok(found) => batch.push_line(Form::Json, found, number, name),
+                    Err(bad) => batch.push_bad(bad),
+                }
+                Ok(true)
+            }
+            Self::Rows(rows) => {
+                let (form, name) = (Form::Row(rows.header()), Arc::clone(rows.name()));
+                rows.next(|number, found| push(form, name, number, found))
+            }
+            Self::Archive(records, form) => {
+                let name = Arc::clone(records.name());
+                records.next(|number, found| push(*form, name, number, found))
+            }
+            Self::Columns(rows) => {
+                let Some((number, line)) = rows.next()? else { return Ok(false) };
+                let found = line.as_deref().map(|line| jsonl::Found { line, offset: None });
+                push(
+                    Form::Columns(rows.file()),
+                    Arc::clone(rows.name()),
+                    number,
+                    found.map_err(Clone::clone),
+                );
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// The lines of a table, compressed or not, with their numbers. Blank ones are passed over.
+pub struct TableLines(JsonLines);
+
+impl TableLines {
+    /// The longest line: two keys of the greatest length, each byte escaped, and some numbers.
+    const LINE_BYTES_MAX: usize = 1 << 20;
+
+    /// # Errors
+    ///
+    /// The file cannot be opened, or is not compressed as its name says.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
+        Ok(Self(JsonLines::new(reader, Self::LINE_BYTES_MAX)))
+    }
+
+    /// What messages call it.
+    #[must_use] 
+    pub fn name(&self) -> Arc<Path> {
+        Arc::clone(self.0.name())
+    }
+
+    /// The next line; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read on, or the line is too long.
+    pub fn next_line(&mut self) -> anyhow::Result<Option<(u64, &[u8])>> {
+        match self.0.next()? {
+            None => Ok(None),
+            Some((number, found)) => Ok(Some((number, found?.line))),
+        }
+    }
+}
+
+impl Documents {
+    /// Looks at every input and reads nothing yet, so that a bad name is told before anything is written.
+    ///
+    /// The files of folders are listed here: about a hundred bytes of memory each, and whatever appears in
+    /// the folder later is not read.
+    ///
+    /// # Errors
+    ///
+    /// Names the input that does not exist, cannot be opened, read or listed, is not compressed as its name
+    /// says, or is a folder without JSON lines although those are wanted; `-` given twice; both fields the
+    /// same.
+    pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+        Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
+    }
+
+    /// As [`Documents::open`], with standard input from elsewhere.
+    fn open_with(
+        paths: &[PathBuf],
+        options: &InputOptions,
+        stdin: &mut dyn FnMut() -> Box<dyn Read + Send>,
+    ) -> anyhow::Result<Self> {
+        if options.id_field == options.text_field {
+            let what = if options.features { "features" } else { "text" };
+            bail!("the id and the {what} are both to be read from the field {:?}", options.id_field);
+        }
+        if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
+            bail!("`-`, standard input, is named twice; it can be read only once");
+        }
+        let mut documents = Self {
+            parser: Parser::new(options),
+            skip_bad: options.skip_bad,
+            record_bytes_max: options.record_bytes_max,
+            as_it_comes: options.as_it_comes,
+            sources: Vec::new(),
+            records: None,
+            counts: Counts::default(),
+            consumed: Arc::default(),
+            total_bytes: Some(0),
+            stopped: false,
+        };
+        for path in paths {
+            if is_stdin(path) {
+                documents.add_stream(path, Place::STDIN.as_ref(), stdin(), options.format);
+            } else {
+                documents.add(path, options.format)?;
+            }
+        }
+        if options.features
+            && let Some(source) =
+                documents.sources.iter().find(|source| !matches!(source, Source::Records(_, Kind::Jsonl)))
+        {
+            bail!(
+                "{}: no JSONL, which --features-field {} asks for (--format jsonl takes any file so)",
+                source.name().display(),
+                options.text_field
+            );
+        }
+        // Told at the end and not refused: other inputs of the same command may have the field.
+        let named = &mut documents.counts.named;
+        named.value.clone_from(&options.attached.value);
+        if options.text_field != TEXT_FIELD {
+            let is_archive = |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc));
+            named.text = Some(options.text_field.clone());
+            named.inputs = documents.sources.len() as u64;
+            named.archives = documents.sources.iter().filter(is_archive).count() as u64;
+        }
+        if options.attached.any()
+            && let Some(source) =
+                documents.sources.iter().find(|source| !matches!(source, Source::Records(..)))
+        {
+            bail!(
+                "{}: text files have no fields, which --value-field and --stamp-field ask for; JSONL, CSV, TSV and \
+                 Parquet files have, and the records of web archives",
+                source.name().display()
+            );
+        }
+        documents.sources.reverse();
+        Ok(documents)
+    }
+
+    /// Adds what stands at `path`.
+    fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
+        let metadata = fs::metadata(path).map_err(|error| open::cannot(path, "read", &error))?;
+        if metadata.is_dir() {
+            return self.add_folder(path, format);
+        }
+        if !metadata.is_file() {
+            let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
+            self.add_stream(path, path, Box::new(file), format);
+            return Ok(());
+        }
+        let kind = match format {
+            InputFormat::Auto => Kind::of_name(path),
+            InputFormat::Records(kind) => Some(kind),
+            InputFormat::Text => None,
+        };
+        let plain = open::without_compression(path);
+        if kind.is_none() && format == InputFormat::Auto && Kind::of_name(&plain) == Some(Kind::Parquet) {
+            bail!(
+                "{}: Parquet is read from its end, so not out of a packed file; unpack it (its columns are packed inside)",
+                path.display()
+            );
+        }
+        self.check_file(path, kind)?;
+        self.add_total(Some(metadata.len()));
+        let origin = Origin::File(path.to_owned());
+        self.sources.push(if let Some(kind) = kind {
+            Source::Records(origin, kind)
+        } else {
+            let key = folder::os_bytes(open::without_compression(path).as_os_str());
+            Source::Whole(origin, key)
+        });
+        Ok(())
+    }
+
+    /// Refuses, before any work is done, a file that cannot be read, is not what its name says, or lacks a column.
+    fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
+        let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
+            return open::check_file(path);
+        };
+        // Headers are numbered when files are read, in their order.
+        let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
+        let origin = Origin::File(path.to_owned());
+        Records::open(origin, kind, &parser, self.record_bytes_max, &Arc::default()).map(drop)
+    }
+
+    /// Adds a stream that can be opened only once: JSON lines, unless something else was asked for.
+    fn add_stream(&mut self, path: &Path, name: &Path, reader: Box<dyn Read + Send>, format: InputFormat) {
+        self.add_total(None);
+        let origin = Origin::Stream { name: Arc::from(name), reader };
+        self.sources.push(match format {
+            InputFormat::Auto => Source::Records(origin, Kind::Jsonl),
+            InputFormat::Records(kind) => Source::Records(origin, kind),
+            InputFormat::Text => Source::Whole(origin, folder::os_bytes(path.as_os_str())),
+        });
+    }
+
+    /// Adds the files of a folder.
+    fn add_folder(&mut self, root: &Path, format: InputFormat) -> anyhow::Result<()> {
+        let kind = match format {
+            InputFormat::Records(kind) => Some(kind),
+            InputFormat::Auto | InputFormat::Text => None,
+        };
+        let listing = folder::list(root, |path| kind.is_none() || Kind::of_name(path) == kind);
+        if format == InputFormat::Auto {
+            refuse_records_as_texts(root, &listing)?;
+        }
+        self.add_listing(root, listing, kind)
+    }
+
+    /// Adds the files of a folder as listed: as inputs of records, or each as a document.
+    fn add_listing(
+        &mut self,
+        root: &Path,
+        listing: folder::Listing,
+        kind: Option<Kind>,
+    ) -> anyhow::Result<()> {
+        for bad in listing.unreadable {
+            self.skip(&bad)?;
+        }
+        if let Some(kind) = kind
+            && listing.files.is_empty()
+        {
+            let names: Vec<String> = kind.suffixes().iter().map(|suffix| format!(".{suffix}")).collect();
+            let names = match names.split_last() {
+                Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+                _ => names.concat(),
+            };
+            let compressed = if kind == Kind::Parquet { "" } else { " (with or without .gz or .zst)" };
+            bail!("{}: no file named {names}{compressed} below it", root.display());
+        }
+        self.counts.ignored += listing.ignored;
+        self.add_total(Some(listing.bytes));
+        let Some(kind) = kind else {
+            self.sources.push(Source::Folder { root: root.to_owned(), files: listing.files.into_iter() });
+            return Ok(());
+        };
+        for file in &listing.files {
+            let path = root.join(file);
+            self.check_file(&path, Some(kind))?;
+            self.sources.push(Source::Records(Origin::File(path), kind));
+        }
+        Ok(())
+    }
+
+    /// Adds to the total of bytes, which is unknown once one input's size is.
+    fn add_total(&mut self, bytes: Option<u64>) {
+        self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
+    }
+
+    /// Replaces `batch` by the next records, of about this many bytes, none after the last. What ended the reading, if
+    /// anything did, stands behind them, [`Batch::take_failure`], and nothing is read after it.
+    pub fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
+        batch.clear(bytes);
+        while !self.stopped && !batch.is_full(bytes) {
+            let waits = || self.records.as_ref().is_some_and(Records::would_wait);
+            if self.as_it_comes && batch.has_records() && waits() {
+                return;
+            }
+            match self.advance(batch) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(failure) => {
+                    self.stopped = true;
+                    batch.fail(failure);
+                }
+            }
+        }
+    }
+
+    /// What finds out what records say; a copy for each thread.
+    #[must_use] 
+    pub fn parser(&self) -> &Parser {
+        &self.parser
+    }
+
+    /// Counts what was seen in a part of a batch. To be called in the order of the input.
+    ///
+    /// # Errors
+    ///
+    /// A bad record beyond [`InputOptions::skip_bad`], with its place.
+    pub fn account(&mut self, seen: Seen) -> anyhow::Result<()> {
+        let Seen { documents, text_bytes, replaced, no_documents, bad } = seen;
+        self.counts.documents += documents;
+        self.counts.no_documents += no_documents;
+        self.counts.text_bytes += text_bytes;
+        self.counts.replaced_utf8 += replaced;
+        bad.iter().try_for_each(|bad| self.skip(bad))
+    }
+
+    /// Counts a document that was handed out, and whose turn it is, as a bad record, if `error` says that it is one.
+    ///
+    /// # Errors
+    ///
+    /// A bad record beyond [`InputOptions::skip_bad`], with its place; `error`, if it says anything else.
+    pub fn refuse(&mut self, error: anyhow::Error, text_bytes: u64) -> anyhow::Result<()> {
+        let bad = error.downcast::<Problem>()?;
+        self.counts.documents -= 1;
+        self.counts.text_bytes -= text_bytes;
+        self.skip(&bad)
+    }
+
+    /// Counts a document as one in which a value was looked for.
+    pub fn look_at(&mut self, attached: &OwnAttached) {
+        let named = &mut self.counts.named;
+        if named.value.is_some() {
+            named.looked_at += 1;
+            named.valued += u64::from(!attached.value.is_empty());
+        }
+    }
+
+    /// What has been read and passed over so far.
+    #[must_use] 
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Bytes of the inputs themselves (compressed, if they are) that have been read.
+    #[must_use] 
+    pub fn bytes_read(&self) -> u64 {
+        self.consumed.load(Ordering::Relaxed)
+    }
+
+    /// What [`Documents::bytes_read`] will be at the end, unless a file changes; `None` with standard input
+    /// or a pipe among the inputs.
+    #[must_use] 
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.total_bytes
+    }
+
+    /// Reads one record more, or takes one step towards it; false at the end of the input.
+    fn advance(&mut self, batch: &mut Batch) -> anyhow::Result<bool> {
+        if let Some(records) = &mut self.records {
+            if !records.advance(batch)? {
+                self.records = None;
+            }
+        } else if let Some(source) = self.sources.pop() {
+            self.begin(source, batch)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Takes one record from `source`, or sets it up to be read on.
+    fn begin(&mut self, source: Source, batch: &mut Batch) -> anyhow::Result<()> {
+        match source {
+            Source::Records(origin, kind) => {
+                tracing::info!(?kind, "reading {}", origin.name().display());
+                let (parser, most) = (&self.parser, self.record_bytes_max);
+                self.records = Some(Records::open(origin, kind, parser, most, &self.consumed)?);
+            }
+            Source::Whole(origin, key) => match self.whole(origin, key)? {
+                Ok(whole) => batch.push_whole(whole),
+                Err(bad) => batch.push_bad(bad),
+            },
+            Source::Folder { root, mut files } => {
+                let Some(file) = files.next() else { return Ok(()) };
+                let path = root.join(&file);
+                tracing::debug!("reading {}", path.display());
+                self.sources.push(Source::Folder { root, files });
+                match self.file_of_folder(&path, &file) {
+                    None => {}
+                    Some(Ok(whole)) => batch.push_whole(whole),
+                    Some(Err(bad)) => batch.push_bad(bad),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An input that is one document. It was named, so what is wrong with it is worth an error.
+    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Result<Whole, Problem>> {
+        let name = origin.name();
+        let html = http::is_named_html(&open::without_compression(&name));
+        let place = Place::file(name);
+        let reader = Reader::open(origin, &self.consumed)?;
+        let contents = folder::read_contents(reader, self.record_bytes_max, self.parser.invalid_utf8)?;
+        let reason = match contents {
+            Contents::Text(text) => return Ok(whole(key, text, html, false, place)),
+            Contents::Replaced(text) => return Ok(whole(key, text, html, true, place)),
+            Contents::Binary { offset } => format!("not text: a zero byte at offset {offset}"),
+            Contents::NotUtf8 { offset } => {
+                format!("not UTF-8: a bad byte at offset {offset} (--invalid-utf8 replace takes it)")
+            }
+            Contents::TooLong => self.too_long(),
+        };
+        Ok(Err(Problem { place, reason }))
+    }
+
+    /// A file of a folder, `None` if it is no text.
+    fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<Whole, Problem>> {
+        let (html, place) = (http::is_named_html(path), Place::file(Arc::from(path)));
+        let invalid = self.parser.invalid_utf8;
+        let reason = match folder::read_file(path, self.record_bytes_max, invalid, &self.consumed) {
+            Ok(Contents::Text(text)) => {
+                return Some(whole(folder::key_below(below), text, html, false, place));
+            }
+            Ok(Contents::Replaced(text)) => {
+                return Some(whole(folder::key_below(below), text, html, true, place));
+            }
+            Ok(Contents::Binary { .. }) => {
+                self.counts.skipped_binary += 1;
+                return None;
+            }
+            Ok(Contents::NotUtf8 { .. }) => {
+                self.counts.skipped_not_utf8 += 1;
+                return None;
+            }
+            Ok(Contents::TooLong) => self.too_long(),
+            Err(problem) => return Some(Err(problem)),
+        };
+        Some(Err(Problem { place, reason }))
+    }
+
+    fn too_long(&self) -> String {
+        format!("a text of more than {} bytes", self.record_bytes_max)
+    }
+
+    /// Counts a bad record, or makes it an error if there have been enough.
+    fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
+        if self.counts.skipped_bad == self.skip_bad {
+            return Err(match self.skip_bad {
+                0 => anyhow!("{bad}; --skip-bad N passes over up to N bad records"),
+                allowed => {
+                    anyhow!("{bad}; as many bad records as --skip-bad {allowed} allows came before it")
+                }
+            });
+        }
+        self.counts.skipped_bad += 1;
+        if self.counts.first_bad.len() < BAD_KEPT {
+            self.counts.first_bad.push(bad.to_string());
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a folder in which every file is named as one of records is: taken as texts, each would be one document, or
+/// none.
+fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
+    let mut found = [0_u64; Kind::ALL.len()];
+    for file in &listing.files {
+        let Some(kind) = Kind::of_name(file) else { return Ok(()) };
+        found[kind as usize] += 1;
+    }
+    let found: Vec<(&str, u64)> = Kind::ALL
+        .into_iter()
+        .zip(found)
+        .filter(|(_, files)| *files > 0)
+        .map(|(kind, files)| (kind.suffixes()[0], files))
+        .collect();
+    let root = root.display();
+    match found[..] {
+        [] => Ok(()),
+        [(name, _)] => bail!(
+            "{root}: a folder of texts is expected, and all of its files are named as those of records: --format {name} \
+             reads their records, --format text takes each file as one document"
+        ),
+        _ => {
+            let kinds: Vec<String> =
+                found.iter().map(|(name, files)| format!("{} of {name}", counted(*files, "file"))).collect();
+            let formats: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+            bail!(
+                "{root}: a folder of texts is expected, and all of its files are named as those of records, {}: name \
+                 the files one by one to read all records; --format {} reads those of one kind and leaves out the \
+                 others, --format text takes each file as one document",
+                kinds.join(", "),
+                formats.join(" or ")
+            )
+        }
+    }
+}
+
+/// The text that a page of HTML shows.
+///
+/// # Errors
+///
+/// This build reads none.
+#[cfg(feature = "html")]
+#[allow(clippy::unnecessary_wraps, reason = "as where the feature is not there")]
+fn page_text(page: &str) -> Result<String, String> {
+    Ok(html::text(page))
+}
+
+#[cfg(not(feature = "html"))]
+fn page_text(_page: &str) -> Result<String, String> {
+    Err("a page of HTML, which this build of twindex does not read; build it with the cargo feature `html`"
+        .to_owned())
+}
+
+/// A text with its key, if the key will do.
+fn whole(key: Vec<u8>, text: String, html: bool, replaced: bool, place: Place) -> Result<Whole, Problem> {
+    match check_key(&key) {
+        Ok(()) => Ok(Whole { key, text, html, replaced, place }),
+        Err(reason) => Err(Problem { place, reason }),
+    }
+}
+
+/// Whether `path` is the usual sign for standard input.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Says what is wrong with a key that no index takes.
+fn check_key(key: &[u8]) -> Result<(), String> {
+    match key.len() {
+        0 => Err("the key is empty".to_owned()),
+        1..=KEY_BYTES_MAX => Ok(()),
+        bytes => Err(format!("the key has {bytes} bytes, {KEY_BYTES_MAX} is the most")),
+    }
+}
+
+/// The first few of some names, for a message.
+fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = names.len().saturating_sub(NAMES_SHOWN);
+    let mut shown: Vec<String> = names
+        .take(NAMES_SHOWN)
+        .map(|name| {
+            let start: String = name.chars().take(NAME_CHARACTERS_SHOWN).collect();
+            let dots = if start.len() < name.len() { "..." } else { "" };
+            format!("{start:?}{dots}")
+        })
+        .collect();
+    match (shown.len(), more) {
+        (0, _) => "none".to_owned(),
+        (_, 0) => shown.join(", "),
+        _ => {
+            shown.push(format!("and {more} more"));
+            shown.join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

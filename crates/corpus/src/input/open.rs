@@ -1,0 +1,329 @@
+//! From a path, or standard input, to a stream of plain bytes: opening, and undoing gzip and zstd.
+//!
+//! What the first bytes say decides about decompression; the name's suffix is a promise that they are held
+//! to.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use twindex::format::header::{self, Role};
+use zstd::stream::read::Decoder;
+
+use super::{Place, Problem};
+
+/// How much is asked of a file at once when it is decompressed.
+const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
+
+/// The largest window of a zstd stream that memory is taken for, in powers of 2: what `zstd -d` takes without asking.
+/// In fuzzing less, which counts every larger allocation as a fault.
+const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
+
+/// The compressions that are undone on the way in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compression {
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    /// What the name of `path` promises: `.gz` or `.zst`, in either case.
+    pub(super) fn promised(path: &Path) -> Option<Self> {
+        match path.extension()? {
+            suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
+            suffix if suffix.eq_ignore_ascii_case("zst") => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    /// What the first bytes of a stream say. None of these starts is valid UTF-8 text or JSON, except for a
+    /// skippable zstd frame's, which holds a control character.
+    fn found(start: &[u8]) -> Option<Self> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// Whether a stream that begins so is not read as it stands, but undone or refused.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn is_undone_or_refused(start: &[u8]) -> bool {
+    Compression::found(start).is_some() || start.starts_with(&header::MAGIC)
+}
+
+/// `path` without the suffix that [`Compression::promised`] saw.
+pub(super) fn without_compression(path: &Path) -> PathBuf {
+    if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
+}
+
+/// Where a stream's bytes come from.
+pub(super) enum Origin {
+    /// A regular file, opened when its turn comes: there may be more of them than a process may hold open.
+    File(PathBuf),
+    /// Standard input, or a pipe, which can be opened only once.
+    Stream { name: Arc<Path>, reader: Box<dyn Read + Send> },
+}
+
+impl Origin {
+    /// What messages call it.
+    pub(super) fn name(&self) -> Arc<Path> {
+        match self {
+            Self::File(path) => Arc::from(path.as_path()),
+            Self::Stream { name, .. } => Arc::clone(name),
+        }
+    }
+}
+
+/// Undoes zstd, of streams with a window up to so many bytes, in powers of 2.
+///
+/// # Errors
+///
+/// The library cannot be started: there is no memory.
+pub(super) fn zstd_within<'d, R: BufRead>(stream: R, window_log_max: u32) -> Result<Decoder<'d, R>, String> {
+    Decoder::with_buffer(stream)
+        .and_then(|mut decoder| {
+            decoder.window_log_max(window_log_max)?;
+            Ok(decoder)
+        })
+        .map_err(|error| format!("cannot start zstd: {error}"))
+}
+
+/// The magic of files of ours, the version, and what a file is for.
+const OURS_BYTES: usize = 11;
+
+/// What a file of ours is, by its first bytes, and who reads it. It is none of documents.
+fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
+    let role = start[OURS_BYTES - 1];
+    start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
+        "a file of sketches; `twindex build` reads it, from a regular file"
+    } else if role == Role::Idf as u8 {
+        "an idf table, not documents; name it with --idf"
+    } else {
+        "a file of an index, not documents"
+    })
+}
+
+/// Refuses, before any work is done, a file that cannot be read or is not compressed as its name says.
+///
+/// One byte is decompressed: a zstd window beyond what is allowed shows only then.
+///
+/// # Errors
+///
+/// Those of [`Reader::open`] and of reading the beginning.
+pub(super) fn check_file(path: &Path) -> Result<(), Problem> {
+    let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
+    reader.read_once(&mut [0]).map(drop)
+}
+
+/// Plain bytes of one input, which knows its name and how much of the input itself it has consumed.
+pub(super) struct Reader {
+    name: Arc<Path>,
+    inner: Box<dyn Read + Send>,
+    compression: Option<Compression>,
+    /// Bytes consumed of all inputs, and what that stood at when this one was opened.
+    consumed: Arc<AtomicU64>,
+    consumed_before: u64,
+    /// The size of a regular file.
+    file_bytes: Option<u64>,
+}
+
+impl Reader {
+    /// Opens `origin`, undoing the compression that its first bytes show.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or read, or is not compressed although its name says so.
+    pub(super) fn open(origin: Origin, consumed: &Arc<AtomicU64>) -> Result<Self, Problem> {
+        let promised = match &origin {
+            Origin::File(path) => Compression::promised(path),
+            Origin::Stream { .. } => None,
+        };
+        let mut reader = Self::open_verbatim(origin, consumed)?;
+        let mut start = [0; OURS_BYTES];
+        let mut filled = 0;
+        while filled < start.len() {
+            match reader.read_once(&mut start[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        if let Some(ours) = one_of_ours(&start) {
+            return Err(reader.problem(ours.to_owned()));
+        }
+        let found = Compression::found(&start[..filled]);
+        if let Some(promised) = promised
+            && found != Some(promised)
+        {
+            let found = found.map_or_else(
+                || format!("its first bytes are \"{}\"", start[..filled].escape_ascii()),
+                |other| format!("it is {}", other.name()),
+            );
+            return Err(reader.problem(format!("named as {}, but {found}; rename it", promised.name())));
+        }
+        let whole = Cursor::new(start).take(filled as u64).chain(reader.inner);
+        reader.inner = match found {
+            None => Box::new(whole),
+            Some(Compression::Gzip) => {
+                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+            }
+            Some(Compression::Zstd) => {
+                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                Box::new(zstd_within(whole, WINDOW_LOG_MAX).map_err(|reason| {
+                    let place = Place::file(Arc::clone(&reader.name));
+                    Problem { place, reason }
+                })?)
+            }
+        };
+        reader.compression = found;
+        Ok(reader)
+    }
+
+    /// Opens `origin` as it is, compressed or not.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened.
+    pub(super) fn open_verbatim(origin: Origin, consumed: &Arc<AtomicU64>) -> Result<Self, Problem> {
+        let name = origin.name();
+        let (inner, file_bytes): (Box<dyn Read + Send>, _) = match origin {
+            Origin::File(path) => {
+                let file = File::open(&path).map_err(|error| cannot(&path, "open", &error))?;
+                let metadata = file.metadata().map_err(|error| cannot(&path, "read the size", &error))?;
+                (Box::new(file), metadata.is_file().then_some(metadata.len()))
+            }
+            Origin::Stream { reader, .. } => (reader, None),
+        };
+        let inner = Box::new(Counting { inner, consumed: Arc::clone(consumed) });
+        let consumed = Arc::clone(consumed);
+        let consumed_before = consumed.load(Ordering::Relaxed);
+        Ok(Self { name, inner, compression: None, consumed, consumed_before, file_bytes })
+    }
+
+    /// What messages call the input.
+    pub(super) fn name(&self) -> &Arc<Path> {
+        &self.name
+    }
+
+    /// The size of the file behind it, if it is one that is read as it is.
+    pub(super) fn plain_bytes(&self) -> Option<u64> {
+        self.file_bytes.filter(|_| self.compression.is_none())
+    }
+
+    /// True for standard input and other pipes.
+    pub(super) fn is_stream(&self) -> bool {
+        self.file_bytes.is_none()
+    }
+
+    /// Reads up to `buffer.len()` bytes; 0 is the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::explain`] says it.
+    pub(super) fn read_once(&mut self, buffer: &mut [u8]) -> Result<usize, Problem> {
+        loop {
+            match self.inner.read(buffer) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.explain(&error)),
+            }
+        }
+    }
+
+    /// What happened to the input, in the words of a message.
+    pub(super) fn explain(&self, error: &io::Error) -> Problem {
+        let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
+        let Some(compression) = self.compression.map(Compression::name) else {
+            return self.problem(format!("cannot read on after {read} bytes: {error}"));
+        };
+        self.problem(if error.kind() == io::ErrorKind::UnexpectedEof {
+            format!("truncated: the {compression} stream goes on after its last byte, {read} bytes were read")
+        } else if error.to_string().contains("too much memory") {
+            format!("cannot undo {compression}: {error}; pipe it in as `-` from `zstd -dc --long=31`")
+        } else {
+            format!("cannot undo {compression} after {read} bytes: {error}")
+        })
+    }
+
+    /// A problem with the input as a whole.
+    fn problem(&self, reason: String) -> Problem {
+        Problem { place: Place::file(Arc::clone(&self.name)), reason }
+    }
+
+    /// Counts the part of the file that is not going to be read as consumed, so that a progress bar still
+    /// arrives at its end.
+    pub(super) fn skip_rest(self) {
+        let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
+        let rest = self.file_bytes.unwrap_or(0).saturating_sub(read);
+        self.consumed.fetch_add(rest, Ordering::Relaxed);
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer)
+    }
+}
+
+/// `path: cannot OPERATION: why`.
+pub(super) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem {
+    Problem { place: Place::file(Arc::from(path)), reason: format!("cannot {operation}: {error}") }
+}
+
+/// Counts what is read from an input itself, below decompression.
+struct Counting {
+    inner: Box<dyn Read + Send>,
+    consumed: Arc<AtomicU64>,
+}
+
+impl Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.consumed.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_compression_and_json_lines_whatever_their_case() {
+        let cases = [
+            ("a.jsonl", None, true),
+            ("a.ndjson.gz", Some(Compression::Gzip), true),
+            ("a.JSON.ZST", Some(Compression::Zstd), true),
+            ("a.txt.gz", Some(Compression::Gzip), false),
+            ("a.gz", Some(Compression::Gzip), false),
+            ("jsonl", None, false),
+            (".gz", None, false),
+            ("a.jsonl.gz.gz", Some(Compression::Gzip), false),
+        ];
+        for (name, compression, jsonl) in cases {
+            assert_eq!(Compression::promised(Path::new(name)), compression, "{name}");
+            let kind = super::super::Kind::of_name(Path::new(name));
+            assert_eq!(kind == Some(super::super::Kind::Jsonl), jsonl, "{name}");
+        }
+        assert_eq!(without_compression(Path::new("./b/a.txt.gz")), Path::new("./b/a.txt"));
+        assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
+    }
+
+    #[test]
+    fn a_skippable_frame_begins_zstd_too() {
+        assert_eq!(Compression::found(b"\x50\x2a\x4d\x18\x04"), Some(Compression::Zstd));
+        assert_eq!(Compression::found(b"P*M"), None);
+        assert_eq!(Compression::found(b""), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! Where a document stands, in words a person can go to.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The file, and the line or record of it, that a document was read from.
+///
+/// Shown as `path:line`, as `path, record N`, or as `path` alone where the whole file is one document. A clone
+/// shares the path, so that every record of a large corpus can carry its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    path: Arc<Path>,
+    /// Counted from 1; 0 stands for the whole file.
+    number: u64,
+    unit: Unit,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Line,
+    /// A record of a web archive.
+    Record,
+    /// A row of a Parquet file.
+    Row,
+}
+
+impl Place {
+    /// What standard input is called in messages.
+    pub const STDIN: &str = "<stdin>";
+
+    /// The place of a file that is one document, or of an error that concerns a whole file.
+    #[must_use] 
+    pub fn file(path: Arc<Path>) -> Self {
+        Self { path, number: 0, unit: Unit::Line }
+    }
+
+    /// The place of line `line`, counted from 1.
+    #[must_use] 
+    pub fn line(path: Arc<Path>, line: u64) -> Self {
+        Self::of(path, line, Unit::Line)
+    }
+
+    /// The place of the line, record or row with this number, counted from 1.
+    #[must_use] 
+    pub fn of(path: Arc<Path>, number: u64, unit: Unit) -> Self {
+        debug_assert!(number > 0, "lines, records and rows count from 1");
+        Self { path, number, unit }
+    }
+
+    /// Replaces it by another one. A path that it has already is not counted once more: threads that share it would wait
+    /// for one another.
+    pub(super) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: Unit) {
+        if !Arc::ptr_eq(&self.path, path) {
+            self.path = Arc::clone(path);
+        }
+        (self.number, self.unit) = (number, unit);
+    }
+
+    /// Whether a document with this key stands in a folder that was named as input: its key is then the end
+    /// of its path.
+    #[must_use] 
+    pub fn is_below_a_folder(&self, key: &[u8]) -> bool {
+        let path = super::folder::os_bytes(self.path.as_os_str());
+        let above = path.strip_suffix(key).and_then(|above| above.last());
+        self.number == 0 && above.is_some_and(|&last| std::path::is_separator(last.into()))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, number) = (self.path.display(), self.number);
+        match self.unit {
+            _ if number == 0 => write!(f, "{path}"),
+            Unit::Line => write!(f, "{path}:{number}"),
+            Unit::Record => write!(f, "{path}, record {number}"),
+            Unit::Row => write!(f, "{path}, row {number}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_after_the_path_a_record_by_its_number_and_a_whole_file_by_its_path_alone() {
+        let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
+        assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
+        assert_eq!(Place::of(Arc::clone(&path), 3, Unit::Record).to_string(), "a/b.jsonl, record 3");
+        assert_eq!(Place::of(Arc::clone(&path), 4, Unit::Row).to_string(), "a/b.jsonl, row 4");
+        assert_eq!(Place::file(path).to_string(), "a/b.jsonl");
+    }
+
+    #[test]
+    fn only_a_file_that_was_not_named_itself_is_below_a_folder() {
+        let path: Arc<Path> = Arc::from(Path::new("in/a/b.txt"));
+        let place = Place::file(Arc::clone(&path));
+        assert!(place.is_below_a_folder(b"b.txt") && place.is_below_a_folder(b"a/b.txt"));
+        for key in [&b"in/a/b.txt"[..], b".txt", b"c.txt", b"in/a/b"] {
+            assert!(!place.is_below_a_folder(key));
+        }
+        assert!(!Place::line(path, 3).is_below_a_folder(b"b.txt"));
+    }
+
+    #[test]
+    fn clones_share_their_path() {
+        let place = Place::line(Arc::from(Path::new("corpus.jsonl")), 1);
+        let clone = place.clone();
+        assert!(Arc::ptr_eq(&place.path, &clone.path));
+        assert_eq!(place, clone);
+    }
+}

@@ -1,0 +1,426 @@
+//! Tables of text, CSV and TSV (RFC 4180: fields between quotes may hold the delimiter, newlines, and quotes written
+//! twice): rows out of a stream within bounded memory, and two fields out of a row.
+//!
+//! The first row names the columns. Where a row ends is found while reading, by `csv-core`; its fields are taken
+//! apart by whoever works on it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use super::fields;
+use super::form::Headers;
+use super::jsonl::Found;
+
+use super::window::Window;
+use super::{OwnAttached, Place, Problem};
+
+/// The longest header, in bytes.
+const HEADER_BYTES_MAX: usize = 1 << 20;
+/// The most columns.
+const COLUMNS_MAX: usize = 1 << 16;
+/// Room for what is not looked at: bytes of fields, and where fields end. It is filled again and again.
+const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
+const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
+
+/// What the names of a table's columns say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The row as it stands in the file, without its end.
+    pub line: Vec<u8>,
+    delimiter: u8,
+    columns: usize,
+    id: usize,
+    text: usize,
+    value: Option<usize>,
+    stamp: Option<usize>,
+}
+
+impl Header {
+    /// The end of the names of such files.
+    pub fn suffix(&self) -> &'static str {
+        if self.delimiter == b'\t' { "tsv" } else { "csv" }
+    }
+
+    fn parse(line: &[u8], delimiter: u8, fields: &fields::Fields) -> Result<Self, String> {
+        let mut names = Fields::default();
+        names.parse(line, delimiter);
+        let all: Vec<String> =
+            (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect();
+        let find = |wanted: &str, options: &str| {
+            let mut found = all.iter().enumerate().filter(|(_, name)| *name == wanted);
+            match (found.next(), found.next()) {
+                (Some((at, _)), None) => Ok(at),
+                (Some(_), Some(_)) => Err(format!("two columns have the name {wanted:?}")),
+                (None, _) => Err(format!(
+                    "no column {wanted:?} in its first row, which names {}; see {options}",
+                    super::listed(all.iter().map(String::as_str))
+                )),
+            }
+        };
+        let both = "--id-field and --text-field";
+        let (id, text) = (find(&fields.id, both)?, find(&fields.text, both)?);
+        let of = |name: &Option<String>, option| name.as_deref().map(|name| find(name, option)).transpose();
+        let value = of(&fields.attached.value, "--value-field")?;
+        let stamp = of(&fields.attached.stamp, "--stamp-field")?;
+        Ok(Self { line: line.to_vec(), delimiter, columns: all.len(), id, text, value, stamp })
+    }
+
+    /// The key and the text of a row.
+    pub(super) fn pick<'f>(
+        &self,
+        line: &[u8],
+        fields: &'f mut Fields,
+    ) -> Result<(&'f [u8], &'f [u8]), String> {
+        fields.parse(line, self.delimiter);
+        if fields.ends.len() == self.columns {
+            Ok((fields.field(self.id), fields.field(self.text)))
+        } else {
+            Err(format!("{} fields, where the first row names {}", fields.ends.len(), self.columns))
+        }
+    }
+}
+
+impl Header {
+    /// What a row has beside its text.
+    ///
+    /// # Errors
+    ///
+    /// It lacks a stamp, or has something else in its place.
+    pub(super) fn attached(&self, line: &[u8], fields: &fields::Fields) -> anyhow::Result<OwnAttached> {
+        let mut row = Fields::default();
+        row.parse(line, self.delimiter);
+        anyhow::ensure!(row.ends.len() == self.columns, "another number of fields than the first row");
+        let value = self.value.map(|at| row.field(at).to_vec());
+        fields.attached.take(value, self.stamp.map(|at| row.field(at)))
+    }
+}
+
+/// The fields of a row, quotes undone. Working memory, reused from row to row.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    /// A delimiter and the reader for it: to make one takes longer than to read a row.
+    reader: Option<(u8, Box<Reader>)>,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Fields {
+    fn parse(&mut self, line: &[u8], delimiter: u8) {
+        let reader = match &mut self.reader {
+            Some((of, reader)) if *of == delimiter => reader,
+            other => {
+                &mut other.insert((delimiter, Box::new(ReaderBuilder::new().delimiter(delimiter).build()))).1
+            }
+        };
+        reader.reset();
+        // No field is longer than what it was written as; one byte more, so that the buffer is never full.
+        self.bytes.resize(line.len() + 1, 0);
+        self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
+        // The end of a line before the row: from the first bytes that it sees the reader drops a byte order mark, which
+        // is a row's own.
+        reader.read_record(b"\n", &mut self.bytes, &mut self.ends);
+        let (mut read, mut written, mut ended) = (0, 0, 0);
+        loop {
+            let (result, input, output, ends) =
+                reader.read_record(&line[read..], &mut self.bytes[written..], &mut self.ends[ended..]);
+            (read, written, ended) = (read + input, written + output, ended + ends);
+            if matches!(result, ReadRecordResult::Record | ReadRecordResult::End) {
+                break;
+            }
+            debug_assert_eq!(result, ReadRecordResult::InputEmpty, "both buffers are long enough");
+        }
+        self.ends.truncate(ended);
+    }
+
+    fn field(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[start..self.ends[at]]
+    }
+}
+
+/// The rows of one stream.
+pub(super) struct Rows {
+    window: Window,
+    reader: Reader,
+    delimiter: u8,
+    row_bytes_max: usize,
+    /// The number of its header.
+    header: u32,
+    /// Where fields go that are not looked at.
+    fields: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// What stands between two ends of rows.
+struct Row {
+    /// Bytes of the window, up to where the next row begins.
+    taken: usize,
+    /// The line that it begins in, counted from 1.
+    line: u64,
+    /// What is wrong with it.
+    problem: Option<String>,
+}
+
+impl Rows {
+    /// Reads the header of a table.
+    ///
+    /// # Errors
+    ///
+    /// The stream cannot be read, or the header lacks a column that is wanted.
+    pub(super) fn open(
+        window: Window,
+        delimiter: u8,
+        fields: &fields::Fields,
+        row_bytes_max: usize,
+        headers: &Headers,
+    ) -> Result<Self, Problem> {
+        let mut rows = Self {
+            window,
+            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            delimiter,
+            row_bytes_max: HEADER_BYTES_MAX,
+            header: 0,
+            fields: vec![0; FIELD_BYTES],
+            ends: vec![0; FIELD_ENDS],
+        };
+        rows.window.hold(3)?;
+        if rows.window.bytes().starts_with(b"\xef\xbb\xbf") {
+            rows.window.take(3);
+        }
+        let of_file = |rows: &Self, reason| Problem { place: Place::file(Arc::clone(rows.name())), reason };
+        let Some(row) = rows.find()? else {
+            return Err(of_file(
+                &rows,
+                "empty, where a first row with the names of its columns is needed".into(),
+            ));
+        };
+        if let Some(reason) = row.problem {
+            return Err(of_file(&rows, format!("its first row: {reason}")));
+        }
+        let line = trimmed(&rows.window.bytes()[..row.taken]).0;
+        let header = Header::parse(line, delimiter, fields).map_err(|reason| of_file(&rows, reason))?;
+        rows.header = headers.push_row(header);
+        rows.window.take(row.taken);
+        rows.row_bytes_max = row_bytes_max;
+        Ok(rows)
+    }
+
+    /// What messages call the stream.
+    pub(super) fn name(&self) -> &Arc<Path> {
+        self.window.name()
+    }
+
+    /// The number of the header.
+    pub(super) fn header(&self) -> u32 {
+        self.header
+    }
+
+    /// Hands the next row, with the number of the line it begins in, to `take`, or what is wrong with it; false at
+    /// the end. Blank lines are passed over.
+    ///
+    /// # Errors
+    ///
+    /// The stream cannot be read on.
+    pub(super) fn next(
+        &mut self,
+        take: impl FnOnce(u64, Result<Found<'_>, String>),
+    ) -> Result<bool, Problem> {
+        let Some(row) = self.find()? else { return Ok(false) };
+        if let Some(reason) = row.problem {
+            take(row.line, Err(reason));
+        } else {
+            let (line, before) = trimmed(&self.window.bytes()[..row.taken]);
+            let offset = self.window.offset().map(|offset| offset + before as u64);
+            take(row.line, Ok(Found { line, offset }));
+        }
+        self.window.take(row.taken);
+        Ok(true)
+    }
+
+    /// Finds where the next row ends; none at the end.
+    fn find(&mut self) -> Result<Option<Row>, Problem> {
+        let (mut taken, mut columns, mut discarded) = (0, 0, false);
+        let mut line = self.reader.line();
+        let mut begun = false;
+        loop {
+            if taken == self.window.bytes().len() {
+                if taken > self.row_bytes_max {
+                    // What is too long is read to its end all the same, and thrown away.
+                    self.window.take(taken);
+                    (taken, discarded) = (0, true);
+                }
+                self.window.more()?;
+            }
+            let input = &self.window.bytes()[taken..];
+            if !begun {
+                // Ends of lines before the row: the rest of the last one's, and blank ones.
+                let ends = input.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+                line = self.reader.line() + memchr::memchr_iter(b'\n', &input[..ends]).count() as u64;
+                begun = ends < input.len();
+            }
+            let (result, read, _, ended) = self.reader.read_record(input, &mut self.fields, &mut self.ends);
+            let at_end = input.is_empty();
+            taken += read;
+            columns += ended;
+            match result {
+                ReadRecordResult::End => return Ok(None),
+                ReadRecordResult::Record => {
+                    let problem = if discarded || taken > self.row_bytes_max {
+                        Some(format!("a row of more than {} bytes", self.row_bytes_max))
+                    } else if columns > COLUMNS_MAX {
+                        Some(format!("more than {COLUMNS_MAX} fields"))
+                    } else if at_end && ends_in_quotes(&self.window.bytes()[..taken], self.delimiter) {
+                        Some("a field that begins with a quote is not ended by one".to_owned())
+                    } else {
+                        None
+                    };
+                    return Ok(Some(Row { taken, line, problem }));
+                }
+                ReadRecordResult::InputEmpty
+                | ReadRecordResult::OutputFull
+                | ReadRecordResult::OutputEndsFull => {}
+            }
+        }
+    }
+}
+
+/// Whether a row, which is the last, ends in a field between quotes that none has ended: as `csv-core` reads it, a
+/// quote opens a field at its beginning alone, and inside of one two of them are a quote.
+fn ends_in_quotes(row: &[u8], delimiter: u8) -> bool {
+    let (mut quoted, mut begins) = (false, true);
+    let mut bytes = trimmed(row).0.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, quoted) {
+            (b'"', true) if bytes.peek() == Some(&b'"') => drop(bytes.next()),
+            (b'"', true) => quoted = false,
+            (b'"', false) if begins => quoted = true,
+            _ => {}
+        }
+        begins = byte == delimiter && !quoted;
+    }
+    quoted
+}
+
+/// A row without the ends of lines around it, and how many bytes of these are before it.
+fn trimmed(row: &[u8]) -> (&[u8], usize) {
+    let is_end = |byte: &&u8| b"\r\n".contains(byte);
+    let before = row.iter().take_while(is_end).count();
+    let after = row[before..].iter().rev().take_while(is_end).count();
+    (&row[before..row.len() - after], before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::open::{Origin, Reader as Stream};
+    use super::*;
+
+    /// A row's line, and its key and text or what is wrong with it.
+    type Said = (u64, Result<[String; 2], String>);
+
+    fn rows(bytes: &[u8], delimiter: u8, max: usize) -> Result<Vec<Said>, String> {
+        let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
+        let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+        let window = Window::new(Stream::open_verbatim(origin, &Arc::default()).unwrap());
+        let fields = fields::Fields {
+            id: "id".to_owned(),
+            text: "text".to_owned(),
+            features: false,
+            ..Default::default()
+        };
+        let headers = Headers::default();
+        let mut rows =
+            Rows::open(window, delimiter, &fields, max, &headers).map_err(|problem| problem.to_string())?;
+        let header = headers.row(rows.header()).unwrap();
+        let mut all = Vec::new();
+        let mut buffers = Fields::default();
+        while rows
+            .next(|line, found| {
+                let picked = found.and_then(|found| {
+                    let (key, text) = header.pick(found.line, &mut buffers)?;
+                    Ok([key, text].map(|field| String::from_utf8_lossy(field).into_owned()))
+                });
+                all.push((line, picked));
+            })
+            .map_err(|problem| problem.to_string())?
+        {}
+        Ok(all)
+    }
+
+    fn good(line: u64, key: &str, text: &str) -> Said {
+        (line, Ok([key.to_owned(), text.to_owned()]))
+    }
+
+    #[test]
+    fn fields_are_found_by_the_names_of_their_columns_wherever_they_stand() {
+        let table = b"\xef\xbb\xbftext,other,id\r\n\"one, two\",,a\r\n\n\"a \"\"b\"\"\nc\",x,b\r\nlast,,c";
+        let wanted = vec![good(2, "a", "one, two"), good(4, "b", "a \"b\"\nc"), good(6, "c", "last")];
+        assert_eq!(rows(table, b',', 1000).unwrap(), wanted);
+        let tabbed = b"id\ttext\n1\tone, two\n2\t\"a\tb\"\n";
+        assert_eq!(rows(tabbed, b'\t', 1000).unwrap(), [good(2, "1", "one, two"), good(3, "2", "a\tb")]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_before_the_first_row_alone() {
+        let found = rows("\u{feff}id,text\na,one\n\u{feff}a,two\n".as_bytes(), b',', 1000).unwrap();
+        assert_eq!(found, [good(2, "a", "one"), good(3, "\u{feff}a", "two")]);
+        let twice = rows("\u{feff}\u{feff}id,text\na,one\n".as_bytes(), b',', 1000);
+        assert!(twice.unwrap_err().contains("no column \"id\""));
+    }
+
+    #[test]
+    fn a_row_of_another_width_and_one_that_is_too_long_are_bad_and_the_next_is_not() {
+        let long = "x".repeat(600_000);
+        let table = format!("id,text\n1\n2,{long}\n3,\"{long}\n\"\n4,d\n5,e,f\n6,\n");
+        let found = rows(table.as_bytes(), b',', 1000).unwrap();
+        let too_long = "a row of more than 1000 bytes".to_owned();
+        assert_eq!(found[0], (2, Err("1 fields, where the first row names 2".to_owned())));
+        assert_eq!(found[1], (3, Err(too_long.clone())));
+        assert_eq!(found[2], (4, Err(too_long)));
+        assert_eq!(found[3], good(6, "4", "d"));
+        assert_eq!(found[4], (7, Err("3 fields, where the first row names 2".to_owned())));
+        assert_eq!(found[5], good(8, "6", ""));
+    }
+
+    #[test]
+    fn rows_around_every_size_of_what_is_read_at_once_are_whole() {
+        for pad in [1, 1000, 65_530, 131_070, 262_140, 262_150, 600_000] {
+            let text = "y".repeat(pad);
+            let table = format!("id,text\na,{text}\nb,\"{text}\"\nc,z\n");
+            let found = rows(table.as_bytes(), b',', 1 << 20).unwrap();
+            let wanted = [good(2, "a", &text), good(3, "b", &text), good(4, "c", "z")];
+            assert_eq!(found, wanted, "{pad}");
+        }
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_is_told_and_does_not_become_a_document() {
+        let found = rows(b"id,text\n1,\"one\n2,two\n", b',', 1000).unwrap();
+        let bad = |line| (line, Err("a field that begins with a quote is not ended by one".to_owned()));
+        assert_eq!(found, [bad(2)]);
+        let last =
+            |row: &str| rows(format!("id,text\n1,one\n{row}").as_bytes(), b',', 1000).unwrap().remove(1);
+        // Two quotes, of which only the second opens a field; ends of lines behind it are in that field.
+        assert_eq!(last("a\"b,\"two\n\n"), bad(3));
+        assert_eq!(last("2,\"two \"\""), bad(3));
+        assert_eq!(last("2,\""), bad(3));
+        // None of these opens one, so that they are as they stand.
+        assert_eq!(last("2,of 5\" and more"), good(3, "2", "of 5\" and more"));
+        assert_eq!(last("2,\"two\" \"more"), good(3, "2", "two \"more"));
+        assert_eq!(last("2,\"two\"\"\"\n"), good(3, "2", "two\""));
+        assert_eq!(last("2,\"\""), good(3, "2", ""));
+    }
+
+    #[test]
+    fn a_table_without_a_wanted_column_is_refused_with_the_names_it_has() {
+        let message = rows(b"key,\"bo\"\"dy\"\n", b',', 1000).unwrap_err();
+        assert_eq!(
+            message,
+            "t: no column \"id\" in its first row, which names \"key\", \"bo\\\"dy\"; see --id-field and \
+             --text-field"
+        );
+        assert!(rows(b"", b',', 1000).unwrap_err().starts_with("t: empty, where a first row"));
+        assert!(rows(b"id,text,id\n", b',', 1000).unwrap_err().contains("two columns have the name \"id\""));
+    }
+}

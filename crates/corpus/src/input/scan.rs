@@ -1,0 +1,540 @@
+//! The usual line of JSON, fast: an object whose wanted fields are a string or an integer, and a string.
+//!
+//! A line goes by here at several bytes a nanosecond: runs without escapes are found by vector search and
+//! copied once, or borrowed where the whole text is one such run. Whatever is unusual (a control character,
+//! an escape in a field's name, a field that stands twice, deep nesting, anything that is no JSON) is not
+//! judged here: [`scan`] gives `None`, and the parser that knows all of JSON reads the line again and has the
+//! word. So this must take no line that the parser refuses and find nothing else in one, which the tests ask
+//! of both.
+
+use memchr::memchr2;
+use twindex_kernel::{Unescaped, simple_escape, vectorized};
+
+use super::fields::Fields;
+
+/// Objects and arrays inside each other, as many as a word has bits; deeper ones are left to the parser.
+const DEPTH_MAX: u32 = 64;
+
+/// Where the key and the text of a line are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scanned {
+    pub(super) key: Taken,
+    pub(super) text: Taken,
+}
+
+/// A value of a wanted field: a part of the line, or what was unescaped into the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Taken {
+    Borrowed { start: usize, end: usize },
+    Unescaped,
+}
+
+impl Taken {
+    /// The value, of this line and buffer.
+    pub(super) fn of<'s>(self, line: &'s str, buffer: &'s Unescaped) -> &'s str {
+        match self {
+            Self::Borrowed { start, end } => &line[start..end],
+            Self::Unescaped => buffer.as_str(),
+        }
+    }
+}
+
+/// Takes both fields out of a line; `None` if the line is not of the usual kind. The buffers are working
+/// memory.
+pub(super) fn scan(
+    line: &str,
+    fields: &Fields,
+    key_buffer: &mut Unescaped,
+    text_buffer: &mut Unescaped,
+) -> Option<Scanned> {
+    if has_controls(line.as_bytes()) {
+        return None;
+    }
+    let mut scan = Scan { line, bytes: line.as_bytes(), at: 0 };
+    let (mut key, mut text) = (None, None);
+    scan.blanks();
+    scan.token(b'{')?;
+    scan.blanks();
+    // An object without fields has neither of the two.
+    loop {
+        let name = scan.name()?;
+        scan.blanks();
+        scan.token(b':')?;
+        scan.blanks();
+        if name == fields.id {
+            let taken = match scan.peek()? {
+                b'"' => scan.string(key_buffer)?,
+                _ => scan.integer()?,
+            };
+            if key.replace(taken).is_some() {
+                return None;
+            }
+        } else if name == fields.text {
+            if text.replace(scan.string(text_buffer)?).is_some() {
+                return None;
+            }
+        } else {
+            scan.pass_value()?;
+        }
+        scan.blanks();
+        match scan.next()? {
+            b',' => scan.blanks(),
+            b'}' => break,
+            _ => return None,
+        }
+    }
+    scan.blanks();
+    if scan.at != line.len() {
+        return None;
+    }
+    Some(Scanned { key: key?, text: text? })
+}
+
+/// Whether a control character is among the bytes: one pass for all strings of the line. It has no early end, so that
+/// it is vectorised.
+fn has_controls(bytes: &[u8]) -> bool {
+    vectorized(
+        #[inline(always)]
+        || {
+            let (blocks, rest) = bytes.as_chunks::<64>();
+            let mut least = [u8::MAX; 64];
+            for block in blocks {
+                for (least, &byte) in least.iter_mut().zip(block) {
+                    *least = (*least).min(byte);
+                }
+            }
+            least.iter().chain(rest).any(|&byte| byte < b' ')
+        },
+    )
+}
+
+/// Words of 8 bytes in which a quote or backslash is looked for before a vector search pays.
+const NEAR_WORDS: usize = 10;
+/// 1 in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The highest bit of the lowest byte that is zero; bits of other bytes may be set above it, none below.
+#[inline(always)]
+fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & (ONES << 7)
+}
+
+/// A place in a line. It only ever stands before or behind a whole character: what it steps over singly is
+/// ASCII.
+struct Scan<'s> {
+    line: &'s str,
+    bytes: &'s [u8],
+    at: usize,
+}
+
+impl<'s> Scan<'s> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn token(&mut self, token: u8) -> Option<()> {
+        (self.next()? == token).then_some(())
+    }
+
+    /// Other white space is made of control characters.
+    fn blanks(&mut self) {
+        while self.peek() == Some(b' ') {
+            self.at += 1;
+        }
+    }
+
+    /// The next quote or backslash from here on.
+    ///
+    /// In prose there is one every few dozen bytes, so the first words are looked through without a call.
+    #[inline(always)]
+    fn special(&self) -> Option<usize> {
+        let rest = self.bytes.get(self.at..)?;
+        let (words, _) = rest.as_chunks::<8>();
+        let words = &words[..words.len().min(NEAR_WORDS)];
+        for (place, word) in words.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            let found =
+                zero_bytes(word ^ (ONES * u64::from(b'"'))) | zero_bytes(word ^ (ONES * u64::from(b'\\')));
+            if found != 0 {
+                return Some(self.at + place * 8 + found.trailing_zeros() as usize / 8);
+            }
+        }
+        let near = words.len() * 8;
+        Some(self.at + near + memchr2(b'"', b'\\', &rest[near..])?)
+    }
+
+    /// A field's name without escapes.
+    fn name(&mut self) -> Option<&'s str> {
+        self.token(b'"')?;
+        let start = self.at;
+        let end = self.special()?;
+        self.at = end;
+        self.token(b'"')?;
+        Some(&self.line[start..end])
+    }
+
+    /// A string of a wanted field, unescaped.
+    fn string(&mut self, buffer: &mut Unescaped) -> Option<Taken> {
+        self.token(b'"')?;
+        let start = self.at;
+        let end = self.special()?;
+        if self.bytes[end] == b'"' {
+            self.at = end + 1;
+            return Some(Taken::Borrowed { start, end });
+        }
+        buffer.clear();
+        loop {
+            let end = buffer.append(self.line, self.at)?;
+            self.at = end + 1;
+            if self.bytes[end] == b'"' {
+                return Some(Taken::Unescaped);
+            }
+            // Texts that are not English, written in ASCII, are one escape after the other.
+            loop {
+                buffer.push(self.escape()?);
+                if self.peek() != Some(b'\\') {
+                    break;
+                }
+                self.at += 1;
+            }
+        }
+    }
+
+    /// The character of an escape, from behind its backslash.
+    fn escape(&mut self) -> Option<char> {
+        let letter = self.next()?;
+        if letter != b'u' {
+            return simple_escape(letter);
+        }
+        let first = self.four_digits()?;
+        // A high surrogate and no low one, or a low one alone, is no character.
+        if !(0xD800..0xDC00).contains(&first) {
+            return char::from_u32(first);
+        }
+        self.token(b'\\')?;
+        self.token(b'u')?;
+        let second = self.four_digits()?;
+        if !(0xDC00..0xE000).contains(&second) {
+            return None;
+        }
+        char::from_u32(0x1_0000 + ((first - 0xD800) << 10 | (second - 0xDC00)))
+    }
+
+    fn four_digits(&mut self) -> Option<u32> {
+        let digits = self.bytes.get(self.at..self.at + 4)?;
+        self.at += 4;
+        digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
+    }
+
+    /// An integer that fits in 64 bits for certain, and is written as integers are.
+    fn integer(&mut self) -> Option<Taken> {
+        let start = self.at;
+        let negative = self.peek()? == b'-';
+        self.at += usize::from(negative);
+        let digits = self.digits();
+        if digits == 0 || digits > 18 {
+            return None;
+        }
+        if self.bytes[self.at - digits] == b'0' && (digits > 1 || negative) {
+            return None; // -0 is a number with a fraction to the parser
+        }
+        if matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
+            return None;
+        }
+        Some(Taken::Borrowed { start, end: self.at })
+    }
+
+    /// Passes digits and counts them.
+    fn digits(&mut self) -> usize {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        count
+    }
+
+    /// Passes over the value of a field that nobody asked for.
+    fn pass_value(&mut self) -> Option<()> {
+        // The innermost object or array is the lowest bit: 1 for an object.
+        let (mut inside, mut depth) = (0_u64, 0_u32);
+        loop {
+            match self.peek()? {
+                opening @ (b'{' | b'[') => {
+                    if depth == DEPTH_MAX {
+                        return None;
+                    }
+                    self.at += 1;
+                    self.blanks();
+                    let object = opening == b'{';
+                    let closing = if object { b'}' } else { b']' };
+                    if self.peek()? == closing {
+                        self.at += 1;
+                    } else {
+                        inside = inside << 1 | u64::from(object);
+                        depth += 1;
+                        if object {
+                            self.pass_name()?;
+                        }
+                        continue;
+                    }
+                }
+                b'"' => self.pass_string()?,
+                b't' => self.pass_word("true")?,
+                b'f' => self.pass_word("false")?,
+                b'n' => self.pass_word("null")?,
+                _ => self.pass_number()?,
+            }
+            // Behind a value: what it stood in goes on, or ends, and is itself a value.
+            loop {
+                if depth == 0 {
+                    return Some(());
+                }
+                self.blanks();
+                let object = inside & 1 == 1;
+                match self.next()? {
+                    b',' => {
+                        self.blanks();
+                        if object {
+                            self.pass_name()?;
+                        }
+                        break;
+                    }
+                    b'}' if object => {}
+                    b']' if !object => {}
+                    _ => return None,
+                }
+                inside >>= 1;
+                depth -= 1;
+            }
+        }
+    }
+
+    /// Passes over a name in an object that nobody asked for, and its colon.
+    fn pass_name(&mut self) -> Option<()> {
+        if self.peek()? != b'"' {
+            return None;
+        }
+        self.pass_string()?;
+        self.blanks();
+        self.token(b':')?;
+        self.blanks();
+        Some(())
+    }
+
+    fn pass_string(&mut self) -> Option<()> {
+        self.token(b'"')?;
+        loop {
+            let end = self.special()?;
+            self.at = end + 1;
+            if self.bytes[end] == b'"' {
+                return Some(());
+            }
+            self.escape()?;
+        }
+    }
+
+    fn pass_word(&mut self, word: &str) -> Option<()> {
+        let there = self.bytes.get(self.at..)?.starts_with(word.as_bytes());
+        self.at += word.len();
+        there.then_some(())
+    }
+
+    fn pass_number(&mut self) -> Option<()> {
+        self.at += usize::from(self.peek()? == b'-');
+        let zero = self.peek()? == b'0';
+        match self.digits() {
+            0 => return None,
+            1 => {}
+            _ if zero => return None,
+            _ => {}
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if self.digits() == 0 {
+                return None;
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            if self.digits() == 0 {
+                return None;
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::jsonl::parse_slowly;
+    use super::*;
+
+    fn fields() -> Fields {
+        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
+    }
+
+    /// What the fast way finds; the parser must find the same.
+    #[track_caller]
+    fn agree(line: &str) -> Option<(String, String)> {
+        let (mut key, mut text) = ("left".to_owned().into(), "over".to_owned().into());
+        let found = scan(line, &fields(), &mut key, &mut text);
+        let fast = found
+            .map(|Scanned { key: k, text: t }| (k.of(line, &key).to_owned(), t.of(line, &text).to_owned()));
+        if let Some((key, text)) = &fast {
+            // Keys that are too long or empty are the caller's matter, for both ways.
+            match parse_slowly(line, &fields()) {
+                Ok(slow) => assert_eq!((&slow.key, &slow.text), (key, text), "{line}"),
+                Err(reason) => assert!(key.is_empty() || key.len() > 65_535, "{line}: {reason}"),
+            }
+        }
+        fast
+    }
+
+    #[test]
+    fn usual_lines_go_the_fast_way() {
+        for (line, key, text) in [
+            (r#"{"id":"k","text":"t"}"#, "k", "t"),
+            (r#"  { "text" : "a\nb\t\"\\\/\b\f\r" , "id" : 17 }  "#, "17", "a\nb\t\"\\/\u{8}\u{c}\r"),
+            (r#"{"id":-9,"text":"\u00fc\uD83D\ude00\u0000"}"#, "-9", "\u{fc}\u{1f600}\0"),
+            (r#"{"id":"\u0041b","text":"ü"}"#, "Ab", "ü"),
+            (r#"{"a":[{"id":[1.5e+3,-0,{}],"b":{"c":[]}},"\"",true],"id":"k","b":null,"text":""}"#, "k", ""),
+            (r#"{"id":123456789012345678,"text":"x","z":false}"#, "123456789012345678", "x"),
+        ] {
+            assert_eq!(agree(line), Some((key.to_owned(), text.to_owned())), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_unusual_or_wrong_is_left_to_the_parser() {
+        for line in [
+            "",
+            "{",
+            "{}",
+            "[]",
+            "null",
+            r#"{"id":1}"#,
+            r#"{"id":1,"text":"t"} x"#,
+            r#"{"id":1,"text":"t",}"#,
+            r#"{"id":1,"text":"t","id":1}"#,
+            r#"{"id":1,"text":"t","text":"t"}"#,
+            r#"{"id":1,"text":"t""#,
+            r#"{"i\u0064":1,"text":"t"}"#,
+            r#"{"id":1.0,"text":"t"}"#,
+            r#"{"id":01,"text":"t"}"#,
+            r#"{"id":-0,"text":"t"}"#,
+            r#"{"id":1e3,"text":"t"}"#,
+            r#"{"id":,"text":"t"}"#,
+            r#"{"id":1234567890123456789,"text":"t"}"#,
+            r#"{"id":null,"text":"t"}"#,
+            r#"{"id":1,"text":2}"#,
+            r#"{"id":1,"text":"\ud800"}"#,
+            r#"{"id":1,"text":"\ud800\u0041"}"#,
+            r#"{"id":1,"text":"\udc00"}"#,
+            r#"{"id":1,"text":"\x"}"#,
+            r#"{"id":1,"text":"\u12"}"#,
+            r#"{"id":1,"text":"\u+123"}"#,
+            "{\"id\":1,\"text\":\"a\tb\"}",
+            "{\"id\":1,\t\"text\":\"b\"}",
+            r#"{"id":1,"text":"t","a":[1,]}"#,
+            r#"{"id":1,"text":"t","a":{"b"}}"#,
+            r#"{"id":1,"text":"t","a":{b:1}}"#,
+            r#"{"id":1,"text":"t","a":[}"#,
+            r#"{"id":1,"text":"t","a":[1}}"#,
+            r#"{"id":1,"text":"t","a":{"b":1]}"#,
+            r#"{"id":1,"text":"t","a":tru}"#,
+            r#"{"id":1,"text":"t","a":1.}"#,
+            r#"{"id":1,"text":"t","a":.5}"#,
+            r#"{"id":1,"text":"t","a":1e}"#,
+            r#"{"id":1,"text":"t","a":-}"#,
+            r#"{"id":1,"text":"t","a":+1}"#,
+            r#"{"id":1,"text":"t","a":007}"#,
+            r#"{"id":1 "text":"t"}"#,
+            r#"{"id" 1,"text":"t"}"#,
+            r#"{"id":1,,"text":"t"}"#,
+        ] {
+            assert_eq!(agree(line), None, "{line}");
+        }
+        let nested =
+            |depth: usize| format!(r#"{{"a":{}{},"id":1,"text":"t"}}"#, "[".repeat(depth), "]".repeat(depth));
+        assert!(agree(&nested(64)).is_some());
+        assert_eq!(agree(&nested(66)), None);
+        assert!(parse_slowly(&nested(66), &fields()).is_ok());
+    }
+
+    /// Lines that are JSON or nearly so: pieces of JSON in a row.
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => prop::sample::select(vec![
+                "{", "}", "[", "]", ",", ":", "\"", "\\", " ", "\"id\"", "\"text\"", "\"id\":", "\"text\":",
+                "\"a\":", "true", "false", "null", "0", "-", "1", "12", ".5", "e3", "\\n", "\\u00e4",
+                "\\ud83d\\ude00", "\\ud800", "\\q", "\t", "ü", "\u{1f600}", "\"k\"", "\"a\\nb\"", "{}", "[]",
+            ]).prop_map(str::to_owned),
+            1 => any::<char>().prop_map(String::from),
+        ];
+        prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    fn value() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_map(Into::into),
+            any::<String>().prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 24, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+                prop::collection::vec((any::<String>(), inner), 0..5)
+                    .prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_row_of_pieces_of_json_is_read_otherwise_than_by_the_parser(line in pieces()) {
+            agree(&line);
+            agree(&format!("{{\"id\":1,\"text\":\"t\",\"a\":{line}}}"));
+            agree(&format!("{{\"id\":1,\"text\":\"{line}\"}}"));
+            agree(&format!("{{\"id\":{line},\"text\":\"t\"}}"));
+        }
+
+        #[test]
+        fn whole_objects_are_read_and_damaged_ones_are_not_misread(
+            key in any::<String>(),
+            text in any::<String>(),
+            before in value(),
+            behind in value(),
+            at in any::<prop::sample::Index>(),
+            other in any::<char>(),
+        ) {
+            let line = format!(
+                "{{\"a\":{before},\"id\":{},\"b\":{behind},\"text\":{}}}",
+                serde_json::to_string(&key).unwrap(),
+                serde_json::to_string(&text).unwrap(),
+            );
+            // The printer escapes every control character but the last.
+            prop_assert_eq!(agree(&line), Some((key, text)));
+            let mut characters: Vec<char> = line.chars().collect();
+            let at = at.index(characters.len());
+            characters[at] = other;
+            agree(&characters.iter().collect::<String>());
+            for with in ['"', '\\', '{', '}', ',', '0'] {
+                characters[at] = with;
+                agree(&characters.iter().collect::<String>());
+            }
+            agree(&characters[..at].iter().collect::<String>());
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! What a Parquet file says of itself, walked over before arrow-rs believes it: footers and page headers, in the
+//! compact protocol of Thrift.
+//!
+//! arrow-rs reserves memory for what a length says before it sees whether so much is there, and follows groups inside
+//! of groups by recursion: neither an allocation that fails nor the end of a stack can be caught. So what it is given
+//! has lengths that fit, and groups that are not deeper than [`GROUPS_MAX`].
+//!
+//! arrow-rs takes fields by the low bits of their numbers, and reads each as what it should be, whatever type it says.
+//! So only files of which both see the same pass: a field that is known has its type, and a number is in its range.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::{fs, io::Cursor};
+
+use bytes::Bytes;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::{ChunkReader, Length};
+
+/// The most groups of columns inside of each other.
+const GROUPS_MAX: usize = 64;
+/// The most structures and lists inside of each other: the deepest of a footer are some eight.
+const DEPTH_MAX: u32 = 32;
+/// How much of a page's header is looked at first, and the longest: it may hold the least and the greatest text.
+const HEAD_BYTES: u64 = 1 << 10;
+const HEAD_BYTES_MAX: u64 = 16 << 20;
+/// Pages of this size are allowed whatever the records, if not by [`GROWTH_MAX`].
+const PAGE_BYTES: u64 = 32 << 20;
+/// By how much what is undone may be longer than what it was, beyond [`PAGE_BYTES`]: gzip does no more.
+const GROWTH_MAX: u64 = 1032;
+
+/// Bytes of a footer's length and the magic behind it.
+const TAIL_BYTES: u64 = 8;
+
+/// Walks over one structure.
+struct Walk<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    /// It goes on behind the bytes.
+    Short,
+    Bad,
+}
+
+type Walked<T> = std::result::Result<T, Wrong>;
+
+/// The types of the protocol that fields have here.
+const BOOLEAN: Field = Field(1, &[]); // true; false is a type of its own, 2
+const BYTE: Field = Field(3, &[]);
+const I32: Field = Field(5, &[]);
+const BINARY: Field = Field(8, &[]);
+const LIST: Field = Field(9, &[]);
+const EMPTY: Field = Field(STRUCT, &[]);
+const STRUCT: u8 = 12;
+
+/// The type of a field, and of a structure what its fields are, from 1 on. Those behind them may be anything.
+#[derive(Clone, Copy)]
+struct Field(u8, &'static [Field]);
+
+/// The beginning of a footer, up to the schema.
+const FOOTER: &[Field] = &[I32, LIST];
+/// An element of a schema.
+const ELEMENT: &[Field] = &[I32, I32, I32, BINARY, I32, I32, I32, I32, I32, Field(STRUCT, LOGICAL)];
+/// What a column means.
+const LOGICAL: &[Field] = &[
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    Field(STRUCT, &[I32, I32]),
+    EMPTY,
+    TIME,
+    TIME,
+    EMPTY,
+    Field(STRUCT, &[BYTE, BOOLEAN]),
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    EMPTY,
+    Field(STRUCT, &[BYTE]),
+    Field(STRUCT, &[BINARY]),
+    Field(STRUCT, &[BINARY, I32]),
+];
+const TIME: Field = Field(STRUCT, &[BOOLEAN, Field(STRUCT, &[EMPTY, EMPTY, EMPTY])]);
+/// The header of a page: of data, of an index, of a dictionary, of data once more.
+const PAGE: &[Field] = &[
+    I32,
+    I32,
+    I32,
+    I32,
+    Field(STRUCT, &[I32, I32, I32, I32]),
+    EMPTY,
+    Field(STRUCT, &[I32, I32, BOOLEAN]),
+    Field(STRUCT, &[I32, I32, I32, I32, I32, I32, BOOLEAN]),
+];
+
+impl<'b> Walk<'b> {
+    fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    fn byte(&mut self) -> Walked<u8> {
+        let byte = *self.bytes.get(self.at).ok_or(Wrong::Short)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn pass(&mut self, bytes: u64) -> Walked<()> {
+        let rest = (self.bytes.len() - self.at) as u64;
+        if bytes > rest {
+            return Err(Wrong::Short);
+        }
+        self.at += bytes as usize;
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Walked<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Wrong::Bad)
+    }
+
+    /// A signed number.
+    fn number(&mut self) -> Walked<i64> {
+        let value = self.varint()?;
+        Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+    }
+
+    /// A number of 32 bits, not negative.
+    fn count(&mut self) -> Walked<u64> {
+        i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(Wrong::Bad)
+    }
+
+    /// The type of the items and their number.
+    fn list(&mut self) -> Walked<(u8, u64)> {
+        let head = self.byte()?;
+        let items = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+        Ok((head & 15, items))
+    }
+
+    /// Hands the number of each field of a structure to `take`, which says whether it has walked over it.
+    fn fields(
+        &mut self,
+        known: &[Field],
+        depth: u32,
+        take: &mut dyn FnMut(&mut Self, i16) -> Walked<bool>,
+    ) -> Walked<()> {
+        let mut id = 0_i16;
+        loop {
+            let head = self.byte()?;
+            if head == 0 {
+                return Ok(());
+            }
+            let next = if head >> 4 == 0 { self.number()? } else { i64::from(id) + i64::from(head >> 4) };
+            id = i16::try_from(next).map_err(|_| Wrong::Bad)?;
+            // Both booleans are one type.
+            let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
+            let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
+            if field.is_some_and(|field| field.0 != of_type) {
+                return Err(Wrong::Bad);
+            }
+            if !take(self, id)? && of_type != BOOLEAN.0 {
+                self.value(of_type, field.map_or(&[], |field| field.1), depth + 1)?;
+            }
+        }
+    }
+
+    /// Walks over a value, other than a boolean of a structure, which stands in its type. One in a list is a byte, over
+    /// which arrow-rs does not pass: no list here has any.
+    fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> Walked<()> {
+        if depth > DEPTH_MAX {
+            return Err(Wrong::Bad);
+        }
+        match of_type {
+            3 => self.pass(1),
+            4..=6 => self.varint().map(drop),
+            7 => self.pass(8),
+            8 => {
+                let bytes = self.varint()?;
+                self.pass(bytes)
+            }
+            9 | 10 => {
+                let (of_type, items) = self.list()?;
+                (0..items).try_for_each(|_| self.value(of_type, &[], depth + 1))
+            }
+            11 => {
+                let items = self.varint()?;
+                if items == 0 {
+                    return Ok(());
+                }
+                let types = self.byte()?;
+                (0..items).try_for_each(|_| {
+                    self.value(types >> 4, &[], depth + 1)?;
+                    self.value(types & 15, &[], depth + 1)
+                })
+            }
+            STRUCT => self.fields(known, depth, &mut |_, _| Ok(false)),
+            13 => self.pass(16),
+            _ => Err(Wrong::Bad),
+        }
+    }
+}
+
+/// Whether the groups of a schema are as many and as deep as they may be.
+fn check_schema(walk: &mut Walk<'_>) -> Walked<()> {
+    let (_, elements) = walk.list()?;
+    // How many more are wanted inside of each group that is open.
+    let mut open: Vec<u64> = Vec::new();
+    for _ in 0..elements {
+        let mut children = 0;
+        walk.fields(ELEMENT, 2, &mut |walk, id| {
+            let is_children = id == 5;
+            if is_children {
+                children = walk.count()?;
+            }
+            Ok(is_children)
+        })?;
+        if children > elements {
+            return Err(Wrong::Bad);
+        }
+        if children > 0 {
+            open.push(children);
+            if open.len() > GROUPS_MAX {
+                return Err(Wrong::Bad);
+            }
+        } else {
+            // A leaf ends all groups of which it is the last.
+            while let Some(wanted) = open.last_mut() {
+                *wanted -= 1;
+                if *wanted > 0 {
+                    break;
+                }
+                open.pop();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the footer of a file.
+///
+/// # Errors
+///
+/// It is none, or says what cannot be.
+pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
+    let told = |error: io::Error| error.to_string();
+    let mut file = file;
+    let bytes = file.metadata().map_err(told)?.len();
+    let no_parquet = || "it does not end as a Parquet file does".to_owned();
+    let before = bytes.checked_sub(TAIL_BYTES).ok_or_else(no_parquet)?;
+    let mut tail = [0; TAIL_BYTES as usize];
+    file.seek(SeekFrom::Start(before)).and_then(|_| file.read_exact(&mut tail)).map_err(told)?;
+    let [a, b, c, d, magic @ ..] = tail;
+    let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if magic != *b"PAR1" {
+        // One that is encrypted has its own, and arrow-rs its words for it.
+        return if magic == *b"PARE" { Ok(()) } else { Err(no_parquet()) };
+    }
+    let start = before
+        .checked_sub(length)
+        .ok_or_else(|| format!("its footer is of {length} bytes, and the file of {bytes}"))?;
+    let mut footer = vec![0; length as usize];
+    file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(told)?;
+    let mut has_schema = false;
+    let walked = Walk::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
+        // The first schema is the one. Only the version stands before it: what is unknown could hide another.
+        let is_schema = id == 2 && !has_schema;
+        if is_schema {
+            has_schema = true;
+            check_schema(walk)?;
+        }
+        if has_schema || id == 1 { Ok(is_schema) } else { Err(Wrong::Bad) }
+    });
+    walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())
+}
+
+/// What the header of a page says: its bytes as they are and undone, and its own length.
+fn page(bytes: &[u8]) -> Walked<(u64, u64, usize)> {
+    let mut walk = Walk::new(bytes);
+    let (mut undone, mut packed) = (None, None);
+    walk.fields(PAGE, 0, &mut |walk, id| {
+        let wanted = match id {
+            2 => &mut undone,
+            3 => &mut packed,
+            _ => return Ok(false),
+        };
+        *wanted = Some(walk.count()?);
+        Ok(true)
+    })?;
+    match (undone, packed) {
+        (Some(undone), Some(packed)) => Ok((undone, packed, walk.at)),
+        _ => Err(Wrong::Bad),
+    }
+}
+
+/// A file as arrow-rs may read it: the header of a page is looked at before it is, and no more bytes are promised than
+/// there are.
+pub(super) struct Checked {
+    file: Arc<fs::File>,
+    bytes: u64,
+    page_bytes_max: u64,
+}
+
+impl Checked {
+    /// # Errors
+    ///
+    /// The size of the file cannot be read.
+    pub(super) fn new(file: fs::File, record_bytes_max: usize) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        let page_bytes_max = (record_bytes_max as u64).saturating_mul(4).max(PAGE_BYTES);
+        Ok(Self { file: Arc::new(file), bytes, page_bytes_max })
+    }
+}
+
+impl Length for Checked {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for Checked {
+    type T = Head;
+
+    /// What arrow-rs reads so are headers of pages, and of these not each.
+    fn get_read(&self, start: u64) -> Result<Head> {
+        let (file, bytes) = (Arc::clone(&self.file), self.bytes);
+        Ok(Head { file, start, bytes, page_bytes_max: self.page_bytes_max, read: None })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        if length as u64 > self.bytes.saturating_sub(start) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start}, where the file ends before")));
+        }
+        self.file.get_bytes(start, length)
+    }
+}
+
+/// The header of a page, which is read and looked at once it is wanted.
+pub(super) struct Head {
+    file: Arc<fs::File>,
+    start: u64,
+    bytes: u64,
+    page_bytes_max: u64,
+    /// None before it is read.
+    read: Option<Cursor<Vec<u8>>>,
+}
+
+impl Head {
+    fn load(&self) -> io::Result<Vec<u8>> {
+        let rest = self.bytes.saturating_sub(self.start).min(HEAD_BYTES_MAX);
+        let mut file = &*self.file;
+        let mut wanted = HEAD_BYTES;
+        loop {
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(self.start))?;
+            file.take(wanted.min(rest)).read_to_end(&mut bytes)?;
+            match page(&bytes) {
+                Err(Wrong::Short) if wanted < rest => wanted *= 8,
+                Err(_) => return Err(io::Error::other("the header of a page is damaged")),
+                Ok((undone, packed, length)) => {
+                    let most = packed.saturating_mul(GROWTH_MAX).max(PAGE_BYTES).min(self.page_bytes_max);
+                    if undone > most {
+                        return Err(io::Error::other(format!(
+                            "a page of {packed} bytes says that it is {undone} undone, and {most} is the most"
+                        )));
+                    }
+                    bytes.truncate(length);
+                    return Ok(bytes);
+                }
+            }
+        }
+    }
+}
+
+impl Read for Head {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.read.is_none() {
+            self.read = Some(Cursor::new(self.load()?));
+        }
+        self.read.as_mut().map_or(Ok(0), |head| head.read(buffer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn varint(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    /// A signed number, not negative.
+    fn number(value: u64) -> Vec<u8> {
+        varint(value << 1)
+    }
+
+    fn file(bytes: &[u8]) -> fs::File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    /// A Parquet file of no rows, with a schema of elements that have so many children each.
+    fn of_schema(children: &[u64]) -> Vec<u8> {
+        of_footer(&[b"\x15\x02", &schema(children)[..]].concat())
+    }
+
+    fn of_footer(footer: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
+        [&b"PAR1"[..], footer, &length, b"PAR1"].concat()
+    }
+
+    /// What stands behind the version in a footer.
+    fn schema(children: &[u64]) -> Vec<u8> {
+        let mut footer = [&b"\x19\xfc"[..], &varint(children.len() as u64)].concat();
+        for &children in children {
+            // Optional (3) and called `a` (4); of type int32 (1) unless it has children (5).
+            let (of_type, repetition) =
+                if children == 0 { (&b"\x15\x02"[..], 0x25) } else { (&b""[..], 0x35) };
+            footer.extend([of_type, &[repetition, 0x02, 0x18, 1, b'a']].concat());
+            if children > 0 {
+                footer.extend([&b"\x15"[..], &number(children)].concat());
+            }
+            footer.push(0);
+        }
+        footer.extend(b"\x16\x00\x19\x0c\x00");
+        footer
+    }
+
+    /// What opening such a file as one of documents says.
+    fn opened(bytes: &[u8]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        fs::write(&path, bytes).unwrap();
+        let fields = super::super::fields::Fields::default();
+        let headers = super::super::form::Headers::default();
+        let rows = super::super::columns::Rows::open(&path, &fields, 1000, &headers, &Arc::default());
+        rows.err().unwrap().to_string()
+    }
+
+    #[test]
+    fn groups_of_columns_are_refused_before_they_fill_the_stack_or_the_memory() {
+        let deep = |groups: usize| of_schema(&[vec![1; groups], vec![0]].concat());
+        let said = opened(&deep(GROUPS_MAX));
+        assert!(said.contains("no column"), "{said}");
+        for groups in [200_000, GROUPS_MAX + 1] {
+            let said = opened(&deep(groups));
+            assert!(said.contains("its footer is damaged, or has too many groups"), "{groups}: {said}");
+        }
+        let said = opened(&of_schema(&[u64::from(u32::MAX >> 1), 0]));
+        assert!(said.contains("its footer is damaged"), "{said}");
+        // Groups beside each other are no deeper than one.
+        let beside: Vec<u64> = std::iter::once(100).chain([1, 0].repeat(100)).collect();
+        assert_eq!(check_footer(&file(&of_schema(&beside))), Ok(()));
+    }
+
+    /// Found by reading: arrow-rs takes 65,538 for 2, and reads what it knows as what it should be.
+    #[test]
+    fn what_arrow_would_read_otherwise_than_it_is_walked_over_is_refused() {
+        let deep = schema(&[vec![1; 200_000], vec![0]].concat());
+        let far = [&b"\x15\x02\x09"[..], &number((1 << 16) + 2), &deep[1..]].concat();
+        // Walked over as a text, and read as a version with the schema behind it.
+        let sound = schema(&[1, 0]);
+        let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
+        // The same in what a column means, of a decimal's scale: the next column is a group of more than there are.
+        let group = [&b"\x15\x02\x00\x00\x00\x35\x02\x18\x01a\x15"[..], &number(1 << 30), b"\x00"].concat();
+        let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
+        let leaf = &schema(&[0])[3..];
+        let meant = [b"\x15\x02\x19\x2c\x35\x02\x18\x01a\x15\x02\x5c\x5c", &scale[..], leaf].concat();
+        // Behind what is not known here, and read as the number of rows.
+        let rows = [&b"\x09\x04"[..], &deep[1..]].concat();
+        let before =
+            [&b"\x15\x02\x28"[..], &varint(rows.len() as u64), &rows, b"\x09\x04", &sound[1..]].concat();
+        for footer in [far, hidden, meant, before] {
+            let said = opened(&of_footer(&footer));
+            assert!(said.contains("its footer is damaged"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_footer_is_told() {
+        for (bytes, wanted) in [
+            (&b""[..], "does not end as a Parquet file does"),
+            (b"PAR1", "does not end as a Parquet file does"),
+            (b"PAR1\x00\x00\x00\x00PAR2", "does not end as a Parquet file does"),
+            (b"PAR1\xff\xff\xff\xffPAR1", "its footer is of 4294967295 bytes, and the file of 12"),
+            (b"PAR1\x00\x00\x00\x00PAR1", "its footer is damaged"),
+        ] {
+            let said = opened(bytes);
+            assert!(said.contains(wanted) && said.contains("(is it a Parquet file?)"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_says_more_than_can_be_is_not_believed() {
+        let head = |undone: u64, packed: u64, more: &[u8]| {
+            [b"\x15\x00\x15", &number(undone)[..], b"\x15", &number(packed), more, b"\x00"].concat()
+        };
+        let read = |bytes: &[u8], record_bytes_max| {
+            let file = Checked::new(file(&[&[9; 50], bytes, &[9; 50]].concat()), record_bytes_max).unwrap();
+            let mut read = Vec::new();
+            file.get_read(50).unwrap().read_to_end(&mut read).map(|_| read).map_err(|error| error.to_string())
+        };
+        let sound = head(1000, 100, b"");
+        assert_eq!(read(&sound, 10), Ok(sound.clone()));
+        let large = head(PAGE_BYTES + 1, 1 << 20, b"");
+        assert_eq!(read(&large, 256 << 20), Ok(large.clone()));
+        assert!(read(&large, 10).unwrap_err().ends_with(&format!("and {PAGE_BYTES} is the most")));
+        let bomb = head((1 << 31) - 1, 1000, b"");
+        assert!(
+            read(&bomb, usize::MAX).unwrap_err().contains("a page of 1000 bytes says that it is 2147483647")
+        );
+        // A text of statistics that is longer than the file: arrow-rs would take memory for it.
+        let text = head(10, 10, &[b"\x2c\x58", &varint(1 << 50)[..]].concat());
+        assert_eq!(read(&text, 10).unwrap_err(), "the header of a page is damaged");
+        // One so long that it would end where it began.
+        let round = head(10, 10, &[&b"\x98"[..], &varint(u64::MAX - 10)].concat());
+        // Structures inside of each other, to the end of any stack; the greatest number of a field, and one more.
+        let deep = head(10, 10, &vec![0x9c; 200_000]);
+        let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
+        // A number of more bytes than it may have.
+        let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
+        // The length once more by another number, which arrow-rs takes for the same; and the type as a text of it.
+        let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
+        let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
+        // Booleans in a list, which have bytes or none; a header that is longer than any.
+        let flags = head(10, 10, &[&b"\x09"[..], &number(40), b"\x21\x01\x01"].concat());
+        let endless = vec![7; HEAD_BYTES_MAX as usize];
+        let endless = head(10, 10, &[&b"\x98"[..], &varint(HEAD_BYTES_MAX), &endless].concat());
+        for bytes in [round, deep, last, wide, again, hidden, flags, endless, head(10, 1 << 32, b"")] {
+            assert_eq!(read(&bytes, 10).unwrap_err(), "the header of a page is damaged");
+        }
+        // A header that is longer than what is looked at first.
+        let long = head(10, 10, &[b"\x98", &varint(5000)[..], &[7; 5000]].concat());
+        assert_eq!(read(&long, 10), Ok(long));
+        let past = Checked::new(file(b"1234"), 10).unwrap();
+        assert!(past.get_bytes(2, 3).is_err() && past.get_bytes(2, usize::MAX).is_err());
+        assert_eq!(past.get_bytes(2, 2).unwrap(), &b"34"[..]);
+    }
+}

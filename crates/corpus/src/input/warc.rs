@@ -1,0 +1,396 @@
+//! Web archives (WARC, ISO 28500) and the texts made of them (WET): records out of a stream within bounded memory,
+//! and the address and the text out of a record.
+//!
+//! A record says how long it is. Files that went through other hands often lie there (line ends that were changed),
+//! so that a length is believed only if the next record begins, or the file ends, right behind it. A record of which
+//! that does not hold is bad, and the reading goes on at the next line that begins as a record does.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use memchr::memmem::Finder;
+
+use super::fields::Fields;
+use super::jsonl::Found;
+use super::window::Window;
+use super::{AttachedFields, OwnAttached, Problem, http};
+
+/// The longest head of a record, in bytes.
+const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 2 << 10 } else { 64 << 10 };
+/// The most ends of lines between two records: two by the standard.
+const ENDS_MAX: usize = 64;
+/// How every record begins, behind the line before it.
+static NEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nWARC/"));
+/// Bytes of `WARC/1.0`.
+const VERSION_BYTES: usize = 8;
+
+/// The records of one stream.
+pub(super) struct Records {
+    window: Window,
+    /// Records met so far, so the number of the latest.
+    number: u64,
+    record_bytes_max: usize,
+    /// Whether the window may begin in the middle of something.
+    lost: bool,
+}
+
+impl Records {
+    pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
+        Self { window, number: 0, record_bytes_max, lost: false }
+    }
+
+    /// What messages call the stream.
+    pub(super) fn name(&self) -> &Arc<Path> {
+        self.window.name()
+    }
+
+    /// Hands the next record with its number to `take`, or what is wrong with it; false at the end.
+    ///
+    /// # Errors
+    ///
+    /// The stream cannot be read on.
+    pub(super) fn next(
+        &mut self,
+        take: impl FnOnce(u64, Result<Found<'_>, String>),
+    ) -> Result<bool, Problem> {
+        if self.lost {
+            self.find_next()?;
+            self.lost = false;
+        }
+        loop {
+            let bytes = self.window.bytes();
+            let ends = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+            let more = ends == bytes.len();
+            self.window.take(ends);
+            if !more {
+                break;
+            }
+            if !self.window.more()? {
+                return Ok(false);
+            }
+        }
+        self.number += 1;
+        match self.measure()? {
+            Ok((bytes, behind)) => {
+                let offset = self.window.offset();
+                take(self.number, Ok(Found { line: &self.window.bytes()[..bytes], offset }));
+                self.window.take(behind);
+            }
+            Err(Bad { reason, skip }) => {
+                take(self.number, Err(reason));
+                self.window.take(skip);
+                self.lost = true;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The bytes of the record at the front of the window, without and with the ends of lines behind it; the window
+    /// holds them.
+    fn measure(&mut self) -> Result<Result<(usize, usize), Bad>, Problem> {
+        self.window.hold(VERSION_BYTES)?;
+        if !begins(self.window.bytes()) {
+            let start = &self.window.bytes()[..self.window.bytes().len().min(VERSION_BYTES)];
+            let found = start.escape_ascii();
+            return Ok(Err(Bad {
+                reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
+                skip: 0,
+            }));
+        }
+        let head = loop {
+            let bytes = self.window.bytes();
+            if let Some(head) = head_end(&bytes[..bytes.len().min(HEAD_BYTES_MAX)]) {
+                break head;
+            }
+            if bytes.len() >= HEAD_BYTES_MAX || !self.window.more()? {
+                let reason = "its head is not ended by an empty line".to_owned();
+                return Ok(Err(Bad { reason, skip: VERSION_BYTES }));
+            }
+        };
+        let bad = |reason, skip| Ok(Err(Bad { reason, skip }));
+        let Some(length) = field(&self.window.bytes()[..head], "Content-Length") else {
+            return bad("no Content-Length".to_owned(), head - 1);
+        };
+        let number = std::str::from_utf8(length).ok().and_then(|length| length.parse::<u64>().ok());
+        let Some(length) = number.map(|length| usize::try_from(length).unwrap_or(usize::MAX)) else {
+            let found = length.escape_ascii();
+            return bad(format!("its Content-Length is no number: \"{found}\""), head - 1);
+        };
+        // A record that was cut may be followed by a whole one: the search begins at the end of the head.
+        if length > self.record_bytes_max {
+            let most = self.record_bytes_max;
+            return bad(
+                format!("a record of more than {most} bytes: its Content-Length is {length}"),
+                head - 1,
+            );
+        }
+        let end = head + length;
+        let whole = self.window.hold(end)?;
+        self.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
+        // No further than what was asked for: what came with it depends on the stream, which what is said must not.
+        let bytes = self.window.bytes();
+        let bytes = &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)];
+        if whole {
+            let behind = &bytes[end..];
+            let ends = behind.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
+            if ends == behind.len() || begins(&behind[ends..]) {
+                return Ok(Ok((end, end + ends)));
+            }
+        }
+        let uri = field(&bytes[..head], "WARC-Target-URI").unwrap_or_default();
+        let of =
+            if uri.is_empty() { String::new() } else { format!(", of {}", String::from_utf8_lossy(uri)) };
+        let next = next_record(&bytes[head - 1..]).map(|at| at.saturating_sub(1));
+        bad(
+            match next {
+                Some(at) => {
+                    format!("its Content-Length is {length}, but the next record begins after {at} bytes{of}")
+                }
+                None if whole => {
+                    format!("no record begins behind it, as its Content-Length of {length} says{of}")
+                }
+                None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
+            },
+            head - 1,
+        )
+    }
+
+    /// Takes all up to the next line that begins as a record does.
+    fn find_next(&mut self) -> Result<(), Problem> {
+        loop {
+            let bytes = self.window.bytes();
+            if let Some(at) = next_record(bytes) {
+                self.window.take(at);
+                return Ok(());
+            }
+            // The beginning of a record may have been read in part.
+            let seen = bytes.len().saturating_sub(VERSION_BYTES);
+            self.window.take(seen);
+            if !self.window.more()? {
+                let rest = self.window.bytes().len();
+                self.window.take(rest);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What is wrong with a record, and the bytes of it in which no other can begin.
+struct Bad {
+    reason: String,
+    skip: usize,
+}
+
+/// Whether a record begins here: `WARC/`, a digit, a point, a digit.
+fn begins(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
+}
+
+/// Where the next line begins that begins as a record does.
+fn next_record(bytes: &[u8]) -> Option<usize> {
+    NEXT.find_iter(bytes).map(|at| at + 1).find(|&at| begins(&bytes[at..]))
+}
+
+/// Where the head ends: behind the first empty line.
+pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
+        [b'\n', ..] => Some(at + 2),
+        [b'\r', b'\n', ..] => Some(at + 3),
+        _ => None,
+    })
+}
+
+/// The value of a field of a head, without the blanks around it; names are compared whatever their case.
+pub(super) fn field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
+    head.split(|&byte| byte == b'\n').skip(1).find_map(|line| {
+        let colon = memchr::memchr(b':', line)?;
+        line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
+    })
+}
+
+/// What a record says.
+pub(super) enum Says<'r> {
+    Text {
+        key: &'r [u8],
+        text: &'r [u8],
+    },
+    /// A text that does not stand in the record so.
+    Made {
+        key: &'r [u8],
+        text: String,
+    },
+    /// Of another kind, or of another type than text.
+    NoDocument,
+}
+
+/// The address and the text of a record: of a conversion, its content; of a response, the page. The key is the
+/// address, `WARC-Target-URI`, unless another field of the head is named by `--id-field`.
+pub(super) fn understand<'r>(
+    record: &'r [u8],
+    fields: &Fields,
+    bytes_max: usize,
+) -> Result<Says<'r>, String> {
+    let head_bytes = head_end(record).ok_or("its head is not ended by an empty line")?;
+    let (head, content) = record.split_at(head_bytes);
+    let kind = field(head, "WARC-Type").ok_or("no WARC-Type")?;
+    let of_type = field(head, "Content-Type").unwrap_or_default();
+    let page = match kind {
+        b"conversion" | b"resource" => {
+            http::Page { of_type: Cow::Borrowed(of_type), content: content.into() }
+        }
+        b"response" if http::is_http(of_type) => match http::page(content, bytes_max)? {
+            Some(page) => page,
+            None => return Ok(Says::NoDocument),
+        },
+        _ => return Ok(Says::NoDocument),
+    };
+    let key_field = if fields.id == super::ID_FIELD { "WARC-Target-URI" } else { fields.id.as_str() };
+    let key = field(head, key_field).ok_or_else(|| {
+        let usual = fields.id == super::ID_FIELD;
+        let remedy = if usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
+        format!("no {key_field} in its head{remedy}")
+    })?;
+    let key = key.strip_prefix(b"<").and_then(|key| key.strip_suffix(b">")).unwrap_or(key);
+    // The texts that are made of archives are UTF-8, whatever they were before.
+    if kind == b"conversion" && http::is_plain_text(of_type) {
+        return Ok(Says::Text { key, text: content });
+    }
+    Ok(page.text()?.map_or(Says::NoDocument, |text| Says::Made { key, text }))
+}
+
+/// What a record has beside its text, by the fields of its head.
+pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
+    let head = &record[..head_end(record).unwrap_or(record.len())];
+    let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
+    let AttachedFields { value, stamp } = &fields.attached;
+    fields.attached.take_of_head(named(value).map(<[u8]>::to_vec), named(stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::open::{Origin, Reader};
+    use super::*;
+
+    fn record(kind: &str, uri: &str, of_type: &str, content: &str) -> String {
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nContent-Type: {of_type}\r\n\
+             Content-Length: {}\r\n\r\n{content}\r\n\r\n",
+            content.len()
+        )
+    }
+
+    fn text(uri: &str, content: &str) -> String {
+        record("conversion", uri, "text/plain", content)
+    }
+
+    fn fields() -> Fields {
+        Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
+    }
+
+    /// Each record as `key=text`, or what is wrong with it.
+    fn read(bytes: &[u8], max: usize) -> Vec<Result<String, String>> {
+        let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
+        let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+        let window = Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap());
+        let mut records = Records::new(window, max);
+        let mut all = Vec::new();
+        let fields = fields();
+        while records
+            .next(|number, found| {
+                let line = found.map(|found| found.line.to_vec());
+                let said = line.and_then(|line| {
+                    let pair = |key: &[u8], text: &[u8]| {
+                        format!("{}={}", String::from_utf8_lossy(key), String::from_utf8_lossy(text))
+                    };
+                    Ok(match understand(&line, &fields, max)? {
+                        Says::Text { key, text } => pair(key, text),
+                        Says::Made { key, text } => pair(key, text.as_bytes()),
+                        Says::NoDocument => "none".to_owned(),
+                    })
+                });
+                assert_eq!(number as usize, all.len() + 1);
+                all.push(said);
+            })
+            .unwrap()
+        {}
+        all
+    }
+
+    #[test]
+    fn records_are_their_addresses_and_their_contents_and_others_are_none() {
+        let info = "WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 2\r\n\r\na\n\r\n\r\n";
+        let archive =
+            [info.into(), text("http://a/", "one\nWARC/1.0\ntwo"), text("<http://b/>", "")].concat();
+        let wanted = ["none", "http://a/=one\nWARC/1.0\ntwo", "http://b/="];
+        assert_eq!(read(archive.as_bytes(), 1000), wanted.map(|said| Ok(said.to_owned())));
+    }
+
+    #[test]
+    fn line_ends_that_were_changed_outside_of_contents_do_no_harm() {
+        let archive = [text("a", "one"), text("b", "two")].concat().replace("\r\n", "\n");
+        assert_eq!(read(archive.as_bytes(), 1000), [Ok("a=one".to_owned()), Ok("b=two".to_owned())]);
+        assert_eq!(read(archive.trim_end().as_bytes(), 1000).len(), 2);
+    }
+
+    #[test]
+    fn a_length_that_is_not_true_makes_one_record_bad_and_no_other() {
+        let good = |key: &str| Ok(format!("{key}=right"));
+        for (wrong, told) in [
+            ("12", "its Content-Length is 12, but the next record begins after 9 bytes, of b"),
+            ("2", "its Content-Length is 2, but the next record begins after 9 bytes, of b"),
+            ("100", "its Content-Length is 100, but the next record begins after 9 bytes, of b"),
+            ("999999", "a record of more than 1000 bytes: its Content-Length is 999999"),
+            ("-1", "its Content-Length is no number: \"-1\""),
+            ("99999999999999999999", "its Content-Length is no number: \"99999999999999999999\""),
+        ] {
+            let bad = text("b", "wrong").replace("Content-Length: 5", &format!("Content-Length: {wrong}"));
+            let archive = [text("a", "right"), bad, text("c", "right"), text("d", "right")].concat();
+            let found = read(archive.as_bytes(), 1000);
+            assert_eq!(found, [good("a"), Err(told.to_owned()), good("c"), good("d")], "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_no_archive_is_told() {
+        let archive = text("a", "right");
+        let cut = &archive.as_bytes()[..archive.len() - 7];
+        assert_eq!(read(cut, 1000), [Err("the file ends after 2 of its 5 bytes, of a".to_owned())]);
+        let other = b"{\"id\":1}\n{}\n";
+        assert_eq!(
+            read(other, 1000),
+            [Err("expected a record, so WARC/1.0, found \"{\\\"id\\\":1}\"".to_owned())]
+        );
+        let headless = [b"WARC/1.0\r\nWARC-Type: x\r\n".repeat(10_000).as_slice(), b"\r\n"].concat();
+        assert!(read(&headless, 1000).iter().all(Result::is_err));
+        assert_eq!(read(b"", 1000), []);
+        assert_eq!(read(b"\r\n\r\n", 1000), []);
+    }
+
+    #[test]
+    fn records_around_every_size_of_what_is_read_at_once_are_whole() {
+        for pad in [1, 262_000, 262_100, 262_140, 262_144, 600_000] {
+            let long = "y".repeat(pad);
+            let archive = [text("a", &long), text("b", "short"), text("c", &long)].concat();
+            let wanted = [format!("a={long}"), "b=short".to_owned(), format!("c={long}")].map(Ok);
+            assert_eq!(read(archive.as_bytes(), 1 << 20), wanted, "{pad}");
+        }
+    }
+
+    #[test]
+    #[cfg(feature = "html")]
+    fn pages_of_responses_are_reduced_to_their_texts() {
+        let page =
+            "<html><head><title>T</title><script>no()</script></head><body><p>a&amp;b<p>c</body></html>";
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n{page}");
+        let archive = [
+            record("response", "a", "application/http; msgtype=response", &answer),
+            record("request", "a", "application/http; msgtype=request", "GET / HTTP/1.1\r\n\r\n"),
+            record("resource", "b", "text/html", "<p>x"),
+            record("resource", "c", "image/png", "\u{89}PNG"),
+        ]
+        .concat();
+        let wanted = ["a=T\na&b\nc", "none", "b=x", "none"];
+        assert_eq!(read(archive.as_bytes(), 1 << 20), wanted.map(|said| Ok(said.to_owned())));
+    }
+}

@@ -1,0 +1,64 @@
+#![doc = include_str!("../README.md")]
+//!
+//! [`Dedup`] is the main job, from files to files; [`DedupTexts`] is its rule for texts in memory.
+//!
+//! The whole of a job, on a file of JSON lines:
+//!
+//! ```no_run
+//! use twindex_corpus::Dedup;
+//!
+//! fn main() -> twindex_corpus::Result<()> {
+//!     let mut dedup = Dedup::new(["pages.jsonl"], "deduped");
+//!     dedup.threshold = Some(0.9);
+//!     let report = dedup.run()?;
+//!     println!("{} of {} documents stay, in {:?}", report.kept, report.input.documents, report.kept_files);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Errors
+//!
+//! Errors are [`anyhow::Error`]: a chain whose message says what, where (file, line), expected and found, and what to do.
+//! Causes that a program may act on are in it: [`InvalidOptions`], [`twindex::Error`], [`std::io::Error`].
+//!
+//! # The feature `unstable`
+//!
+//! The feature `unstable` shows the parts that the jobs are made of to our own crates, tests and measurements. They change
+//! with any release: what only this feature shows is exempt from semantic versioning.
+
+// Parts that nothing in this crate uses are there for the feature, with which all lints apply.
+#![cfg_attr(
+    not(feature = "unstable"),
+    allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
+)]
+
+/// Parts of the pipeline that only the feature `unstable` shows.
+macro_rules! parts {
+    ($($part:ident)+) => {
+        $(
+            #[cfg(feature = "unstable")]
+            pub mod $part;
+            #[cfg(not(feature = "unstable"))]
+            mod $part;
+        )+
+    };
+}
+
+parts! { contents durable_file idf input lost numbers page shard sharing sketching text texts tsv watch }
+
+mod dedup;
+mod error;
+mod observer;
+
+pub use dedup::{
+    CommonShingle, Dedup, DedupTexts, Found, Join, Keep, MAX_BUCKET, MEMORY, Method, Report, Verify,
+};
+pub use error::InvalidOptions;
+pub use input::{AttachedFields, Counts, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};
+pub use observer::{Observer, Progress};
+pub use sharing::Sharing;
+pub use text::{StopList, TextForm, TextOptions};
+pub use watch::Stages;
+
+/// What calls of this crate return.
+pub type Result<T> = anyhow::Result<T>;

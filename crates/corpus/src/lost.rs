@@ -1,0 +1,13 @@
+//! Pages of mapped files that could not be read: no result may be put in its place after that.
+
+/// Refuses to go on once a page of a mapped file was lost ([`twindex::sys::guard`]). Asked before results get their
+/// names, and at the end.
+pub fn check() -> anyhow::Result<()> {
+    #[cfg(target_os = "linux")]
+    anyhow::ensure!(
+        !twindex::sys::guard::anything_lost(),
+        "a page of a mapped file could not be read, as the file was cut short or its disk failed: what was found is \
+         not complete"
+    );
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! Numbers for people.
+
+/// A count with its thousands apart.
+#[must_use] 
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count and its noun, which takes an s unless there is one.
+#[must_use] 
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// Bytes in the unit that fits.
+#[must_use] 
+pub fn bytes(number: u64) -> String {
+    let mut value = number as f64;
+    for unit in ["bytes", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            return if unit == "bytes" { format!("{number} bytes") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!((counted(1, "pair"), counted(2000, "pair")), ("1 pair".into(), "2,000 pairs".into()));
+        assert_eq!([999, 1000, 56_000_000].map(bytes), ["999 bytes", "1.0 kB", "56.0 MB"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Shards: one of n parts of the documents, by a hash of the key.
+//!
+//! A document's part depends on its key and n alone, not on where it stands in which file. So a key that comes twice
+//! comes to the same part both times and the last one counts there as it would in one process, however the input was
+//! cut into files; and parts have nearly the same size whatever keys look like.
+
+use std::fmt;
+use std::str::FromStr;
+
+use twindex::Key;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Part `number` of `count`, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    number: u32,
+    count: u32,
+}
+
+impl Shard {
+    /// Whether a document of this key is in the part.
+    #[must_use] 
+    pub fn has(self, key: Key<'_>) -> bool {
+        let hash = match key {
+            Key::Bytes(key) => xxh3_64(key),
+            Key::U64(key) => xxh3_64(&key.to_le_bytes()),
+        };
+        // The product's upper half is below `count`, and as even as the hash.
+        (u128::from(hash) * u128::from(self.count)) >> 64 == u128::from(self.number - 1)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        match parts {
+            Some((number, count)) if (1..=count).contains(&number) => Ok(Self { number, count }),
+            _ => Err("expected i/n, part i of n from 1, for example 2/4".into()),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_is_in_one_part_and_parts_are_even() {
+        for count in [1, 2, 3, 7, 16] {
+            let parts: Vec<Shard> =
+                (1..=count).map(|number| format!("{number}/{count}").parse().unwrap()).collect();
+            let mut sizes = vec![0_u32; count as usize];
+            for number in 0..8000_u64 {
+                let key = format!("page-{number}");
+                for key in [Key::U64(number), Key::Bytes(key.as_bytes())] {
+                    let of: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].has(key)).collect();
+                    assert_eq!(of.len(), 1, "{key:?} {of:?}");
+                    sizes[of[0]] += 1;
+                }
+            }
+            let mean = 16_000 / count;
+            assert!(sizes.iter().all(|&size| size.abs_diff(mean) < mean / 5), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn the_part_of_a_key_never_changes() {
+        // Shards made by different versions are joined.
+        let part = |key: Key<'_>| {
+            (1..=64).find(|number| format!("{number}/64").parse::<Shard>().unwrap().has(key)).unwrap()
+        };
+        let bytes = ["", "a", "b", "https://example.org/"].map(|key| part(Key::Bytes(key.as_bytes())));
+        let numbers = [0, 1, 1 << 40].map(|key| part(Key::U64(key)));
+        assert_eq!((bytes, numbers), ([12, 58, 22, 36], [50, 12, 46]));
+    }
+
+    #[test]
+    fn parts_are_read_as_they_are_written_and_no_others() {
+        for text in ["1/1", "2/4", "4294967295/4294967295"] {
+            assert_eq!(text.parse::<Shard>().unwrap().to_string(), text);
+        }
+        for text in ["", "1", "0/4", "5/4", "1/0", "a/b", "1/4/2", "-1/4", "1/4294967296"] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
+}

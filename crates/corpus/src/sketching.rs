@@ -1,0 +1,508 @@
+//! Documents to sketches, on all cores, in the order of the input.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context;
+use rayon::Yield;
+use rayon::prelude::*;
+use twindex::sketch::{Scratch, Sketch, Sketcher};
+use twindex::{Error, Key};
+use twindex_join::{Sorting, Telling};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::input::{
+    BATCH_BYTES, Batch, Buffers, Content, Documents, Form, OwnAttached, Parser, Place, Record, Seen, bad_at,
+};
+use crate::observer::Progress;
+use crate::shard::Shard;
+
+/// Bytes of input handed to one core at a time.
+const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
+/// Chunks for each thread that are read before the first of them is taken.
+const AHEAD: usize = 4;
+
+/// What all threads need to work on chunks.
+pub struct Job<N, B, W> {
+    /// Makes working memory, as often as there are threads.
+    pub state: N,
+    /// Makes what a chunk is turned into, with nothing in it yet.
+    pub begin: B,
+    /// Adds a document to it.
+    pub work: W,
+}
+
+/// A batch that was worked on, and what it was turned into.
+type Worked<T> = (Batch, anyhow::Result<(Seen, T)>);
+
+/// Reads all documents, works on chunks of them on all cores, and hands what each was turned into to `take`, in the
+/// order of the input. Chunks are read ahead of those that are worked on, so that no thread waits for another.
+///
+/// # Errors
+///
+/// The first, in the order of the input: a bad record too many, an input that cannot be read on, those of the job
+/// and of `take`.
+pub fn for_each_chunk<S: Send, T: Send>(
+    documents: &mut Documents,
+    progress: &dyn Progress,
+    job: &Job<
+        impl Fn() -> S + Sync,
+        impl Fn() -> T + Sync,
+        impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
+    >,
+    mut take: impl FnMut(T) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for_each_chunk_counted(documents, progress, job, |made, _| take(made))
+}
+
+/// As [`for_each_chunk`]; whoever takes may still refuse documents.
+fn for_each_chunk_counted<S: Send, T: Send>(
+    documents: &mut Documents,
+    progress: &dyn Progress,
+    job: &Job<
+        impl Fn() -> S + Sync,
+        impl Fn() -> T + Sync,
+        impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
+    >,
+    mut take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let parser = documents.parser().clone();
+    let idle = Mutex::new(Vec::new());
+    let lend = |batch: &Batch| -> anyhow::Result<(Seen, T)> {
+        let lent = idle.lock().ok().and_then(|mut idle| idle.pop());
+        let (mut buffers, mut state) = lent.unwrap_or_else(|| (Buffers::default(), (job.state)()));
+        let mut made = (job.begin)();
+        let work = |record: Record<'_>| (job.work)(&mut state, &mut made, &parser, record);
+        let seen = batch.whole().read(&parser, &mut buffers, work)?;
+        if let Ok(mut idle) = idle.lock() {
+            idle.push((buffers, state));
+        }
+        Ok((seen, made))
+    };
+    let lend = &lend;
+    let most = AHEAD * rayon::current_num_threads().max(2);
+    // What each batch is turned into, in the order of the input, comes by a channel of its own.
+    let mut coming: VecDeque<Receiver<Worked<T>>> = VecDeque::new();
+    let mut spare: Vec<Batch> = Vec::new();
+    let (mut is_over, mut failure) = (false, None);
+    rayon::in_place_scope_fifo(|scope| {
+        let mut is_idle = false;
+        loop {
+            // What is ready is taken, which stays on this thread; then there is room to read more; then this thread
+            // does what the others do, and waits only if nothing is left to do.
+            let ready = match coming.front() {
+                None => Err(TryRecvError::Empty),
+                Some(first) if is_idle => first.recv().map_err(|_| TryRecvError::Disconnected),
+                Some(first) => first.try_recv(),
+            };
+            is_idle = false;
+            match ready {
+                Ok((batch, made)) => {
+                    coming.pop_front();
+                    spare.push(batch);
+                    let (seen, made) = made?;
+                    documents.account(seen)?;
+                    take(made, documents)?;
+                }
+                Err(TryRecvError::Disconnected) => return Ok(()), // it panicked, and so will the scope
+                Err(TryRecvError::Empty) if !is_over && coming.len() < most => {
+                    let mut batch = spare.pop().unwrap_or_default();
+                    documents.next_batch(&mut batch, CHUNK_BYTES);
+                    progress.set(documents.bytes_read());
+                    failure = batch.take_failure();
+                    is_over = failure.is_some() || !batch.has_records();
+                    if batch.has_records() {
+                        let (sender, receiver) = sync_channel(1);
+                        coming.push_back(receiver);
+                        scope.spawn_fifo(move |_| {
+                            let made = lend(&batch);
+                            let _ = sender.send((batch, made)); // nobody waits for it if one before it failed
+                        });
+                    }
+                }
+                Err(TryRecvError::Empty) if coming.is_empty() => return failure.map_or(Ok(()), Err),
+                Err(TryRecvError::Empty) => is_idle = rayon::yield_now() != Some(Yield::Executed),
+            }
+        }
+    })
+}
+
+/// Sketches documents one after the other, with working memory of its own.
+pub struct Sketching<'s> {
+    sketcher: &'s Sketcher,
+    scratch: Scratch,
+    set: Vec<u64>,
+    vector: Vec<(u64, i64)>,
+    sorting: Sorting,
+    telling: Telling,
+}
+
+/// What there is of a document beside its sketch, for what looks at both.
+pub struct Rest<'r> {
+    /// As they come.
+    pub shingles: &'r [u64],
+    /// Memory of the thread.
+    pub telling: &'r mut Telling,
+    /// What is appended to these is handed on with the document, if no shingles are wanted.
+    pub words: &'r mut Vec<u64>,
+}
+
+impl<'s> Sketching<'s> {
+    /// With this sketcher.
+    #[must_use] 
+    pub fn new(sketcher: &'s Sketcher) -> Self {
+        Self {
+            sketcher,
+            scratch: Scratch::default(),
+            set: Vec::new(),
+            vector: Vec::new(),
+            sorting: Sorting::default(),
+            telling: Telling::default(),
+        }
+    }
+
+    /// Replaces what `sketch` holds by the sketch of a text, or of features.
+    ///
+    /// # Errors
+    ///
+    /// The sketcher is for the other of the two.
+    pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
+        let Self { sketcher, scratch, set, vector, .. } = self;
+        match content {
+            Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
+            Content::Features(features) if features.is_weighted() => {
+                let names = features.names().map(|name| sketcher.feature(name));
+                vector.clear();
+                vector.extend(names.zip(features.weights().iter().copied()));
+                Ok(sketcher.sketch_weighted(vector, scratch, sketch)?)
+            }
+            Content::Features(features) => {
+                set.clear();
+                set.extend(features.names().map(|name| sketcher.feature(name)));
+                Ok(sketcher.sketch_features(set, scratch, sketch)?)
+            }
+        }
+    }
+
+    /// Appends the distinct shingles of the document sketched last, sorted.
+    fn shingles(&mut self, shingles: &mut Vec<u64>) {
+        self.sorting.append_distinct(self.scratch.shingles(), shingles);
+    }
+
+    /// What there is of the document sketched last, beside its sketch.
+    fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>) -> Rest<'r> {
+        Rest { shingles: self.scratch.shingles(), telling: &mut self.telling, words }
+    }
+}
+
+/// What is wanted of each document beside its sketch.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The distinct shingles, sorted.
+    pub shingles: bool,
+    /// All of the document.
+    pub whole: bool,
+    /// Documents of other parts are passed over, before they cost more than their reading.
+    pub shard: Option<Shard>,
+}
+
+/// A document and what was made of it. Its memory is used again for another one.
+pub struct Sketched {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Where it stands.
+    pub place: Place,
+    /// Its sketch.
+    pub sketch: Sketch,
+    /// If it was wanted.
+    pub whole: Whole,
+    /// As far as the options of the documents name fields of it.
+    pub attached: OwnAttached,
+    /// The length of the text, or of the names of the features.
+    pub text_bytes: u64,
+}
+
+/// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
+/// document is to blame makes it a bad record. Of limits these are the ones on what a document brings itself, its key and
+/// its value: that an index is full is nobody's fault, and is so for the next document too.
+#[must_use] 
+pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
+    match error {
+        Error::Invalid(_) | Error::Limit { what: "bytes of a key" | "bytes of a value", .. } => {
+            bad_at(place, &format!("{what}: {error}"))
+        }
+        error => anyhow::Error::new(error).context(format!("{place}: {what}")),
+    }
+}
+
+/// All of a document.
+pub struct Whole {
+    /// xxh3-128 of its [`identity`](Content::identity).
+    pub hash: u128,
+    /// What `line` is.
+    pub form: Form,
+    /// What stands for it in a file of that form, without a newline.
+    pub line: WholeLine,
+}
+
+impl Default for Whole {
+    fn default() -> Self {
+        Self { hash: 0, form: Form::Json, line: WholeLine::default() }
+    }
+}
+
+/// The line of a document.
+pub enum WholeLine {
+    /// Its bytes.
+    Held(Vec<u8>),
+    /// Bytes of a file that can be read again.
+    In {
+        /// The file.
+        file: Arc<Path>,
+        /// Where it begins in it.
+        offset: u64,
+        /// Its bytes.
+        length: usize,
+        /// [`line_hash`] of it.
+        hash: u64,
+    },
+}
+
+impl Default for WholeLine {
+    fn default() -> Self {
+        Self::Held(Vec::new())
+    }
+}
+
+/// The hash by which a line is known to be the one that was read.
+#[must_use] 
+pub fn line_hash(line: &[u8]) -> u64 {
+    xxh3_64(line)
+}
+
+/// What a chunk is turned into.
+struct Chunked<L> {
+    /// The first are its documents, one for each that something was found out about; behind them stand those of an
+    /// earlier chunk, whose memory is used again.
+    all: Vec<Sketched>,
+    /// What was found out about each.
+    found: Vec<L>,
+    /// The shingles of all of them, one document after the other, if they were wanted, or words; and where each ends.
+    shingles: Vec<u64>,
+    ends: Vec<usize>,
+}
+
+impl<L> Default for Chunked<L> {
+    fn default() -> Self {
+        Self { all: Vec::new(), found: Vec::new(), shingles: Vec::new(), ends: Vec::new() }
+    }
+}
+
+/// Shingles for which the memory of a chunk is kept for another one.
+const KEPT_SHINGLES: usize = 1 << 20;
+
+/// Reads all documents and hands each, sketched, to `each`, in the order of the input. What `each` [refuses](refused)
+/// is a bad record; of those, the ones of a chunk are counted behind the ones that its reading met, so that "the first
+/// bad record" is the first in the order of the input only up to a chunk.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`].
+pub fn for_each_sketched(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+    mut each: impl FnMut(&Sketched) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for_each_shingled(documents, sketcher, wanted, progress, |one, _| each(one))
+}
+
+/// As [`for_each_sketched`], each with its shingles, if they were wanted.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`].
+pub fn for_each_shingled(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+    mut each: impl FnMut(&Sketched, &[u64]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let look = |_: &Sketch, _: Rest<'_>| Ok(());
+    for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
+}
+
+/// As [`for_each_shingled`], each with what `look` finds out about it, on all cores, and the words that it appends.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`], and those of `look`.
+pub fn for_each_looked_up<L: Send>(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+    look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
+    mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
+    let job = Job {
+        state: || Sketching::new(sketcher),
+        begin: || idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default(),
+        work: |sketching: &mut Sketching<'_>,
+               chunked: &mut Chunked<L>,
+               parser: &Parser,
+               record: Record<'_>| {
+            if wanted.shard.is_some_and(|shard| !shard.has(Key::Bytes(record.key))) {
+                return Ok(());
+            }
+            let Chunked { all, found, shingles, ends } = chunked;
+            if all.len() == found.len() {
+                all.push(Sketched::at(record.place()));
+            }
+            let one = &mut all[found.len()];
+            sketch_into(one, sketching, parser, &record, wanted)?;
+            if wanted.shingles {
+                sketching.shingles(shingles);
+            }
+            found.push(look(&one.sketch, sketching.rest(shingles))?);
+            ends.push(shingles.len());
+            Ok(())
+        },
+    };
+    for_each_chunk_counted(documents, progress, &job, |mut chunked, documents| {
+        let mut start = 0;
+        for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
+            let text_bytes = one.text_bytes;
+            documents.look_at(&one.attached);
+            if let Err(error) = each(one, found, &chunked.shingles[start..end]) {
+                documents.refuse(error, text_bytes)?;
+            }
+            if let WholeLine::Held(line) = &mut one.whole.line {
+                *line = Vec::new(); // it may be long, and is not written over but replaced
+            }
+            start = end;
+        }
+        chunked.ends.clear();
+        chunked.shingles.clear();
+        chunked.shingles.shrink_to(KEPT_SHINGLES);
+        if let Ok(mut idle) = idle.lock() {
+            idle.push(chunked);
+        }
+        Ok(())
+    })
+}
+
+impl Sketched {
+    /// Nothing yet, of a document from there.
+    fn at(place: Place) -> Self {
+        Self {
+            key: Vec::new(),
+            place,
+            sketch: Sketch::default(),
+            whole: Whole::default(),
+            attached: OwnAttached::default(),
+            text_bytes: 0,
+        }
+    }
+}
+
+/// Sketches a document, and keeps of it what is wanted, instead of what `one` has.
+fn sketch_into(
+    one: &mut Sketched,
+    sketching: &mut Sketching<'_>,
+    parser: &Parser,
+    record: &Record<'_>,
+    wanted: &Wanted,
+) -> anyhow::Result<()> {
+    // Before the work: a record without what it should have is one that may be passed over.
+    one.attached = record.attached(parser)?;
+    record.write_place(&mut one.place);
+    let made = sketching.sketch(record.content, &mut one.sketch);
+    made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+    if wanted.whole {
+        let line = record.line(parser)?;
+        let line = match record.origin() {
+            Some((file, offset)) => {
+                // Another count of a path that all threads share would be waited for.
+                let file = match std::mem::take(&mut one.whole.line) {
+                    WholeLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
+                    _ => Arc::clone(file),
+                };
+                WholeLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
+            }
+            None => WholeLine::Held(line.into_owned()),
+        };
+        let hash = xxh3_128(&record.content.identity());
+        one.whole = Whole { hash, form: record.form(), line };
+    }
+    one.key.clear();
+    one.key.extend_from_slice(record.key);
+    one.text_bytes = record.content.bytes() as u64;
+    Ok(())
+}
+
+/// Who takes documents as they come.
+pub trait Taking {
+    /// A document, sketched.
+    fn take(&mut self, one: &Sketched) -> anyhow::Result<()>;
+
+    /// All that has come was taken, and it may last until more comes.
+    fn wait(&mut self) -> anyhow::Result<()>;
+}
+
+/// As [`for_each_sketched`], but what has come by a pipe is taken before more is waited for; the options of the
+/// documents must say so too. Nothing is read meanwhile.
+///
+/// # Errors
+///
+/// As [`for_each_chunk`].
+pub fn for_each_sketched_as_it_comes(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+    taking: &mut impl Taking,
+) -> anyhow::Result<()> {
+    let parser = documents.parser().clone();
+    let mut batch = Batch::default();
+    loop {
+        taking.wait()?;
+        documents.next_batch(&mut batch, BATCH_BYTES);
+        if batch.is_over() {
+            return Ok(());
+        }
+        let state = || (Buffers::default(), Sketching::new(sketcher));
+        let chunks = batch.chunks(CHUNK_BYTES).into_par_iter();
+        let made = chunks.map_init(state, |(buffers, sketching), chunk| -> anyhow::Result<_> {
+            let mut all = Vec::new();
+            let seen = chunk.read(&parser, buffers, |record| {
+                let mut one = Sketched::at(record.place());
+                sketch_into(&mut one, sketching, &parser, &record, wanted)?;
+                all.push(one);
+                Ok(())
+            })?;
+            Ok((seen, all))
+        });
+        let made: Vec<_> = made.collect();
+        progress.set(documents.bytes_read());
+        for made in made {
+            let (seen, all) = made?;
+            documents.account(seen)?;
+            for one in all {
+                let text_bytes = one.text_bytes;
+                documents.look_at(&one.attached);
+                if let Err(error) = taking.take(&one) {
+                    documents.refuse(error, text_bytes)?;
+                }
+            }
+        }
+        if let Some(failure) = batch.take_failure() {
+            return Err(failure);
+        }
+    }
+}

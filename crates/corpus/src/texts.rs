@@ -1,0 +1,94 @@
+//! The texts of an index's documents, read again to count what they have in common.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use twindex::sketch::{Sketch, pack};
+use twindex::{Index, KeyBuf, Snapshot};
+use twindex_join::ShingleSets;
+
+use crate::contents;
+use crate::input::{Documents, InputOptions};
+use crate::observer::Observer;
+use crate::sketching::{Wanted, for_each_shingled};
+
+/// The shingle sets of documents, by key.
+pub struct Texts {
+    /// The sets, by number.
+    pub sets: ShingleSets,
+    by_key: HashMap<Vec<u8>, u32>,
+}
+
+impl Texts {
+    /// Nothing yet; holds up to `memory` bytes of shingles, and what is more in a scratch file in `folder`.
+    #[must_use] 
+    pub fn new(folder: &Path, memory: usize) -> Self {
+        Self { sets: ShingleSets::new(folder, memory), by_key: HashMap::new() }
+    }
+
+    /// Reads the texts of the documents of `index` that `wanted` says. Of a repeated key the last counts, as in
+    /// `build`.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that cannot be read; a text that is not the one in the index, as far as its signature there tells.
+    pub fn read(
+        &mut self,
+        inputs: &[PathBuf],
+        options: &InputOptions,
+        (path, index, snapshot): (&Path, &Index, &Snapshot),
+        observer: &dyn Observer,
+        mut wanted: impl FnMut(&[u8]) -> bool,
+    ) -> anyhow::Result<()> {
+        contents::check(path, &snapshot.params().shingling, options.features)?;
+        let mut documents = Documents::open(inputs, options)?;
+        let progress = observer.begin("reading texts", documents.total_bytes());
+        let want = Wanted { shingles: true, ..Wanted::default() };
+        for_each_shingled(&mut documents, &index.sketcher()?, &want, &*progress, |one, shingles| {
+            if !wanted(&one.key) {
+                return Ok(());
+            }
+            check(path, snapshot, &one.key, &one.sketch).with_context(|| one.place.to_string())?;
+            let number = self.sets.push(shingles)?;
+            self.by_key.insert(one.key.clone(), number);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Forgets the keys, but not the sets, so that documents of another index may have the same ones.
+    pub fn forget(&mut self) {
+        self.by_key.clear();
+    }
+
+    /// The set of a document.
+    ///
+    /// # Errors
+    ///
+    /// Its text was not given.
+    pub fn number(&self, key: &KeyBuf) -> anyhow::Result<u32> {
+        let name = key.to_string();
+        match key.as_bytes().and_then(|key| self.by_key.get(key)) {
+            Some(&number) => Ok(number),
+            None => bail!("--texts has no document `{}`, which --verify exact needs", name.escape_debug()),
+        }
+    }
+}
+
+/// Refuses a text that has another signature than the one in the index.
+fn check(path: &Path, snapshot: &Snapshot, key: &[u8], sketch: &Sketch) -> anyhow::Result<()> {
+    let bits = snapshot.params().minhash.map_or(0, |minhash| minhash.signature_bits);
+    let Some(record) = snapshot.get(key)? else { return Ok(()) };
+    let mut packed = Vec::new();
+    pack(sketch.signature(), bits, &mut packed);
+    // A document without words has a signature of no meaning.
+    if !sketch.is_empty() && packed != record.signature {
+        bail!(
+            "`{}` has another text in {}; give the texts that are in the index, or leave out --verify exact",
+            String::from_utf8_lossy(key).escape_debug(),
+            path.display()
+        );
+    }
+    Ok(())
+}

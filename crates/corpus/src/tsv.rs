@@ -1,0 +1,192 @@
+//! Fields of tab-separated output: any bytes in, one printable field of valid UTF-8 out, and back.
+//!
+//! A tab, a newline, a carriage return and a backslash are written `\t`, `\n`, `\r` and `\\`, and each byte
+//! that is not part of valid UTF-8 `\xNN`; everything else stands as it is. [`unescape`] inverts [`escape`]
+//! for every sequence of bytes, so that a key copied out of a table finds its document again.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use anyhow::bail;
+use twindex::KeyBuf;
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// The letter that stands for `byte` after a backslash, if it has one.
+fn letter_of(byte: u8) -> Option<u8> {
+    match byte {
+        b'\t' => Some(b't'),
+        b'\n' => Some(b'n'),
+        b'\r' => Some(b'r'),
+        b'\\' => Some(b'\\'),
+        _ => None,
+    }
+}
+
+/// `field` as it stands between two tabs: borrowed where nothing needs escaping, always valid UTF-8.
+#[must_use] 
+pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
+    // Without an early end, so that it is vectorised.
+    let special = field.iter().fold(false, |special, &byte| special | letter_of(byte).is_some());
+    if !special && std::str::from_utf8(field).is_ok() {
+        return Cow::Borrowed(field);
+    }
+    let mut out = Vec::with_capacity(field.len() + field.len() / 8 + 8);
+    for chunk in field.utf8_chunks() {
+        for &byte in chunk.valid().as_bytes() {
+            match letter_of(byte) {
+                Some(letter) => out.extend([b'\\', letter]),
+                None => out.push(byte),
+            }
+        }
+        for &byte in chunk.invalid() {
+            out.extend([b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Writes `field` escaped, without a tab or newline around it.
+///
+/// # Errors
+///
+/// What `out` refuses.
+pub fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
+    out.write_all(&escape(field))
+}
+
+/// Writes a number as a field.
+///
+/// # Errors
+///
+/// What `out` refuses.
+#[inline]
+pub fn write_number(out: &mut impl Write, number: impl itoa::Integer) -> io::Result<()> {
+    out.write_all(itoa::Buffer::new().format(number).as_bytes())
+}
+
+/// Writes a key as a field: bytes escaped, a number in digits.
+///
+/// # Errors
+///
+/// What `out` refuses.
+pub fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
+    match key {
+        KeyBuf::U64(key) => write_number(out, *key),
+        KeyBuf::Bytes(key) => write_field(out, key),
+    }
+}
+
+/// The bytes that [`escape`] made `field` from.
+///
+/// # Errors
+///
+/// A backslash followed by nothing, by a letter other than `t n r x \`, or `\x` without two hexadecimal
+/// digits; the message gives the offset of the backslash.
+pub fn unescape(field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
+    if !field.contains(&b'\\') {
+        return Ok(Cow::Borrowed(field));
+    }
+    let mut out = Vec::with_capacity(field.len());
+    let mut at = 0;
+    while at < field.len() {
+        if field[at] != b'\\' {
+            out.push(field[at]);
+            at += 1;
+            continue;
+        }
+        let (byte, width) = match field.get(at + 1) {
+            Some(b't') => (b'\t', 2),
+            Some(b'n') => (b'\n', 2),
+            Some(b'r') => (b'\r', 2),
+            Some(b'\\') => (b'\\', 2),
+            Some(b'x') => match (digit(field.get(at + 2)), digit(field.get(at + 3))) {
+                (Some(high), Some(low)) => (high << 4 | low, 4),
+                _ => bail!("bad escape at offset {at}: \\x is followed by two hexadecimal digits"),
+            },
+            Some(&other) => bail!(
+                "bad escape at offset {at}: \\{}; known are \\t, \\n, \\r, \\\\ and \\xNN",
+                other.escape_ascii()
+            ),
+            None => bail!("bad escape at offset {at}: a backslash at the end; a backslash itself is \\\\"),
+        };
+        out.push(byte);
+        at += width;
+    }
+    Ok(Cow::Owned(out))
+}
+
+/// The value of a hexadecimal digit.
+fn digit(byte: Option<&u8>) -> Option<u8> {
+    char::from(*byte?).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Raw field, written field.
+    const CASES: &[(&[u8], &[u8])] = &[
+        (b"", b""),
+        (b"plain key", b"plain key"),
+        ("\u{fc}\u{4e2d}\u{1f600}".as_bytes(), "\u{fc}\u{4e2d}\u{1f600}".as_bytes()),
+        (b"a\tb", b"a\\tb"),
+        (b"a\nb", b"a\\nb"),
+        (b"a\rb", b"a\\rb"),
+        (b"a\\b", b"a\\\\b"),
+        (b"\\t", b"\\\\t"),
+        (b"\xff", b"\\xff"),
+        (b"a\x80\x0ab", b"a\\x80\\nb"),
+        // The first two bytes of a character of three.
+        (b"\xe4\xb8", b"\\xe4\\xb8"),
+        // Other control characters stand for themselves: they break no table.
+        (b"\x00\x1b", b"\x00\x1b"),
+    ];
+
+    #[test]
+    fn each_case_is_written_as_the_table_says_and_read_back() {
+        for &(raw, written) in CASES {
+            assert_eq!(escape(raw).as_ref(), written, "{}", raw.escape_ascii());
+            assert_eq!(unescape(written).unwrap().as_ref(), raw, "{}", written.escape_ascii());
+            let mut out = Vec::new();
+            write_field(&mut out, raw).unwrap();
+            assert_eq!(out, written);
+        }
+    }
+
+    #[test]
+    fn a_field_that_needs_nothing_is_not_copied() {
+        assert!(matches!(escape(b"plain"), Cow::Borrowed(_)));
+        assert!(matches!(unescape(b"plain"), Ok(Cow::Borrowed(_))));
+    }
+
+    #[test]
+    fn every_pair_of_bytes_survives_the_round_trip_as_one_field_of_utf8() {
+        for pair in 0..=u16::MAX {
+            let raw = [b'a', pair.to_be_bytes()[0], pair.to_be_bytes()[1], b'z'];
+            let written = escape(&raw);
+            assert!(std::str::from_utf8(&written).is_ok(), "{raw:?}");
+            assert!(!written.iter().any(|byte| b"\t\n\r".contains(byte)), "{raw:?}");
+            assert_eq!(unescape(&written).unwrap().as_ref(), raw);
+        }
+    }
+
+    #[test]
+    fn bad_escapes_are_refused_with_their_offset() {
+        for (written, wanted) in [
+            (&b"ab\\"[..], "offset 2: a backslash at the end"),
+            (b"\\q", "offset 0: \\q"),
+            (b"\\\\\\x4", "offset 2: \\x is followed by two"),
+            (b"\\xg0", "offset 0: \\x is followed by two"),
+            (b"\\x", "offset 0: \\x is followed by two"),
+        ] {
+            let message = unescape(written).unwrap_err().to_string();
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
+
+    #[test]
+    fn capital_hexadecimal_digits_are_read_too() {
+        assert_eq!(unescape(b"\\xFE").unwrap().as_ref(), b"\xfe");
+    }
+}

@@ -1,0 +1,3 @@
+//! The pipeline from outside, one module a subject.
+
+mod doors;

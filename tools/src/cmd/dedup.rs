@@ -1,0 +1,352 @@
+//! `twindex dedup`: the main job. What it does is the library's, [`twindex_corpus::Dedup`]; here are its options, and what
+//! it tells a person.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use twindex::params::{BOTTOM_MAX, Preset};
+use twindex_corpus::{Dedup as Job, Report};
+use twindex_join::SampledBy;
+
+use crate::feature_args::FeatureArgs;
+use crate::options::{InputArgs, Output, Work};
+use crate::param_args::{parse_minima, parse_preset, parse_signature_bits, parse_threshold};
+use crate::progress::Watching;
+use crate::report::{self, count, counted};
+use crate::text_args::TextArgs;
+
+/// Options of `dedup`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex dedup pages.jsonl -o deduped\n  \
+    twindex dedup a.jsonl.gz b.jsonl.zst --threshold 0.9 --keep longest -o deduped\n  \
+    twindex dedup folder/of/texts -o deduped\n  \
+    twindex dedup today.jsonl --against yesterday/index -o today\n  \
+    zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
+    OUT/report.html   what was found, as a page that stands alone\n\
+    OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
+    OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
+    OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
+                      .warc of such inputs, one for each header or set of columns\n\
+    OUT/against.tsv   key, other, resemblance, standard_error: with --against, the documents that were dropped for it\n    \
+    OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)\n\n\
+    A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
+pub(crate) struct Dedup {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Folder to make for the results
+    #[arg(long, short, value_name = "OUT")]
+    out: PathBuf,
+    /// Replace OUT if an earlier run made it
+    #[arg(long)]
+    force: bool,
+    /// Resemblance from which on documents are near-duplicates, 0.05 to 1 [default: 0.8]
+    #[arg(long, value_name = "J", value_parser = parse_threshold)]
+    threshold: Option<f64>,
+    /// What makes documents near: MinHash candidates confirmed exactly, shingles that sketches have in common, simhash
+    /// distance, or equal texts only
+    #[arg(long, value_enum, default_value = "minhash")]
+    method: Method,
+    /// Hamming radius for --method simhash, 0 to 10 [default: 3]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
+    within: Option<u8>,
+    /// Drop the documents that are near one of this index, by the signatures or fingerprints in it, before the others
+    /// are compared; it must have been made with the same options
+    #[arg(long, value_name = "INDEX")]
+    against: Option<PathBuf>,
+    /// The sketch of --method shingles: the hashes of a document that M divides, one in M; the paper took 25
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "bottom")]
+    modulus: Option<u32>,
+    /// The sketch of --method shingles: the T least hashes of a document, 1 to 4096 [default: 128]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=i64::from(BOTTOM_MAX)))]
+    bottom: Option<u16>,
+    /// Bands by the name of a scheme, as in `twindex build`, instead of those that find 99.5 % of the pairs at the
+    /// threshold
+    #[arg(long, value_name = "NAME", value_parser = parse_preset)]
+    preset: Option<Preset>,
+    /// Minima that bands for the threshold are made of, 120 to 1024 [default: 120; 512 with --verify signature, as more
+    /// of them make estimates better]
+    #[arg(long, value_name = "N", value_parser = parse_minima(), conflicts_with = "preset")]
+    minima: Option<u16>,
+    /// How candidates are found; bands miss some pairs near the threshold [default: auto, or bands where the
+    /// verification is not exact]
+    #[arg(long, value_enum, value_name = "HOW")]
+    join: Option<Join>,
+    #[command(flatten)]
+    features: FeatureArgs,
+    /// How candidates are verified [default: exact, or signature with --method shingles]
+    #[arg(long, value_enum, value_name = "HOW")]
+    verify: Option<Verify>,
+    /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none [default: 8]
+    #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
+    signature_bits: Option<u8>,
+    #[command(flatten)]
+    text: TextArgs,
+    /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
+    #[arg(long, value_name = "FILE")]
+    idf: Option<PathBuf>,
+    /// Which document of a cluster to keep: the first of the input, the one with the longest text (of equal ones
+    /// the first), or the one with the smallest key
+    #[arg(long, value_enum, default_value = "first")]
+    keep: Keep,
+    /// Components of near documents with more than this are cut into clusters whose members are all near one of them;
+    /// chains cannot then join what has nothing in common [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    max_cluster: Option<u32>,
+    /// Buckets, texts that share a shingle, and groups of identical documents of more than this are not paired all with
+    /// all, but as stars, with their first member and the one before; fewer where that would not bound the work, and
+    /// the summary says so
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
+    max_bucket: u32,
+    #[command(flatten)]
+    resources: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    Minhash,
+    /// Sketches are joined: pairs of documents for each shingle that several sketches have, counted
+    Shingles,
+    Simhash,
+    Exact,
+}
+
+/// Which document of a cluster stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Keep {
+    First,
+    Longest,
+    SmallestKey,
+}
+
+/// How candidates are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Join {
+    /// By comparing sketches of all texts, or by prefixes where that is less work: none is missed
+    Auto,
+    /// By the rarest shingles of each text: none is missed
+    Prefix,
+    /// By the bands of minima that stand in the index
+    Bands,
+}
+
+/// How candidates are verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Verify {
+    /// Shingle by shingle
+    Exact,
+    /// By the signatures in the index, or the sketches of --method shingles: an estimate
+    Signature,
+    /// Not at all: whatever shares a band
+    None,
+}
+
+impl Dedup {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.resources.apply()?;
+        let job = self.job();
+        let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            report::print_lines(&summary(&job, &report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What was asked for.
+    fn job(&self) -> Job {
+        Job {
+            inputs: self.input.inputs.clone(),
+            input: self.input.options(),
+            out: self.out.clone(),
+            force: self.force,
+            method: match self.method {
+                Method::Minhash => twindex_corpus::Method::Minhash,
+                Method::Shingles => twindex_corpus::Method::Shingles,
+                Method::Simhash => twindex_corpus::Method::Simhash,
+                Method::Exact => twindex_corpus::Method::Exact,
+            },
+            threshold: self.threshold,
+            within: self.within,
+            against: self.against.clone(),
+            modulus: self.modulus,
+            bottom: self.bottom,
+            preset: self.preset,
+            minima: self.minima,
+            join: self.join.map(|join| match join {
+                Join::Auto => twindex_corpus::Join::Auto,
+                Join::Prefix => twindex_corpus::Join::Prefix,
+                Join::Bands => twindex_corpus::Join::Bands,
+            }),
+            sharing: self.features.options(),
+            verify: self.verify.map(|verify| match verify {
+                Verify::Exact => twindex_corpus::Verify::Exact,
+                Verify::Signature => twindex_corpus::Verify::Signature,
+                Verify::None => twindex_corpus::Verify::None,
+            }),
+            signature_bits: self.signature_bits,
+            text: self.text.options(),
+            idf: self.idf.clone(),
+            keep: match self.keep {
+                Keep::First => twindex_corpus::Keep::First,
+                Keep::Longest => twindex_corpus::Keep::Longest,
+                Keep::SmallestKey => twindex_corpus::Keep::SmallestKey,
+            },
+            max_cluster: self.max_cluster,
+            max_bucket: self.max_bucket,
+            memory: self.resources.memory,
+        }
+    }
+}
+
+/// What a person is told at the end.
+fn summary(job: &Job, report: &Report) -> Vec<String> {
+    let input = &report.input;
+    let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
+    let mut lines = vec![
+        format!(
+            "{}, {} of text, in {:.1} s",
+            counted(input.documents, "document"),
+            report::bytes(input.text_bytes),
+            report.seconds
+        ),
+        format!("  identical  {:>11}  copies of another document, byte for byte", count(report.identical)),
+    ];
+    if let (Some(dropped), Some(against)) = (report.dropped, &job.against) {
+        lines.push(format!(
+            "  dropped    {:>11}  documents near one of {}, before the others were compared",
+            count(dropped),
+            against.display()
+        ));
+    }
+    lines.push(match job.method {
+        twindex_corpus::Method::Minhash if job.verify() == twindex_corpus::Verify::None => format!(
+            "  near       {:>11}  pairs that share one of {} bands, not verified, copies included",
+            count(report.pairs),
+            job.banding().bands
+        ),
+        twindex_corpus::Method::Minhash | twindex_corpus::Method::Shingles => format!(
+            "  near       {:>11}  pairs with a resemblance of {} or more, {}, copies included",
+            count(report.pairs),
+            job.threshold(),
+            if job.verify() == twindex_corpus::Verify::Exact { "counted exactly" } else { "by an estimate" }
+        ),
+        twindex_corpus::Method::Simhash => format!(
+            "  near       {:>11}  pairs whose fingerprints differ in {} bits or fewer",
+            count(report.pairs),
+            job.within.unwrap_or(3)
+        ),
+        twindex_corpus::Method::Exact => {
+            format!("  pairs      {:>11}  of identical documents", count(report.pairs))
+        }
+    });
+    lines.push(format!(
+        "  clusters   {:>11}  of two documents or more; the largest has {}",
+        count(report.clusters),
+        count(report.largest_cluster)
+    ));
+    lines.push(format!(
+        "  removed    {:>11}  documents, {share:.1} %; {} kept",
+        count(report.removed),
+        count(report.kept)
+    ));
+    let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
+    let sizes: Vec<String> = sizes
+        .map(|&(most, clusters)| match most {
+            2 => format!("{} of 2", count(clusters)),
+            _ => format!("{} of {}-{}", count(clusters), count(most / 2 + 1), count(most)),
+        })
+        .collect();
+    if !sizes.is_empty() {
+        lines.push(format!("  sizes                   {} documents", sizes.join(", ")));
+    }
+    let remarks = remarks(job, report);
+    lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
+    let index = if job.method == twindex_corpus::Method::Exact { "" } else { ", index, report.html" };
+    let against = if job.against.is_some() { ", against.tsv" } else { "" };
+    let kept = report.kept_files.join(", ");
+    lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
+    lines
+}
+
+/// What a person should know beside the figures.
+fn remarks(job: &Job, report: &Report) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let (Some(lowest), Some((a, b))) = (report.lowest_resemblance, &report.lowest_pair)
+        && lowest < job.threshold()
+    {
+        remarks.push(format!(
+            "the least near documents met inside a cluster resemble each other by {lowest:.3}: {} and {}",
+            a.escape_debug(),
+            b.escape_debug()
+        ));
+    }
+    if report.cut_components > 0 {
+        remarks.push(format!(
+            "{} of more than {} documents cut into clusters (--max-cluster)",
+            counted(report.cut_components, "component"),
+            job.max_cluster.unwrap_or(u32::MAX)
+        ));
+    }
+    if report.chained > 0 {
+        remarks.push(format!(
+            "{} joined a cluster through others and {} less near to the kept one than asked for (see the score in \
+             clusters.tsv)",
+            counted(report.chained, "document"),
+            if report.chained == 1 { "is" } else { "are" }
+        ));
+    }
+    let capped = [(report.capped_buckets, "bucket", "texts"), (report.capped_shingles, "shingle", "texts")];
+    for (number, what, members) in capped.into_iter().filter(|&(number, ..)| number > 0) {
+        let lowered = if report.bucket_cap < u64::from(job.max_bucket) {
+            format!(", lowered to {} to bound the work", count(report.bucket_cap))
+        } else {
+            String::new()
+        };
+        remarks.push(format!(
+            "{} of more {members} than --max-bucket {}{lowered} (the largest: {}): these were paired as stars, with \
+             the first and the one before, so that pairs.tsv has not all pairs",
+            counted(number, what),
+            count(job.max_bucket.into()),
+            count(report.largest_bucket),
+        ));
+    }
+    let named: Vec<String> = report
+        .common_shingles
+        .iter()
+        .take(3)
+        .map(|one| {
+            let texts = count(one.texts);
+            format!("{} in {texts} texts, the first of them {}", one.hash, one.first.escape_debug())
+        })
+        .collect();
+    if !named.is_empty() {
+        remarks.push(format!("the most common shingles, by their hashes: {}", named.join("; ")));
+    }
+    if let (Some(without @ 1..), Some(by)) = (report.without_elements, job.sampled_by()) {
+        let what = match by {
+            SampledBy::Modulus(modulus) => format!("a shingle hash that {modulus} divides"),
+            SampledBy::Bottom(_) => "a shingle hash".to_owned(),
+        };
+        remarks.push(format!(
+            "{} without {what}: near nothing but their copies (--bottom samples short documents, too)",
+            counted(without, "document")
+        ));
+    }
+    if report.starred_groups > 0 {
+        remarks.push(format!(
+            "{} of identical documents over --max-bucket {}: paired with their first member only",
+            counted(report.starred_groups, "group"),
+            count(job.max_bucket.into())
+        ));
+    }
+    if job.method != twindex_corpus::Method::Exact {
+        remarks.extend(report::empty_remark(report.empty));
+    }
+    remarks.extend(report.input.remarks());
+    remarks
+}

@@ -1,0 +1,85 @@
+//! `twindex report`: what an index holds, for a person, as one page of HTML.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use twindex::Index;
+use twindex_corpus::page::{self, Clusters, html};
+use twindex_join::Effort;
+
+use crate::interrupt::HalfDone;
+use crate::options::{Output, Work, parse_resemblance};
+use crate::report;
+
+/// Options of `report`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  twindex report pages.twx -o report.html\n\n\
+    The page stands alone: no script, no file beside it. It shows how near the pairs are that share a block of their \
+    fingerprints or a band, band by band, how likely pairs are to share one beside what is predicted, clusters and \
+    their sizes, how full buckets are, and where the bytes go. Resemblance is estimated from signatures.")]
+pub(crate) struct Report {
+    /// Directory of the index
+    index: PathBuf,
+    /// File to write [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long, short)]
+    force: bool,
+    #[command(flatten)]
+    look: Look,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// How the documents are looked at.
+#[derive(Args, Clone, Copy, Debug)]
+struct Look {
+    /// Resemblance, estimated, from which on documents make a cluster [default: 0.8]
+    #[arg(long, value_name = "J", default_value = "0.8", hide_default_value = true, value_parser = parse_resemblance)]
+    threshold: f64,
+    /// Compare only neighbours in buckets of more than this many different members
+    #[arg(long, value_name = "N", default_value = "10000")]
+    max_bucket: usize,
+}
+
+impl Report {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        if let Some(out) = &self.out {
+            let there = out.symlink_metadata().is_ok();
+            ensure!(
+                self.force || !there,
+                "{}: already exists; choose another file, or --force to replace it",
+                out.display()
+            );
+        }
+        let index = Index::open(&self.index)?;
+        let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;
+        let half_done = HalfDone::new(scratch.path());
+        let threads = rayon::current_num_threads();
+        let effort = Effort { dir: scratch.path(), memory: self.work.memory, threads };
+        let look = page::Look { threshold: self.look.threshold, max_bucket: self.look.max_bucket };
+        let figures = page::look(&index.snapshot(), &self.index, look, effort, Clusters::BySignatures)?;
+        drop(half_done);
+        match &self.out {
+            Some(out) => page::write(out, &figures)?,
+            None if self.output.json => {}
+            None => {
+                let page = html(&figures);
+                io::stdout().lock().write_all(page.as_bytes()).context("cannot write to standard output")?;
+            }
+        }
+        if self.output.json {
+            report::print_json(&figures)?;
+        } else if let Some(out) = self.out.as_ref().filter(|_| !self.output.quiet) {
+            report::print_lines(&[format!("{}: the report on {}", out.display(), self.index.display())])?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
