@@ -304,7 +304,7 @@ fn a_stored_index_accepts_as_many_fungible_documents_as_the_formula_says() {
                 preset.name
             );
             // Four standard deviations; and rows of one band of this family agree together a little less often than if
-            // they were independent, which features of 14 and 25 rows notice (tests/sketch_accuracy.rs).
+            // they were independent, which features of 14 and 25 rows notice (tests/it/sketch_accuracy.rs).
             let spread = 4.0 * (wanted * (1.0 - wanted) / 1500.0).sqrt();
             assert!(
                 measured < wanted + spread + 0.002,
