@@ -1,11 +1,9 @@
 //! What the guide tells people to type works as it stands there.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
-use support::{Bench, TWINDEX, corpus, jsonl};
+use crate::support::{Bench, TWINDEX, corpus, jsonl};
 
 /// The lines of the `sh` blocks of a page.
 fn commands(page: &str) -> Vec<String> {

@@ -1,9 +1,7 @@
 //! The verbs of an index that lives on: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. What they print
 //! is what is in the index, and what they refuse leaves every file as it was.
 
-mod support;
-
-use support::{Bench, documents, jsonl, says};
+use crate::support::{Bench, documents, jsonl, says};
 
 fn rows(out: &str) -> Vec<Vec<&str>> {
     out.lines().map(|line| line.split('\t').collect()).collect()
@@ -233,7 +231,7 @@ fn a_stamp_too_far_ahead_is_a_bad_record_that_is_passed_over_and_told() {
     // By a pipe, where documents are taken as they come.
     let mut piped =
         bench.command("stream piped.twx - --stamp-field t --expire-after 60 --max-jump 60 --skip-bad 2 -q");
-    support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
+    crate::support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
     assert_eq!(bench.ok("keys piped.twx"), "a\nb\n");
 }
 
@@ -244,7 +242,7 @@ fn a_stream_answers_what_has_come_by_a_pipe_while_more_may_come() {
     use std::process::{Command, Stdio};
 
     let bench = Bench::new();
-    let mut child = Command::new(support::TWINDEX)
+    let mut child = Command::new(crate::support::TWINDEX)
         .current_dir(bench.root())
         .args(["stream", "i.twx", "-", "-q", "--commit-every", "100"])
         .stdin(Stdio::piped())

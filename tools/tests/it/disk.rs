@@ -3,13 +3,11 @@
 
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Bench, corpus, gzip, jsonl, says};
+use crate::support::{Bench, corpus, gzip, jsonl, says};
 
 /// A small file system at `disk` in the test's folder.
 struct Disk<'a> {

@@ -1,14 +1,12 @@
 //! `dedup --method shingles`: the pairs of documents that sketches have elements in common, counted as they are joined.
 //! What it says is compared with each sketch held against each.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Bench, Document, corpus, has_fields, jsonl, pair_line, resemblances, says};
 use serde_json::Value;
-use support::{Bench, Document, corpus, has_fields, jsonl, pair_line, resemblances, says};
 use twindex::sketch::Sample;
 use twindex::{Params, Resemblance, Sketcher};
 

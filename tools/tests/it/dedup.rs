@@ -1,12 +1,10 @@
 //! `dedup` is what most people come for. Its files are compared with a second implementation, written here
 //! from the documentation alone: every document with every other, shingle by shingle.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use support::{
+use crate::support::{
     Bench, Document, Random, corpus, documents, has_fields, jsonl, pair_line, resemblance, resemblances,
     says, words,
 };
@@ -75,7 +73,7 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     let components = components(documents.len(), found.iter().map(|line| (lines[line].0, lines[line].1)));
     let sizes: BTreeMap<(usize, usize), (usize, usize)> =
         all.iter().map(|&(a, b, i, u)| ((a, b), (i, u))).collect();
-    let itself = |document: usize| support::shingles(&documents[document].1).len();
+    let itself = |document: usize| crate::support::shingles(&documents[document].1).len();
     let score = |document: usize, kept: usize| {
         let (a, b) = (document.min(kept), document.max(kept));
         let (both, all) = match sizes.get(&(a, b)) {

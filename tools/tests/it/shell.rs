@@ -1,13 +1,11 @@
 //! What the command is to a shell: completions, a manual, words on standard error, and an end by Ctrl-C that leaves
 //! nothing half done.
 
-mod support;
-
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Bench, TWINDEX, corpus, jsonl, says};
+use crate::support::{Bench, TWINDEX, corpus, jsonl, says};
 
 /// The verbs, as the help lists them.
 fn verbs(bench: &Bench) -> Vec<String> {

@@ -1,11 +1,9 @@
 //! Documents come from files of many kinds: that each kind gives the same documents, that what is passed over
 //! is counted, and that nothing on the way in is changed, is what the whole tool rests on.
 
-mod support;
-
 use std::fmt::Write as _;
 
-use support::{Bench, corpus, documents, gzip, jsonl, refused, says, succeeded};
+use crate::support::{Bench, corpus, documents, gzip, jsonl, refused, says, succeeded};
 
 #[test]
 fn plain_compressed_and_piped_lines_give_the_same_files() {

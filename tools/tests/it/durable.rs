@@ -4,14 +4,12 @@
 
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Bench, corpus, jsonl};
+use crate::support::{Bench, corpus, jsonl};
 
 const CALLS: &str = "trace=openat,write,writev,pwrite64,copy_file_range,ftruncate,fsync,fdatasync,rename,renameat,\
                      renameat2,linkat,mkdir,mkdirat";

@@ -1,11 +1,9 @@
 //! `twindex plan`: what it lists, the figures of the paper, and that an index it foretells is the one that is built.
 
-mod support;
-
 use std::fs;
 
+use crate::support::{Bench, Random, has_fields, says};
 use serde_json::Value;
-use support::{Bench, Random, has_fields, says};
 
 fn designs(report: &Value) -> &Vec<Value> {
     report["designs"].as_array().unwrap()

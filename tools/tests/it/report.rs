@@ -1,8 +1,6 @@
 //! A page that a person trusts: its figures are those of the index, and it needs nothing but itself.
 
-mod support;
-
-use support::{Bench, Document, corpus, jsonl, says};
+use crate::support::{Bench, Document, corpus, jsonl, says};
 
 fn index(bench: &Bench, options: &str, documents: &[Document]) {
     bench.write("in.jsonl", jsonl(documents));

@@ -1,13 +1,11 @@
 //! `eval` says how good an answer is. It is compared with counts made here, from documents of which everything is
 //! known.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::support::{Bench, Document, corpus, documents, jsonl, resemblances, says};
 use serde_json::Value;
-use support::{Bench, Document, corpus, documents, jsonl, resemblances, says};
 use twindex::{Params, Sketcher};
 
 /// A table of all pairs that resemble each other by half.
@@ -40,7 +38,7 @@ fn an_exact_answer_is_right_at_every_threshold_and_an_estimate_less_so() {
     let documents = worded(31, 800);
     bench.write("in.jsonl", jsonl(&documents));
     bench.write("truth.tsv", truth(&documents));
-    bench.write("truth.tsv.gz", support::gzip(truth(&documents).as_bytes()));
+    bench.write("truth.tsv.gz", crate::support::gzip(truth(&documents).as_bytes()));
     bench.ok("dedup in.jsonl --threshold 0.5 -o exact -q");
     bench.ok("dedup in.jsonl --threshold 0.5 -o estimate --verify signature --signature-bits 4 -q");
     let rows = |line: &str| bench.json(line)["rows"].as_array().unwrap().clone();

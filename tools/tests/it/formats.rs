@@ -1,18 +1,16 @@
 //! The same documents in every form in which corpora come give the same pairs, and what is kept comes out in the form
 //! in which it went in.
 
-mod support;
-
 use std::fmt::Write as _;
 use std::fs::File;
 use std::sync::Arc;
 
+use crate::support::{Bench, Document, corpus, gzip, jsonl, refused, says, succeeded};
 use arrow_array::{
     ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt32Array, UInt64Array,
 };
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriter;
-use support::{Bench, Document, corpus, gzip, jsonl, refused, says, succeeded};
 
 fn quoted(field: &str) -> String {
     format!("\"{}\"", field.replace('"', "\"\""))

@@ -2,9 +2,7 @@
 //! a plain table look-up, which other programs found on the same data. Their counts and checksums are written down
 //! here, together with how the data are made.
 
-mod support;
-
-use support::{Bench, Random, raw};
+use crate::support::{Bench, Random, raw};
 
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 100_000;

@@ -1,17 +1,15 @@
 //! Scripts are built on what a command prints, field by field and code by code: so what every verb prints,
 //! and where, is pinned here, and that a reader who has seen enough and closed the pipe is no error.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use support::{Bench, TWINDEX, documents, has_fields, jsonl, raw, says, words};
+use crate::support::{Bench, TWINDEX, documents, has_fields, jsonl, raw, says, words};
 
 /// An index of five documents: `a` and `b` near each other, `c` near them, `d` and the empty `e` alone.
 fn small() -> Bench {
     let bench = Bench::new();
-    let mut random = support::Random(1);
+    let mut random = crate::support::Random(1);
     let text = words(&mut random, 400);
     let mut near = text.clone();
     for place in [100, 200, 399] {
@@ -128,7 +126,7 @@ fn query_prints_query_key_distance_and_resemblance_nearest_first() {
     has_fields(&report, &[("cpu_seconds", "number"), ("ns_per_query", "number"), ("checksum", "checksum")]);
     assert_eq!((&report["queries"], &report["hits"]), (&3.into(), &3.into()));
     let checksum = ["a", "b", "c"].iter().fold(0_u64, |sum, key| {
-        sum.wrapping_add(support::mix(0, xxhash_rust::xxh3::xxh3_64(key.as_bytes())))
+        sum.wrapping_add(crate::support::mix(0, xxhash_rust::xxh3::xxh3_64(key.as_bytes())))
     });
     assert_eq!(report["checksum"], format!("{checksum:016x}"));
 }
@@ -136,7 +134,7 @@ fn query_prints_query_key_distance_and_resemblance_nearest_first() {
 #[test]
 fn an_index_with_samples_tells_how_much_of_query_and_hit_is_in_the_other() {
     let bench = small();
-    let mut random = support::Random(1);
+    let mut random = crate::support::Random(1);
     let text = words(&mut random, 400);
     let part = text[..200].join(" ");
     bench.write("more.jsonl", jsonl(&documents([("part", &part), ("whole", &text.join(" "))])));

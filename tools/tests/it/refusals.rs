@@ -2,13 +2,11 @@
 //! with exit code 1 and a message that names what, where and what to do, and leave every file as it was. So
 //! each test here compares all bytes before and after.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use support::{Bench, TWINDEX, corpus, documents, jsonl, says};
+use crate::support::{Bench, TWINDEX, corpus, documents, jsonl, says};
 
 /// A folder with an index of 60 documents of both methods, and its input.
 fn indexed() -> Bench {
@@ -84,7 +82,7 @@ fn inputs_that_cannot_be_read_are_refused_before_anything_is_made() {
 #[test]
 fn a_truncated_archive_is_refused_and_nothing_is_left_behind() {
     let bench = indexed();
-    let packed = support::gzip(jsonl(&corpus(8, 200)).as_bytes());
+    let packed = crate::support::gzip(jsonl(&corpus(8, 200)).as_bytes());
     bench.write("cut.jsonl.gz", &packed[..packed.len() - 20]);
     for line in ["dedup cut.jsonl.gz -o out", "build i.twx cut.jsonl.gz", "build new.twx cut.jsonl.gz"] {
         says(&refused_without_a_trace(&bench, line), &["cut.jsonl.gz: truncated"]);
@@ -344,7 +342,7 @@ fn names_that_are_not_utf8_or_long_work() {
             if matches!(verb, "query" | "build") {
                 command.arg("in.jsonl");
             }
-            support::succeeded(verb, &mut command);
+            crate::support::succeeded(verb, &mut command);
         }
         fs::rename(path, bench.path("i.twx")).unwrap();
     }
@@ -354,10 +352,10 @@ fn names_that_are_not_utf8_or_long_work() {
 #[test]
 fn first_mistakes_are_answered_with_what_to_do() {
     let bench = Bench::new();
-    let documents = support::corpus(1, 20);
+    let documents = crate::support::corpus(1, 20);
     let lines = jsonl(&documents);
     bench.write("corpus/a.jsonl", &lines);
-    bench.write("corpus/b.jsonl.gz", support::gzip(lines.as_bytes()));
+    bench.write("corpus/b.jsonl.gz", crate::support::gzip(lines.as_bytes()));
     let record =
         "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: u\r\nContent-Length: 5\r\n\r\nwords\r\n\r\n";
     bench.write("in.wet", record);
@@ -429,8 +427,8 @@ fn an_option_that_only_some_inputs_of_a_command_need_is_in_nobodys_way() {
 fn notes_are_made_where_they_are_true_and_nowhere_else() {
     let bench = Bench::new();
     let none = "no document was found";
-    bench.write("in.jsonl", jsonl(&support::corpus(1, 20)));
-    bench.write("in.u64", support::raw(&[1, 2, 3]));
+    bench.write("in.jsonl", jsonl(&crate::support::corpus(1, 20)));
+    bench.write("in.u64", crate::support::raw(&[1, 2, 3]));
     bench.write("empty.jsonl", "");
     std::fs::create_dir(bench.path("sketches")).unwrap();
     let said = |line: &str| {

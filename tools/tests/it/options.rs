@@ -1,12 +1,10 @@
 //! Options that change how something is done and not what comes out, those that settle a conflict, and a look at all of
 //! them: the name of each option that some verb has is spelled out in these tests, whichever verb it is given to there.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use support::{Bench, corpus, documents, jsonl, says};
+use crate::support::{Bench, corpus, documents, jsonl, says};
 
 #[test]
 fn answers_do_not_depend_on_how_an_index_is_read_or_its_tables_are_probed() {
@@ -132,7 +130,7 @@ fn the_name_of_every_option_is_spelled_out_in_some_test() {
     }
     assert!(all.len() > 60 && all.contains("--threads") && all.contains("--quiet"), "{all:?}");
     let mut tests = String::new();
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")).unwrap() {
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|end| end == "rs") {
             tests += &std::fs::read_to_string(path).unwrap();

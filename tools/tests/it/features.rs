@@ -1,11 +1,9 @@
 //! Documents that are sets or vectors of features (images, sounds, programs reduced to such) go every way that
 //! texts go, and the two never meet by accident.
 
-mod support;
-
 use std::fs;
 
-use support::{Bench, corpus, jsonl, says};
+use crate::support::{Bench, corpus, jsonl, says};
 
 /// Documents as sets of words, and the same as texts of a word each.
 fn sets(bench: &Bench) {

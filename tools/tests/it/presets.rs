@@ -1,8 +1,6 @@
 //! Bands by the name of a scheme: `--preset` says the same as its numbers, and nothing else.
 
-mod support;
-
-use support::{Bench, corpus, documents, jsonl, says};
+use crate::support::{Bench, corpus, documents, jsonl, says};
 use twindex::Index;
 use twindex::params::Preset;
 

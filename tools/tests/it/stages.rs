@@ -4,8 +4,6 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Bench, Document, TWINDEX, corpus, jsonl, raw, says};
+use crate::support::{Bench, Document, TWINDEX, corpus, jsonl, raw, says};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/stages");
 
@@ -286,7 +284,7 @@ fn shards_of_texts_of_sketches_and_of_fingerprints_join_to_the_whole_index() {
     let documents = parts(&bench, 35, 600, 3);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
     let sketches = bench.ok(&format!("sketch {all} --into sketches -q")).replace('\n', " ");
-    let mut random = support::Random(7);
+    let mut random = crate::support::Random(7);
     let fingerprints: Vec<u64> = (0..5000).map(|_| random.next()).collect();
     bench.write("f.u64", raw(&fingerprints));
     for (name, inputs) in [("texts", all), ("sketches", &*sketches), ("raw", "--fingerprints f.u64")] {
@@ -517,7 +515,7 @@ fn of_a_key_that_comes_twice_in_the_texts_the_last_document_is_kept_or_not() {
 #[test]
 fn a_forest_of_more_keys_than_memory_holds_takes_little_and_is_the_same() {
     let bench = Bench::new();
-    let mut random = support::Random(40);
+    let mut random = crate::support::Random(40);
     let count = 400_000_usize;
     let name = |number: usize| format!("https://example.org/a/long/path/to/make/keys/large/{number:08}");
     let mut table = String::new();

@@ -1,9 +1,7 @@
 //! What holds for every verb, those to come too: help with an example, and the two kinds of mistakes everybody makes, an
 //! option that is not there and an index that is not there.
 
-mod support;
-
-use support::{Bench, TWINDEX, says};
+use crate::support::{Bench, TWINDEX, says};
 
 /// The verbs that `--help` lists, but for clap's own.
 fn verbs(bench: &Bench) -> Vec<String> {

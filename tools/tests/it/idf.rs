@@ -1,11 +1,9 @@
 //! `twindex idf` and what uses its table: the same table from the same documents however they come, an index that
 //! carries it, and refusals by name where a table does not fit.
 
-mod support;
-
 use std::fs;
 
-use support::{Bench, corpus, documents, has_fields, jsonl, says};
+use crate::support::{Bench, corpus, documents, has_fields, jsonl, says};
 
 fn with_table() -> Bench {
     let bench = Bench::new();

@@ -3,12 +3,10 @@
 
 #![cfg(unix)]
 
-mod support;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::{Bench, corpus, jsonl, says};
+use crate::support::{Bench, corpus, jsonl, says};
 
 /// Runs `scripts/make-wet`; `None`, with a notice, where there is no Python.
 fn make_wet(bench: &Bench, line: &str) -> Option<Output> {

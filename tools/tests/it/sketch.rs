@@ -1,11 +1,9 @@
 //! `sketch` is the first stage of everything else as a verb of its own: its file must stand for the documents,
 //! so that nobody who builds from it gets another index, and must not be taken for whole when it is not.
 
-mod support;
-
 use std::fs;
 
-use support::{Bench, corpus, documents, has_fields, jsonl, refused, says, succeeded};
+use crate::support::{Bench, corpus, documents, has_fields, jsonl, refused, says, succeeded};
 
 /// The segments of an index, by name.
 fn segments(bench: &Bench, index: &str) -> Vec<(String, Vec<u8>)> {
@@ -72,7 +70,7 @@ fn the_table_has_a_row_for_each_document_in_the_order_of_the_input() {
     ]);
     bench.write("in.jsonl", jsonl(&all));
     let table = bench.ok("sketch in.jsonl --tsv --bands 2 --rows 2");
-    let rows = support::rows(&table, "key\tfingerprint\tfeatures");
+    let rows = crate::support::rows(&table, "key\tfingerprint\tfeatures");
     let cells: Vec<Vec<&str>> = rows.iter().map(|row| row.split('\t').collect()).collect();
     assert_eq!(cells.iter().map(|row| row[0]).collect::<Vec<_>>(), ["z", "a\\tb", "c"]);
     assert_eq!(cells[1][1..], ["-", "-"]);
@@ -118,7 +116,7 @@ fn a_file_that_is_damaged_or_cut_is_refused_with_its_place_and_nothing_is_left_b
     bench.ok("sketch in.jsonl -o good -q");
     bench.ok("build i.twx in.jsonl -q");
     let good = fs::read(bench.path("good")).unwrap();
-    let mut state = support::Random(7);
+    let mut state = crate::support::Random(7);
     let mut damages: Vec<Vec<u8>> = (0..40)
         .map(|_| {
             let mut bytes = good.clone();

@@ -1,12 +1,10 @@
 //! Real corpora whose true pairs are known, where they are at hand; they are no part of this repository.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::Bench;
+use crate::support::Bench;
 
 /// The folder of the corpora, or a notice.
 fn corpora() -> Option<PathBuf> {

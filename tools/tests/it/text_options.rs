@@ -1,9 +1,7 @@
 //! The options of how text is cut, from the command line to the answer: each must change what resembles what in the
 //! way it says, be refused where it is mistyped or contradicts an index, and stand in the index's parameters.
 
-mod support;
-
-use support::{Bench, documents, jsonl, says};
+use crate::support::{Bench, documents, jsonl, says};
 
 /// The line of `pairs.tsv` of two texts, behind the keys; none if they are no pair at a threshold of .5.
 fn pair(options: &str, a: &str, b: &str) -> Option<String> {

@@ -2,9 +2,7 @@
 //! over 20,000 clustered fingerprints are compared, line by line and by checksum, with those of comparing
 //! everything.
 
-mod support;
-
-use support::{Bench, Random, has_fields, mix, raw, says};
+use crate::support::{Bench, Random, has_fields, mix, raw, says};
 
 /// 20,000 fingerprints as real corpora have them: crowds around common centres, many equal, others alone.
 fn clustered(seed: u64) -> Vec<u64> {
@@ -220,7 +218,7 @@ fn a_file_of_fingerprints_is_never_held_whole() {
         return;
     }
     let (mut reader, writer) = std::io::pipe().unwrap();
-    let child = Command::new(support::TWINDEX)
+    let child = Command::new(crate::support::TWINDEX)
         .args(["query", "i.twx", "--fingerprints", "huge.u64"])
         .current_dir(bench.root())
         .stdout(Stdio::from(writer))
@@ -252,7 +250,7 @@ fn dump_holds_no_copy_of_a_segment() {
     // The limit is on memory of the process's own, which a map of a file is not.
     let limited = "ulimit -d 8192; exec \"$0\" dump i.twx/000001.seg";
     let output = Command::new("sh")
-        .args(["-c", limited, support::TWINDEX])
+        .args(["-c", limited, crate::support::TWINDEX])
         .current_dir(bench.root())
         .output()
         .unwrap();

@@ -1,11 +1,9 @@
 //! OUT of `dedup` is the one folder that the command deletes: so what it takes for its own, and what it
 //! leaves after a failure, is tested case by case, all bytes compared.
 
-mod support;
-
 use std::fs;
 
-use support::{Bench, corpus, documents, jsonl, says};
+use crate::support::{Bench, corpus, documents, jsonl, says};
 
 /// A folder with an input and earlier results at `out`.
 fn deduplicated() -> Bench {
@@ -187,7 +185,7 @@ fn results_are_durable_before_earlier_ones_go() {
     for (out, above) in [("p/out", "p"), ("p/out --force", "p"), ("p/q/out", "p/q")] {
         let traced = std::process::Command::new("strace")
             .args(["-f", "-y", "-o", "trace", "-e", "trace=rename,renameat,renameat2,fsync,unlinkat"])
-            .arg(support::TWINDEX)
+            .arg(crate::support::TWINDEX)
             .args(format!("dedup two.jsonl -q -o {out}").split(' '))
             .current_dir(bench.root())
             .output();

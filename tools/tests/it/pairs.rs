@@ -1,12 +1,10 @@
 //! Pairs by resemblance, inside an index and across two, estimated and counted, and questions whose answers are counted:
 //! each against all pairs, counted the slow way on sets of words.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use support::{Bench, Document, corpus, jsonl, resemblance, resemblances, says};
+use crate::support::{Bench, Document, corpus, jsonl, resemblance, resemblances, says};
 
 /// A corpus in two halves, each with an index, whose bands miss nothing of note at 0.8.
 fn bench() -> (Bench, Vec<Document>) {
@@ -21,7 +19,7 @@ fn bench() -> (Bench, Vec<Document>) {
 }
 
 /// The pairs of documents with words that resemble each other by `least` hundredths.
-fn near(documents: &[Document], least: usize) -> Vec<support::Pair> {
+fn near(documents: &[Document], least: usize) -> Vec<crate::support::Pair> {
     let pairs = resemblances(documents).into_iter();
     pairs.filter(|&(_, _, both, all)| all > 0 && 100 * both >= least * all).collect()
 }
@@ -31,7 +29,7 @@ fn pairs_counted_on_the_texts_are_all_pairs_and_their_fractions() {
     let (bench, documents) = bench();
     let out = bench.ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q");
     let wanted: BTreeSet<String> =
-        near(&documents, 80).into_iter().map(|pair| support::pair_line(&documents, pair)).collect();
+        near(&documents, 80).into_iter().map(|pair| crate::support::pair_line(&documents, pair)).collect();
     assert!(wanted.len() > 100, "a test of something");
     assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
     let small = bench
@@ -63,13 +61,13 @@ fn pairs_across_two_indexes_have_one_document_of_each() {
 #[test]
 fn fingerprints_across_two_indexes_are_compared_with_each_other_and_not_among_themselves() {
     let bench = Bench::new();
-    let mut random = support::Random(3);
+    let mut random = crate::support::Random(3);
     let left: Vec<u64> = (0..3000).map(|_| random.next()).collect();
     let right: Vec<u64> = (0..2000)
         .map(|i| if i % 3 == 0 { left[i] ^ 1 << (i % 64) ^ 1 << (i % 7) } else { random.next() })
         .collect();
     for (name, numbers) in [("a", &left), ("b", &right)] {
-        bench.write(&format!("{name}.u64"), support::raw(numbers));
+        bench.write(&format!("{name}.u64"), crate::support::raw(numbers));
         bench.ok(&format!("build {name}.twx --fingerprints {name}.u64 -q"));
     }
     let mut wanted = String::new();
@@ -91,7 +89,7 @@ fn answers_that_are_counted_are_those_of_all_sets_with_their_containment() {
     let mut wanted = BTreeSet::new();
     for (a, b, both, all) in near(&documents, 70) {
         if a < 300 && b >= 300 {
-            let sizes = [a, b].map(|document| support::shingles(&documents[document].1).len());
+            let sizes = [a, b].map(|document| crate::support::shingles(&documents[document].1).len());
             let [in_hit, in_query] = [sizes[1], sizes[0]].map(|size| both as f64 / size as f64);
             let (hit, query) = (&documents[a].0, &documents[b].0);
             let value = both as f64 / all as f64;
@@ -126,17 +124,20 @@ fn what_cannot_be_counted_is_refused_by_name() {
 #[test]
 fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_no_byte() {
     let bench = Bench::new();
-    let mut random = support::Random(8);
+    let mut random = crate::support::Random(8);
     let mut numbers: Vec<u64> = Vec::new();
     for at in 0..9000_usize {
         let near = numbers.get(random.next() as usize % (2 * at + 1)).copied();
         let value = near.map(|near| near ^ 1 << (random.next() % 64) ^ (random.next() & (random.next() % 2)));
         numbers.push(value.unwrap_or_else(|| random.next()));
     }
-    bench.write("f.u64", support::raw(&numbers));
-    bench.write("g.u64", support::raw(&numbers[..3000].iter().map(|value| value ^ 5).collect::<Vec<_>>()));
+    bench.write("f.u64", crate::support::raw(&numbers));
+    bench.write(
+        "g.u64",
+        crate::support::raw(&numbers[..3000].iter().map(|value| value ^ 5).collect::<Vec<_>>()),
+    );
     let ids: Vec<u64> = (0..9000).map(|at| 1_000_000 - at).collect();
-    bench.write("ids.u64", support::raw(&ids));
+    bench.write("ids.u64", crate::support::raw(&ids));
     bench.ok("build f.twx --fingerprints f.u64 -q");
     bench.ok("build g.twx --fingerprints g.u64 -q");
     bench.ok("build ids.twx --fingerprints f.u64 --ids ids.u64 -q");
@@ -170,23 +171,26 @@ fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_
 #[test]
 fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file() {
     let bench = Bench::new();
-    let mut random = support::Random(9);
+    let mut random = crate::support::Random(9);
     let numbers: Vec<u64> = (0..7000).map(|_| random.next()).collect();
     let asked: Vec<u64> = (0..5000)
         .map(|at| if at % 2 == 0 { random.next() } else { numbers[at / 7] ^ 1 << (at % 64) ^ 1 << (at % 13) })
         .collect();
-    bench.write("f.u64", support::raw(&numbers));
-    bench.write("q.u64", support::raw(&asked));
+    bench.write("f.u64", crate::support::raw(&numbers));
+    bench.write("q.u64", crate::support::raw(&asked));
     bench.ok("build f.twx --fingerprints f.u64 -q");
     for (name, range) in [("first", 0..4000), ("second", 4000..7000)] {
-        bench.write(&format!("{name}.u64"), support::raw(&numbers[range.clone()]));
-        bench.write(&format!("{name}.ids"), support::raw(&range.map(|at| at as u64).collect::<Vec<_>>()));
+        bench.write(&format!("{name}.u64"), crate::support::raw(&numbers[range.clone()]));
+        bench.write(
+            &format!("{name}.ids"),
+            crate::support::raw(&range.map(|at| at as u64).collect::<Vec<_>>()),
+        );
         bench.ok(&format!("build several.twx --fingerprints {name}.u64 --ids {name}.ids -q"));
     }
     let stats: serde_json::Value = serde_json::from_str(&bench.ok("stats several.twx --json")).unwrap();
     assert_eq!(stats["segments"], 2, "{stats}");
     // So few that looking at all keys would cost more than asking them one by one.
-    bench.write("few.u64", support::raw(&asked[..500]));
+    bench.write("few.u64", crate::support::raw(&asked[..500]));
     for options in ["--within 3", "--within 3 --limit 1", "--within 8 --limit 2 --threads 1 --memory 64K"] {
         let wanted = bench.ok(&format!("query f.twx --fingerprints q.u64 --by probes {options}"));
         assert!(wanted.lines().count() > 1000, "a test of something");
