@@ -502,6 +502,8 @@ mod guarded {
 
     use twindex::{Error, Fingerprint, Index, Params, Snapshot, sys};
 
+    use crate::support::skip::{Missing, skip};
+
     const CHILD: &str = "TWINDEX_TEST_CHILD";
     const DOCUMENTS: u64 = 40_000;
 
@@ -659,7 +661,7 @@ mod guarded {
         for guard in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let Some(disk) = Memory::mount(&dir.path().join("disk")) else {
-                return println!("skipped: mounting a small file system needs root");
+                return skip(Missing::Elsewhere("mounting a small file system needs root"));
             };
             let path = disk.0.join("index");
             made(&path);

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::support::Random;
 use crate::support::fuzzing::{TARGETS, seeds};
+use crate::support::skip::{Missing, skip};
 
 /// Targets of what this crate cannot call, whose findings are replayed where it is: `tools/src/input/fuzzed.rs`.
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
@@ -29,7 +30,7 @@ fn what_fuzzing_found_stays_mended() {
 #[test]
 fn what_fuzzing_kept_runs_again_where_it_is_named() {
     let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
-        println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
+        skip(Missing::Elsewhere("TWINDEX_FUZZ_CORPUS names no corpora"));
         return;
     };
     let mut replayed = 0;

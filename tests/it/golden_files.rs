@@ -31,6 +31,8 @@ use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Error, Index, Key, KeyBuf, Params, Snapshot};
 
+use crate::support::skip::{Missing, skip};
+
 /// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens,
 /// two are equal but for case, and `fox-2` is near `fox-1`.
 const BATCHES: [&[(&str, Option<&str>)]; 2] = [
@@ -715,12 +717,8 @@ fn a_second_reader_written_from_the_specification_finds_the_same() {
     paths.push(narrow().join("000001.seg"));
     paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
-    let output = match Command::new("python3").arg(&script).args(&paths).output() {
-        Ok(output) => output,
-        Err(error) => {
-            println!("skipped: python3 cannot be run ({error})");
-            return;
-        }
+    let Ok(output) = Command::new("python3").arg(&script).args(&paths).output() else {
+        return skip(Missing::Program("python3"));
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let theirs = String::from_utf8(output.stdout).unwrap();
@@ -754,8 +752,7 @@ fn the_second_reader_refuses_every_flipped_bit_of_a_small_file() {
         file.append(&damaged).unwrap();
         file.publish(&path, false).unwrap();
         let Ok(output) = Command::new("python3").arg(&script).arg(&path).output() else {
-            println!("skipped: python3 cannot be run");
-            return;
+            return skip(Missing::Program("python3"));
         };
         assert_eq!(output.status.code(), Some(1), "byte {at}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("damaged"), "byte {at}");

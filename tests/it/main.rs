@@ -36,6 +36,7 @@ mod second_reader;
 mod seeds;
 mod seeds_tokens;
 mod sketch_accuracy;
+mod skips;
 mod spec_numbers;
 mod store;
 mod syscalls;

@@ -19,15 +19,15 @@ use twindex::{Attached, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
 
 use twindex::format::sketches::{Encoded, Encoder, Row};
 
+use crate::support::skip::{Missing, skip};
+
 fn script(paths: &[&Path]) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-index.py");
-    match Command::new("python3").arg(&script).args(paths).output() {
-        Ok(output) => Some(output),
-        Err(error) => {
-            println!("skipped: python3 cannot be run ({error})");
-            None
-        }
+    let output = Command::new("python3").arg(&script).args(paths).output();
+    if output.is_err() {
+        skip(Missing::Program("python3"));
     }
+    output.ok()
 }
 
 fn read(path: &Path) -> Option<String> {

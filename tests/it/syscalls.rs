@@ -1,7 +1,7 @@
 //! A process that writes, killed at each of its system calls, or told at each that it failed, by strace: what it had
 //! acknowledged is there, what it had not is there as a whole or not at all.
 //!
-//! Skipped, with a notice, where strace cannot be run. By default some of the calls are hit; `scripts/kill-syscalls`
+//! Skipped, with a notice, where strace cannot trace. By default some of the calls are hit; `scripts/kill-syscalls`
 //! hits all of them (`TWINDEX_SYSCALLS=all`).
 //!
 //! Short writes are made by a limit to the length of files. By strace they cannot be: it can say that a call wrote 7
@@ -21,6 +21,8 @@ use twindex::store::verify::verify;
 use twindex::sys::RealVfs;
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot};
+
+use crate::support::skip::{Missing, skip};
 
 /// Set for the processes that these tests start: the index.
 const CHILD: &str = "TWINDEX_TEST_CHILD";
@@ -143,7 +145,10 @@ fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
         command.args(only_files(path));
     }
     command.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture", "--test-threads=1", name]);
-    let output = command.env(CHILD, path).output().ok()?;
+    let Ok(output) = command.env(CHILD, path).output() else {
+        skip(Missing::Program("strace"));
+        return None;
+    };
     let calls = std::fs::read(&trace).unwrap_or_default();
     Some((output, calls.windows(9).any(|bytes| bytes == b"(INJECTED")))
 }
@@ -206,7 +211,8 @@ fn at_each_call(
             let (output, is_told) = traced(name, &path, &injection)?;
             let said = String::from_utf8_lossy(&output.stderr);
             if said.contains("strace:") && !said.contains("acknowledged") && !output.status.success() {
-                println!("skipped: strace cannot trace here: {}", said.lines().next().unwrap_or(""));
+                let said = said.lines().next().unwrap_or("");
+                skip(Missing::Elsewhere(&format!("strace cannot trace here: {said}")));
                 return None;
             }
             check(&path, &output, &injection);
@@ -268,13 +274,10 @@ fn a_process_killed_at_any_system_call_loses_nothing_that_it_acknowledged() {
         assert!(fine, "{case}: {:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
         check_state(path, output, case, &states);
     });
-    match killed {
-        None => println!("skipped: strace is not here"),
-        Some(killed) => {
-            let sum: usize = killed.values().sum();
-            println!("{sum} kills: {killed:?}");
-            assert!(sum > 30, "{killed:?}");
-        }
+    if let Some(killed) = killed {
+        let sum: usize = killed.values().sum();
+        println!("{sum} kills: {killed:?}");
+        assert!(sum > 30, "{killed:?}");
     }
 }
 
@@ -302,7 +305,7 @@ fn a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowled
         assert!(output.status.signal().is_none(), "{case}: {:?} {said}", output.status);
         check_state(path, output, case, &states);
     });
-    let Some(failed) = failed else { return println!("skipped: strace is not here") };
+    let Some(failed) = failed else { return };
     println!("{} failures: {failed:?}", failed.values().sum::<usize>());
     for (call, error) in calls {
         // Who calls it by another name one day must say so here.
@@ -338,7 +341,7 @@ fn a_process_whose_writes_are_cut_short_says_so_and_loses_nothing_that_it_acknow
         let output = command.env(CHILD, &path).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         if said.contains("prlimit") && !said.contains("acknowledged") {
-            return println!("skipped: no prlimit here: {said}");
+            return skip(Missing::Program("prlimit"));
         }
         assert!(matches!(output.status.code(), Some(0 | 7)), "{limit}: {:?} {said}", output.status);
         assert!(output.status.success() || said.contains("File too large"), "{limit}: {said}");

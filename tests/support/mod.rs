@@ -11,6 +11,7 @@ pub mod memory;
 pub mod model;
 pub mod near;
 pub mod random;
+pub mod skip;
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;

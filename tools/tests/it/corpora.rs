@@ -2,19 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::support::Bench;
-
-/// The folder of the corpora, or a notice.
-fn corpora() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no corpora at ../shared/data beside the workspace");
-    None
-}
+use crate::support::{Bench, corpora};
 
 fn unpack(path: &Path) -> String {
     let packed = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, corpus, gzip, jsonl, says};
 
 /// A small file system at `disk` in the test's folder.
@@ -24,7 +25,7 @@ impl<'a> Disk<'a> {
             return Some(disk);
         }
         std::mem::forget(disk);
-        println!("skipped: mounting a small file system needs root");
+        skip(Missing::Elsewhere("mounting a small file system needs root"));
         None
     }
 

@@ -86,16 +86,10 @@ fn all_that_dedup_leaves_is_durable_before_it_has_its_name_and_so_is_the_name() 
         let command = bench.command(run);
         let mut strace = Command::new("strace");
         strace.args(["-f", "-y", "-qq", "-o", "trace", "-e", CALLS]).arg(command.get_program());
-        let Ok(output) = strace.args(command.get_args()).current_dir(bench.root()).output() else {
-            println!("skipped: strace is not here");
-            return;
-        };
-        let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("strace:") {
-            println!("skipped: strace cannot trace here: {said}");
+        strace.args(command.get_args()).current_dir(bench.root());
+        if crate::support::strace(&mut strace).is_none() {
             return;
         }
-        assert!(output.status.success(), "{said}");
         let root = fs::canonicalize(bench.root()).unwrap();
         let mut unsynced = Unsynced { root: root.clone(), ..Unsynced::default() };
         for line in bench.read("trace").lines() {

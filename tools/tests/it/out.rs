@@ -183,17 +183,16 @@ fn a_threshold_that_no_bands_can_promise_is_refused() {
 fn results_are_durable_before_earlier_ones_go() {
     let bench = deduplicated();
     for (out, above) in [("p/out", "p"), ("p/out --force", "p"), ("p/q/out", "p/q")] {
-        let traced = std::process::Command::new("strace")
+        let mut traced = std::process::Command::new("strace");
+        traced
             .args(["-f", "-y", "-o", "trace", "-e", "trace=rename,renameat,renameat2,fsync,unlinkat"])
             .arg(crate::support::TWINDEX)
             .args(format!("dedup two.jsonl -q -o {out}").split(' '))
-            .current_dir(bench.root())
-            .output();
-        let trace = fs::read_to_string(bench.path("trace")).unwrap_or_default();
-        if !traced.is_ok_and(|output| output.status.success()) || !trace.contains("rename") {
-            println!("skipped: no strace, or it may not trace");
+            .current_dir(bench.root());
+        if crate::support::strace(&mut traced).is_none() {
             return;
         }
+        let trace = bench.read("trace");
         let lines: Vec<&str> = trace.lines().collect();
         let name = format!("{}\")", out.split(' ').next().unwrap());
         let renamed = lines.iter().position(|line| line.contains("rename") && line.contains(&name)).unwrap();

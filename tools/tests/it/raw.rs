@@ -2,6 +2,8 @@
 //! over 20,000 clustered fingerprints are compared, line by line and by checksum, with those of comparing
 //! everything.
 
+#[cfg(target_os = "linux")]
+use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, Random, has_fields, mix, raw, says};
 
 /// 20,000 fingerprints as real corpora have them: crowds around common centres, many equal, others alone.
@@ -214,8 +216,7 @@ fn a_file_of_fingerprints_is_never_held_whole() {
     bench.ok("build i.twx --fingerprints f.u64 -q");
     let sparse = std::fs::File::create(bench.path("huge.u64")).unwrap();
     if let Err(error) = sparse.set_len(1 << 42) {
-        println!("skipped: no file of 4 TB on this file system: {error}");
-        return;
+        return skip(Missing::Elsewhere(&format!("no file of 4 TB on this file system: {error}")));
     }
     let (mut reader, writer) = std::io::pipe().unwrap();
     let child = Command::new(crate::support::TWINDEX)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Bench, Document, corpus, has_fields, jsonl, pair_line, resemblances, says};
+use crate::support::{Bench, Document, corpora, corpus, has_fields, jsonl, pair_line, resemblances, says};
 use serde_json::Value;
 use twindex::sketch::Sample;
 use twindex::{Params, Resemblance, Sketcher};
@@ -217,11 +217,7 @@ fn quality(bench: &Bench, out: &str, truth: &Path) -> (f64, f64) {
 
 /// Runs a real corpus with 16 MiB and with all memory there is, and says how good the answer is.
 fn run(name: &str, options: &str) -> Option<(f64, f64, Value)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    if !folder.is_dir() {
-        println!("skipped: no corpora at ../shared/data beside the workspace");
-        return None;
-    }
+    let folder = corpora()?;
     let bench = Bench::new();
     let (input, truth) =
         (folder.join(format!("{name}.jsonl.zst")), folder.join(format!("{name}.truth.tsv.zst")));

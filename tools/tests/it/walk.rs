@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, corpus, jsonl, says};
 
 /// Runs `scripts/make-wet`; `None`, with a notice, where there is no Python.
@@ -13,8 +14,8 @@ fn make_wet(bench: &Bench, line: &str) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/make-wet");
     let output =
         Command::new("python3").arg(script).args(line.split_whitespace()).current_dir(bench.root()).output();
-    if let Err(error) = &output {
-        println!("skipped: python3 cannot be run ({error})");
+    if output.is_err() {
+        skip(Missing::Program("python3"));
     }
     output.ok()
 }

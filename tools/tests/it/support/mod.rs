@@ -2,6 +2,10 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
+// Shared with the tests of the engine.
+#[path = "../../../../tests/support/skip.rs"]
+pub mod skip;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +16,31 @@ use serde_json::Value;
 
 /// The command, as it was built for the tests.
 pub const TWINDEX: &str = env!("CARGO_BIN_EXE_twindex");
+
+/// A folder of corpora that are no part of this repository; `None`, with a notice, where it is not there.
+pub fn corpora() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    skip::skip(skip::Missing::Elsewhere("no corpora at ../shared/data beside the workspace"));
+    None
+}
+
+/// Runs strace; `None`, with a notice, where it is missing or may not trace.
+pub fn strace(command: &mut std::process::Command) -> Option<std::process::Output> {
+    let Ok(output) = command.output() else {
+        skip::skip(skip::Missing::Program("strace"));
+        return None;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("strace:") {
+        skip::skip(skip::Missing::Elsewhere(&format!("strace cannot trace here: {said}")));
+        return None;
+    }
+    assert!(output.status.success(), "{said}");
+    Some(output)
+}
 
 /// Splitmix64, so that every run is the same.
 pub struct Random(pub u64);
