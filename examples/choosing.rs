@@ -4,7 +4,7 @@
 //! cargo run --example choosing > docs/choosing.md
 //! ```
 //!
-//! `tests/choosing_page.rs` compares the two.
+//! `tests/it/choosing_page.rs` compares the two.
 
 use std::fmt::Write;
 

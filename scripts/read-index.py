@@ -6,7 +6,7 @@
 
 Standard library only; segments are read by read-segment.py beside it. Everything the specification says of CURRENT,
 manifests, logs, IDF tables and files of sketches is checked on the way; the first disagreement ends it with status 1.
-tests/second_reader.rs compares what it prints with what the library reads.
+tests/it/second_reader.rs compares what it prints with what the library reads.
 """
 
 import importlib.util

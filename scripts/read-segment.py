@@ -6,7 +6,7 @@
 
 Standard library only. It reads files whole and is in no hurry. Everything the specification says of a segment is
 checked on the way, the order of entries, the zeros in gaps and the identity included; the first disagreement ends
-it with status 1. tests/golden_files.rs compares what it prints with what the library reads.
+it with status 1. tests/it/golden_files.rs compares what it prints with what the library reads.
 """
 
 import itertools

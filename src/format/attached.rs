@@ -112,6 +112,7 @@ impl Values {
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> std::result::Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
+        // guard: values are within the section that has them
         if start > end || end > self.rows || end - start > VALUE_BYTES_MAX as u64 {
             let expected = format!("at most {VALUE_BYTES_MAX} bytes, by offsets up to {}", self.rows);
             return Err(Fault::new(self.offsets(ordinal).start, expected, format!("{start} to {end}")));

@@ -11,7 +11,9 @@ pub const PAGE: u64 = 4096;
 #[must_use]
 pub fn checksum(salt: u128, offset: u64, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
+    // guard: checksums of records are of one log
     hasher.update(&salt.to_le_bytes());
+    // guard: checksums are of one place in the file
     hasher.update(&offset.to_le_bytes());
     hasher.update(bytes);
     hasher.finalize()

@@ -65,6 +65,7 @@ impl Current {
         let current = Self::read_from_bytes(bytes)
             .map_err(|_| damaged(0, format!("{CURRENT_BYTES} bytes"), format!("{}", bytes.len())))?;
         let expected = current.expected_checksum();
+        // guard: CURRENT is compared with its checksum
         if current.checksum.get() != expected {
             let found = format!("{:08x}", current.checksum.get());
             return Err(damaged(28, format!("checksum {expected:08x}"), found));

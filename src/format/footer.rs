@@ -63,11 +63,14 @@ impl Footer {
         let Ok(footer) = Self::read_from_bytes(bytes) else {
             return Err(Fault::new(0, "a footer of 64 bytes", format!("{} bytes", bytes.len())));
         };
+        // guard: a segment ends with a footer that fits it
+        // without it: return Ok(footer);
         if footer.magic != MAGIC {
             return Err(Fault::new(0, "the magic of a footer", format!("{:02x?}", footer.magic)));
         }
         let offset = file_length - FOOTER_BYTES as u64;
         let expected = footer.sealed(salt, offset).checksum;
+        // guard: the footer and the contents are compared with their checksums
         if footer.checksum != expected {
             let found = format!("{:08x}", footer.checksum.get());
             return Err(Fault::new(60, format!("checksum {:08x}", expected.get()), found));

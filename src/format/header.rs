@@ -204,6 +204,7 @@ impl Header {
             return damaged(0, "the magic of a twindex file", format!("{:02x?}", header.magic));
         }
         let expected = header.expected_checksum();
+        // guard: a header is compared with its checksum
         if header.checksum.get() != expected {
             return damaged(
                 60,
@@ -213,6 +214,7 @@ impl Header {
         }
         let unsupported =
             |field, found: String, supported: String| Err(Refusal::Unsupported(field, found, supported));
+        // guard: another version is refused
         if header.version.get() != super::VERSION {
             // Nothing before this version was declared final.
             let older = header.version.get() < super::VERSION;
@@ -221,6 +223,7 @@ impl Header {
             return unsupported("format version", header.version.to_string(), supported);
         }
         let known = role.incompatible_known();
+        // guard: unknown features are refused
         if header.incompatible.get() & !known != 0 {
             let found = format!("{:#x}", header.incompatible.get());
             let supported = if known == 0 { "none".to_string() } else { format!("{known:#x}") };
@@ -236,6 +239,7 @@ impl Header {
         if header.role != role as u8 {
             return damaged(10, &format!("role {} ({role:?})", role as u8), header.role.to_string());
         }
+        // guard: reserved fields of a header are zero
         if header.reserved.get() != 0 {
             return damaged(56, "zero", header.reserved.to_string());
         }

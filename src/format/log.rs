@@ -113,6 +113,7 @@ pub fn decode_head(bytes: &[u8], uuid: u128, params: &Params, number: u64) -> Re
     }
     let mine = (header.salt.get(), header.params_digest.get(), LittleEndian::read_u64(&body[HEADER_BYTES..]));
     header.check_features(params).map_err(Refusal::Damaged)?;
+    // guard: a log says whose it is and which
     if mine != (uuid, params.digest(), number) {
         let expected = format!("log {number} of index {uuid:032x}");
         return fault(24, expected, format!("log {} of {:032x}", mine.2, mine.0));
@@ -160,6 +161,8 @@ impl RecordHead {
 #[must_use]
 pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
     record.len() >= RECORD_HEAD_BYTES
+        // guard: a record of the log has a checksum
+        // without it: LittleEndian::read_u32(record) == checksum(salt, offset, &record[4..]) -> true
         && LittleEndian::read_u32(record) == checksum(salt, offset, &record[4..])
 }
 

@@ -182,6 +182,7 @@ impl Manifest {
         let mut reader = Reader { bytes: body, at: HEADER_BYTES };
         let found = tail.read_u32::<LittleEndian>().map_err(|_| reader.fault("a checksum", "the end"))?;
         let expected = checksum(uuid, 0, body);
+        // guard: a manifest is compared with its checksum
         if found != expected {
             return Err(Fault::new(end as u64, format!("checksum {expected:08x}"), format!("{found:08x}")));
         }
@@ -208,6 +209,7 @@ impl Manifest {
         for _ in 0..segment_count {
             let segment = reader.segment()?;
             let least = segments.last().map_or(0, |last| last.number + 1);
+            // guard: fields of a manifest are in their ranges and in order
             if segment.number < least || segment.number >= next_segment {
                 let expected = format!("a segment number from {least} to below {next_segment}");
                 return Err(reader.fault(&expected, &segment.number.to_string()));

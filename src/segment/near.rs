@@ -134,6 +134,7 @@ impl Segment {
                     flow = hit(query, ordinal, near.distance);
                 }
             })?;
+            // guard: lists of documents have each document once
             if handed > most { Err(self.lists_overlap(near.rank)) } else { flow }
         })
     }

@@ -105,6 +105,7 @@ impl Segment {
         let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
         let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
         let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
+        // guard: a file has room for a header and a footer
         if length < least {
             let cut = Fault::new(length, format!("at least {least} bytes"), format!("{length}"));
             return Err(fault("segment", 0, cut));
@@ -133,6 +134,7 @@ impl Segment {
         let contents_offset = footer.contents_offset.get();
         let contents = read(contents_offset, footer_offset - contents_offset)?;
         let expected = checksum(salt, contents_offset, &contents);
+        // guard: the footer and the contents are compared with their checksums
         if footer.contents_checksum.get() != expected {
             let found = format!("{:08x}", footer.contents_checksum.get());
             let sums = Fault::new(28, format!("checksum {expected:08x} of the table of contents"), found);

@@ -155,6 +155,7 @@ impl SegmentOutput {
         debug_assert_eq!(footer_offset - contents_offset, (entries.len() * ENTRY_BYTES) as u64);
         let digest = digest(&self.header, &checksums, entries.as_bytes(), &footer);
         self.append()?;
+        // guard: a segment is synced before it has its name
         self.file.sync().map_err(|e| Error::io("sync a new segment in", &self.dir, e))?;
         Ok(Finished { file: self.file, length, digest })
     }

@@ -228,8 +228,11 @@ impl Pages {
                 let bytes = &mut bytes[..length];
                 fetched.read_exact_at(bytes, start as usize).map_err(|error| match error.kind() {
                     io::ErrorKind::UnexpectedEof => ends("the end of a file that was cut short").into(),
+                    // guard: a read that fails is told as such
+                    // without it: _ => ends("what cannot be read").into(),
                     _ => Trouble::Failed(error),
                 })?;
+                // guard: bytes are compared before they are kept
                 self.compare(page, bytes)?;
                 fetched.keep(page as usize, bytes);
             }
@@ -247,6 +250,7 @@ impl Pages {
         let covered = self.end.saturating_sub(start).min(PAGE) as usize;
         let bytes = bytes.get(..covered).ok_or_else(|| Fault::new(start, "a page", "the end of the file"))?;
         let found = checksum(self.salt, start, bytes);
+        // guard: a page is compared with its checksum
         if found != expected {
             return Err(Fault::new(start, format!("page checksum {expected:08x}"), format!("{found:08x}")));
         }

@@ -565,6 +565,7 @@ impl<'a> Search<'a, '_> {
             }
             // One bucket has no more rows than the table. Where a partial table's directory has fewer bits than a
             // probe, several probes look at one bucket.
+            // guard: buckets of a probe have no more rows than the table
             if step.radius > 0 && guard.exceeds(probe, most) {
                 let table = &tables.all[step.table as usize];
                 if step.front.is_some() || !matches!(table.layout, Layout::Filter(_)) {
@@ -795,6 +796,7 @@ impl<'a> Search<'a, '_> {
                 seen = (one.probe, 0);
             }
             seen.1 += rows.end - rows.start;
+            // guard: buckets of a probe have no more rows than the table
             if seen.1 > most {
                 // Buckets that overlap would make a probe take time in the square of the file's size.
                 return Err(overlap(self.segment, section, most));

@@ -119,6 +119,7 @@ impl Segment {
             Self::verify_attached,
             Self::verify_salt,
         ];
+        // guard: verify looks above the checksums
         problems.extend(steps.iter().filter_map(|step| step(self).err()));
         problems
     }
@@ -140,6 +141,7 @@ impl Segment {
         };
         // Behind the checksums, opening has looked.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
+            // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
         }
         for (section, layout) in &self.bands {

@@ -61,11 +61,14 @@ fn write(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
 fn write_temporary(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<Box<dyn TemporaryFile>> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(bytes).map_err(|e| Error::io("write", path, e))?;
+    // guard: a file is synced before it is given the name CURRENT or MANIFEST
     file.sync().map_err(|e| Error::io("sync", path, e))?;
     Ok(file)
 }
 
 pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    // guard: a sync of the directory that failed is a failure
+    // without it: vfs.sync_dir(dir) -> vfs.sync_dir(dir).or(Ok(()))
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
@@ -99,6 +102,7 @@ pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option
             Some(Name::Temporary) => true,
             Some(Name::Current | Name::Lock) | None => false,
         };
+        // guard: files that nothing names are removed
         if superfluous {
             let path = dir.join(name);
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);

@@ -131,6 +131,7 @@ impl Index {
         manifest.generation = state.view.commit;
         manifest.now = state.view.now();
         // From here on it goes its own way.
+        // guard: a copy is an index of its own
         manifest.uuid = directory::new_uuid(dir)?;
         if let Some(logged) = &mut manifest.logged {
             logged.logs.clear();

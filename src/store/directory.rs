@@ -86,9 +86,12 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         for name in vfs.list(&temporary).unwrap_or_default() {
             let _ = vfs.unlink(&temporary.join(name));
         }
+        // guard: a failed creation takes its directory away
         let _ = vfs.remove_dir(&temporary);
         return Err(error);
     }
+    // guard: the parent of a new index is synced before it is acknowledged
+    // without it: commit::sync_dir(vfs, parent) -> Ok(())
     commit::sync_dir(vfs, parent)
 }
 

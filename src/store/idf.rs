@@ -40,6 +40,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;
+    // guard: an IDF table is synced before it has its name
     file.sync().map_err(|e| Error::io("sync", path, e))?;
     file.publish(path, replace).map_err(|e| Error::io("publish", path, e))
 }

@@ -286,12 +286,15 @@ impl Index {
     /// # Errors
     /// As [`open`](Self::open); the index stays as it was.
     pub fn refresh(&self) -> Result<bool> {
+        // guard: one thread at a time takes in what other processes did
         let _refreshing = self.shared.refreshing.lock();
         self.refresh_alone()
     }
 
     /// As [`refresh`](Self::refresh), by who holds `refreshing`.
     pub(super) fn refresh_alone(&self) -> Result<bool> {
+        // guard: the process of a writer does not read what it writes
+        // without it: self.shared.writing.load(Ordering::Acquire) -> false
         if self.shared.pinned || self.shared.writing.load(Ordering::Acquire) {
             return Ok(false); // nobody else can have committed
         }

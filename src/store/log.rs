@@ -62,6 +62,8 @@ impl Reader<'_> {
     fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
         if offset < self.start || end > self.start + self.window.len() as u64 {
+            // guard: a log is read piece by piece
+            // without it: WINDOW -> u64::MAX
             let size = length.max(WINDOW).min(self.end - offset) as usize;
             self.window.resize(size, 0);
             self.start = offset;
@@ -137,6 +139,7 @@ pub(super) fn replay(
     let length = file.len().map_err(|e| Error::io("get the length of", &path, e))?;
     let fault = |fault: Fault| corrupt(&path, "log", 0, fault);
     let least = entry.length.max(from.offset).max(LOG_HEAD_BYTES);
+    // guard: a log is as long as the manifest says at least
     if length < least {
         return Err(fault(Fault::new(length, format!("at least {least} bytes"), length)));
     }
@@ -165,6 +168,7 @@ pub(super) fn replay(
         let Some(head) = reader.sound(salt, at.offset)? else {
             let behind = reader.synced_behind(salt, at.offset, at.commit)?;
             let synced = behind.unwrap_or(u64::MAX).max(at.synced);
+            // guard: what is bad below the synced offset is damage
             if at.offset < synced {
                 let expected = format!("a sound record, as the file was synced up to {}", synced.min(end));
                 return Err(fault(Fault::new(at.offset, expected, "another")));
@@ -321,6 +325,7 @@ impl OpenLog {
     pub(super) fn sync(&mut self) -> Result<()> {
         self.write()?;
         if self.synced < self.offset {
+            // guard: a log is synced before a commit is acknowledged
             self.file.sync().map_err(|e| Error::io("sync", &self.path, e))?;
             self.synced = self.offset;
             self.durable = self.last;
@@ -343,6 +348,7 @@ impl OpenLog {
             self.said = self.synced;
         } else {
             // The log ends where it ended before: nobody may look for the mark.
+            // guard: a mark that could not be written is not looked for
             self.buffer.clear();
             self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;
         }

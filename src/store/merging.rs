@@ -54,6 +54,8 @@ impl Work {
         let needed = if inputs > self.memory as u64 { 2 * inputs } else { inputs };
         let free =
             self.vfs.free_space(&self.dir).map_err(|e| Error::io("ask for the space of", &self.dir, e))?;
+        // guard: a merge asks for the space first
+        // without it: free < needed -> false
         match free.filter(|&free| free < needed) {
             Some(free) => Err(Error::NoSpace { path: self.dir.clone(), needed, free }),
             None => Ok(()),
@@ -179,6 +181,7 @@ impl Merged {
                 for ordinal in since {
                     let key = view.segments[place].key(ordinal)?;
                     view.segments[place].check_map()?;
+                    // guard: what is deleted while it is merged is deleted of the output
                     deleted.extend(output.find(key.as_key())?);
                 }
             }

@@ -57,6 +57,8 @@ pub(super) fn parse(name: &OsStr) -> Option<Name> {
     // Only the spelling that is written: `7.seg` is not `000007.seg`.
     let number = |digits: &str| {
         let number = digits.parse().ok()?;
+        // guard: only names that are ours are ours
+        // without it: format!("{number:06}") == digits -> true
         (format!("{number:06}") == digits).then_some(number)
     };
     match name {

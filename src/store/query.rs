@@ -419,6 +419,8 @@ impl IntoIterator for Query {
     fn into_iter(self) -> Self::IntoIter {
         match self.run() {
             Ok(answers) => answers.hits.into_iter().map(Ok).collect::<Vec<_>>().into_iter(),
+            // guard: a failure is told and nothing else
+            // without it: Err(_) => Vec::new().into_iter(),
             Err(error) => vec![Err(error)].into_iter(),
         }
     }

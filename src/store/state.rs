@@ -99,6 +99,8 @@ pub(super) struct Time {
 impl Time {
     /// Stamps up to this have expired.
     fn expired(&self, now: Option<u64>) -> Option<u64> {
+        // guard: a document expires at its age and not a tick before
+        // without it: now?.checked_sub(self.expire_after?) -> now?.checked_sub(self.expire_after?)?.checked_add(1)
         now?.checked_sub(self.expire_after?)
     }
 }
@@ -144,6 +146,8 @@ impl View {
     /// [`Error::Invalid`].
     pub(super) fn check_stamp(&self, stamp: Option<u64>, max_jump: u64) -> Result<()> {
         if let (Some(stamp), Some(newest)) = (stamp, self.time.newest)
+            // guard: a stamp far ahead is refused
+            // without it: stamp.saturating_sub(newest) > max_jump -> false
             && stamp.saturating_sub(newest) > max_jump
         {
             return Err(Error::Invalid(format!(
@@ -157,6 +161,8 @@ impl View {
 
     /// Takes the stamp of a document that came; it counts from the next commit on.
     pub(super) fn stamped(&mut self, stamp: Option<u64>) {
+        // guard: time goes forward only
+        // without it: self.time.newest.max(stamp) -> stamp.or(self.time.newest)
         self.time.newest = self.time.newest.max(stamp);
     }
 
@@ -212,6 +218,8 @@ impl View {
     pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Part<'a>> {
         let segments = self.segments.iter().zip(&self.deleted);
         let memory =
+            // guard: who looks at a snapshot sees its rows alone
+            // without it: self.rows -> u32::MAX
             std::iter::once_with(move || Part::Memory { rows: self.table.read(), limit: self.rows, params });
         segments
             .map(|(segment, deleted)| Part::Segment { segment, deleted })
@@ -395,6 +403,7 @@ impl State {
                 loaded.map(Some)
             };
             match read {
+                // guard: a file that is gone when an index is opened is looked for in the next generation
                 Err(error) if is_missing(&error) && last != Some(generation) => last = Some(generation),
                 other => return other.map_err(|error| missing_is_damage(error, generation)),
             }
@@ -539,16 +548,19 @@ pub(super) fn open_segment(
         let expected = format!("{what} {expected} as in the manifest");
         Err(corrupt(&path, "segment", 0, Fault::new(0, expected, found)))
     };
+    // guard: a segment is that which the manifest names
     if segment.length() != entry.length {
         return differs("length", entry.length.to_string(), segment.length().to_string());
     }
     if segment.params() != &manifest.params {
         return differs("parameters", manifest.params.encode(), segment.params().encode());
     }
+    // guard: a segment is that which the manifest names
     if (segment.digest(), segment.salt()) != (entry.digest, entry.salt) {
         let name = |digest, salt| format!("{digest:032x}, salt {salt:032x}");
         return differs("digest", name(entry.digest, entry.salt), name(segment.digest(), segment.salt()));
     }
+    // guard: a segment is that which the manifest names
     if segment.documents() != entry.documents {
         return differs("documents", entry.documents.to_string(), segment.documents().to_string());
     }
@@ -581,6 +593,8 @@ fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
     let ours = names.iter().filter(|name| {
         matches!(names::parse(name), Some(Name::Manifest(_) | Name::Segment(_) | Name::Log(_)))
     });
+    // guard: segments without CURRENT are a damaged index and not none
+    // without it: ours.count() -> 0
     match ours.count() {
         0 => Error::NotAnIndex { path: dir.to_owned(), why: "it has no file CURRENT".into() },
         count => Error::Corrupt {
@@ -618,6 +632,7 @@ fn is_missing(error: &Error) -> bool {
 
 pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
     match error {
+        // guard: a missing segment is damage
         Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => Error::Corrupt {
             path,
             section: "index",

@@ -181,6 +181,8 @@ pub(crate) struct Guarded(usize);
 impl Guarded {
     /// Notes a map; `None` where nobody asked for it, or no slot is free.
     pub(super) fn new(map: &[u8]) -> Option<Self> {
+        // guard: maps are noted for the handler of SIGBUS
+        // without it: return None;
         if !INSTALLED.load(Ordering::Acquire) {
             return None;
         }

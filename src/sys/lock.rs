@@ -63,12 +63,15 @@ impl FileLock {
                 .map_err(LockFailure::Io)?;
             let locked = loop {
                 match file.try_lock() {
+                    // guard: a lock that a signal interrupts is asked for again
                     Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                     answer => break answer,
                 }
             };
             match locked {
                 Ok(()) => {}
+                // guard: a lock that is held is not taken
+                // without it: Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::WouldBlock) => {
                     let mut content = String::new();
                     let _ = Read::take(&mut file, CONTENT_BYTES_MAX).read_to_string(&mut content);

@@ -181,6 +181,8 @@ impl View {
     /// since then is to be believed.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
+        // guard: a lost map is looked for before its answer is believed
+        // without it: guard.is_lost() -> false
         matches!(self, Self::Whole { guard: Some(guard), .. } if guard.is_lost())
     }
 

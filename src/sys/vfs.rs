@@ -137,6 +137,7 @@ impl Vfs for RealVfs {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         // Opening a FIFO would wait for a writer, so look before.
+        // guard: a file is a regular file
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }

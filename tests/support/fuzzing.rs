@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets. They stand here so that `tests/fuzz_regressions.rs` can replay on a stable
+//! The bodies of the fuzz targets. They stand here so that `tests/it/fuzz_regressions.rs` can replay on a stable
 //! compiler what a fuzzer found on a nightly one.
 
 mod codecs;

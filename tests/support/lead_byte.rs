@@ -14,7 +14,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "tests and benchmarks each use a part of it")]
 
-use crate::random::Random;
+use super::random::Random;
 
 /// Eight permutations.
 struct Eight {

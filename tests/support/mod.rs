@@ -1,14 +1,17 @@
-//! What the tests of damage, of the store and of fuzzing share: small segments of every kind, all questions
+//! Helpers that the tests share. This file has what those of damage, of the store and of fuzzing need: small segments of every kind, all questions
 //! that can be put to one, and a way to damage a file and then make its checksums fit the damage.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 pub mod faults;
 pub mod fuzzing;
+pub mod golden;
+pub mod lead_byte;
 pub mod memory;
 pub mod model;
 pub mod near;
 pub mod random;
+pub mod skip;
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;

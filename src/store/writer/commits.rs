@@ -146,10 +146,15 @@ impl Writer {
             self.begin_log(commit)?;
         }
         let Some(log) = &mut self.log else { unreachable!("begun above") };
+        // guard: a commit is given to the log before it is acknowledged
         log.add(&self.batch, commit, payload);
         let held = log.held();
         match self.durability {
+            // guard: a sync of the log that failed is a failure
+            // without it: log.sync()? -> drop(log.sync())
             _ if begins => log.sync()?,
+            // guard: a sync of the log that failed is a failure
+            // without it: log.sync()? -> drop(log.sync())
             Durability::Sync => log.sync()?,
             Durability::Batch => log.write()?,
             Durability::None if held > HELD => log.write()?,
@@ -166,6 +171,7 @@ impl Writer {
             return self.publish_as(commit, true, true).map(drop);
         }
         let manifest = Arc::clone(&self.shared.published.read().manifest);
+        // guard: a commit is shown before it is acknowledged
         self.show(manifest);
         Ok(())
     }
@@ -241,6 +247,7 @@ impl Writer {
         }
         let durable = match &mut self.log {
             Some(log) => {
+                // guard: batches are durable before the manifest that has their deletes
                 log.sync()?;
                 log.synced()
             }
@@ -271,11 +278,15 @@ impl Writer {
         let current = commit::write_manifest(vfs, dir, &self.next)?;
         let settles = acknowledges || begins || self.owes_sync;
         // Nobody opens what has no name yet: there, one sync behind `CURRENT` is enough.
+        // guard: the directory is synced before CURRENT names what is in it
         if self.named || !settles {
             commit::sync_dir(vfs, dir)?;
         }
         self.settled = false;
+        // guard: files go behind the generation that does without them
+        // without it: commit::sweep(vfs, dir, &self.next, None);
         commit::point(vfs, dir, &current, &mut self.pointed)?;
+        // guard: the directory is synced before files that have expired are removed
         if settles {
             commit::sync_dir(vfs, dir)?;
             self.settled = true;
@@ -290,6 +301,7 @@ impl Writer {
         let before = Arc::clone(&self.shared.published.read().manifest);
         self.show(Arc::new(self.next.clone()));
         // What is being merged has a name before anything names it.
+        // guard: each commit removes what it does not need
         if busy.is_none() {
             commit::sweep(vfs, dir, &self.next, keep.then_some(&*before));
         }
@@ -361,11 +373,14 @@ impl Drop for Writer {
         self.shared.writing.store(false, Ordering::Release);
         // Segments of a batch that was not committed. After a failure from which the new generation may or may not
         // have come out current, they stay, and the next writer sweeps what is not named.
+        // guard: what CURRENT may name is not removed after a failure
+        // without it: self.pointed -> false
         if self.pointed || !self.lock.is_current() {
             return;
         }
         self.view.segments.clear();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        // guard: files of a batch that was not committed are removed
         for &number in &self.written {
             if published.manifest.segments.iter().all(|known| known.number != number) {
                 let _ = vfs.unlink(&names::segment(dir, number));

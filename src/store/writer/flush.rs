@@ -48,6 +48,8 @@ impl Writer {
 
     /// True where the log is longer than a memtable makes it.
     pub(super) fn is_log_long(&self) -> bool {
+        // guard: a log of payloads alone comes to an end
+        // without it: log.end() >= LOG_BYTES -> false
         self.log.as_ref().is_some_and(|log| log.end() >= LOG_BYTES)
     }
 
@@ -208,6 +210,8 @@ impl Writer {
             let found = self.next.segments.len() as u64 + 1;
             return Err(Error::Limit { what: "segments of an index", limit: SEGMENTS_MAX.into(), found });
         }
+        // guard: numbers of segments are not given again
+        // without it: self.next.next_segment -> self.next.segments.last().map_or(1, |last| last.number + 1)
         let number = self.next.next_segment;
         self.next.next_segment = next_number("number of a segment", number)?;
         Ok(number)

@@ -241,6 +241,7 @@ impl Writer {
     pub(super) fn sweep_all(&mut self) -> Result<u64> {
         self.check_lock()?;
         // A killed writer may have renamed CURRENT and not synced it; then the one before could come back.
+        // guard: the directory is synced before a new writer collects garbage
         if !self.settled {
             commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;
             self.settled = true;

@@ -138,6 +138,8 @@ fn previous(shared: &Shared, manifest: &Manifest) -> Result<Option<Manifest>> {
 impl Writer {
     pub(super) fn new(index: &Index, lock_path: &Path) -> Result<Self> {
         let shared = Arc::clone(&index.shared);
+        // guard: a writer goes on from what was committed before it had the lock
+        // without it: index.refresh()?;
         let lock = shared.vfs.lock(lock_path).map_err(|failure| match failure {
             LockFailure::Held(holder) => Error::Locked {
                 path: lock_path.to_owned(),
@@ -152,9 +154,12 @@ impl Writer {
         })?;
         // What another writer committed since the index was opened is what this one goes on from.
         // Nobody else refreshes in between: it would take this writer's rows for those of an attempt that failed.
+        // guard: nobody refreshes while a writer begins
         let refreshing = shared.refreshing.lock();
+        // guard: a writer goes on from what was committed before it had the lock
         index.refresh_alone()?;
         let state = Arc::clone(&shared.published.read());
+        // guard: features of which one may only read take no writer
         if state.manifest.read_only_compatible != 0 {
             return Err(Error::Unsupported {
                 path: shared.dir.clone(),
@@ -167,6 +172,8 @@ impl Writer {
         // current but not durable. So what the one before names stays, until a sync.
         // Where it cannot be read, nothing is removed.
         if let Ok(before) = previous(&shared, &state.manifest) {
+            // guard: a new writer keeps what the generation before names
+            // without it: before.as_ref() -> None
             commit::sweep(&*shared.vfs, &shared.dir, &state.manifest, before.as_ref());
         }
         let params = state.manifest.params.clone();
@@ -635,6 +642,8 @@ impl Writer {
 
     fn check_lock(&self) -> Result<()> {
         self.check_process()?;
+        // guard: a writer whose lock file is gone does not commit
+        // without it: self.lock.is_current() -> true
         if self.lock.is_current() {
             return Ok(());
         }
@@ -651,6 +660,8 @@ impl Writer {
     fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_sound()?;
         let done = step(self);
+        // guard: the first failure ends the writer
+        // without it: done.is_err() -> false
         self.poisoned = done.is_err();
         done
     }

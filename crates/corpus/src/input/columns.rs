@@ -83,12 +83,16 @@ fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     SILENCED.call_once(|| {
         let others = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
+            // guard: a panic of arrow-rs that is caught is not told
+            // without it: GUARDED.get() -> false
             if !GUARDED.get() {
                 others(panic);
             }
         }));
     });
     GUARDED.set(true);
+    // guard: a panic of arrow-rs is an error
+    // without it: catch_unwind(AssertUnwindSafe(what)) -> Ok(what())
     let done = catch_unwind(AssertUnwindSafe(what));
     GUARDED.set(false);
     done.unwrap_or_else(|_| Err("the reader gave up: damaged".to_owned()))
@@ -310,6 +314,7 @@ fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
             DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
             _ => return Arc::clone(field),
         };
+        // guard: a text that a dictionary has once is lent
         if is_read(field.name()) {
             Arc::new(field.as_ref().clone().with_data_type(of_type))
         } else {
@@ -459,10 +464,12 @@ fn line(
     fields: &fields::Fields,
 ) -> Result<Vec<u8>, String> {
     let text = bytes(batch.column(places.text), at).ok_or("its text is null")?;
+    // guard: a long text of Parquet is refused
     if text.len() > bytes_max {
         return Err(format!("a text of more than {bytes_max} bytes"));
     }
     let key = number_or_bytes(batch.column(places.key), at).ok_or("its key is null")?;
+    // guard: keys of Parquet are looked at before they are copied
     super::check_key(&key)?;
     if !fields.attached.any() {
         return Ok(to_line(row, &key, None, text));
@@ -515,6 +522,8 @@ impl Writers {
         let shown = file.path.display();
         let input = fs::File::open(&file.path).with_context(|| format!("{shown}: cannot be read again"))?;
         ensure!(
+            // guard: a Parquet file that changed is not copied from
+            // without it: Stamp::of(&input)? == file.stamp -> true
             Stamp::of(&input)? == file.stamp,
             "{shown}: changed since it was read; run again when nothing writes to the input"
         );

@@ -36,6 +36,8 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
     // The folder itself may be a link: whoever named it meant what it points to.
     let walk = WalkDir::new(root).min_depth(1).follow_root_links(true).follow_links(false);
+    // guard: files of a folder come in the order of their names
+    // without it: sort_name(a).cmp(sort_name(b)) -> sort_name(b).cmp(sort_name(a))
     for entry in walk.sort_by(|a, b| sort_name(a).cmp(sort_name(b))) {
         let looked_at = entry.and_then(|entry| Ok((entry.metadata()?, entry)));
         match looked_at {
@@ -124,6 +126,7 @@ pub(super) fn read_contents(
             break;
         }
     }
+    // guard: a long file of text is refused
     if bytes.len() > bytes_max {
         reader.skip_rest();
         return Ok(Contents::TooLong);

@@ -149,6 +149,7 @@ pub(super) fn understand<'l>(
             warc::Says::Text { key, text } => (key, text),
             warc::Says::Made { key, text } => {
                 buffers.text = text;
+                // guard: keys of pages in archives are looked at
                 check_key(key)?;
                 let content = Content::Text(&buffers.text);
                 return Ok(Understood::Document { key, content, line, replaced: false });
@@ -160,6 +161,7 @@ pub(super) fn understand<'l>(
             (parts.key, parts.text)
         }
     };
+    // guard: keys of rows and of texts in archives are looked at
     check_key(key)?;
     let (text, replaced) = match std::str::from_utf8(text) {
         Ok(text) => (text, false),
@@ -181,6 +183,8 @@ pub(super) fn understand<'l>(
 /// A key is what users see of a document, in JSON among others: it stays as it is, or there is none.
 fn check_key(key: &[u8]) -> Result<(), String> {
     super::check_key(key)?;
+    // guard: a key of a row or of an archive is UTF-8
+    // without it: return Ok(());
     std::str::from_utf8(key).map(drop).map_err(|error| {
         let offset = error.valid_up_to();
         let byte = key[offset];

@@ -78,9 +78,14 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
                 None => content,
             },
             b"gzip" | b"x-gzip" if content.starts_with(b"\x1f\x8b") => {
+                // guard: all members of gzip in an answer are undone
+                // without it: bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")
+                // -> bounded(flate2::read::GzDecoder::new(&content[..]), bytes_max, "gzip")
                 bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")?.into()
             }
             b"zstd" if content.starts_with(b"\x28\xb5\x2f\xfd") => {
+                // guard: zstd of an answer has a window of 8 MiB at most
+                // without it: WINDOW_LOG_MAX -> 27
                 bounded(zstd_within(&content[..], WINDOW_LOG_MAX)?, bytes_max, "zstd")?.into()
             }
             b"deflate" if is_zlib(&content) => {
@@ -107,8 +112,11 @@ fn is_zlib(bytes: &[u8]) -> bool {
 /// All that a decoder gives.
 fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, String> {
     let mut whole = Vec::new();
+    // guard: a long content of an answer is refused
+    // without it: bytes_max as u64 + 1 -> u64::MAX
     match decoder.take(bytes_max as u64 + 1).read_to_end(&mut whole) {
         Err(error) => Err(format!("its content cannot be undone by {name}: {error}")),
+        // guard: a long content of an answer is refused
         Ok(_) if whole.len() > bytes_max => Err(format!("a content of more than {bytes_max} bytes")),
         Ok(_) => Ok(whole),
     }

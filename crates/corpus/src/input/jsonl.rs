@@ -136,6 +136,7 @@ impl Lines {
             self.searched += found.map_or(unsearched.len(), |at| at + 1);
             let newline = usize::from(found.is_some());
             let line = self.start..self.searched - newline;
+            // guard: a long line is refused
             if line.len() > self.line_bytes_max {
                 self.discarding = true;
             }
@@ -230,6 +231,8 @@ pub(super) fn parse<'p>(
         return Ok(Parsed { key: key.as_bytes(), content: Content::Features(features), replaced });
     }
     let usual = scan::scan(line, fields, key, text)
+        // guard: keys of usual lines of JSON are looked at
+        // without it: super::check_key(found.key.of(line, key).as_bytes()).is_ok() -> true
         .filter(|found| super::check_key(found.key.of(line, key).as_bytes()).is_ok());
     let found = if let Some(usual) = usual {
         usual
@@ -250,6 +253,8 @@ pub(super) fn parse<'p>(
 /// U+FFFD may stand in a key by itself. So the line is read once more with another character instead of the bad
 /// bytes: a key without any stays what it is.
 fn check_key_kept(line: &[u8], key: &str, fields: &Fields) -> Result<(), String> {
+    // guard: no byte of a key of JSON is replaced
+    // without it: key.contains('\u{fffd}') -> false
     if !key.contains('\u{fffd}') {
         return Ok(());
     }
@@ -330,6 +335,7 @@ fn key_of(id: Scalar, fields: &Fields) -> Result<String, String> {
             return Err(format!("field {:?} is {found}, not a string or an integer of 64 bits", fields.id));
         }
     };
+    // guard: keys of other lines of JSON are looked at
     super::check_key(key.as_bytes()).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
     Ok(key)
 }

@@ -63,8 +63,11 @@ impl Block {
     /// Adds a document.
     pub fn push(&mut self, form: Form, line: &[u8]) {
         self.bytes.extend_from_slice(line);
+        // guard: what is kept has its ends
         self.bytes.extend_from_slice(match form {
             Form::Json | Form::Html | Form::Row(_) => b"\n",
+            // guard: records of archives are kept with the ends between them
+            // without it: b"\r\n\r\n" -> b""
             Form::Archive { .. } => b"\r\n\r\n",
             Form::Columns(_) => b"",
         });
@@ -146,7 +149,9 @@ impl Kept {
             if let Some(header) =
                 header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number))
             {
+                // guard: rows are kept below their header
                 file.write_all(&header.line)?;
+                // guard: rows are kept below their header
                 file.write_all(b"\n")?;
             }
             Ok(file)

@@ -342,6 +342,8 @@ struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // guard: a message names its input
+        // without it: return f.write_str(&for_people(&self.reason));
         write!(f, "{}: {}", self.place, for_people(&self.reason))
     }
 }
@@ -350,6 +352,7 @@ impl fmt::Display for Problem {
 /// obey, and not as long as a record. The end is kept, as it says what to do.
 fn for_people(reason: &str) -> Cow<'_, str> {
     let mut shown = Cow::Borrowed(reason);
+    // guard: a message has nothing that a terminal obeys
     if reason.contains(char::is_control) {
         let escaped = |character: char| match character {
             control if control.is_control() => control.escape_default().to_string(),
@@ -357,6 +360,7 @@ fn for_people(reason: &str) -> Cow<'_, str> {
         };
         shown = reason.chars().map(escaped).collect::<String>().into();
     }
+    // guard: a message is not as long as its input
     if shown.len() > REASON_BEGINNING + REASON_END {
         let boundary = |at: &usize| shown.is_char_boundary(*at);
         let beginning = (0..=REASON_BEGINNING).rev().find(boundary).unwrap_or(0);
@@ -565,6 +569,8 @@ impl Documents {
         }
         let mut documents = Self {
             parser: Parser::new(options),
+            // guard: no bad record less than allowed is skipped
+            // without it: options.skip_bad -> options.skip_bad.saturating_sub(1)
             skip_bad: options.skip_bad,
             record_bytes_max: options.record_bytes_max,
             as_it_comes: options.as_it_comes,
@@ -611,6 +617,7 @@ impl Documents {
                 source.name().display()
             );
         }
+        // guard: inputs come in the order in which they are named
         documents.sources.reverse();
         Ok(documents)
     }
@@ -896,6 +903,8 @@ impl Documents {
 
     /// Counts a bad record, or makes it an error if there have been enough.
     fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
+        // guard: no bad record more than allowed is skipped
+        // without it: self.skip_bad -> self.skip_bad.saturating_add(1)
         if self.counts.skipped_bad == self.skip_bad {
             return Err(match self.skip_bad {
                 0 => anyhow!("{bad}; --skip-bad N passes over up to N bad records"),
@@ -981,8 +990,12 @@ fn is_stdin(path: &Path) -> bool {
 /// Says what is wrong with a key that no index takes.
 fn check_key(key: &[u8]) -> Result<(), String> {
     match key.len() {
+        // guard: an empty key is refused
+        // without it: Err("the key is empty".to_owned()) -> Ok(())
         0 => Err("the key is empty".to_owned()),
         1..=KEY_BYTES_MAX => Ok(()),
+        // guard: a key of more than 65,535 bytes is refused
+        // without it: _ => Ok(()),
         bytes => Err(format!("the key has {bytes} bytes, {KEY_BYTES_MAX} is the most")),
     }
 }

@@ -176,10 +176,15 @@ impl Reader {
             None => Box::new(whole),
             Some(Compression::Gzip) => {
                 let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                // guard: all members of gzip are undone
+                // without it: Box::new(flate2::bufread::MultiGzDecoder::new(whole))
+                // -> Box::new(flate2::bufread::GzDecoder::new(whole))
                 Box::new(flate2::bufread::MultiGzDecoder::new(whole))
             }
             Some(Compression::Zstd) => {
                 let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                // guard: zstd of an input has a window of 128 MiB at most
+                // without it: WINDOW_LOG_MAX -> 31
                 Box::new(zstd_within(whole, WINDOW_LOG_MAX).map_err(|reason| {
                     let place = Place::file(Arc::clone(&reader.name));
                     Problem { place, reason }

@@ -120,6 +120,7 @@ impl Fields {
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
         // The end of a line before the row: from the first bytes that it sees the reader drops a byte order mark, which
         // is a row's own.
+        // guard: a byte order mark is dropped before the first row alone
         reader.read_record(b"\n", &mut self.bytes, &mut self.ends);
         let (mut read, mut written, mut ended) = (0, 0, 0);
         loop {
@@ -246,6 +247,7 @@ impl Rows {
         let mut begun = false;
         loop {
             if taken == self.window.bytes().len() {
+                // guard: a long row is refused
                 if taken > self.row_bytes_max {
                     // What is too long is read to its end all the same, and thrown away.
                     self.window.take(taken);
@@ -267,10 +269,12 @@ impl Rows {
             match result {
                 ReadRecordResult::End => return Ok(None),
                 ReadRecordResult::Record => {
+                    // guard: a long row is refused
                     let problem = if discarded || taken > self.row_bytes_max {
                         Some(format!("a row of more than {} bytes", self.row_bytes_max))
                     } else if columns > COLUMNS_MAX {
                         Some(format!("more than {COLUMNS_MAX} fields"))
+                        // guard: a quote that is not closed is told
                     } else if at_end && ends_in_quotes(&self.window.bytes()[..taken], self.delimiter) {
                         Some("a field that begins with a quote is not ended by one".to_owned())
                     } else {

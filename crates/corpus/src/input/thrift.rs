@@ -111,6 +111,7 @@ impl<'b> Walk<'b> {
 
     fn pass(&mut self, bytes: u64) -> Walked<()> {
         let rest = (self.bytes.len() - self.at) as u64;
+        // guard: a text does not end before it begins
         if bytes > rest {
             return Err(Wrong::Short);
         }
@@ -127,6 +128,8 @@ impl<'b> Walk<'b> {
                 return Ok(value);
             }
         }
+        // guard: a number has ten bytes at most
+        // without it: Err(Wrong::Bad) -> Ok(value)
         Err(Wrong::Bad)
     }
 
@@ -138,6 +141,8 @@ impl<'b> Walk<'b> {
 
     /// A number of 32 bits, not negative.
     fn count(&mut self) -> Walked<u64> {
+        // guard: lengths of pages are in their range
+        // without it: return Ok(self.number()? as u64);
         i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(Wrong::Bad)
     }
 
@@ -162,10 +167,13 @@ impl<'b> Walk<'b> {
                 return Ok(());
             }
             let next = if head >> 4 == 0 { self.number()? } else { i64::from(id) + i64::from(head >> 4) };
+            // guard: the number of a field is in its range
+            // without it: i16::try_from(next).map_err(|_| Wrong::Bad)? -> i16::try_from(next).unwrap_or(100)
             id = i16::try_from(next).map_err(|_| Wrong::Bad)?;
             // Both booleans are one type.
             let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
             let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
+            // guard: a field that is known has its type
             if field.is_some_and(|field| field.0 != of_type) {
                 return Err(Wrong::Bad);
             }
@@ -178,10 +186,13 @@ impl<'b> Walk<'b> {
     /// Walks over a value, other than a boolean of a structure, which stands in its type. One in a list is a byte, over
     /// which arrow-rs does not pass: no list here has any.
     fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> Walked<()> {
+        // guard: structures are not too deep
         if depth > DEPTH_MAX {
             return Err(Wrong::Bad);
         }
         match of_type {
+            // guard: a list has no booleans
+            // without it: 1 | 2 => self.pass(1),
             3 => self.pass(1),
             4..=6 => self.varint().map(drop),
             7 => self.pass(8),
@@ -225,11 +236,13 @@ fn check_schema(walk: &mut Walk<'_>) -> Walked<()> {
             }
             Ok(is_children)
         })?;
+        // guard: a group has no more columns than there are
         if children > elements {
             return Err(Wrong::Bad);
         }
         if children > 0 {
             open.push(children);
+            // guard: groups of columns are not too deep
             if open.len() > GROUPS_MAX {
                 return Err(Wrong::Bad);
             }
@@ -262,11 +275,14 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     file.seek(SeekFrom::Start(before)).and_then(|_| file.read_exact(&mut tail)).map_err(told)?;
     let [a, b, c, d, magic @ ..] = tail;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
+    // guard: a Parquet file ends as one
     if magic != *b"PAR1" {
         // One that is encrypted has its own, and arrow-rs its words for it.
         return if magic == *b"PARE" { Ok(()) } else { Err(no_parquet()) };
     }
     let start = before
+        // guard: a footer is not longer than its file
+        // without it: .checked_sub(length) -> .checked_sub(length).or(REMOVED.then_some(0))
         .checked_sub(length)
         .ok_or_else(|| format!("its footer is of {length} bytes, and the file of {bytes}"))?;
     let mut footer = vec![0; length as usize];
@@ -279,6 +295,8 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
             has_schema = true;
             check_schema(walk)?;
         }
+        // guard: only the version stands before a schema
+        // without it: has_schema || id == 1 -> true
         if has_schema || id == 1 { Ok(is_schema) } else { Err(Wrong::Bad) }
     });
     walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())
@@ -338,6 +356,7 @@ impl ChunkReader for Checked {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        // guard: bytes that a file does not have are not asked for
         if length as u64 > self.bytes.saturating_sub(start) {
             return Err(ParquetError::EOF(format!("{length} bytes at {start}, where the file ends before")));
         }
@@ -357,6 +376,8 @@ pub(super) struct Head {
 
 impl Head {
     fn load(&self) -> io::Result<Vec<u8>> {
+        // guard: a header of a page is not read to any length
+        // without it: HEAD_BYTES_MAX -> u64::MAX
         let rest = self.bytes.saturating_sub(self.start).min(HEAD_BYTES_MAX);
         let mut file = &*self.file;
         let mut wanted = HEAD_BYTES;
@@ -368,7 +389,10 @@ impl Head {
                 Err(Wrong::Short) if wanted < rest => wanted *= 8,
                 Err(_) => return Err(io::Error::other("the header of a page is damaged")),
                 Ok((undone, packed, length)) => {
+                    // guard: a page does not grow by more than it can
+                    // without it: GROWTH_MAX -> u64::MAX
                     let most = packed.saturating_mul(GROWTH_MAX).max(PAGE_BYTES).min(self.page_bytes_max);
+                    // guard: a page is not longer than pages are
                     if undone > most {
                         return Err(io::Error::other(format!(
                             "a page of {packed} bytes says that it is {undone} undone, and {most} is the most"

@@ -118,6 +118,7 @@ impl Records {
             return bad(format!("its Content-Length is no number: \"{found}\""), head - 1);
         };
         // A record that was cut may be followed by a whole one: the search begins at the end of the head.
+        // guard: a long record of an archive is refused
         if length > self.record_bytes_max {
             let most = self.record_bytes_max;
             return bad(
@@ -130,6 +131,8 @@ impl Records {
         self.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
         // No further than what was asked for: what came with it depends on the stream, which what is said must not.
         let bytes = self.window.bytes();
+        // guard: what is said of a length does not depend on how a stream is cut
+        // without it: &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)] -> bytes
         let bytes = &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)];
         if whole {
             let behind = &bytes[end..];

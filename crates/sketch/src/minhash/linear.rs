@@ -19,7 +19,7 @@
 //!
 //! **How good it is.** No linear family is exactly min-wise independent: of a set like 0, 1, .. n - 1, the
 //! element 0 is the least too often, by a factor that grows with log n. Over sets of mixed hashes, which these
-//! are, no departure from independent minima can be seen (`tests/sketch_accuracy.rs`).
+//! are, no departure from independent minima can be seen (`tests/it/sketch_accuracy.rs`).
 //!
 //! Time: 4 multiplications of 32 bits for each shingle and minimum. Memory: 24 bytes a minimum.
 

@@ -7,7 +7,7 @@
 //! an order of its own.
 //!
 //! Which orders, is the [`Family`]. All are defined to the last bit, give 1 to 4,096 minima, and are held
-//! against theory by `tests/sketch_accuracy.rs`: no bias, and the variance of independent minima, J (1 - J) /
+//! against theory by `tests/it/sketch_accuracy.rs`: no bias, and the variance of independent minima, J (1 - J) /
 //! t, or less, for sets of 5 to 1,000 shingles.
 //!
 //! | family | variance over J (1 - J) / t | cost of a shingle |

@@ -16,7 +16,7 @@
 //! **Not the upper half of a 128-bit product.** `(a * x) >> 64` does not depend on a but for its scale: it
 //! grows with x, so that every component has its minimum at the same element, and t minima are worth one: the
 //! variance is t times that of independent ones. Here the product is taken modulo 2^64, which a carries around
-//! many times, and no second mix is needed (`tests/sketch_accuracy.rs` has both).
+//! many times, and no second mix is needed (`tests/it/sketch_accuracy.rs` has both).
 //!
 //! **Which bits are kept.** The 32 that decide. Of n values the least has about log2(n) zeros on top; the low b
 //! bits are as good as random for sets of up to 2^(32 - b) elements. Different elements tie for the minimum

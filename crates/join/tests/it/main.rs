@@ -1,0 +1,5 @@
+//! The integration tests of joins, one module a subject, in one program.
+
+mod hamming_joins;
+mod joins;
+mod small_features;

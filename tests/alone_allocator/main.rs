@@ -1,0 +1,10 @@
+//! Tests that measure the largest allocation of each thread. They are a program of their own because they replace the
+//! global allocator, and a program has only one.
+
+#[path = "../support/allocations.rs"]
+mod allocations;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod damage;
+mod damage_experiment;

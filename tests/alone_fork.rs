@@ -1,0 +1,274 @@
+//! A process that has a writer forks: only the process that opened the writer may use it, and the lock stays with it.
+//! And the lock is lost in other ways: then a commit is an error.
+//!
+//! A program of its own: a forked child inherits the locks and open files of every test that runs at that moment.
+
+#![cfg(unix)]
+#![allow(clippy::disallowed_methods, reason = "looks at the files of an index, and takes its lock")]
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use twindex::{Error, Fingerprint, Index, Params, Writer};
+
+fn created() -> (TempDir, PathBuf, Index) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    let index = Index::create(&path, params).unwrap();
+    (dir, path, index)
+}
+
+fn put(writer: &mut Writer, key: u64) {
+    writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+}
+
+fn keys(path: &Path) -> Vec<u64> {
+    let snapshot = Index::open(path).unwrap().snapshot();
+    (0..100).filter(|&key| snapshot.contains(key).unwrap()).collect()
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[cfg(target_os = "linux")]
+mod forked {
+    use super::*;
+
+    /// Runs `step` in a child made by fork, and returns its exit status: what `step` returns, or 99 for a panic, or 98
+    /// if the child has not ended after 20 seconds.
+    fn in_child(step: impl FnOnce() -> i32) -> i32 {
+        #[expect(
+            unsafe_code,
+            reason = "a fork is what is tested; the child only runs `step` and ends by _exit"
+        )]
+        // SAFETY: The child allocates and takes locks, which glibc allows after a fork. It runs no thread and no
+        // destructor of the parent but those in `step`.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "fork failed");
+        if child == 0 {
+            let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)).unwrap_or(99);
+            #[expect(unsafe_code, reason = "ends the child without the destructors of the test")]
+            // SAFETY: Nothing of the child is used after it.
+            unsafe {
+                libc::_exit(status)
+            }
+        }
+        for _ in 0..2000 {
+            let mut status = 0;
+            #[expect(unsafe_code, reason = "waits for the child")]
+            // SAFETY: `status` is valid for a write.
+            let ended = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
+            if ended == child {
+                return if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 97 };
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        #[expect(unsafe_code, reason = "ends a child that hangs")]
+        // SAFETY: The child is this process's own and was not waited for.
+        unsafe {
+            libc::kill(child, libc::SIGKILL)
+        };
+        98
+    }
+
+    /// The status of a child: 0 for the error that names the other process, and 1 for anything else.
+    fn refused<T>(result: twindex::Result<T>) -> i32 {
+        match result {
+            Err(Error::Invalid(why)) if why.contains("was opened by process") => 0,
+            _ => 1,
+        }
+    }
+
+    #[test]
+    fn writer_dropped_in_a_forked_child_keeps_the_lock_of_the_parent() {
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 1);
+        writer.commit().unwrap();
+        let mut writer = Some(writer);
+        assert_eq!(
+            in_child(|| {
+                drop(writer.take());
+                0
+            }),
+            0
+        );
+        let other = Index::open(&path).unwrap();
+        assert!(matches!(other.writer(), Err(Error::Locked { .. })));
+        let mut writer = writer.unwrap();
+        for key in [2, 3] {
+            put(&mut writer, key);
+            writer.commit().unwrap();
+        }
+        drop(writer);
+        assert_eq!(keys(&path), [1, 2, 3]);
+        other.writer().unwrap();
+    }
+
+    #[test]
+    fn child_that_exits_keeps_the_lock_of_the_parent() {
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        assert_eq!(in_child(|| 0), 0);
+        assert!(matches!(Index::open(&path).unwrap().writer(), Err(Error::Locked { .. })));
+        put(&mut writer, 1);
+        writer.commit().unwrap();
+        assert_eq!(keys(&path), [1]);
+    }
+
+    #[test]
+    fn writer_dropped_in_a_forked_child_removes_no_file_of_the_batch() {
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
+        writer.set_memory(64);
+        for key in 0..50 {
+            put(&mut writer, key);
+        }
+        let before = names(&path);
+        assert!(before.iter().any(|name| name.contains(".seg")), "{before:?}");
+        let mut writer = Some(writer);
+        assert_eq!(
+            in_child(|| {
+                drop(writer.take());
+                0
+            }),
+            0
+        );
+        assert_eq!(names(&path), before);
+        writer.unwrap().commit().unwrap();
+        assert_eq!(keys(&path), (0..50).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn every_change_by_a_writer_in_a_forked_child_is_refused() {
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 1);
+        writer.commit().unwrap();
+        let before = names(&path);
+        let child = |step: &mut dyn FnMut(&mut Writer) -> i32, writer: &mut Writer| {
+            assert_eq!(in_child(|| step(writer)), 0);
+        };
+        child(&mut |writer| refused(writer.put_fingerprint(2, Fingerprint(2))), &mut writer);
+        child(&mut |writer| refused(writer.admit_fingerprint(2, Fingerprint(!0))), &mut writer);
+        child(&mut |writer| refused(writer.delete(1)), &mut writer);
+        child(&mut |writer| refused(writer.commit()), &mut writer);
+        child(&mut |writer| refused(writer.commit_with(b"x")), &mut writer);
+        child(&mut |writer| refused(writer.sync()), &mut writer);
+        child(&mut |writer| refused(writer.flush()), &mut writer);
+        child(&mut |writer| refused(writer.compact()), &mut writer);
+        child(&mut |writer| refused(writer.merge_step()), &mut writer);
+        child(&mut |writer| refused(writer.wait_for_merge()), &mut writer);
+        child(&mut |writer| refused(writer.gc()), &mut writer);
+        // In the middle of a batch, too.
+        put(&mut writer, 2);
+        child(&mut |writer| refused(writer.commit()), &mut writer);
+        child(&mut |writer| refused(writer.flush()), &mut writer);
+        child(&mut |writer| refused(writer.compact()), &mut writer);
+        assert_eq!(names(&path), before);
+        writer.commit().unwrap();
+        assert_eq!(keys(&path), [1, 2]);
+    }
+
+    #[test]
+    fn index_in_a_forked_child_answers_and_opens_a_writer_once_the_parent_has_none() {
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 1);
+        writer.commit().unwrap();
+        put(&mut writer, 2); // not committed
+        let mut writer = Some(writer);
+        let status = in_child(|| {
+            drop(writer.take());
+            let locked = matches!(index.writer(), Err(Error::Locked { .. }));
+            let snapshot = index.snapshot();
+            let answers = snapshot.contains(1).unwrap() && !snapshot.contains(2).unwrap();
+            i32::from(!(locked && answers))
+        });
+        assert_eq!(status, 0);
+        drop(writer);
+        let status = in_child(|| {
+            let mut writer = index.writer().unwrap();
+            put(&mut writer, 3);
+            writer.commit().unwrap();
+            drop(writer);
+            0
+        });
+        assert_eq!(status, 0);
+        assert_eq!(keys(&path), [1, 3]);
+    }
+}
+
+#[test]
+fn commit_after_the_lock_was_released_by_others_and_taken_is_refused() {
+    let (_dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1);
+    writer.commit().unwrap();
+    // As another holder does: it writes its own number and line to the file.
+    std::fs::write(path.join("LOCK"), format!("{}\n0123456789abcdef\n", std::process::id())).unwrap();
+    put(&mut writer, 2);
+    assert!(matches!(writer.commit(), Err(Error::Locked { .. })));
+    drop(writer);
+    assert_eq!(keys(&path), [1]);
+}
+
+/// Set for the process that [`relative_path_means_the_same_after_a_change_of_the_current_directory`] starts.
+const CHILD: &str = "TWINDEX_TEST_RELATIVE";
+
+#[test]
+fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
+    if std::env::var_os(CHILD).is_some() {
+        // In a process of its own, as the current directory is that of all threads.
+        let index = Index::open("index").unwrap();
+        let mut writer = index.writer().unwrap();
+        std::env::set_current_dir("elsewhere").unwrap();
+        put(&mut writer, 1);
+        writer.commit().unwrap();
+        drop(writer);
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 2);
+        writer.commit().unwrap();
+        return;
+    }
+    let (dir, path, _index) = created();
+    std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "relative_path_means_the_same_after_a_change_of_the_current_directory"])
+        .env(CHILD, "1")
+        .current_dir(dir.path())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(keys(&path), [1, 2]);
+    assert!(names(&dir.path().join("elsewhere")).is_empty());
+}
+
+#[test]
+fn directory_that_was_moved_or_removed_is_named_as_the_cause() {
+    let (dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1);
+    let moved = dir.path().join("moved");
+    std::fs::rename(&path, &moved).unwrap();
+    let error = writer.commit().unwrap_err();
+    assert!(matches!(&error, Error::NotAnIndex { why, .. } if why.contains("moved or removed")), "{error:?}");
+    drop(writer);
+    let error = index.writer().unwrap_err();
+    assert!(matches!(&error, Error::NotAnIndex { why, .. } if why.contains("moved or removed")), "{error:?}");
+    let index = Index::open(&moved).unwrap();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 2);
+    writer.commit().unwrap();
+    put(&mut writer, 3);
+    std::fs::remove_dir_all(&moved).unwrap();
+    let error = writer.commit().unwrap_err();
+    assert!(matches!(&error, Error::NotAnIndex { .. }), "{error:?}");
+}

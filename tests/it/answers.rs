@@ -1,0 +1,378 @@
+//! What an index answers is what a scan of all documents would: the promise of the exact designs, tested against
+//! brute force for every radius, on uniform, clustered and adversarial fingerprints, at sizes on both sides of each
+//! change of layout. Free designs promise less, and just that is what they must answer.
+//!
+//! Designs, codecs, probes, ways to ask and sizes make too many cases for every run. By default so many are run that
+//! every two values of any two of these meet; with `TWINDEX_ANSWERS=all`, all of them. The vector instructions are
+//! those of the machine, or what `TWINDEX_KERNEL` asks for.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use proptest::prelude::*;
+use twindex::design::Name;
+use twindex::format::table::Probe;
+use twindex::segment::records::Kept;
+use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::sys::RealVfs;
+use twindex::{Error, Key};
+
+use crate::support::memory::MemoryVfs;
+use crate::support::near::{
+    self, CODECS, DESIGNS, FARTHEST, Found, clustered, expected, hot, repeated, scan, uniform,
+};
+use crate::support::random::Random;
+
+/// How tables are probed: as their codec likes best, or as asked for.
+const PROBES: [Option<Probe>; 4] =
+    [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
+
+/// How queries are put.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// One by one, through fingerprints and their lists of documents.
+    Alone,
+    /// So many together.
+    Together(usize),
+    /// Sixteen together, of which every other one ends at its first answer.
+    Ending,
+}
+
+const WAYS: [Way; 5] = [Way::Alone, Way::Together(2), Way::Together(16), Way::Together(100), Way::Ending];
+
+const SIZES: [usize; 10] = [0, 1, 3, 15, 16, 17, 100, 1000, 5000, 40_000];
+
+fn all_is_asked_for() -> bool {
+    std::env::var_os("TWINDEX_ANSWERS").is_some_and(|value| value == "all")
+}
+
+/// A set of fingerprints, with queries and all that is near them.
+struct Set {
+    name: String,
+    fingerprints: Vec<u64>,
+    queries: Vec<u64>,
+    near: Vec<Found>,
+}
+
+impl Set {
+    fn new(name: &str, fingerprints: Vec<u64>, queries: usize) -> Self {
+        let queries = near::queries(&fingerprints, queries);
+        let near = queries.iter().map(|&query| scan(&fingerprints, query)).collect();
+        Self { name: format!("{} {name}", fingerprints.len()), fingerprints, queries, near }
+    }
+
+    fn in_memory(&self, design: &str, codecs: &str) -> Segment {
+        near::segment_of(&MemoryVfs::default(), Path::new("000001.seg"), &self.fingerprints, design, codecs)
+    }
+
+    fn expected(&self, design: &str, query: usize, within: u32) -> Found {
+        expected(design, &self.fingerprints, self.queries[query], &self.near[query], within)
+    }
+}
+
+/// Whether all tables have this way to probe.
+fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
+    let codecs = segment.scheme().unwrap().codecs.to_string();
+    match probe {
+        None => true,
+        Some(Probe::Directory) => !codecs.starts_with("manku"),
+        Some(_) => codecs == "manku" || codecs == "plain",
+    }
+}
+
+/// Asks `segment` all queries of the set, and compares.
+fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, way: Way) {
+    let design = segment.scheme().unwrap().design.to_string();
+    let case = format!("{}, {}, {way:?}, {ask:?}", set.name, segment.scheme().unwrap());
+    let wanted = |query: usize| set.expected(&design, query, ask.within);
+    if let Way::Alone = way {
+        for (number, &query) in set.queries.iter().enumerate() {
+            let (mut found, mut near) = (Found::new(), Vec::new());
+            let each = |asked, hit| {
+                assert_eq!(asked, 0, "{case}");
+                near.push(hit);
+                Ok(ControlFlow::Continue(()))
+            };
+            segment.search(&[query], ask, scratch, each).unwrap();
+            for hit in near {
+                assert_eq!(segment.fingerprint(hit.rank).unwrap(), hit.fingerprint, "{case}");
+                assert_eq!((hit.fingerprint ^ query).count_ones(), hit.distance, "{case}");
+                segment.postings(hit.rank, |ordinal| found.push((ordinal, hit.distance))).unwrap();
+            }
+            found.sort_unstable();
+            assert_eq!(found, wanted(number), "{query:016x}, {case}");
+        }
+        return;
+    }
+    let (together, ending) = match way {
+        Way::Together(together) => (together, false),
+        _ => (16, true),
+    };
+    // The last ones stand in a batch of their own, or more than once in one.
+    let numbers: Vec<usize> = (0..=set.queries.len().max(together)).map(|i| i % set.queries.len()).collect();
+    for batch in numbers.chunks(together) {
+        let queries: Vec<u64> = batch.iter().map(|&number| set.queries[number]).collect();
+        let mut found = vec![Found::new(); batch.len()];
+        if ending {
+            let mut ended = vec![false; batch.len()];
+            let each = |query: usize, hit: twindex::segment::near::Near| {
+                assert!(!ended[query], "an answer behind the end, {case}");
+                segment.postings(hit.rank, |ordinal| found[query].push((ordinal, hit.distance)))?;
+                ended[query] = query.is_multiple_of(2);
+                Ok(if ended[query] { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            };
+            segment.search(&queries, ask, scratch, each).unwrap();
+        } else {
+            let each = |query: usize, ordinal, distance| {
+                found[query].push((ordinal, distance));
+                Ok(ControlFlow::Continue(()))
+            };
+            segment.search_documents(&queries, ask, scratch, each).unwrap();
+        }
+        for (place, (&number, mut found)) in batch.iter().zip(found).enumerate() {
+            let mut wanted = wanted(number);
+            found.sort_unstable();
+            if ending && place % 2 == 0 {
+                assert_eq!(found.is_empty(), wanted.is_empty(), "{:016x}, {case}", queries[place]);
+                if let Some(&(first, _)) = found.first() {
+                    let one = set.fingerprints[first as usize];
+                    wanted.retain(|&(ordinal, _)| set.fingerprints[ordinal as usize] == one);
+                }
+            }
+            assert_eq!(found, wanted, "{:016x}, {case}", queries[place]);
+        }
+    }
+}
+
+/// All radii, of which those that the design does not answer are refused by its name, and ways to probe that the
+/// codec does not have by that.
+fn check_all_radii(set: &Set, segment: &Segment, scratch: &mut Scratch, probe: Option<Probe>, way: Way) {
+    let design = segment.scheme().unwrap().design;
+    for within in 0..=FARTHEST + 1 {
+        let ask = Ask { probe, ..Ask::within(within) };
+        let answered = within <= design.within_max();
+        if answered && has_probe(segment, probe) {
+            check(set, segment, scratch, ask, way);
+            continue;
+        }
+        let never = |_, _| -> twindex::Result<ControlFlow<()>> { panic!("an answer to {ask:?}") };
+        let error = segment.search(&[0, 1], ask, scratch, never).unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+        let reason = match within {
+            _ if answered => format!("{:?}", probe.unwrap()),
+            0..=FARTHEST => design.to_string(),
+            _ => FARTHEST.to_string(),
+        };
+        assert!(error.to_string().contains(&reason), "{error} names no {reason}");
+    }
+}
+
+/// A size, a design, a codec, a probe and a way to ask, by their places.
+type Case = [usize; 5];
+
+/// Cases in which every two values of any two columns meet, or all of them.
+fn cases(first: usize) -> BTreeSet<Case> {
+    let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
+    let total: usize = counts.iter().product();
+    let mut seen = HashSet::new();
+    let mut chosen = BTreeSet::new();
+    for number in 0..total {
+        // A prime step goes through all of them, and two that follow each other differ in everything.
+        let mut rest = (first + number * 100_003) % total;
+        let case: Case = counts.map(|count| {
+            let value = rest % count;
+            rest /= count;
+            value
+        });
+        let pairs = (0..5).flat_map(|a| (0..a).map(move |b| (a, b, case[a], case[b])));
+        let new = pairs.filter(|&pair| seen.insert(pair)).count();
+        if new > 0 || all_is_asked_for() {
+            chosen.insert(case);
+        }
+    }
+    chosen
+}
+
+fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
+    let mut sets: BTreeMap<usize, Set> = BTreeMap::new();
+    let mut built: Option<([usize; 3], Segment)> = None;
+    let mut scratch = Scratch::default();
+    let cases = cases(first);
+    println!("{name}: {} cases", cases.len());
+    for [size, design, codec, probe, way] in cases {
+        let set = sets.entry(size).or_insert_with(|| Set::new(name, fingerprints(SIZES[size]), 20));
+        let (tables, build) = ([size, design, codec], || set.in_memory(DESIGNS[design], CODECS[codec]));
+        if built.as_ref().is_none_or(|(of, _)| *of != tables) {
+            let segment = build();
+            assert_eq!(segment.verify(|_| ()).len(), 0, "{} {}", set.name, segment.scheme().unwrap());
+            built = Some((tables, segment));
+        }
+        let segment = &built.as_ref().unwrap().1;
+        check_all_radii(set, segment, &mut scratch, PROBES[probe], WAYS[way]);
+    }
+    let hits: usize = sets.values().flat_map(|set| &set.near).map(Vec::len).sum();
+    assert!(hits > 100, "{hits} answers to compare");
+}
+
+#[test]
+fn every_two_choices_are_tried_together_at_least_once() {
+    let chosen = cases(0);
+    let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
+    for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {
+        let met: BTreeSet<_> = chosen.iter().map(|case| (case[a], case[b])).collect();
+        assert_eq!(met.len(), counts[a] * counts[b]);
+    }
+}
+
+#[test]
+fn all_tables_answer_as_brute_force_does_on_uniform_fingerprints() {
+    check_cases("uniform", 0, uniform);
+}
+
+#[test]
+fn all_tables_answer_as_brute_force_does_on_clustered_fingerprints() {
+    check_cases("clustered", 11, clustered);
+}
+
+#[test]
+fn all_tables_answer_as_brute_force_does_on_few_fingerprints_repeated() {
+    check_cases("repeated", 222, repeated);
+}
+
+#[test]
+fn all_tables_answer_as_brute_force_does_on_hot_buckets() {
+    check_cases("hot", 3333, hot);
+}
+
+/// From 2^19 fingerprints on a table is probed by all 16 bits of a block of four, and has no plane of them; from
+/// 2^20 on longer blocks give more than 16, which is more than an entry's pointer has.
+const LARGE: [(usize, &[(&str, &str)]); 3] = [
+    ((1 << 19) - 1, &[("blocks-4", "planes"), ("blocks-4", "planes+3"), ("choose-5-2", "compact")]),
+    (
+        1 << 19,
+        &[
+            ("blocks-4", "planes"),
+            ("blocks-4", "planes+2"),
+            ("blocks-3", "compact+2"),
+            ("reversed-20", "plain"),
+        ],
+    ),
+    (
+        (1 << 20) + 5,
+        &[
+            ("blocks-2", "planes"),
+            ("blocks-3", "planes"),
+            ("blocks-3", "planes+4"),
+            ("blocks-4", "planes+3"),
+            ("choose-5-2", "planes+4"),
+            ("nested-4-4", "plain+2"),
+            ("blocks-3", "manku"),
+            ("random-4-10-7", "planes+2"),
+        ],
+    ),
+];
+
+#[test]
+fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does() {
+    for (n, schemes) in LARGE {
+        // Distinct, so that the table has as many rows; a part of them near each other.
+        let mut random = Random(n as u64);
+        let mut values: Vec<u64> = Vec::with_capacity(n + n / 8);
+        while values.len() < n + n / 8 {
+            let value = match values.get(random.below(values.len().max(1))) {
+                Some(&near) if random.below(4) == 0 => flip_some(&mut random, near),
+                _ => random.next(),
+            };
+            values.push(value);
+        }
+        values.sort_unstable();
+        values.dedup();
+        for last in (n..values.len()).rev() {
+            values.swap_remove(random.below(last));
+        }
+        let set = Set::new("large", values, 24);
+        let dir = tempfile::tempdir().unwrap();
+        for (number, &(design, codecs)) in schemes.iter().enumerate() {
+            let path = dir.path().join(format!("{number:06}.seg"));
+            let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
+            assert_eq!(segment.distinct_fingerprints(), n as u64);
+            let mut scratch = Scratch::default();
+            for way in [Way::Alone, Way::Together(16), Way::Ending] {
+                check_all_radii(&set, &segment, &mut scratch, None, way);
+            }
+        }
+    }
+}
+
+fn flip_some(random: &mut Random, value: u64) -> u64 {
+    let bits = random.below(13) as u32;
+    near::flip(random, value, bits)
+}
+
+/// Fingerprints as a recipe that can be made smaller: centres, and what stands around them.
+fn sets() -> impl Strategy<Value = Vec<u64>> {
+    let crowd = (any::<u64>(), 0_u32..65, 0_usize..600, any::<u64>());
+    prop::collection::vec(crowd, 0..8).prop_map(|crowds| {
+        let around = |(centre, fixed, count, seed): (u64, u32, usize, u64)| {
+            let mut random = Random(seed);
+            let free = u64::MAX.checked_shr(fixed).unwrap_or(0).rotate_left(seed as u32 % 64);
+            (0..count).map(move |_| centre ^ random.next() & free)
+        };
+        crowds.into_iter().flat_map(around).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_tables_of_any_fingerprints_answer_as_brute_force_does(
+        fingerprints in sets(),
+        design in prop::sample::select(&DESIGNS[..]),
+        codecs in prop::sample::select(&CODECS[..]),
+        within in 0..=FARTHEST,
+        asked in any::<u64>(),
+        near in any::<prop::sample::Index>(),
+        differing in 0_u32..12,
+    ) {
+        let mut queries = vec![asked];
+        if !fingerprints.is_empty() {
+            queries.push(near::flip(&mut Random(asked), *near.get(&fingerprints), differing));
+        }
+        let near = queries.iter().map(|&query| scan(&fingerprints, query)).collect();
+        let set = Set { name: "any".into(), fingerprints, queries, near };
+        let segment = set.in_memory(design, codecs);
+        if within <= design.parse::<Name>().unwrap().within_max() {
+            let mut scratch = Scratch::default();
+            for way in [Way::Alone, Way::Together(16), Way::Ending] {
+                check(&set, &segment, &mut scratch, Ask::within(within), way);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_of_input_does_not_change_a_byte() {
+    let fingerprints = clustered(500);
+    let forward: Vec<usize> = (0..500).collect();
+    let mut shuffled = forward.clone();
+    let mut random = Random(1);
+    for i in (1..500).rev() {
+        shuffled.swap(i, random.below(i + 1));
+    }
+    for (number, design) in DESIGNS.iter().enumerate() {
+        let params = near::params(design, CODECS[number % CODECS.len()]);
+        let file = |order: &[usize]| {
+            let (files, path) = (MemoryVfs::default(), Path::new("a.seg"));
+            let mut records = Records::new(&params);
+            for &i in order {
+                let kept = Kept { fingerprint: fingerprints[i], ..Kept::default() };
+                records.push(Key::U64(3 * i as u64), Some(kept)).unwrap();
+            }
+            build::build(&records, &files, Path::new("")).unwrap().publish(path).unwrap();
+            files.get(path)
+        };
+        assert!(file(&forward) == file(&shuffled), "{design}");
+    }
+}

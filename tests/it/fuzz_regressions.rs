@@ -1,0 +1,82 @@
+//! What fuzzing found once, on every compiler for ever: each file in `fuzz/regressions/<target>/` is given to
+//! its target again. As a target that is never run proves nothing, each also gets the inputs that fuzzing
+//! starts from, and some random ones.
+
+#![allow(clippy::disallowed_methods, reason = "reads inputs, not an index")]
+
+use std::path::Path;
+
+use crate::support::Random;
+use crate::support::fuzzing::{TARGETS, seeds};
+use crate::support::skip::{Missing, skip};
+
+/// Targets of crates above this one, whose findings are replayed where it is: `crates/corpus/src/input/fuzzed.rs`.
+const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
+
+#[test]
+fn what_fuzzing_found_stays_mended() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
+    for (name, target) in TARGETS {
+        let Ok(files) = std::fs::read_dir(root.join(name)) else { continue };
+        for file in files {
+            let path = file.unwrap().path();
+            println!("{}", path.display());
+            target(&std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// `scripts/fuzz-coverage` measures which lines this runs. `TWINDEX_FUZZ_CORPUS` names the directory of all corpora.
+#[test]
+fn what_fuzzing_kept_runs_again_where_it_is_named() {
+    let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
+        skip(Missing::Elsewhere("TWINDEX_FUZZ_CORPUS names no corpora"));
+        return;
+    };
+    let mut replayed = 0;
+    for (name, target) in TARGETS {
+        let begin = replayed;
+        for file in std::fs::read_dir(Path::new(&root).join(name)).into_iter().flatten() {
+            target(&std::fs::read(file.unwrap().path()).unwrap());
+            replayed += 1;
+        }
+        println!("{name}: {} inputs", replayed - begin);
+    }
+    assert!(replayed > 0, "nothing in {}", Path::new(&root).display());
+}
+
+#[test]
+fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
+    for (name, target) in TARGETS {
+        let seeds = seeds(name);
+        assert!(!seeds.is_empty(), "{name}");
+        let mut random = Random(11);
+        // An input of `many` takes as long as a hundred of others; `scripts/fuzz-coverage` replays all of them.
+        let (step, changes) = if name == "many" { (6, 1) } else { (1, 24) };
+        for seed in seeds.iter().step_by(step) {
+            target(seed);
+            for _ in 0..changes {
+                let mut changed = seed.clone();
+                changed.extend((0..random.below(16)).map(|_| random.next() as u8));
+                if !changed.is_empty() {
+                    let at = random.below(changed.len());
+                    changed[at] = random.next() as u8;
+                }
+                target(&changed);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_directory_of_regressions_belongs_to_a_target() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
+    for entry in std::fs::read_dir(root).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            let name = entry.file_name();
+            let mut targets = TARGETS.iter().map(|(target, _)| *target).chain(TARGETS_OF_THE_TOOL);
+            assert!(targets.any(|target| name == target), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Rabin's fingerprints, rolling hashes and the shingles made of them stand in files, so they must never
+//! change: here are those of `tests/golden/rabin.tsv`, which a second implementation wrote
+//! (`scripts/golden_rabin.py`) from the definitions in the module documentation.
+//!
+//! A difference here means that indexes written before no longer match texts sketched now. Do not write the
+//! file again to make the test pass, unless the definition was changed on purpose.
+
+use crate::support::golden::unescape;
+use twindex::params::{ShingleHash, Shingling};
+use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler};
+
+const FILE: &str = include_str!("../golden/rabin.tsv");
+
+/// The rows of one kind, without it.
+fn rows(kind: &str) -> Vec<Vec<&'static str>> {
+    let rows: Vec<Vec<&str>> = FILE
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split('\t').collect::<Vec<_>>())
+        .filter(|row| row[0] == kind)
+        .map(|row| row[1..].to_vec())
+        .collect();
+    assert!(rows.len() >= 20, "rows of {kind}");
+    rows
+}
+
+fn seed(decimal: &str) -> u64 {
+    decimal.parse().unwrap()
+}
+
+fn string(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+/// The finalizer of the specification's section 10.1.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[test]
+fn polynomials_and_bases_are_those_of_the_second_implementation() {
+    for row in rows("polynomial") {
+        assert_eq!(format!("{:x}", Rabin::new(seed(row[0])).polynomial()), row[1], "seed {}", row[0]);
+    }
+    for row in rows("base") {
+        assert_eq!(format!("{:x}", RabinKarp::seeded(seed(row[0])).base()), row[1], "seed {}", row[0]);
+    }
+}
+
+#[test]
+fn fingerprints_are_those_of_the_second_implementation() {
+    for row in rows("rabin") {
+        let (rabin, string) = (Rabin::new(seed(row[0])), string(row[1]));
+        assert_eq!(format!("{:x}", rabin.fingerprint(&string)), row[2], "{row:?}");
+        assert_eq!(format!("{:x}", rabin.extend_by_tables(0, &string)), row[2], "{row:?}");
+        assert_eq!(format!("{:x}", rabin.extend(Rabin::ONE, &string)), row[3], "{row:?}");
+    }
+}
+
+#[test]
+fn rolling_hashes_are_those_of_the_second_implementation() {
+    for row in rows("rabin-karp") {
+        let (hash, string) = (RabinKarp::seeded(seed(row[0])), string(row[1]));
+        assert_eq!(format!("{:x}", hash.hash(&string)), row[2], "{row:?}");
+        assert_eq!(format!("{:x}", hash.extend(1, &string)), row[3], "{row:?}");
+    }
+    for row in rows("modulo") {
+        let (base, modulus) = row[0].split_once('/').unwrap();
+        let hash = RabinKarp::new(seed(base), seed(modulus)).unwrap();
+        assert_eq!(format!("{:x}", hash.hash(&string(row[1]))), row[2], "{row:?}");
+    }
+}
+
+#[test]
+fn shingles_are_those_of_the_second_implementation() {
+    let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
+    for row in rows("shingles") {
+        let mut shingling = Shingling::words(1, seed(row[0]));
+        shingling.hash = ShingleHash::named(row[1]).unwrap();
+        shingling.widths = row[2].parse().unwrap();
+        let shingler = Shingler::new(&shingling).unwrap();
+        shingler.occurrences(&unescape(row[3]), &mut buffers, &mut shingles);
+        let end = |shingle: Option<&u64>| shingle.map_or_else(|| "-".to_owned(), |hash| format!("{hash:x}"));
+        let digest = shingles.iter().fold(0, |digest, shingle| mix(digest ^ shingle));
+        let computed =
+            [shingles.len().to_string(), end(shingles.first()), end(shingles.last()), format!("{digest:x}")];
+        assert_eq!(computed, row[4..], "{row:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! How a text is cut stands in the parameters of an index, and every choice must mean the same for ever: here are the
+//! units and shingles of `tests/golden/text-options.tsv`, which a second implementation wrote
+//! (`scripts/golden_text_options.py`) from the specification.
+//!
+//! A difference here means that indexes written before no longer match texts sketched now. It may come with another
+//! version of a crate that cuts, normalises or stems: then that version must not be taken. Do not write the file again
+//! to make the test pass, unless the definition was changed on purpose.
+
+#![cfg(feature = "languages")]
+
+use crate::support::golden::unescape;
+use twindex::params::{NormalForm, Shingling, Stemming, StopWords, Tokens};
+use twindex::sketch::{Buffers, Cutter, Shingler, Units};
+use xxhash_rust::xxh3::xxh3_64;
+
+const FILE: &str = include_str!("../golden/text-options.tsv");
+
+const COLUMNS: &str = "tokens\tnormal-form\tstop-words\tstemming\twidth\tseed\tname\ttext\tunits\tunits_digest\t\
+                       shingles\tshingles_digest";
+
+fn shingling(columns: &[&str]) -> Shingling {
+    let [tokens, form, stop_words, stemming, width, seed] = columns else { panic!("{columns:?}") };
+    let tokens = Tokens::named(tokens).unwrap();
+    let mut shingling = Shingling::words(1, seed.parse().unwrap()).with_tokens(tokens).unwrap();
+    if *form == "nfkc" {
+        shingling.normal_form = NormalForm::nfkc().unwrap();
+    }
+    shingling.stop_words = StopWords::new(stop_words.split_whitespace()).unwrap();
+    shingling.stemming = Stemming::named(stemming).unwrap();
+    shingling.widths = width.parse().unwrap();
+    shingling
+}
+
+#[test]
+fn units_and_shingles_are_those_of_the_second_implementation() {
+    let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.next(), Some(COLUMNS));
+    let (mut units, mut buffers, mut shingles) = (Units::default(), Buffers::default(), Vec::new());
+    let (mut checked, mut different) = (0, Vec::new());
+    for line in lines {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let (choice, rest) = columns.split_at(6);
+        let [_, text, expected @ ..] = rest else { panic!("too few columns: {line}") };
+        let (shingling, text) = (shingling(choice), unescape(text));
+        Cutter::new(&shingling).unwrap().cut(&text, &mut units);
+        let bytes: Vec<u8> = units.iter().flat_map(|unit| [unit, b"\n"].concat()).collect();
+        Shingler::new(&shingling).unwrap().occurrences(&text, &mut buffers, &mut shingles);
+        let hashes: Vec<u8> = shingles.iter().flat_map(|shingle| shingle.to_le_bytes()).collect();
+        let digest = |bytes: &[u8]| format!("{:016x}", xxh3_64(bytes));
+        let found = [units.len().to_string(), digest(&bytes), shingles.len().to_string(), digest(&hashes)];
+        if found != expected {
+            different.push(format!("{}: {}", rest[0], choice.join(", ")));
+            println!("{different:?}\n{}\n", String::from_utf8_lossy(&bytes));
+        }
+        checked += 1;
+    }
+    assert!(different.is_empty(), "{} of {checked} rows: {different:#?}", different.len());
+    assert_eq!(checked, 627, "rows of the file");
+}

@@ -1,0 +1,69 @@
+//! The trick of Broder, Burrows and Manasse is a row of the benchmark of families; here is shown that the row
+//! is what it says: exact minima, and as few tails as the theory promises.
+
+use crate::support::lead_byte::{LeadBytes, Minima};
+use crate::support::random::Random;
+
+fn draw(random: &mut Random, n: usize) -> Vec<u64> {
+    (0..n).map(|_| random.next()).collect()
+}
+
+#[test]
+fn minima_are_those_of_all_nine_bytes_of_every_element() {
+    let mut random = Random(1);
+    let mut minima = Minima::default();
+    for (permutations, n) in [(1, 1), (8, 3), (84, 20), (84, 900), (9, 5000)] {
+        let lead_bytes = LeadBytes::new(permutations);
+        let mut set = draw(&mut random, n);
+        set.push(set[0]); // a repetition
+        lead_bytes.start(&mut minima);
+        lead_bytes.extend(&mut minima, &set, |_, _| ());
+        let least = |j| set.iter().map(|&x| lead_bytes.plain(x, j)).min().expect("an element");
+        let expected: Vec<u128> = (0..permutations).map(least).collect();
+        assert_eq!(lead_bytes.values(&minima), expected, "{permutations} permutations of {n}");
+    }
+}
+
+/// Until the lead byte of a minimum is 0, a tail is computed where a lead byte is not above all before it. In a
+/// row of random bytes, k > 0 is such a byte 1/k times on average (it comes before all lower ones with
+/// probability 1/(k + 1), and again with the same), and 0 ends the row: `1 + H_255 = 7.1204` tails, with a
+/// variance of the sum of (k + 1) / k^2. After that a tail is computed for one element in 256.
+#[test]
+fn tails_are_computed_as_often_as_left_to_right_minima_come() {
+    const PERMUTATIONS: usize = 84;
+    const STREAMS: usize = 40;
+    const ELEMENTS: usize = 8192; // none of 256 would be 0 in one stream of 10^13
+    let lead_bytes = LeadBytes::new(PERMUTATIONS);
+    let mut random = Random(2);
+    let mut minima = Minima::default();
+    let (mut tails, mut squares, mut later, mut later_elements) = (0.0, 0.0, 0.0, 0.0);
+    for _ in 0..STREAMS {
+        let stream = draw(&mut random, ELEMENTS);
+        let mut computed = vec![Vec::new(); PERMUTATIONS.next_multiple_of(8)];
+        lead_bytes.start(&mut minima);
+        lead_bytes.extend(&mut minima, &stream, |permutation, place| computed[permutation].push(place));
+        for (j, places) in computed.iter().enumerate().take(PERMUTATIONS) {
+            let is_zero = |&place: &usize| lead_bytes.plain(stream[place], j) >> 64 == 0;
+            let until = places.iter().position(is_zero).expect("a lead byte of 0") + 1;
+            tails += until as f64;
+            squares += (until * until) as f64;
+            later += (places.len() - until) as f64;
+            later_elements += (ELEMENTS - 1 - places[until - 1]) as f64;
+        }
+    }
+    let n = (PERMUTATIONS * STREAMS) as f64;
+    let theory: f64 = 1.0 + (1..256).map(|k| 1.0 / f64::from(k)).sum::<f64>();
+    let variance: f64 = (1..256).map(|k| f64::from(k + 1) / f64::from(k * k)).sum();
+    assert!((theory - 7.1204).abs() < 1e-4);
+    let (mean, noise) = (tails / n, 3.0 * (variance / n).sqrt());
+    let found = squares / n - mean * mean;
+    println!(
+        "{mean:.4} tails, theory {theory:.4}, noise {noise:.4}; variance {found:.3}, theory {variance:.3}"
+    );
+    assert!((mean - theory).abs() <= noise, "{mean} tails, theory {theory}, noise {noise}");
+    assert!((found / variance - 1.0).abs() < 0.15, "variance {found}, theory {variance}");
+    let (share, p) = (later / later_elements, 1.0 / 256.0);
+    let noise = 3.0 * (p * (1.0 - p) / later_elements).sqrt();
+    println!("{share:.6} of the elements afterwards, theory {p:.6}, noise {noise:.6}");
+    assert!((share - p).abs() <= noise, "{share} of the elements afterwards");
+}

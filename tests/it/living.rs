@@ -1,0 +1,596 @@
+//! The living index on a real file system: batches that are logged, other processes that read them, logs that are
+//! torn or damaged, a disk that fails, merges in the background, copies and shards.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "looks at the files of an index from outside, and damages them"
+)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::support::faults::{Faults, FaultyVfs, ways};
+use crate::support::random::Random;
+use tempfile::TempDir;
+use twindex::store::OnConflict;
+use twindex::{Admitted, Attached, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+
+type Documents = BTreeMap<u64, u64>;
+
+fn raw() -> Params {
+    Params::builder().u64_keys().simhash(3).build().unwrap()
+}
+
+fn created(params: Params) -> (TempDir, PathBuf, Index) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let index = Index::create(&path, params).unwrap();
+    (dir, path, index)
+}
+
+fn put(writer: &mut Writer, key: u64, value: u64) {
+    writer.put_fingerprint(key, Fingerprint(value)).unwrap();
+}
+
+fn documents(snapshot: &Snapshot) -> Documents {
+    let mut all = Documents::new();
+    snapshot
+        .for_each_key(|key| {
+            let record = snapshot.get(key)?.unwrap();
+            all.insert(key.to_buf().as_u64().unwrap(), record.fingerprint.unwrap().0);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(all.len() as u64, snapshot.documents());
+    all
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    let mut logs: Vec<PathBuf> = std::fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("LOG-"))
+        .collect();
+    logs.sort();
+    logs.pop().unwrap()
+}
+
+#[test]
+fn other_processes_see_each_commit_when_they_refresh_and_a_torn_one_not_yet() {
+    let (_dir, path, index) = created(raw());
+    let reader = Index::open(&path).unwrap();
+    let mut writer = index.writer().unwrap();
+    let mut expected = Documents::new();
+    for commit in 0..20 {
+        put(&mut writer, commit % 7, commit);
+        expected.insert(commit % 7, commit);
+        writer.commit().unwrap();
+        let before = reader.snapshot();
+        let old = documents(&before);
+        assert!(reader.refresh().unwrap());
+        assert_eq!(documents(&reader.snapshot()), expected);
+        assert_eq!(documents(&before), old, "a snapshot does not change");
+        assert!(!reader.refresh().unwrap());
+    }
+    assert_eq!(reader.snapshot().logged_documents(), 7);
+    drop(writer);
+    // A record that is being written.
+    let log = log_of(&path);
+    let whole = std::fs::read(&log).unwrap();
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 100, 100);
+    writer.commit().unwrap();
+    reader.refresh().unwrap();
+    let newest = log_of(&path);
+    assert_ne!(newest, log, "each writer has a log of its own");
+    assert_eq!(std::fs::read(&log).unwrap(), whole, "and never touches that of another");
+    let sound = std::fs::read(&newest).unwrap();
+    for extra in [1, 8, 24, 40] {
+        let mut torn = sound.clone();
+        torn.extend(std::iter::repeat_n(1, extra));
+        std::fs::write(&newest, &torn).unwrap();
+        assert!(!reader.refresh().unwrap(), "{extra}");
+        assert_eq!(documents(&Index::open(&path).unwrap().snapshot())[&100], 100);
+    }
+}
+
+/// An index whose log has four commits, ended by its writer; what it had after each.
+fn logged() -> (TempDir, PathBuf, Vec<Documents>) {
+    let (dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    let mut all = vec![Documents::new()];
+    for commit in 0..4 {
+        let mut now = all.last().unwrap().clone();
+        put(&mut writer, commit, commit * 3);
+        now.insert(commit, commit * 3);
+        if commit > 0 {
+            writer.delete(commit - 1).unwrap();
+            now.remove(&(commit - 1));
+        }
+        writer.commit().unwrap();
+        all.push(now);
+    }
+    (dir, path, all)
+}
+
+#[test]
+fn every_flipped_bit_of_a_log_that_was_ended_is_an_error_or_changes_nothing() {
+    let (_dir, path, all) = logged();
+    let log = log_of(&path);
+    let sound = std::fs::read(&log).unwrap();
+    let (mut refused, mut same) = (0, 0);
+    for bit in 0..sound.len() * 8 {
+        let mut damaged = sound.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&log, &damaged).unwrap();
+        match Index::open(&path) {
+            Err(Error::Corrupt { path, .. }) => {
+                assert_eq!(path, log);
+                refused += 1;
+            }
+            Err(other) => panic!("bit {bit}: {other:?}"),
+            Ok(index) => {
+                assert_eq!(Some(&documents(&index.snapshot())), all.last(), "bit {bit}");
+                same += 1;
+            }
+        }
+    }
+    println!("{refused} refused, {same} without a consequence");
+    assert_eq!(same, 32 * 8, "those of the mark at the end");
+}
+
+#[test]
+fn a_log_that_is_cut_is_an_error_or_ends_with_an_earlier_commit() {
+    let (_dir, path, all) = logged();
+    let log = log_of(&path);
+    let sound = std::fs::read(&log).unwrap();
+    // The manifest that names the log has the deletes of its first batch, and says that it is there.
+    let payload = u32::from_le_bytes(sound[92..96].try_into().unwrap()) as usize;
+    let named = 88 + (24 + payload).next_multiple_of(8);
+    for length in 0..sound.len() {
+        std::fs::write(&log, &sound[..length]).unwrap();
+        match Index::open(&path) {
+            Err(Error::Corrupt { .. }) => assert!(length < named, "{length} of {named}"),
+            Err(other) => panic!("{length}: {other:?}"),
+            Ok(index) => {
+                assert!(length >= named, "{length} of {named}");
+                let found = documents(&index.snapshot());
+                assert!(all.contains(&found), "{length}: {found:?}");
+                // And the next writer goes on from there.
+                drop(index);
+            }
+        }
+    }
+    // Zeros in the place of a record that a later one says was synced are no torn tail.
+    let mut zeroed = sound.clone();
+    zeroed[100..160].fill(0);
+    std::fs::write(&log, &zeroed).unwrap();
+    let error = Index::open(&path).unwrap_err();
+    assert!(error.to_string().contains("as the file was synced up to"), "{error}");
+}
+
+#[test]
+fn a_document_is_found_alike_before_and_after_it_is_in_a_segment() {
+    let params = Params::builder().words(2).simhash(3).minhash(8, 2).bottom(4).build().unwrap();
+    let (_dir, _path, index) = created(params);
+    let sketcher = index.sketcher().unwrap();
+    let mut random = Random(5);
+    let words = ["rose", "is", "a", "thorn", "the", "garden", "of", "north"];
+    let mut texts: Vec<String> = Vec::new();
+    for i in 0..200 {
+        let mut text: Vec<&str> = match texts.get(i / 2) {
+            Some(text) if i % 2 == 1 => text.split(' ').collect(),
+            _ => (0..30).map(|_| words[random.below(8)]).collect(),
+        };
+        let at = random.below(text.len());
+        text[at] = words[random.below(8)];
+        let text = text.join(" ");
+        texts.push(text);
+    }
+    let mut writer = index.writer().unwrap();
+    let mut told = Vec::new();
+    for (i, text) in texts.iter().enumerate() {
+        let sketch = sketcher.sketch(text).unwrap();
+        let key = format!("{i:03}");
+        let expected = {
+            // What is committed so far; the batch has only this document.
+            index.snapshot().near(&sketch).limit(1).run().unwrap().hits.pop()
+        };
+        let admitted = writer.admit(key.as_str(), &sketch).unwrap();
+        assert_eq!(admitted, expected.map_or(Admitted::New, Admitted::Duplicate), "{i}");
+        told.push(admitted);
+        writer.commit().unwrap();
+        if i == 120 {
+            writer.flush().unwrap();
+        }
+    }
+    assert!(told.iter().any(|one| matches!(one, Admitted::Duplicate(_))));
+    writer.put("empty", &sketcher.sketch("").unwrap()).unwrap();
+    writer.commit().unwrap();
+    let before = index.snapshot();
+    let answers = |snapshot: &Snapshot| -> Vec<String> {
+        let asked = texts.iter().map(|text| sketcher.sketch(text).unwrap());
+        let mut all: Vec<String> =
+            asked.map(|sketch| format!("{:?}", snapshot.near(&sketch).run().unwrap().hits)).collect();
+        all.extend(texts.iter().enumerate().map(|(i, text)| {
+            let sketch = sketcher.sketch(text).unwrap();
+            let mut keys = snapshot.same_feature(i % 8, sketch.features()[i % 8]).unwrap();
+            keys.sort();
+            format!("{keys:?} {:?}", snapshot.get(format!("{i:03}").as_str()).unwrap())
+        }));
+        all
+    };
+    let expected = answers(&before);
+    assert!(before.logged_documents() > 70);
+    writer.compact().unwrap();
+    assert_eq!(index.snapshot().logged_documents(), 0);
+    assert_eq!(answers(&index.snapshot()), expected);
+    assert_eq!(answers(&before), expected);
+}
+
+#[test]
+fn any_failing_operation_of_a_logged_commit_leaves_the_last_commit_or_the_whole_new_one() {
+    let (mut points, mut new) = (0, 0);
+    for way in 0..ways().count() {
+        for fails_at in 1.. {
+            let (_dir, path, all) = logged();
+            let before = all.last().unwrap().clone();
+            let mut states = vec![before.clone()];
+            let faults = Arc::new(Faults { fails_at, ..ways().nth(way).unwrap() });
+            let done = (|| {
+                let index = Index::open_with(Arc::new(FaultyVfs(Arc::clone(&faults))), &path)?;
+                let mut writer = index.writer()?;
+                writer.set_background_merges(false);
+                for commit in 10..13 {
+                    writer.put_fingerprint(commit, Fingerprint(commit))?;
+                    let mut next = states.last().unwrap().clone();
+                    next.insert(commit, commit);
+                    states.push(next);
+                    writer.commit()?;
+                }
+                writer.flush()?;
+                writer.commit_with(b"end")
+            })();
+            let Some(failed) = faults.failed.lock().unwrap().clone() else {
+                done.unwrap();
+                break;
+            };
+            points += 1;
+            let case = format!("{failed}, way {way}: {done:?}");
+            let index = Index::open(&path).unwrap();
+            let found = documents(&index.snapshot());
+            let place = states.iter().position(|state| *state == found);
+            assert!(place.is_some_and(|place| place + 2 >= states.len()), "{case}: {found:?}");
+            new += usize::from(place == Some(states.len() - 1));
+            // The next writer goes on.
+            let mut writer = index.writer().unwrap();
+            put(&mut writer, 99, 99);
+            writer.commit().unwrap();
+            drop(writer);
+            let mut expected = found;
+            expected.insert(99, 99);
+            assert_eq!(documents(&Index::open(&path).unwrap().snapshot()), expected, "{case}");
+        }
+    }
+    println!("{points} fault points; the newest state stood after {new}");
+    assert!(points > 100 && new > 0, "{points} {new}");
+}
+
+#[test]
+fn merges_in_the_background_keep_segments_few_while_documents_come_and_go() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_memory(1 << 14);
+    let (mut random, mut expected, mut most) = (Random(3), Documents::new(), 0);
+    for _ in 0..400 {
+        for _ in 0..60 {
+            let key = random.below(4000) as u64;
+            if random.below(4) == 0 {
+                writer.delete(key).unwrap();
+                expected.remove(&key);
+            } else {
+                let value = random.next();
+                put(&mut writer, key, value);
+                expected.insert(key, value);
+            }
+        }
+        writer.commit().unwrap();
+        most = most.max(index.snapshot().entries().len());
+        let key = random.below(4000) as u64;
+        let found = index.snapshot().get(key).unwrap().map(|record| record.fingerprint.unwrap().0);
+        assert_eq!(found, expected.get(&key).copied());
+    }
+    writer.wait_for_merge().unwrap();
+    while writer.merge_step().unwrap() {}
+    assert!(index.snapshot().entries().len() <= 8, "{}", index.snapshot().entries().len());
+    assert_eq!(documents(&index.snapshot()), expected);
+    drop(writer);
+    assert_eq!(documents(&Index::open(&path).unwrap().snapshot()), expected);
+    let findings = twindex::store::verify::verify(&twindex::sys::RealVfs, &path, |_| ());
+    assert!(findings.problems.is_empty(), "{findings:?}");
+    println!("at most {most} segments");
+}
+
+#[test]
+fn what_is_deleted_of_a_segment_while_it_is_merged_stays_deleted() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    let mut expected = Documents::new();
+    for part in 0..6 {
+        for key in part * 10..part * 10 + 10 {
+            put(&mut writer, key, key * 77);
+            expected.insert(key, key * 77);
+        }
+        writer.commit().unwrap();
+        writer.flush().unwrap();
+    }
+    // So slowly that what follows is over before the merge is.
+    writer.set_merge_rate(Some(4000));
+    writer.set_background_merges(true);
+    put(&mut writer, 1000, 5);
+    expected.insert(1000, 5);
+    writer.commit().unwrap();
+    for key in 0..10 {
+        writer.delete(key).unwrap();
+        expected.remove(&key);
+    }
+    put(&mut writer, 10, 6); // of the second segment
+    expected.insert(10, 6);
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    assert_eq!(documents(&index.snapshot()), expected);
+    let before = index.snapshot().entries().len();
+    writer.wait_for_merge().unwrap();
+    assert!(index.snapshot().entries().len() < before, "nothing was merged");
+    assert_eq!(documents(&index.snapshot()), expected);
+    drop(writer);
+    assert_eq!(documents(&Index::open(&path).unwrap().snapshot()), expected);
+}
+
+#[test]
+fn many_writers_that_add_no_document_leave_an_index_that_opens() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    (0..100).for_each(|key| put(&mut writer, key, key));
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    drop(writer);
+    // Each has a log of its own, with deletes and payloads; more of them than a manifest may name.
+    for round in 0..80_u64 {
+        let mut writer = index.writer().unwrap();
+        writer.commit_with(&round.to_le_bytes()).unwrap();
+        writer.delete(round).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        let opened = Index::open(&path).unwrap().snapshot();
+        assert_eq!(opened.payload(), Some(&round.to_le_bytes()[..]));
+        assert_eq!(opened.documents(), 99 - round);
+    }
+}
+
+#[test]
+fn a_damaged_newest_generation_is_an_error_and_the_one_before_is_opened_only_on_request() {
+    let (dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    put(&mut writer, 1, 1);
+    let logged = writer.commit().unwrap();
+    put(&mut writer, 2, 2);
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    let newest = index.snapshot().manifest().generation;
+    drop((writer, index));
+    let manifest = path.join(format!("MANIFEST-{newest:06}"));
+    let mut bytes = std::fs::read(&manifest).unwrap();
+    bytes[70] ^= 1;
+    std::fs::remove_file(&manifest).unwrap();
+    std::fs::write(&manifest, &bytes).unwrap();
+    assert!(Index::open(&path).unwrap_err().is_corruption());
+    let before = Index::options().at_generation(logged).open(&path).unwrap();
+    assert_eq!(documents(&before.snapshot()), Documents::from([(1, 1), (2, 2)]), "its log is still there");
+    assert!(!before.refresh().unwrap());
+    assert!(matches!(before.writer(), Err(Error::Invalid(_))));
+    let copy = dir.path().join("copy");
+    before.copy_to(&copy).unwrap();
+    let copy = Index::open(&copy).unwrap();
+    put(&mut copy.writer().unwrap(), 3, 3);
+    assert_eq!(documents(&copy.snapshot()), Documents::from([(1, 1), (2, 2)]));
+    let absent = Index::options().at_generation(77).open(&path).unwrap_err();
+    assert!(absent.to_string().contains("MANIFEST-000077"), "{absent}");
+}
+
+#[test]
+fn a_copy_is_an_index_of_its_own_and_shards_are_joined_to_what_one_build_makes() {
+    let (dir, _path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    for key in 0..300 {
+        put(&mut writer, key, key * key);
+    }
+    writer.commit_with(b"three hundred").unwrap();
+    writer.flush().unwrap();
+    writer.delete(7).unwrap();
+    put(&mut writer, 8, 1);
+    writer.commit().unwrap();
+    let copied = dir.path().join("copied");
+    index.copy_to(&copied).unwrap();
+    assert!(matches!(index.copy_to(&copied), Err(Error::AlreadyExists { .. })));
+    let expected = documents(&index.snapshot());
+    put(&mut writer, 9, 1);
+    writer.compact().unwrap();
+    let copy = Index::open(&copied).unwrap();
+    assert_eq!(documents(&copy.snapshot()), expected);
+    assert_eq!(copy.snapshot().payload(), Some(&b"three hundred"[..]));
+    assert_ne!(copy.snapshot().uuid(), index.snapshot().uuid(), "files of one are none of the other's");
+    assert!(twindex::store::verify::verify(&twindex::sys::RealVfs, &copied, |_| ()).problems.is_empty());
+
+    let shard = |name: &str, keys: std::ops::Range<u64>, plus: u64| {
+        let index = Index::create(dir.path().join(name), raw()).unwrap();
+        let mut writer = index.writer().unwrap();
+        keys.for_each(|key| put(&mut writer, key, key * 3 + plus));
+        writer.commit().unwrap();
+        drop(writer);
+        index
+    };
+    let shards = [shard("a", 0..100, 0), shard("b", 90..200, 0), shard("c", 300..310, 0)];
+    let joined = dir.path().join("joined");
+    let told = Index::merge(&joined, &shards, OnConflict::Refuse, 1 << 20).unwrap();
+    assert_eq!((told.documents, told.repeated, told.conflicts), (210, 10, 0));
+    let built = Index::create(dir.path().join("built"), raw()).unwrap();
+    let mut writer = built.writer().unwrap();
+    (0..200).chain(300..310).for_each(|key| put(&mut writer, key, key * 3));
+    writer.compact().unwrap();
+    let joined = Index::open(&joined).unwrap();
+    let salts =
+        |index: &Index| index.snapshot().entries().iter().map(|e| (e.digest, e.salt)).collect::<Vec<_>>();
+    assert_eq!(salts(&joined), salts(&built));
+    let other = [shards[0].clone(), shard("d", 99..101, 5)];
+    let refused = Index::merge(dir.path().join("no"), &other, OnConflict::Refuse, 1 << 20).unwrap_err();
+    assert!(refused.to_string().contains("`99`"), "{refused}");
+    assert!(!dir.path().join("no").exists());
+    for (policy, value) in [(OnConflict::First, 99 * 3), (OnConflict::Last, 99 * 3 + 5)] {
+        let path = dir.path().join(format!("{policy:?}"));
+        let told = Index::merge(&path, &other, policy, 1 << 20).unwrap();
+        assert_eq!((told.documents, told.conflicts), (101, 1));
+        assert_eq!(documents(&Index::open(&path).unwrap().snapshot())[&99], value);
+    }
+}
+
+#[test]
+fn many_commits_wait_for_one_sync_and_payloads_come_back() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_durability(Durability::None);
+    for key in 0..100_u64 {
+        put(&mut writer, key, key);
+        writer.commit_with(&key.to_le_bytes()).unwrap();
+    }
+    assert_eq!(index.snapshot().documents(), 100, "this process sees all of them");
+    writer.sync().unwrap();
+    let other = Index::open(&path).unwrap();
+    assert_eq!(other.snapshot().documents(), 100);
+    assert_eq!(other.snapshot().payload(), Some(&99_u64.to_le_bytes()[..]));
+    let refused = writer.commit_with(&vec![0; (1 << 16) + 1]).unwrap_err();
+    assert!(matches!(refused, Error::Limit { .. }), "{refused:?}");
+    put(&mut writer, 1000, 1);
+    drop(writer);
+    let mut writer = index.writer().unwrap();
+    assert!(!writer.contains(1000).unwrap(), "what was not committed is gone");
+    writer.flush().unwrap();
+    assert_eq!(Index::open(&path).unwrap().snapshot().payload(), Some(&99_u64.to_le_bytes()[..]));
+}
+
+/// One sync makes many commits durable; whoever looks knows it, and a second one has nothing to say.
+#[test]
+fn what_a_sync_made_durable_is_known_in_this_process_and_in_others() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    put(&mut writer, 0, 0);
+    let first = writer.commit().unwrap();
+    writer.set_durability(Durability::Batch);
+    let reader = Index::open(&path).unwrap();
+    for key in 1..4 {
+        put(&mut writer, key, key);
+        writer.commit().unwrap();
+    }
+    let last = index.snapshot().generation();
+    assert!(reader.refresh().unwrap());
+    let durable = |index: &Index| (index.snapshot().generation(), index.snapshot().durable_commit());
+    assert_eq!((durable(&index), durable(&reader)), ((last, first), (last, first)));
+    let held = reader.snapshot();
+
+    put(&mut writer, 9, 9); // of the batch to come: it is not shown by a sync
+    writer.sync().unwrap();
+    assert!(!reader.refresh().unwrap(), "no other commit is there");
+    assert_eq!((durable(&index), durable(&reader)), ((last, last), (last, last)));
+    assert_eq!(durable(&Index::open(&path).unwrap()), (last, last));
+    assert_eq!((held.durable_commit(), index.snapshot().documents()), (first, 4));
+    let length = log_of(&path).metadata().unwrap().len();
+    writer.sync().unwrap();
+    assert_eq!(log_of(&path).metadata().unwrap().len(), length, "all is said");
+
+    assert!(writer.commit().unwrap() > last);
+    drop(writer);
+    assert!(reader.refresh().unwrap());
+    assert_eq!(documents(&reader.snapshot()), Documents::from([(0, 0), (1, 1), (2, 2), (3, 3), (9, 9)]));
+}
+
+/// By each such document one row comes and one goes, so that their number is never one at which somebody would look
+/// who looked at every thousandth.
+#[test]
+fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bounds() {
+    let params = Params::builder().u64_keys().simhash(3).expire_after(10).build().unwrap();
+    let (_dir, path, index) = created(params);
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    let add = |writer: &mut Writer, key: u64, stamp: u64| {
+        let attached = Attached { value: b"", stamp: Some(stamp) };
+        writer.put_fingerprint_with(key, Fingerprint(key), attached).unwrap();
+    };
+    add(&mut writer, 0, 1000);
+    writer.commit().unwrap();
+    let segments = || {
+        let names = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "seg")).count()
+    };
+    for key in 1..(1 << 18) + 2048 {
+        add(&mut writer, key, 5);
+    }
+    assert_eq!(segments(), 1, "the full memtable became a segment in the middle of the batch");
+    writer.commit().unwrap();
+    assert_eq!(index.snapshot().documents(), 1);
+}
+
+/// Their log has no rows by which it would be known to be long.
+#[test]
+fn a_log_of_payloads_alone_comes_to_an_end() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_durability(Durability::Batch);
+    let mut longest = 0;
+    for commit in 0..4200_u32 {
+        let mut payload = vec![0; 1 << 16];
+        payload[..4].copy_from_slice(&commit.to_le_bytes());
+        writer.commit_with(&payload).unwrap();
+        if commit % 50 == 0 {
+            let logs = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
+            let logs = logs.filter(|entry| entry.file_name().to_str().unwrap().starts_with("LOG-"));
+            longest = longest.max(logs.map(|entry| entry.metadata().unwrap().len()).sum());
+        }
+    }
+    assert!((200 << 20..260 << 20).contains(&longest), "{longest}");
+    drop(writer);
+    let snapshot = Index::open(&path).unwrap().snapshot();
+    assert_eq!(snapshot.payload().unwrap()[..4], 4199_u32.to_le_bytes());
+    let bytes: u64 =
+        std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert!(bytes < 20 << 20, "{bytes}");
+}
+
+static TOLD: AtomicU64 = AtomicU64::new(0);
+static TOLD_OF: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn an_opening_that_takes_long_tells_how_far_it_has_come_and_a_short_one_is_silent() {
+    let (_dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    for _ in 0..8 * 16 {
+        writer.commit_with(&vec![7; 1 << 16]).unwrap();
+    }
+    drop(writer);
+    let told: fn(u64, u64) = |read, all| {
+        let before = TOLD.swap(read, Ordering::Relaxed);
+        assert!(before <= read && read <= all, "{before}, then {read} of {all}");
+        TOLD_OF.store(all, Ordering::Relaxed);
+    };
+    Index::options().progress(told).open(&path).unwrap();
+    assert_eq!(TOLD_OF.load(Ordering::Relaxed), 0, "eight megabytes are read in no time");
+    let slow = Faults { read_takes: Duration::from_millis(200), ..Faults::default() };
+    Index::options().progress(told).open_with(Arc::new(FaultyVfs(Arc::new(slow))), &path).unwrap();
+    let length = log_of(&path).metadata().unwrap().len();
+    assert_eq!(TOLD_OF.load(Ordering::Relaxed), length);
+    assert!(TOLD.load(Ordering::Relaxed) > length / 2, "{TOLD:?} of {length}");
+}

@@ -1,0 +1,332 @@
+//! Whatever is done to an index, in any order, it answers as a map and a scan of it do: random operations, flushes,
+//! merges, compactions, reopenings, writers that end in the middle of a batch, snapshots that are held, and a reader
+//! that only refreshes, against a `BTreeMap` and brute force; with values and stamps, by which documents expire, and
+//! without.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::support::model::ModelVfs;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use twindex::{Admitted, Attached, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+
+/// When a document expires.
+const AGE: u64 = 10;
+
+/// What there is of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Document {
+    fingerprint: u64,
+    value: u8,
+    stamp: u64,
+}
+
+type Documents = BTreeMap<u64, Document>;
+
+/// A document to come: its fingerprint, its value, and how far its stamp is from the highest, less 16.
+#[derive(Clone, Copy, Debug)]
+struct Given(u64, u8, u64);
+
+impl Given {
+    fn at(self, newest: Option<u64>) -> Document {
+        let stamp = newest.map_or(1000, |newest| (newest + self.2).saturating_sub(16));
+        Document { fingerprint: self.0, value: self.1, stamp }
+    }
+}
+
+fn expired(document: &Document, now: Option<u64>) -> bool {
+    now.is_some_and(|now| now.saturating_sub(document.stamp) >= AGE)
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(u64, Given),
+    Delete(u64),
+    Admit(u64, Given),
+    Jump(u64, Given),
+    Commit,
+    CommitWith(u8),
+    Promise(Durability),
+    Sync,
+    Memory(bool),
+    Logged(bool),
+    Flush,
+    Merge,
+    Compact,
+    Gc,
+    NewWriter,
+    Reopen,
+    Snapshot,
+    Near(u64, u32),
+}
+
+/// Numbers that lie near each other, and repeat.
+fn fingerprint() -> impl Strategy<Value = u64> {
+    (0..3_u64, 0..64_u32, 0..64_u32, any::<bool>()).prop_map(|(center, a, b, near)| {
+        let center = center.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        if near { center ^ 1 << a ^ 1 << b } else { center }
+    })
+}
+
+fn given() -> impl Strategy<Value = Given> {
+    // Mostly as time goes; some come late, and some too late.
+    let ahead = prop_oneof![6 => 15..18_u64, 2 => 6..16_u64, 1 => 0..27_u64];
+    (fingerprint(), any::<u8>(), ahead)
+        .prop_map(|(fingerprint, value, ahead)| Given(fingerprint, value, ahead))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = || 0..24_u64;
+    let durability = prop_oneof![Just(Durability::None), Just(Durability::Batch), Just(Durability::Sync)];
+    prop_oneof![
+        10 => (key(), given()).prop_map(|(key, given)| Step::Put(key, given)),
+        5 => key().prop_map(Step::Delete),
+        6 => (key(), given()).prop_map(|(key, given)| Step::Admit(key, given)),
+        1 => (key(), given()).prop_map(|(key, given)| Step::Jump(key, given)),
+        6 => Just(Step::Commit),
+        1 => any::<u8>().prop_map(Step::CommitWith),
+        1 => durability.prop_map(Step::Promise),
+        1 => Just(Step::Sync),
+        1 => any::<bool>().prop_map(Step::Memory),
+        1 => any::<bool>().prop_map(Step::Logged),
+        2 => Just(Step::Flush),
+        2 => Just(Step::Merge),
+        1 => Just(Step::Compact),
+        1 => Just(Step::Gc),
+        1 => Just(Step::NewWriter),
+        2 => Just(Step::Reopen),
+        2 => Just(Step::Snapshot),
+        5 => (fingerprint(), 0..11_u32).prop_map(|(value, within)| Step::Near(value, within)),
+    ]
+}
+
+/// All that a snapshot says, by several ways to ask it.
+fn check(snapshot: &Snapshot, expected: &Documents, now: Option<u64>) {
+    assert_eq!(snapshot.now(), now);
+    let kept = snapshot.params().values;
+    assert_eq!(snapshot.documents(), expected.len() as u64);
+    let mut keys = Vec::new();
+    snapshot
+        .for_each_key(|key| {
+            keys.push(key.to_buf().as_u64().unwrap());
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(keys, expected.keys().copied().collect::<Vec<_>>());
+    for key in 0..24 {
+        let record = snapshot.get(key).unwrap();
+        assert_eq!(
+            record.as_ref().map(|record| record.fingerprint.unwrap().0),
+            expected.get(&key).map(|document| document.fingerprint),
+            "key {key}"
+        );
+        if let (Some(record), Some(document), true) = (record, expected.get(&key), kept) {
+            assert_eq!((record.value, record.stamp), (value(document), Some(document.stamp)), "key {key}");
+        }
+    }
+}
+
+fn near(documents: &Documents, value: u64, within: u32) -> Vec<(u32, u64)> {
+    let mut near: Vec<(u32, u64)> = documents
+        .iter()
+        .map(|(&key, other)| ((value ^ other.fingerprint).count_ones(), key))
+        .filter(|&(distance, _)| distance <= within)
+        .collect();
+    near.sort_unstable();
+    near
+}
+
+fn found(snapshot: &Snapshot, value: u64, within: u32) -> Vec<(u32, u64)> {
+    let hits = snapshot.within(Fingerprint(value), within).run().unwrap().hits;
+    hits.iter().map(|hit| (hit.distance.unwrap(), hit.key.as_u64().unwrap())).collect()
+}
+
+fn writer(index: &Index) -> Writer {
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false); // threads would make a case another one each time
+    writer
+}
+
+/// The value of a document, where they are kept.
+fn value(document: &Document) -> Vec<u8> {
+    vec![document.value; usize::from(document.value % 4)]
+}
+
+#[allow(clippy::too_many_lines, reason = "a step after the other")]
+fn run(steps: &[Step], keeps: bool) {
+    let vfs = ModelVfs::default();
+    let path = Path::new("/index");
+    let params = Params::builder().u64_keys().simhash(3);
+    let params = if keeps { params.values().expire_after(AGE) } else { params }.build().unwrap();
+    // The highest stamp that was committed, and that of the batch.
+    let (mut time, mut newest): (Option<u64>, Option<u64>) = (None, None);
+    let mut index = Index::create_with(Arc::new(vfs.clone()), path, params).unwrap();
+    let reader = Index::open_with(Arc::new(vfs.clone()), path).unwrap();
+    let mut w = Some(writer(&index));
+    let (mut committed, mut now) = (Documents::new(), Documents::new());
+    let (mut payload, mut held): (Option<Vec<u8>>, Vec<_>) = (None, Vec::new());
+    let mut unwritten = false; // commits of which a reader need not know yet
+    let mut durability = Durability::Sync;
+    for step in steps {
+        let one = w.as_mut().unwrap();
+        match *step {
+            Step::Jump(key, given) => {
+                let document = given.at(newest);
+                let attached = Attached { value: &[], stamp: newest.map(|newest| newest + AGE + 1) };
+                if keeps && newest.is_some() {
+                    let refused = one.put_fingerprint_with(key, Fingerprint(document.fingerprint), attached);
+                    assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+                }
+            }
+            Step::Put(key, given) => {
+                let document = given.at(newest);
+                let fingerprint = Fingerprint(document.fingerprint);
+                if keeps {
+                    let value = value(&document);
+                    let attached = Attached { value: &value, stamp: Some(document.stamp) };
+                    one.put_fingerprint_with(key, fingerprint, attached).unwrap();
+                    newest = newest.max(Some(document.stamp));
+                } else {
+                    one.put_fingerprint(key, fingerprint).unwrap();
+                }
+                now.insert(key, document);
+            }
+            Step::Delete(key) => {
+                one.delete(key).unwrap();
+                now.remove(&key);
+            }
+            Step::Admit(key, given) => {
+                let document = given.at(newest);
+                let value = document.fingerprint;
+                let expected = match near(&now, value, 3).first() {
+                    _ if now.contains_key(&key) => None,
+                    Some(&(distance, of)) => Some(Some((distance, of))),
+                    None => Some(None),
+                };
+                let admitted = if keeps {
+                    let bytes = self::value(&document);
+                    let attached = Attached { value: &bytes, stamp: Some(document.stamp) };
+                    newest = newest.max(Some(document.stamp));
+                    one.admit_fingerprint_with(key, Fingerprint(value), attached)
+                } else {
+                    one.admit_fingerprint(key, Fingerprint(value))
+                };
+                let admitted = admitted.unwrap();
+                let found = match admitted {
+                    Admitted::New => Some(None),
+                    Admitted::Duplicate(hit) => {
+                        Some(Some((hit.distance.unwrap(), hit.key.as_u64().unwrap())))
+                    }
+                    _ => None,
+                };
+                assert_eq!(found, expected, "admit {key} {value:x}");
+                now.insert(key, document);
+            }
+            Step::Commit => {
+                one.commit().unwrap();
+                time = newest;
+                now.retain(|_, document| !keeps || !expired(document, time));
+                committed.clone_from(&now);
+                unwritten = durability == Durability::None;
+            }
+            Step::CommitWith(byte) => {
+                one.commit_with(&[byte; 3]).unwrap();
+                payload = Some(vec![byte; 3]);
+                time = newest;
+                now.retain(|_, document| !keeps || !expired(document, time));
+                committed.clone_from(&now);
+                unwritten = durability == Durability::None;
+            }
+            Step::Promise(of) => {
+                one.set_durability(of);
+                durability = of;
+            }
+            Step::Sync => {
+                match one.sync() {
+                    Ok(()) => unwritten = false,
+                    // What the writer before has left can be synced between batches only.
+                    Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error}"),
+                }
+            }
+            Step::Memory(small) => one.set_memory(if small { 400 } else { 1 << 20 }),
+            Step::Logged(logged) => one.set_logged(logged),
+            Step::Flush if now == committed => drop(one.flush()),
+            Step::Merge if now == committed => drop(one.merge_step()),
+            Step::Gc if now == committed => drop(one.gc()),
+            Step::Flush | Step::Merge | Step::Gc => {}
+            Step::Compact => {
+                one.compact().unwrap();
+                time = newest;
+                now.retain(|_, document| !keeps || !expired(document, time));
+                committed.clone_from(&now);
+                unwritten = false;
+            }
+            Step::NewWriter | Step::Reopen => {
+                drop(w.take());
+                now.clone_from(&committed);
+                newest = time;
+                if matches!(step, Step::Reopen) {
+                    index = Index::open_with(Arc::new(vfs.clone()), path).unwrap();
+                }
+                w = Some(writer(&index));
+                (durability, unwritten) = (Durability::Sync, false);
+            }
+            Step::Snapshot => held.push((index.snapshot(), committed.clone(), time)),
+            Step::Near(value, within) => {
+                assert_eq!(found(&index.snapshot(), value, within), near(&committed, value, within));
+            }
+        }
+        // Too old when it came: it took the place of another, and is not there.
+        now.retain(|_, document| !keeps || !expired(document, time));
+        check(&index.snapshot(), &committed, time);
+        assert_eq!(index.snapshot().payload(), payload.as_deref());
+        if !unwritten {
+            reader.refresh().unwrap();
+            check(&reader.snapshot(), &committed, time);
+            assert_eq!(reader.snapshot().generation(), index.snapshot().generation());
+        }
+    }
+    for (snapshot, documents, then) in &held {
+        check(snapshot, documents, *then);
+        assert_eq!(found(snapshot, 0, 3), near(documents, 0, 3));
+    }
+    w.unwrap().compact().map(drop).unwrap();
+    now.retain(|_, document| !keeps || !expired(document, newest));
+    let snapshot = Index::open_with(Arc::new(vfs), path).unwrap().snapshot();
+    check(&snapshot, &now, newest);
+    assert!(snapshot.entries().len() <= 1);
+}
+
+#[test]
+fn an_index_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
+    let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let steps = proptest::collection::vec(step(), 1..60);
+    runner
+        .run(&steps, |steps| {
+            run(&steps, false);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn an_index_whose_documents_expire_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
+    let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let steps = proptest::collection::vec(step(), 1..60);
+    runner
+        .run(&steps, |steps| {
+            run(&steps, true);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn time_goes_on_by_a_document_that_is_deleted_before_its_batch_is_a_segment() {
+    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13)], true);
+    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13), Step::Commit], true);
+}

@@ -1,0 +1,42 @@
+//! The integration tests of the engine, one module a subject, in one program: `cargo test --test it crashes::` runs those
+//! of crashes. Tests that need a process to themselves are programs of their own, `tests/alone_*`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod adopt;
+mod answers;
+mod choosing_page;
+mod crashes;
+mod expiry;
+mod faults;
+mod feature_bits;
+mod files_access;
+mod fuzz_regressions;
+mod golden_choices;
+mod golden_families;
+mod golden_files;
+mod golden_idf;
+mod golden_rabin;
+mod golden_samples;
+mod golden_sketches;
+mod golden_text_options;
+mod idf;
+mod layers;
+mod lead_byte;
+mod living;
+mod living_model;
+mod merge;
+mod plan;
+mod planted;
+mod races;
+mod salvage;
+mod sample_accuracy;
+mod second_reader;
+mod seeds;
+mod seeds_tokens;
+mod sketch_accuracy;
+mod skips;
+mod spec_numbers;
+mod store;
+mod syscalls;

@@ -1,0 +1,585 @@
+//! Merging segments gives byte by byte what building from their live records gives, whatever was replaced and deleted,
+//! whatever the parameters, and however little memory there is: so a segment says what is in it, and not how it came
+//! about. And an index is compacted as it is committed to: wholly or not at all.
+
+#![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::support::faults::{Faults, FaultyVfs, ways};
+use crate::support::memory::MemoryVfs;
+use crate::support::random::Random;
+use roaring::RoaringBitmap;
+use tempfile::TempDir;
+use twindex::params::KeyKind;
+use twindex::segment::merge::{Input, merge};
+use twindex::segment::records::Kept;
+use twindex::segment::rows::Rows;
+use twindex::segment::spilled::Room;
+use twindex::segment::{Records, Segment, build};
+use twindex::{Error, Fingerprint, Index, Key, KeyBuf, Params, Snapshot, Writer};
+
+/// A record as somebody gives it; what of it is kept, the parameters say.
+#[derive(Clone, Debug)]
+struct Document {
+    fingerprint: u64,
+    features: Vec<u64>,
+    signature: Vec<u8>,
+    bottom: Vec<u64>,
+    modular: Vec<u64>,
+}
+
+/// What is said of a key: a document, one without a sketch, or none.
+type Word = Option<Option<Document>>;
+
+impl Document {
+    fn random(random: &mut Random, params: &Params) -> Self {
+        let (bands, bytes) = params.minhash.map_or((0, 0), |m| (usize::from(m.bands), m.signature_bytes()));
+        let spare = params.minhash.map_or(0, |m| bytes * 8 - m.minima() * usize::from(m.signature_bits));
+        // Some fingerprints and features come often, and some differ in a bit.
+        let fingerprint = match random.below(4) {
+            0 => random.below(5) as u64 * 0x0101_0101_0101_0101,
+            1 => 0xABCD_0000_0000_0000 | 1 << random.below(48),
+            _ => random.next(),
+        };
+        let features = (0..bands)
+            .map(|_| {
+                if random.below(3) == 0 {
+                    random.below(4) as u64 * 0x4111_1111_1111_1111
+                } else {
+                    random.next()
+                }
+            })
+            .collect();
+        let mut signature: Vec<u8> = (0..bytes).map(|_| random.next() as u8).collect();
+        if let Some(byte) = signature.last_mut() {
+            *byte &= 0xFF >> spare;
+        }
+        let mut hashes = |count: usize, modulus: u64| {
+            let mut hashes: Vec<u64> =
+                (0..count).map(|_| (random.next() >> 16) / modulus * modulus).collect();
+            hashes.sort_unstable();
+            hashes.dedup();
+            hashes
+        };
+        let bottom = if params.bottom > 0 { hashes(usize::from(params.bottom), 1) } else { Vec::new() };
+        let modular =
+            if params.modulus > 0 { hashes(bottom.len() % 3, params.modulus.into()) } else { Vec::new() };
+        Self { fingerprint, features, signature, bottom, modular }
+    }
+
+    fn kept(&self) -> Kept<'_> {
+        Kept {
+            fingerprint: self.fingerprint,
+            features: &self.features,
+            signature: &self.signature,
+            bottom: &self.bottom,
+            modular: &self.modular,
+        }
+    }
+}
+
+fn key(params: &Params, number: u64) -> KeyBuf {
+    match params.key {
+        KeyKind::U64 => KeyBuf::U64(number),
+        // Neighbours share long beginnings, and some are the beginning of others.
+        KeyKind::Bytes => KeyBuf::Bytes(format!("https://example.org/{number:b}").into_bytes().into()),
+    }
+}
+
+fn records<'a>(params: &Params, words: impl Iterator<Item = (&'a u64, &'a Word)>) -> Records {
+    let mut records = Records::new(params);
+    for (&number, word) in words {
+        let key = key(params, number);
+        match word {
+            Some(document) => records.push(key.as_key(), document.as_ref().map(Document::kept)).unwrap(),
+            None => records.delete(key.as_key()).unwrap(),
+        }
+    }
+    records
+}
+
+fn bytes_of(records: &Records) -> Vec<u8> {
+    let vfs = MemoryVfs::default();
+    build::build(records, &vfs, Path::new("")).unwrap().publish(Path::new("built.seg")).unwrap();
+    vfs.get(Path::new("built.seg"))
+}
+
+/// Parameters that ask for every section, and for several designs and codecs.
+fn all_params() -> Vec<Params> {
+    let numbers = || Params::builder().u64_keys().simhash(3);
+    let mut all = vec![
+        numbers().build().unwrap(),
+        Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap(),
+        Params::builder().u64_keys().minhash(2, 3).signature_bits(1).build().unwrap(),
+        Params::builder().minhash(1, 1).signature_bits(0).build().unwrap(),
+        numbers().bottom(3).modulus(3).build().unwrap(),
+        Params::builder().minhash(1, 2).signature_bits(0).bottom(30).build().unwrap(),
+        Params::builder().simhash(3).minhash(3, 1).signature_bits(4).modulus(2).build().unwrap(),
+        Params::builder().u64_keys().minhash(3, 1).signature_bits(0).feature_bits(8).build().unwrap(),
+        Params::builder().simhash(3).minhash(2, 1).signature_bits(1).feature_bits(3).build().unwrap(),
+    ];
+    for (design, codec) in [
+        ("blocks-4", "planes+3"),
+        ("blocks-4", "planes+4"),
+        ("blocks-2", "compact"),
+        ("blocks-4", "manku"),
+        ("choose-5-2", "plain"),
+        ("nested-4-4", "compact+2"),
+        ("random-3-20-7", "planes"),
+        ("expansion", "plain"),
+    ] {
+        all.push(
+            numbers()
+                .tables(
+                    design.parse().unwrap(),
+                    codec.parse().map(twindex::design::CodecChoice::Named).unwrap(),
+                )
+                .build()
+                .unwrap(),
+        );
+    }
+    all
+}
+
+struct Batches {
+    /// What each segment was given, keys ascending, with what its batch says of each.
+    words: Vec<BTreeMap<u64, Word>>,
+    live: BTreeMap<u64, Word>,
+}
+
+impl Batches {
+    fn random(random: &mut Random, params: &Params, batches: usize, most: usize, keys: usize) -> Self {
+        let (mut words, mut live) = (Vec::new(), BTreeMap::new());
+        for _ in 0..batches {
+            let mut batch = BTreeMap::new();
+            for _ in 0..random.below(most + 1) {
+                let word = match random.below(10) {
+                    0 | 1 => None,
+                    2 => Some(None),
+                    _ => Some(Some(Document::random(random, params))),
+                };
+                batch.insert(random.below(keys) as u64 * 3 % 1000 + 5, word);
+            }
+            live.extend(batch.iter().map(|(&key, word)| (key, word.clone())));
+            words.push(batch);
+        }
+        live.retain(|_, word| word.is_some());
+        Self { words, live }
+    }
+
+    /// The segments, and what later batches say no more; without `resolved`, only what they deleted: then it is up to
+    /// the merge to take the newest.
+    fn segments(&self, params: &Params, resolved: bool) -> Vec<(Segment, RoaringBitmap)> {
+        let open = |batch: &BTreeMap<u64, Word>| {
+            let bytes = bytes_of(&records(params, batch.iter()));
+            Segment::from_bytes(bytes, Path::new("000001.seg")).unwrap()
+        };
+        let mut segments: Vec<(Segment, RoaringBitmap)> = Vec::new();
+        for batch in &self.words {
+            for (&number, word) in batch {
+                for (segment, deleted) in &mut segments {
+                    if let (Some(ordinal), true) =
+                        (segment.find(key(params, number).as_key()).unwrap(), resolved || word.is_none())
+                    {
+                        deleted.insert(ordinal);
+                    }
+                }
+            }
+            // A batch without a document is no segment.
+            if batch.values().any(Option::is_some) {
+                segments.push((open(batch), RoaringBitmap::new()));
+            }
+        }
+        segments
+    }
+}
+
+fn merged(segments: &[(Segment, RoaringBitmap)], room: Room<'_>) -> Vec<u8> {
+    let inputs: Vec<Input<'_>> =
+        segments.iter().map(|(segment, deleted)| Input { segment, deleted }).collect();
+    let vfs = MemoryVfs::default();
+    merge(&inputs, &vfs, Path::new(""), room).unwrap().publish(Path::new("merged.seg")).unwrap();
+    vfs.get(Path::new("merged.seg"))
+}
+
+#[test]
+fn a_merge_is_byte_by_byte_a_build_of_the_live_records() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut random = Random(4);
+    let (mut cases, mut empty) = (0, 0);
+    for params in all_params() {
+        for round in 0..30 {
+            let batches = 1 + random.below(8);
+            // Many keys of which few are repeated, or few of which nearly all are.
+            let keys = if round % 2 == 0 { 300 } else { 12 };
+            let most = [2, 3, 20, 60][round % 4];
+            let mut batches = Batches::random(&mut random, &params, batches, most, keys);
+            if round % 10 == 9 {
+                // Nothing is left.
+                batches.words.push(batches.live.keys().map(|&key| (key, None)).collect());
+                batches.live.clear();
+            }
+            if !batches.words.iter().any(|batch| batch.values().any(Option::is_some)) {
+                continue;
+            }
+            let expected = bytes_of(&records(&params, batches.live.iter()));
+            for (resolved, memory) in [(true, usize::MAX), (true, 1), (false, 5000)] {
+                let segments = batches.segments(&params, resolved);
+                let found = merged(&segments, Room::new(memory, scratch.path()));
+                assert!(found == expected, "round {round}, {memory} bytes: {}", params.encode());
+            }
+            cases += 1;
+            empty += usize::from(batches.live.is_empty());
+        }
+    }
+    println!("{cases} cases, {empty} of them without a live document");
+    assert!(cases > 400 && empty > 10, "{cases} {empty}");
+}
+
+#[test]
+fn segments_larger_than_the_memory_are_merged_in_stripes() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut random = Random(9);
+    for params in [
+        Params::builder().u64_keys().simhash(3).build().unwrap(),
+        Params::builder().simhash(3).minhash(2, 1).signature_bits(4).bottom(2).build().unwrap(),
+    ] {
+        let mut words = Vec::new();
+        for batch in 0..8_u64 {
+            let documents = 0..if batch == 0 { 6000 } else { 700 };
+            let words_of = documents.map(|_| {
+                let number = random.next() % 100_000;
+                (number, (random.below(20) > 0).then(|| Some(Document::random(&mut random, &params))))
+            });
+            words.push(words_of.collect::<BTreeMap<u64, Word>>());
+        }
+        let mut live: BTreeMap<u64, Word> = words.iter().flatten().map(|(&k, w)| (k, w.clone())).collect();
+        live.retain(|_, word| word.is_some());
+        let batches = Batches { words, live };
+        let expected = bytes_of(&records(&params, batches.live.iter()));
+        let segments = batches.segments(&params, true);
+        for memory in [1 << 30, 1 << 18, 1 << 14] {
+            let found = merged(&segments, Room::new(memory, scratch.path()));
+            assert!(found == expected, "{memory} bytes: {}", params.encode());
+        }
+    }
+}
+
+#[test]
+fn rows_in_any_order_are_built_to_the_same_bytes_in_any_memory() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut random = Random(17);
+    let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+    for count in [0, 1, 5, 300, 20_000] {
+        // Positions; keys that ascend; keys in any order, many of them twice, some deleted.
+        for kind in 0..3 {
+            let mut all = Records::new(&params);
+            let mut parts = Vec::new();
+            for number in 0..count {
+                if number % 1000 == 0 {
+                    parts.push(Records::new(&params));
+                }
+                let number = match kind {
+                    0 => number,
+                    1 => number * number,
+                    _ => random.next() % (count * 2 / 3 + 1),
+                };
+                let document = Document::random(&mut random, &params);
+                for records in [Some(&mut all), parts.last_mut()].into_iter().flatten() {
+                    match (kind, document.fingerprint % 9) {
+                        (2, 0) => records.delete(Key::U64(number)),
+                        (2, 1) => records.push(Key::U64(number), None),
+                        _ => records.push(Key::U64(number), Some(document.kept())),
+                    }
+                    .unwrap();
+                }
+            }
+            let expected = bytes_of(&all);
+            for memory in [1 << 30, 1 << 18, 1 << 12] {
+                let room = Room::new(memory, scratch.path());
+                let mut rows = Rows::new(room).unwrap();
+                parts.iter().try_for_each(|records| rows.append(records, room)).unwrap();
+                let vfs = MemoryVfs::default();
+                let mut hidden = Vec::new();
+                let built = rows.build(&params, &vfs, Path::new(""), room, |key| {
+                    hidden.push(KeyBuf::U64(key));
+                    Ok(())
+                });
+                built.unwrap().publish(Path::new("rows.seg")).unwrap();
+                assert!(
+                    vfs.get(Path::new("rows.seg")) == expected,
+                    "{count} rows, kind {kind}, {memory} bytes"
+                );
+                assert!(hidden.iter().map(KeyBuf::as_key).eq(all.keys()), "{count} rows, kind {kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn segments_of_different_parameters_or_none_are_not_merged() {
+    let open = |params: &Params| {
+        let mut records = Records::new(params);
+        records.push(Key::U64(1), Some(Kept { fingerprint: 9, ..Kept::default() })).unwrap();
+        Segment::from_bytes(bytes_of(&records), Path::new("000001.seg")).unwrap()
+    };
+    let (three, four) = (open(&raw()), open(&Params::builder().u64_keys().simhash(4).build().unwrap()));
+    let none = RoaringBitmap::new();
+    let room = Room::new(1 << 20, Path::new(""));
+    let both = [&three, &four].map(|segment| Input { segment, deleted: &none });
+    for inputs in [&both[..], &[]] {
+        let refused = merge(inputs, &MemoryVfs::default(), Path::new(""), room);
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_damaged_input_is_an_error_and_nothing_else() {
+    let mut random = Random(23);
+    let mut refused = 0;
+    for params in all_params() {
+        let mut batches = Batches::random(&mut random, &params, 3, 60, 300);
+        while batches.words.iter().any(|batch| batch.len() < 5) {
+            batches = Batches::random(&mut random, &params, 3, 60, 300);
+        }
+        let expected = bytes_of(&records(&params, batches.live.iter()));
+        let sound = bytes_of(&records(&params, batches.words[0].iter()));
+        let segments = batches.segments(&params, true);
+        for _ in 0..40 {
+            let mut bytes = sound.clone();
+            let at = random.below(bytes.len());
+            bytes[at] ^= 1 << random.below(8);
+            let Ok(damaged) = Segment::from_bytes(bytes, Path::new("000001.seg")) else {
+                refused += 1;
+                continue;
+            };
+            let deleted = [&segments[0].1, &segments[1].1, &segments[2].1];
+            let inputs = [&damaged, &segments[1].0, &segments[2].0];
+            let inputs: Vec<Input<'_>> =
+                inputs.iter().zip(deleted).map(|(segment, deleted)| Input { segment, deleted }).collect();
+            let vfs = MemoryVfs::default();
+            match merge(&inputs, &vfs, Path::new(""), Room::new(1 << 30, Path::new(""))) {
+                Err(error) => {
+                    assert!(error.is_corruption(), "{error:?}");
+                    refused += 1;
+                }
+                // What was damaged is not read: the tables that are made anew, for one.
+                Ok(built) => {
+                    built.publish(Path::new("merged.seg")).unwrap();
+                    assert!(vfs.get(Path::new("merged.seg")) == expected, "byte {at}: {}", params.encode());
+                }
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+fn raw() -> Params {
+    Params::builder().u64_keys().simhash(3).build().unwrap()
+}
+
+fn created(params: Params) -> (TempDir, PathBuf, Index) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let index = Index::create(&path, params).unwrap();
+    (dir, path, index)
+}
+
+/// The bytes of the only segment; none if there is none.
+fn only_segment(path: &Path) -> Option<Vec<u8>> {
+    let mut segments = std::fs::read_dir(path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "seg"));
+    let first = segments.next().map(|path| std::fs::read(path).unwrap());
+    assert_eq!(segments.next(), None);
+    first
+}
+
+/// All that an index of raw fingerprints has to say.
+type Answered = (BTreeMap<String, Fingerprint>, Vec<Vec<(String, u32)>>);
+
+fn answers(snapshot: &Snapshot) -> Answered {
+    let mut found = BTreeMap::new();
+    for (segment, deleted) in snapshot.segments() {
+        assert_eq!(segment.verify(|_| ()).len(), 0);
+        for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
+            let key = segment.key(ordinal).unwrap();
+            let record = snapshot.get(key.as_key()).unwrap().unwrap();
+            assert_eq!(found.insert(key.to_string(), record.fingerprint.unwrap()), None);
+        }
+    }
+    let near = found.values().map(|&fingerprint| {
+        let hits = snapshot.within(fingerprint, 3).run().unwrap().hits;
+        hits.iter().map(|hit| (hit.key.to_string(), hit.distance.unwrap())).collect()
+    });
+    let near = near.collect();
+    (found, near)
+}
+
+#[test]
+fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answers() {
+    let (_dir, path, index) = created(raw());
+    let mut random = Random(31);
+    let mut live = BTreeMap::new();
+    let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
+    for _ in 0..9 {
+        for _ in 0..random.below(200) {
+            let key = random.below(400) as u64;
+            if random.below(5) == 0 {
+                writer.delete(key).unwrap();
+                live.remove(&key);
+            } else {
+                let fingerprint = (random.next() % 7) << random.below(60);
+                writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+                live.insert(key, fingerprint);
+            }
+        }
+        writer.commit().unwrap();
+    }
+    assert!(index.snapshot().segments().len() > 3);
+    let before = index.snapshot();
+    let expected = answers(&before);
+    // What was not committed yet comes in with it.
+    writer.put_fingerprint(10_000, Fingerprint(77)).unwrap();
+    live.insert(10_000, 77);
+    let generation = writer.compact().unwrap();
+    assert_eq!(answers(&before), expected, "a snapshot stays as it is");
+    assert_eq!((index.snapshot().generation(), index.snapshot().segments().len()), (generation, 1));
+
+    let (_other_dir, other, fresh) = created(raw());
+    let mut fresh_writer = fresh.writer().unwrap();
+    fresh_writer.set_logged(false);
+    for (&key, &fingerprint) in &live {
+        fresh_writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+    }
+    fresh_writer.commit().unwrap();
+    assert!(only_segment(&path) == only_segment(&other));
+    assert_eq!(answers(&index.snapshot()), answers(&fresh.snapshot()));
+    assert_eq!(answers(&Index::open(&path).unwrap().snapshot()), answers(&fresh.snapshot()));
+    assert_eq!(writer.compact().unwrap(), generation, "there is nothing more to do");
+    drop(writer);
+    assert_eq!(index.compact().unwrap(), generation);
+    let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
+    live.keys().try_for_each(|&key| writer.delete(key)).unwrap();
+    writer.compact().unwrap();
+    assert_eq!((index.snapshot().segments().len(), only_segment(&path)), (0, None));
+}
+
+#[test]
+fn a_batch_over_the_memory_becomes_one_segment_where_that_is_asked_for() {
+    for (params, raw) in
+        [(raw(), true), (Params::builder().words(1).simhash(3).minhash(4, 2).build().unwrap(), false)]
+    {
+        let fill = |writer: &mut Writer, index: &Index| {
+            let sketcher = index.sketcher().unwrap();
+            for i in 0..300_u64 {
+                let key = i * 7 % 90;
+                match (raw, i % 11) {
+                    (true, 5) => writer.delete(key).unwrap(),
+                    (true, _) => writer.put_fingerprint(key, Fingerprint(i)).unwrap(),
+                    (false, 5) => writer.delete(key.to_string().as_str()).unwrap(),
+                    (false, _) => writer
+                        .put(
+                            key.to_string().as_str(),
+                            &sketcher.sketch(&format!("one two {i} four {key}")).unwrap(),
+                        )
+                        .unwrap(),
+                }
+            }
+        };
+        let (_dir, path, index) = created(params.clone());
+        let mut writer = index.writer().unwrap();
+        writer.set_logged(false);
+        fill(&mut writer, &index);
+        writer.commit().unwrap();
+        let expected = only_segment(&path);
+        for memory in [300, 3000] {
+            let (_dir, path, index) = created(params.clone());
+            let mut writer = index.writer().unwrap();
+            writer.set_logged(false);
+            writer.set_memory(memory);
+            writer.set_one_segment(true);
+            fill(&mut writer, &index);
+            assert_eq!(writer.commit().unwrap(), 2);
+            assert!(only_segment(&path) == expected, "{memory} bytes");
+            // A second batch hides what it replaces, and is a segment of its own.
+            fill(&mut writer, &index);
+            writer.commit().unwrap();
+            assert!(only_segment(&path) == expected, "{memory} bytes, again");
+            let live = index.snapshot().documents();
+            drop(writer);
+            assert_eq!(Index::open(&path).unwrap().snapshot().documents(), live);
+        }
+    }
+}
+
+fn map<const N: usize>(documents: [(u64, u64); N]) -> BTreeMap<String, Fingerprint> {
+    documents.map(|(key, fingerprint)| (key.to_string(), Fingerprint(fingerprint))).into()
+}
+
+/// Three committed segments, with documents that were replaced and deleted.
+fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
+    let (dir, path, index) = created(raw());
+    let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
+    for (key, fingerprint) in [(1, 1), (2, 2), (3, 3)] {
+        writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.put_fingerprint(3, Fingerprint(33)).unwrap();
+    writer.put_fingerprint(4, Fingerprint(4)).unwrap();
+    writer.commit().unwrap();
+    writer.delete(1).unwrap();
+    writer.put_fingerprint(5, Fingerprint(4)).unwrap();
+    writer.commit().unwrap();
+    drop(writer);
+    (dir, path, map([(2, 2), (3, 33), (4, 4), (5, 4)]))
+}
+
+#[test]
+fn any_failing_operation_leaves_the_index_as_it_was_or_compacted() {
+    let compacted = {
+        let (_dir, path, _) = before();
+        Index::open(&path).unwrap().compact().unwrap();
+        only_segment(&path)
+    };
+    let (mut points, mut new) = (0, 0);
+    for way in 0..ways().count() {
+        for fails_at in 1.. {
+            let (_dir, path, documents) = before();
+            let faults = Arc::new(Faults { fails_at, ..ways().nth(way).unwrap() });
+            let vfs = Arc::new(FaultyVfs(Arc::clone(&faults)));
+            let mut opened = None;
+            let done = Index::open_with(vfs, &path).and_then(|index| opened.insert(index).compact());
+            let Some(failed) = faults.failed.lock().unwrap().clone() else {
+                done.unwrap();
+                break; // there is no operation of this number
+            };
+            points += 1;
+            let case = format!("{failed}, way {way}: {done:?}");
+            let snapshot = Index::open(&path).unwrap().snapshot();
+            assert_eq!(answers(&snapshot).0, documents, "{case}");
+            let is_new = done.is_ok() || faults.current_replaced.load(Ordering::Relaxed);
+            assert_eq!(snapshot.segments().len(), if is_new { 1 } else { 3 }, "{case}");
+            new += usize::from(is_new);
+            if let Some(index) = opened {
+                assert_eq!(answers(&index.snapshot()).0, documents, "{case}: readers go on");
+            }
+            // Another one cleans up, and comes to the same end.
+            let index = Index::open(&path).unwrap();
+            index.compact().unwrap();
+            assert_eq!(answers(&index.snapshot()).0, documents, "{case}: again");
+            assert!(only_segment(&path) == compacted, "{case}: again");
+            assert!(std::fs::read_dir(&path).unwrap().count() <= 5, "{case}: nothing is left behind");
+        }
+    }
+    println!("{points} fault points; the new state stood after {new}");
+    assert!(points > 100 && new > 0, "{points} {new}");
+}

@@ -1,0 +1,306 @@
+//! A writer at work, and others who open, copy and verify the index meanwhile: each finds a whole commit, or says that
+//! it does not.
+
+#![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::faults::{Faults, FaultyVfs};
+use tempfile::TempDir;
+use twindex::store::verify::verify;
+use twindex::sys::RealVfs;
+use twindex::{Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+
+/// Documents that are there at a time.
+const WINDOW: u64 = 40;
+
+fn created() -> (TempDir, PathBuf, Index) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("index");
+    let index = Index::create(&path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
+    (dir, path, index)
+}
+
+/// Adds the document of this number, deletes the one that is `WINDOW` older, and says in the payload how far it is.
+fn step(writer: &mut Writer, number: u64) {
+    writer.put_fingerprint(number, Fingerprint(number * number)).unwrap();
+    if let Some(old) = number.checked_sub(WINDOW) {
+        writer.delete(old).unwrap();
+    }
+    writer.commit_with(&number.to_le_bytes()).unwrap();
+}
+
+/// What a snapshot has must be what one commit left; returns its number.
+fn check(snapshot: &Snapshot) -> u64 {
+    let Some(payload) = snapshot.payload() else {
+        assert_eq!(snapshot.documents(), 0);
+        return 0;
+    };
+    let number = u64::from_le_bytes(payload.try_into().unwrap());
+    let expected: Vec<u64> = ((number + 1).saturating_sub(WINDOW)..=number).collect();
+    let mut keys = Vec::new();
+    snapshot
+        .for_each_key(|key| {
+            let key = key.to_buf().as_u64().unwrap();
+            assert_eq!(snapshot.get(key)?.unwrap().fingerprint, Some(Fingerprint(key * key)));
+            keys.push(key);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(keys, expected, "of commit {number}");
+    number
+}
+
+/// Says that it is over in any case, so that a failure is not waited for.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A writer that commits, flushes, merges and removes files until `work`, which is given the index's path, is done.
+fn beside_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
+    let (_dir, path, index) = created();
+    let (over, committed) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut writer = index.writer().unwrap();
+    writer.set_durability(Durability::Batch);
+    step(&mut writer, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1.. {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                step(&mut writer, number);
+                committed.store(number, Ordering::Release);
+                if number % 7 == 0 {
+                    writer.flush().unwrap();
+                }
+                if number % 50 == 0 {
+                    writer.gc().unwrap();
+                }
+            }
+        });
+        let _over = Over(&over);
+        work(&path, &committed)
+    })
+}
+
+#[test]
+fn opening_beside_a_writer_that_removes_files_finds_a_commit_each_time() {
+    let seen = beside_a_writer(|path, committed| {
+        let (mut seen, mut rounds, start) = (BTreeSet::new(), 0, Instant::now());
+        // On a busy machine the writer has few turns.
+        while (rounds < 400 || seen.len() <= 10) && start.elapsed() < Duration::from_secs(60) {
+            rounds += 1;
+            let before = committed.load(Ordering::Acquire);
+            let found = check(&Index::open(path).unwrap().snapshot());
+            assert!(found >= before, "{found} is older than {before}, which was committed before");
+            seen.insert(found);
+        }
+        seen.len()
+    });
+    println!("{seen} commits seen");
+    assert!(seen > 5, "{seen}");
+}
+
+#[test]
+fn a_healthy_index_is_verified_beside_its_writer_without_a_false_alarm() {
+    let moved = beside_a_writer(|path, committed| {
+        let (mut rounds, start) = (0, Instant::now());
+        while rounds < 150
+            || committed.load(Ordering::Acquire) <= 10 && start.elapsed() < Duration::from_secs(60)
+        {
+            rounds += 1;
+            let found = verify(&RealVfs, path, |_| ());
+            assert!(found.problems.is_empty(), "{:?}", found.problems);
+        }
+        committed.load(Ordering::Acquire)
+    });
+    assert!(moved > 5, "the writer made {moved} commits meanwhile");
+}
+
+/// As `cp -r` does it: one file after the other, by a list of names that was read before.
+#[test]
+fn a_copy_by_hand_beside_a_writer_is_a_whole_commit_or_an_error() {
+    let (whole, refused, moved) = beside_a_writer(|path, committed| {
+        let (mut whole, mut refused, mut round, start) = (0, 0, 0, Instant::now());
+        // On a busy machine the writer has few turns.
+        while round < 200
+            || committed.load(Ordering::Acquire) <= 10 && start.elapsed() < Duration::from_secs(60)
+        {
+            round += 1;
+            let copy = path.with_file_name("copy");
+            std::fs::create_dir(&copy).unwrap();
+            let mut names: Vec<_> =
+                std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            if round % 2 == 1 {
+                names.reverse();
+            }
+            for name in names {
+                let _ = std::fs::copy(path.join(&name), copy.join(&name)); // it may be gone by now
+            }
+            match Index::open(&copy) {
+                Ok(index) => {
+                    check(&index.snapshot());
+                    whole += 1;
+                }
+                Err(Error::Corrupt { .. } | Error::NotAnIndex { .. }) => refused += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+            std::fs::remove_dir_all(&copy).unwrap();
+        }
+        (whole, refused, committed.load(Ordering::Acquire))
+    });
+    println!("{whole} copies are whole commits, {refused} were refused; the writer made {moved} commits");
+    assert!(moved > 5, "the writer made {moved} commits meanwhile");
+    assert!(whole > 0, "{whole} {refused}");
+}
+
+#[test]
+fn a_thousand_readers_of_one_index_answer_alike() {
+    let (_dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    for number in 0..100 {
+        step(&mut writer, number);
+        if number % 30 == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    let readers: Vec<Index> = (0..1000).map(|_| Index::open(&path).unwrap()).collect();
+    for number in 100..120 {
+        step(&mut writer, number);
+    }
+    writer.compact().unwrap();
+    for (place, reader) in readers.iter().enumerate() {
+        assert_eq!(check(&reader.snapshot()), 99);
+        if place % 10 == 0 {
+            assert!(reader.refresh().unwrap());
+            assert_eq!(check(&reader.snapshot()), 119);
+        }
+    }
+}
+
+/// A number that a manifest has named stands for the same bytes for ever, whatever is dropped, merged and removed.
+#[test]
+fn a_name_that_was_published_is_not_given_to_another_file() {
+    let (_dir, path, index) = created();
+    let (mut known, mut number) = (BTreeMap::new(), 0);
+    let mut highest = 0;
+    for session in 0..12 {
+        let mut writer = index.writer().unwrap();
+        writer.set_background_merges(false);
+        for _ in 0..5 {
+            step(&mut writer, number);
+            number += 1;
+            writer.flush().unwrap();
+            for entry in index.snapshot().entries() {
+                let digest = *known.entry(entry.number).or_insert_with(|| {
+                    assert!(entry.number > highest, "{} after {highest}", entry.number);
+                    entry.digest
+                });
+                assert_eq!(digest, entry.digest, "segment {}", entry.number);
+                highest = highest.max(entry.number);
+            }
+        }
+        match session % 4 {
+            0 => {
+                // A batch that is dropped takes its segments with it.
+                writer.set_logged(false);
+                writer.set_memory(1);
+                writer.put_fingerprint(1_000_000_u64, Fingerprint(1)).unwrap();
+            }
+            1 => while writer.merge_step().unwrap() {},
+            2 => {
+                writer.compact().unwrap();
+            }
+            _ => {
+                writer.gc().unwrap();
+            }
+        }
+        drop(writer);
+        assert!(Index::open(&path).unwrap().snapshot().documents() > 0);
+    }
+    assert!(known.len() > 50, "{}", known.len());
+}
+
+#[test]
+fn a_merge_that_the_disk_has_no_room_for_is_refused_before_it_begins_and_not_tried_again_and_again() {
+    let (_dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    for number in 0..60 {
+        step(&mut writer, number);
+        if number % 10 == 9 {
+            writer.flush().unwrap();
+        }
+    }
+    drop((writer, index));
+    let faults = Arc::new(Faults { space: Some(100), ..Faults::default() });
+    let index = Index::open_with(Arc::new(FaultyVfs(Arc::clone(&faults))), &path).unwrap();
+    let segments = index.snapshot().entries().len();
+    assert!(segments >= 4, "{segments}");
+    let refused = |done: Result<(), Error>| match done {
+        Err(Error::NoSpace { needed, free, .. }) => assert!(free == 100 && needed > 100, "{needed}"),
+        other => panic!("{other:?}"),
+    };
+    let mut writer = index.writer().unwrap();
+    refused(writer.compact().map(drop));
+    refused(writer.merge_step().map(drop));
+    assert_eq!(check(&index.snapshot()), 59, "and the writer goes on");
+    // In the background: one attempt, of which one is told, and commits go on.
+    let asked = || faults.asked_for_space.load(Ordering::Relaxed);
+    let before = asked();
+    for number in 60..70 {
+        step(&mut writer, number);
+    }
+    assert_eq!(asked(), before + 1);
+    refused(writer.take_merge_failure().map_or(Ok(()), Err));
+    step(&mut writer, 70);
+    assert_eq!(asked(), before + 2, "taking the failure lets it begin again");
+    assert_eq!(check(&index.snapshot()), 70);
+}
+
+/// What comes behind the first error would be an answer that looks whole and is not.
+#[test]
+fn a_question_that_fails_gives_its_error_as_the_only_item_each_time_it_is_asked() {
+    let (_dir, path, index) = created();
+    let mut writer = index.writer().unwrap();
+    for number in 0..20_000_u64 {
+        // Keys that follow each other would take no bytes.
+        writer.put_fingerprint(number * 3, Fingerprint(number * number)).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.compact().unwrap();
+    drop((writer, index));
+    let mut files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let segment = files.find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    // The ends of all pages of keys but the first; what opening reads stays sound.
+    bytes.iter_mut().skip(2 * 4096 - 9).step_by(4096).take(5).for_each(|byte| *byte ^= 1);
+    std::fs::remove_file(&segment).unwrap();
+    std::fs::write(&segment, bytes).unwrap();
+    let snapshot = Index::open(&path).unwrap().snapshot();
+    let mut walks = Vec::new();
+    for _ in 0..3 {
+        let mut items = snapshot.within(Fingerprint(9_990 * 9_990), 0).into_iter();
+        assert!(matches!(items.next(), Some(Err(Error::Corrupt { .. }))));
+        assert!(items.next().is_none());
+        assert!(snapshot.get(3 * 9_990).is_err());
+        let mut seen = 0;
+        let walked = snapshot.for_each_key(|_| {
+            seen += 1;
+            Ok(())
+        });
+        assert!(walked.is_err());
+        walks.push(seen);
+    }
+    assert!(walks.iter().all(|&seen| seen == walks[0] && seen < 20_000), "{walks:?}");
+}

@@ -1,0 +1,276 @@
+//! `scripts/read-index.py`, which was written from the words of `format-spec.md` alone, finds in whole indexes, IDF
+//! tables and files of sketches what the library finds in them, and refuses what was damaged.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "damages files behind the index's back, and starts another program"
+)]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use twindex::IdfBuilder;
+use twindex::idf::to_bytes;
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, IdfTable, Sketcher, pack};
+use twindex::store::OnConflict;
+use twindex::{Attached, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
+
+use twindex::format::sketches::{Encoded, Encoder, Row};
+
+use crate::support::skip::{Missing, skip};
+
+fn script(paths: &[&Path]) -> Option<Output> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-index.py");
+    let output = Command::new("python3").arg(&script).args(paths).output();
+    if output.is_err() {
+        skip(Missing::Program("python3"));
+    }
+    output.ok()
+}
+
+fn read(path: &Path) -> Option<String> {
+    let output = script(&[path])?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        write!(text, "{byte:02x}").unwrap();
+    }
+    if text.is_empty() { "-".into() } else { text }
+}
+
+fn hashes(values: &[u64]) -> String {
+    let shown: Vec<String> = values.iter().map(|value| format!("{value:012x}")).collect();
+    if shown.is_empty() { "-".into() } else { shown.join(" ") }
+}
+
+fn shown_key(key: Key<'_>) -> String {
+    match key {
+        Key::U64(key) => key.to_string(),
+        Key::Bytes(key) => hex(key),
+    }
+}
+
+fn or_none<T: ToString>(value: Option<T>) -> String {
+    value.map_or("-".into(), |value| value.to_string())
+}
+
+/// What the script is to print of an index.
+fn described(snapshot: &Snapshot) -> String {
+    let mut text = format!("commit {}\nnow {}\n", snapshot.generation(), or_none(snapshot.now()));
+    writeln!(text, "payload {}", snapshot.payload().map_or("-".into(), hex)).unwrap();
+    let mut keys: Vec<KeyBuf> = Vec::new();
+    snapshot
+        .for_each_key(|key| {
+            keys.push(key.to_buf());
+            Ok(())
+        })
+        .unwrap();
+    for key in keys {
+        let record = snapshot.get(key.as_key()).unwrap().unwrap();
+        // Of a document without a sketch the library gives a signature of zeros, as the section has it.
+        let sketched = record.fingerprint.is_some() || record.signature.iter().any(|&byte| byte > 0);
+        let fingerprint = record.fingerprint.map(|fingerprint| format!("{:016x}", fingerprint.0));
+        writeln!(
+            text,
+            "key {}, fingerprint {}, signature {}, bottom {}, modular {}, value {}, stamp {}",
+            shown_key(key.as_key()),
+            or_none(fingerprint),
+            hex(if sketched { &record.signature } else { &[] }),
+            hashes(&record.bottom),
+            hashes(&record.modular),
+            hex(&record.value),
+            or_none(record.stamp)
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn text(i: u64) -> String {
+    if i % 19 == 4 { String::new() } else { format!("page {} of {} by {}", i % 23, i % 7, i % 41) }
+}
+
+fn table() -> IdfTable {
+    let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
+    let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(2);
+    for i in 0..60 {
+        let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
+        plain.shingler().distinct(&text(i), &mut buffers, &mut shingles);
+        builder.add(&shingles).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+/// Batches of documents that come, are replaced, go and expire, with a flush now and then.
+fn fill(index: &Index, writer: &mut Writer, sketcher: &Sketcher, range: std::ops::Range<u64>) {
+    let expires = index.params().expire_after.is_some();
+    writer.set_background_merges(false);
+    for i in range {
+        let value = vec![i as u8; i as usize % 5];
+        let attached =
+            if expires { Attached { value: &value, stamp: Some(1000 + i) } } else { Attached::default() };
+        let sketch = sketcher.sketch(&text(i)).unwrap();
+        writer.put_with(format!("key {}", i % 90).as_str(), &sketch, attached).unwrap();
+        if i % 13 == 5 {
+            writer.delete(format!("key {}", i * 7 % 90).as_str()).unwrap();
+        }
+        if i % 20 == 19 {
+            writer.commit_with(format!("up to {i}").as_bytes()).unwrap();
+        }
+        if i % 70 == 69 {
+            writer.commit().unwrap();
+            writer.flush().unwrap();
+        }
+    }
+    writer.commit().unwrap();
+}
+
+#[test]
+fn a_second_reader_finds_the_same_in_living_indexes() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = table();
+    let idf =
+        Params::builder().words(1).simhash_weighted(3, table.weights()).minhash(3, 2).bottom(3).modulus(5);
+    let all = [
+        idf.values().expire_after(70).build().unwrap(),
+        Params::builder().words(2).simhash(3).build().unwrap(),
+        Params::builder().words(1).minhash(4, 3).signature_bits(1).build().unwrap(),
+        Params::builder().words(1).simhash(3).minhash(4, 3).feature_bits(5).build().unwrap(),
+    ];
+    for (number, params) in all.into_iter().enumerate() {
+        let path = dir.path().join(format!("{number}"));
+        let index = match number {
+            0 => Index::create_with_idf(&path, params, &table).unwrap(),
+            _ => Index::create(&path, params).unwrap(),
+        };
+        let check = |path: &Path, index: &Index, what: &str| {
+            let Some(theirs) = read(path) else { return };
+            let ours = described(&index.snapshot());
+            assert!(index.snapshot().documents() > 30, "{what}");
+            for (theirs, ours) in theirs.lines().zip(ours.lines()) {
+                assert_eq!(theirs, ours, "{number}, {what}: the second reader's line, and ours");
+            }
+            assert_eq!(theirs, ours, "{number}, {what}");
+        };
+        let sketcher = index.sketcher().unwrap();
+        let mut writer = index.writer().unwrap();
+        fill(&index, &mut writer, &sketcher, 0..200);
+        check(&path, &index, "a log that grows");
+        drop(writer);
+        let mut writer = index.writer().unwrap();
+        fill(&index, &mut writer, &sketcher, 200..230);
+        drop(writer);
+        check(&path, &index, "two logs");
+        let copy = dir.path().join(format!("copy {number}"));
+        index.copy_to(&copy).unwrap();
+        check(&copy, &Index::open(&copy).unwrap(), "a copy");
+        let merged = dir.path().join(format!("merged {number}"));
+        Index::merge(&merged, &[Index::open(&copy).unwrap()], OnConflict::Refuse, 1 << 20).unwrap();
+        check(&merged, &Index::open(&merged).unwrap(), "shards");
+        index.compact().unwrap();
+        check(&path, &index, "compacted");
+    }
+}
+
+#[test]
+fn a_second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = table();
+    let path = dir.path().join("table.idf");
+    std::fs::write(&path, to_bytes(&table)).unwrap();
+    let Some(theirs) = read(&path) else { return };
+    let head = format!("digest {:032x}\ndocuments {}\n", table.digest(), table.documents());
+    assert!(theirs.starts_with(&head) && table.len() > 10, "{theirs}");
+    assert_eq!(theirs.lines().count(), 3 + table.len());
+
+    let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(3).modulus(5).build().unwrap();
+    let sketcher = Sketcher::new(&params).unwrap();
+    let minhash = params.minhash.unwrap();
+    let (mut file, mut ours) = (Vec::new(), format!("params-digest {:032x}\n", params.digest()));
+    let mut encoder = Encoder::new(&params, &mut file);
+    for i in 0..4000 {
+        let (key, sketch): (String, Sketch) = (format!("key {i}"), sketcher.sketch(&text(i)).unwrap());
+        let mut packed = Vec::new();
+        pack(sketch.signature(), minhash.signature_bits, &mut packed);
+        let row = (!sketch.is_empty()).then(|| Row {
+            fingerprint: sketch.fingerprint().unwrap().0,
+            features: sketch.features(),
+            signature: &packed,
+            bottom: sketch.bottom(),
+            modular: sketch.modular(),
+        });
+        let mut records = Encoded::new(&params);
+        records.push(key.as_str().into(), row).unwrap();
+        encoder.append(&records, &mut file);
+        let features: Vec<String> =
+            row.iter().flat_map(|row| row.features).map(|feature| format!("{feature:016x}")).collect();
+        let features = if features.is_empty() { "-".into() } else { features.join(" ") };
+        writeln!(
+            ours,
+            "key {}, fingerprint {}, features {features}, signature {}, bottom {}, modular {}",
+            hex(key.as_bytes()),
+            or_none(row.map(|row| format!("{:016x}", row.fingerprint))),
+            hex(row.map_or(&[], |row| row.signature)),
+            hashes(row.map_or(&[], |row| row.bottom)),
+            hashes(row.map_or(&[], |row| row.modular))
+        )
+        .unwrap();
+    }
+    encoder.finish(&mut file);
+    let path = dir.path().join("sketches");
+    std::fs::write(&path, &file).unwrap();
+    assert!(file.len() > 1 << 17, "more than one block");
+    assert_eq!(read(&path).unwrap(), ours);
+}
+
+#[test]
+fn the_second_reader_refuses_flipped_bits_of_every_file_of_an_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("i");
+    let table = table();
+    let params = Params::builder().words(1).simhash_weighted(3, table.weights()).values().expire_after(70);
+    let index = Index::create_with_idf(&path, params.build().unwrap(), &table).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    fill(&index, &mut index.writer().unwrap(), &sketcher, 0..90);
+    index.gc().unwrap();
+    drop(index);
+    if script(&[&path]).is_none() {
+        return;
+    }
+    // A log whose writer has ended says up to where it was synced.
+    let files: Vec<PathBuf> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let is_manifest = |file: &&PathBuf| file.to_str().unwrap().contains("MANIFEST");
+    let newest = files.iter().filter(is_manifest).max().unwrap();
+    let mut refused = 0;
+    for file in &files {
+        // Of the manifest before, and of the lock, nobody asks anything.
+        if file.ends_with("LOCK") || is_manifest(&file) && file != newest {
+            continue;
+        }
+        let whole = std::fs::read(file).unwrap();
+        // What is behind the last mark is nobody's loss, and a damaged mark is a torn tail.
+        let end = if file.to_str().unwrap().contains("LOG") { whole.len() - 32 } else { whole.len() };
+        std::fs::remove_file(file).unwrap();
+        for at in (0..end).step_by(end / 9 + 1) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            std::fs::write(file, damaged).unwrap();
+            let output = script(&[&path]).unwrap();
+            assert!(!output.status.success(), "{} with a flipped bit at {at}", file.display());
+            assert!(
+                String::from_utf8_lossy(&output.stderr).contains("damaged"),
+                "a reason, and no traceback"
+            );
+            refused += 1;
+        }
+        std::fs::write(file, whole).unwrap();
+    }
+    assert!(refused > 30, "{refused}");
+    assert!(script(&[&path]).unwrap().status.success());
+}

@@ -1,0 +1,40 @@
+//! Tests that cannot run here are skipped through this module, so that one variable can turn a skip into a failure.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
+
+/// What a test needs and does not find.
+#[derive(Clone, Copy, Debug)]
+pub enum Missing<'a> {
+    /// A program that `.ci/run` lists: on the machines of CI it is installed.
+    Program(&'a str),
+    /// Anything that cannot be installed with a package: a permission, a file system, files outside of the repository,
+    /// a variable that asks for the test.
+    Elsewhere(&'a str),
+}
+
+/// Prints the notice that a test is skipped; the test must return then.
+///
+/// # Panics
+/// Where `TWINDEX_REQUIRE_ALL` is 1 and a program is missing.
+#[track_caller]
+pub fn skip(missing: Missing<'_>) {
+    let notice = notice(missing, std::env::var_os("TWINDEX_REQUIRE_ALL").is_some_and(|value| value == "1"));
+    match notice {
+        Ok(notice) => println!("{notice}"),
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// The notice of a skipped test; where all programs are required and one is missing, the failure.
+///
+/// # Errors
+/// The text of the failure.
+pub fn notice(missing: Missing<'_>, require_all: bool) -> Result<String, String> {
+    match missing {
+        Missing::Program(name) if require_all => {
+            Err(format!("{name} is missing or cannot be run, and TWINDEX_REQUIRE_ALL is 1"))
+        }
+        Missing::Program(name) => Ok(format!("skipped: {name} is missing or cannot be run")),
+        Missing::Elsewhere(what) => Ok(format!("skipped: {what}")),
+    }
+}

@@ -1,0 +1,446 @@
+//! Scripts are built on what a command prints, field by field and code by code: so what every verb prints,
+//! and where, is pinned here, and that a reader who has seen enough and closed the pipe is no error.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use crate::support::{Bench, TWINDEX, documents, has_fields, jsonl, raw, says, words};
+
+/// An index of five documents: `a` and `b` near each other, `c` near them, `d` and the empty `e` alone.
+fn small() -> Bench {
+    let bench = Bench::new();
+    let mut random = crate::support::Random(1);
+    let text = words(&mut random, 400);
+    let mut near = text.clone();
+    for place in [100, 200, 399] {
+        near[place] = format!("changed{place}");
+    }
+    bench.write(
+        "in.jsonl",
+        jsonl(&documents([
+            ("a", &text.join(" ")),
+            ("b", &text.join("  ").to_uppercase()),
+            ("c", &near.join(" ")),
+            ("d", "the quick brown fox jumps over the lazy dog"),
+            ("e", "!"),
+        ])),
+    );
+    bench.write("q.jsonl", jsonl(&documents([("q", &text.join(" ")), ("r", "nothing like it"), ("s", "")])));
+    bench.ok("build i.twx in.jsonl -q");
+    bench
+}
+
+#[test]
+fn build_says_what_it_made_in_one_line_or_nothing_or_json() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "one two three"), ("b", "four five six")])));
+    let out = bench.ok("build i.twx in.jsonl");
+    assert_eq!(out.lines().count(), 1, "{out}");
+    assert!(out.starts_with("i.twx: 2 documents, ") && out.contains(" on disk, "), "{out}");
+    assert_eq!(bench.ok("build quiet.twx in.jsonl -q"), "");
+    let report = bench.json("build json.twx in.jsonl");
+    for field in
+        ["documents", "added", "distinct_fingerprints", "bytes_on_disk", "peak_rss_bytes", "text_bytes"]
+    {
+        has_fields(&report, &[(field, "count")]);
+    }
+    for field in ["bytes_per_fingerprint", "cpu_seconds", "seconds"] {
+        has_fields(&report, &[(field, "number")]);
+    }
+    assert_eq!(report["bytes_on_disk"], current_bytes(&bench, "json.twx", 2));
+}
+
+/// The lengths of the files that make up an index of one segment at this generation.
+fn current_bytes(bench: &Bench, index: &str, generation: u64) -> u64 {
+    let names = ["CURRENT".to_owned(), format!("MANIFEST-{generation:06}"), "000001.seg".to_owned()];
+    names.iter().map(|name| std::fs::metadata(bench.path(index).join(name)).unwrap().len()).sum()
+}
+
+#[test]
+fn json_names_no_field_twice() {
+    let bench = small();
+    for line in [
+        "build i.twx in.jsonl",
+        "query i.twx q.jsonl",
+        "pairs i.twx",
+        "stats i.twx",
+        "verify i.twx",
+        "dedup in.jsonl -o out",
+    ] {
+        let out = bench.ok(&format!("{line} --json"));
+        let mut seen = BTreeSet::new();
+        // Names at the first level stand behind `{` or `,` at depth 1.
+        let (mut depth, mut rest) = (0, out.as_str());
+        while let Some(c) = rest.chars().next() {
+            match c {
+                '{' | '[' => depth += 1,
+                '}' | ']' => depth -= 1,
+                '"' => {
+                    let end = rest[1..].find('"').unwrap() + 2;
+                    let name = &rest[..end];
+                    rest = &rest[end..];
+                    if depth == 1 && rest.starts_with(':') {
+                        assert!(seen.insert(name), "{line}: {name} stands twice in {out}");
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            rest = &rest[1..];
+        }
+        assert!(seen.len() > 3, "{line}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_build_on_top_reports_all_documents_and_those_it_added() {
+    let bench = Bench::new();
+    bench.write("one.jsonl", jsonl(&documents([("a", "one two three"), ("b", "four five six")])));
+    bench.write("two.jsonl", jsonl(&documents([("b", "seven eight nine"), ("c", "ten eleven twelve")])));
+    bench.ok("build i.twx one.jsonl -q");
+    let report = bench.json("build i.twx two.jsonl");
+    assert_eq!((&report["documents"], &report["added"]), (&3.into(), &2.into()));
+    assert_eq!(bench.json("stats i.twx")["documents"], 3);
+    // The last one with a key counts, in one run too.
+    bench.write("twice.jsonl", jsonl(&documents([("k", "first first first"), ("k", "last last last")])));
+    bench.ok("build i.twx twice.jsonl -q");
+    bench.write("q.jsonl", jsonl(&documents([("q", "first first first"), ("r", "last last last")])));
+    assert_eq!(bench.ok("query i.twx q.jsonl --within 0"), "r\tk\t0\t1.0000\n".replace("1.0000", "-"));
+}
+
+#[test]
+fn query_prints_query_key_distance_and_resemblance_nearest_first() {
+    let bench = small();
+    let out = bench.ok("query i.twx q.jsonl");
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
+    let keys: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
+    assert_eq!(keys, [("q", "a"), ("q", "b"), ("q", "c")], "{out}");
+    assert_eq!((&rows[0][2..], &rows[1][2..]), (&["0", "1.0000"][..], &["0", "1.0000"][..]));
+    let (distance, resemblance): (u32, f64) = (rows[2][2].parse().unwrap(), rows[2][3].parse().unwrap());
+    assert!(distance > 0 && resemblance > 0.9, "{out}");
+
+    assert_eq!(bench.ok("query i.twx q.jsonl --within 0"), "q\ta\t0\t-\nq\tb\t0\t-\n");
+    assert_eq!(bench.ok("query i.twx q.jsonl --resembling 1 --limit 1"), "q\ta\t0\t1.0000\n");
+    assert_eq!(bench.ok("query i.twx q.jsonl --count"), "3\n");
+    let report = bench.json("query i.twx q.jsonl");
+    has_fields(&report, &[("cpu_seconds", "number"), ("ns_per_query", "number"), ("checksum", "checksum")]);
+    assert_eq!((&report["queries"], &report["hits"]), (&3.into(), &3.into()));
+    let checksum = ["a", "b", "c"].iter().fold(0_u64, |sum, key| {
+        sum.wrapping_add(crate::support::mix(0, xxhash_rust::xxh3::xxh3_64(key.as_bytes())))
+    });
+    assert_eq!(report["checksum"], format!("{checksum:016x}"));
+}
+
+#[test]
+fn an_index_with_samples_tells_how_much_of_query_and_hit_is_in_the_other() {
+    let bench = small();
+    let mut random = crate::support::Random(1);
+    let text = words(&mut random, 400);
+    let part = text[..200].join(" ");
+    bench.write("more.jsonl", jsonl(&documents([("part", &part), ("whole", &text.join(" "))])));
+    bench.write("q.jsonl", jsonl(&documents([("q", &text.join(" "))])));
+    bench.ok("build s.twx more.jsonl -q --method minhash --words 1 --bands 100 --rows 1 --bottom 1000");
+    let out = bench.ok("query s.twx q.jsonl --resembling 0.1");
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["whole", "part"], "{out}");
+    // Sets of fewer words than are kept are compared exactly.
+    assert_eq!(rows[0][4..], ["1.0000", "1.0000"], "{out}");
+    let in_part: f64 = rows[1][4].parse().unwrap();
+    assert!((0.3..0.7).contains(&in_part) && rows[1][5] == "1.0000", "{out}");
+    let report = bench.json("query s.twx q.jsonl --resembling 0.1");
+    has_fields(&report, &[("mean_query_in_hit", "number"), ("mean_hit_in_query", "number")]);
+    let mean = report["mean_query_in_hit"].as_f64().unwrap();
+    assert!((mean - f64::midpoint(1.0, in_part)).abs() < 1e-4, "{report}");
+    assert!(bench.json("query i.twx q.jsonl").get("mean_query_in_hit").is_none());
+
+    bench.ok("build m.twx more.jsonl -q --words 1 --modulus 7 --bottom 0");
+    says(&bench.ok("stats m.twx"), &["    modular ", "    modulus                            7"]);
+    assert!(!bench.ok("stats m.twx").contains("    bottom  \n"));
+    says(&bench.ok("dump m.twx/000001.seg"), &["-- modular: codec 1", " hashes ", "section modular"]);
+    says(&bench.ok("dump s.twx/000001.seg --rows 1"), &["-- bottom: codec 1", "ordinal 0: 1"]);
+    says(&bench.ok("verify m.twx"), &["sound"]);
+    for other in ["--modulus 8", "--bottom 5"] {
+        let name = other.split_whitespace().next().unwrap().trim_start_matches('-');
+        says(&bench.refused(&format!("build m.twx more.jsonl {other}")), &[name, "in this index", other]);
+    }
+    let usage = bench.command("build n.twx more.jsonl --bottom 4097").output().unwrap();
+    assert_eq!(usage.status.code(), Some(2));
+    says(&String::from_utf8_lossy(&usage.stderr), &["4097 is not in 0..=4096"]);
+    let numbers = bench.path("f.u64");
+    std::fs::write(numbers, [0_u8; 16]).unwrap();
+    let out = bench.command("build n.twx --fingerprints f.u64 --bottom 5").output().unwrap();
+    assert_eq!(out.status.code(), Some(2), "{out:?}");
+}
+
+#[test]
+fn pairs_prints_a_before_b_and_the_distance() {
+    let bench = small();
+    let out = bench.ok("pairs i.twx --within 10");
+    let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
+    let keys: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
+    assert_eq!(keys, [("a", "b"), ("a", "c"), ("b", "c")], "{out}");
+    assert_eq!((rows[0][2], rows[1][2] == rows[2][2]), ("0", true));
+    assert_eq!(bench.ok("pairs i.twx --within 0"), "a\tb\t0\n");
+    assert_eq!(bench.ok("pairs i.twx --within 10 --count"), "3\n");
+    let report = bench.json("pairs i.twx --within 10");
+    has_fields(&report, &[("pairs", "count"), ("cpu_seconds", "number"), ("checksum", "checksum")]);
+    assert_eq!(report["pairs"], 3);
+}
+
+#[test]
+fn keys_are_escaped_in_every_table() {
+    let bench = Bench::new();
+    let text = "one two three four five six";
+    let keys = [("tab\t", text), ("line\nbreak", text), ("\\", text), ("ü\r", text)];
+    bench.write("in.jsonl", jsonl(&documents(keys)));
+    bench.ok("build i.twx in.jsonl -q");
+    let out = bench.ok("pairs i.twx --within 0");
+    assert_eq!(
+        out.lines().collect::<Vec<_>>(),
+        [
+            r"\\	line\nbreak	0",
+            r"\\	tab\t	0",
+            r"\\	ü\r	0",
+            r"line\nbreak	tab\t	0",
+            r"line\nbreak	ü\r	0",
+            r"tab\t	ü\r	0"
+        ]
+    );
+    let out = bench.ok("query i.twx in.jsonl --within 0");
+    assert_eq!(out.lines().count(), 16);
+    assert!(out.lines().all(|line| line.split('\t').count() == 4), "{out}");
+    assert_eq!(out.lines().nth(4), Some(r"line\nbreak	\\	0	-"));
+}
+
+#[test]
+fn stats_says_what_is_in_it() {
+    let bench = small();
+    let out = bench.ok("stats i.twx");
+    assert!(out.starts_with("i.twx\n"), "{out}");
+    says(
+        &out,
+        &[
+            "documents                            5",
+            "segments                             1",
+            "bands",
+            "width",
+        ],
+    );
+    let report = bench.json("stats i.twx");
+    has_fields(
+        &report,
+        &[
+            ("documents", "count"),
+            ("distinct_fingerprints", "count"),
+            ("segments", "count"),
+            ("design", "text"),
+            ("bytes", "object"),
+        ],
+    );
+    assert_eq!(report["distinct_fingerprints"], 3);
+    let sum: u64 = report["bytes"].as_object().unwrap().values().map(|bytes| bytes.as_u64().unwrap()).sum();
+    assert_eq!(report["bytes_on_disk"], sum, "every byte is some section's");
+    assert_eq!(report["bytes_on_disk"], current_bytes(&bench, "i.twx", 2));
+}
+
+#[test]
+fn files_of_others_and_of_earlier_generations_are_no_bytes_of_the_index() {
+    let bench = small();
+    let before = bench.json("stats i.twx");
+    bench.write("i.twx/notes.txt", "mine ".repeat(1000));
+    bench.write("i.twx/photos/a.txt", "mine");
+    let after = bench.json("stats i.twx");
+    for field in ["bytes_on_disk", "bytes", "bytes_per_fingerprint"] {
+        assert_eq!(before[field], after[field], "{field}");
+    }
+}
+
+#[test]
+fn a_resemblance_below_that_of_the_bands_is_answered_with_a_note_of_what_is_missed() {
+    let bench = small();
+    let run = |line: &str| {
+        let output = bench.command(line).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}: {stderr}");
+        (String::from_utf8(output.stdout).unwrap(), stderr)
+    };
+    // 20 bands of 6: 1 - (1 - .5^6)^20.
+    let (out, note) = run("query i.twx q.jsonl --resembling .5");
+    assert_eq!(out.lines().count(), 3, "the note is no answer: {out}");
+    assert_eq!(note.lines().count(), 1, "{note}");
+    says(&note, &["note: ", "i.twx", "--resembling 0.5", "27.0 %", "--bands 40 --rows 3", "99.5 %"]);
+    assert_eq!(run("query i.twx q.jsonl --resembling .5 -q").1, "");
+    let (out, note) = run("query i.twx q.jsonl --resembling .5 --json");
+    assert_eq!(note.lines().count(), 1, "{note}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!((report["expected_recall"].as_f64().unwrap() - 0.2702).abs() < 1e-4, "{out}");
+    // What the bands are made for needs no note.
+    let report = bench.json("query i.twx q.jsonl --resembling .8");
+    assert!((report["expected_recall"].as_f64().unwrap() - 0.9977).abs() < 1e-4, "{report}");
+    assert!(bench.json("query i.twx q.jsonl")["expected_recall"].is_null());
+    // Where no bands find enough, there is nothing to advise.
+    bench.ok("build low.twx in.jsonl --method minhash --bands 120 --rows 1 -q");
+    let (_, note) = run("query low.twx q.jsonl --resembling .01");
+    says(&note, &["70.1 %"]);
+    assert!(!note.contains("--bands"), "{note}");
+}
+
+#[test]
+fn build_says_how_many_documents_others_replaced() {
+    let bench = Bench::new();
+    bench.write("one.jsonl", jsonl(&documents([("a", "one two three"), ("b", "four five six")])));
+    bench.write("two.jsonl", jsonl(&documents([("b", "seven"), ("c", "eight"), ("c", "nine")])));
+    assert_eq!(bench.json("build i.twx one.jsonl")["replaced"], 0);
+    let out = bench.ok("build other.twx one.jsonl");
+    assert!(!out.contains("replaced"), "{out}");
+    let report = bench.json("build i.twx two.jsonl");
+    assert_eq!(
+        (&report["documents"], &report["added"], &report["replaced"]),
+        (&3.into(), &3.into(), &2.into())
+    );
+    says(&bench.ok("build other.twx two.jsonl"), &["other.twx: 3 documents, 2 replaced, "]);
+}
+
+#[test]
+fn verbs_have_only_the_options_that_do_something() {
+    let bench = small();
+    for line in ["keys i.twx", "stats i.twx", "verify i.twx", "dump i.twx/CURRENT"] {
+        for option in ["--threads 2", "--memory 1G"] {
+            let output = bench.command(&format!("{line} {option}")).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line} {option}: {stderr}");
+            says(&stderr, &["unexpected argument", option.split(' ').next().unwrap()]);
+        }
+    }
+    for line in ["build i.twx in.jsonl", "query i.twx q.jsonl", "pairs i.twx", "dedup in.jsonl -o out"] {
+        bench.ok(&format!("{line} --threads 2 --memory 1G --quiet"));
+    }
+}
+
+#[test]
+fn verify_finds_a_sound_index_sound() {
+    let bench = small();
+    let out = bench.ok("verify i.twx");
+    assert!(out.starts_with("i.twx: sound, ") && out.lines().count() == 1, "{out}");
+    assert_eq!(bench.ok("verify i.twx -q"), "");
+    assert!(bench.ok("verify i.twx/000001.seg").starts_with("i.twx/000001.seg: sound, "));
+    let report = bench.json("verify i.twx");
+    has_fields(&report, &[("sound", "bool"), ("problems", "list")]);
+    assert_eq!((&report["sound"], &report["problems"]), (&true.into(), &serde_json::json!([])));
+}
+
+#[test]
+fn dump_shows_every_byte_of_every_file_in_order() {
+    let bench = small();
+    let names = bench.names("i.twx");
+    let manifest = names.iter().find(|name| name.starts_with("MANIFEST-000002")).unwrap();
+    for (name, parts) in [
+        ("CURRENT", vec!["role: CURRENT", "generation 2", "checksum of CURRENT"]),
+        (
+            manifest,
+            vec!["role: manifest", "generation 2", "5 documents", "width=5", "checksum of the manifest"],
+        ),
+        (
+            "000001.seg",
+            vec!["role: segment", "ordinal 4: e", "5 documents", "3 distinct", "checksum of the footer"],
+        ),
+    ] {
+        let out = bench.ok(&format!("dump i.twx/{name}"));
+        says(&out, &parts);
+        let offsets: Vec<u64> = out.lines().filter_map(|line| line.get(..10)?.trim().parse().ok()).collect();
+        assert_eq!(offsets[0], 0, "{name}");
+        assert!(offsets.is_sorted_by(|a, b| a < b), "{name}: {offsets:?}");
+        let length = bench.contents("i.twx")[&bench.path("i.twx").join(name)].len() as u64;
+        assert_eq!(offsets.last(), Some(&(length - 4)), "{name}: up to the last checksum");
+    }
+    assert!(!bench.ok("dump i.twx/000001.seg --rows 1").contains("ordinal 1:"));
+    says(&bench.refused("dump i.twx"), &["i.twx: not a file"]);
+    says(&bench.refused("dump in.jsonl"), &["in.jsonl: not a file of an index"]);
+    says(&bench.refused("dump none"), &["none: not a file"]);
+}
+
+#[test]
+fn usage_errors_exit_with_2_and_print_nothing_on_standard_output() {
+    let bench = small();
+    for line in [
+        "",
+        "no-such-verb",
+        "build",
+        "build i.twx in.jsonl --within 11",
+        "build i.twx in.jsonl --words 0",
+        "build new.twx",
+        "build new.twx in.jsonl --ids ids.u64",
+        "build new.twx in.jsonl --fingerprints f.u64",
+        "query i.twx",
+        "query i.twx q.jsonl --within 11",
+        "query i.twx q.jsonl --within 3 --resembling .8",
+        "query i.twx q.jsonl --resembling 1.5",
+        "dedup in.jsonl",
+        "dedup -o out",
+        "dedup in.jsonl -o out --threshold 0",
+        "dedup in.jsonl -o out --threshold 80",
+        "dedup in.jsonl -o out --within 3",
+        "dedup in.jsonl -o out --method exact --threshold .8",
+        "dedup in.jsonl -o out --max-bucket 1",
+        "dedup in.jsonl -o out --words 17",
+        "dedup in.jsonl -o out --threads 0",
+        "dedup in.jsonl -o out --memory lots",
+        "pairs i.twx --within 11",
+        "stats",
+    ] {
+        let output = bench.command(line).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        assert!(output.stdout.is_empty() && !stderr.is_empty(), "{line}");
+    }
+    assert_eq!(bench.names("."), ["i.twx", "in.jsonl", "q.jsonl"]);
+    for line in ["--help", "--version", "dedup --help", "build --help"] {
+        assert!(!bench.ok(line).is_empty());
+    }
+}
+
+#[test]
+fn a_closed_standard_output_is_no_error_for_any_verb() {
+    let bench = small();
+    bench.write("q.u64", raw(&(0..3000).collect::<Vec<u64>>()));
+    bench.ok("build h.twx --fingerprints q.u64 -q");
+    for line in [
+        "dedup in.jsonl -o out",
+        "dedup in.jsonl -o out2 --json",
+        "build i2.twx in.jsonl",
+        "build i3.twx in.jsonl --json",
+        "query i.twx q.jsonl",
+        "query i.twx q.jsonl --count",
+        "query i.twx q.jsonl --json",
+        "query h.twx --fingerprints q.u64",
+        "pairs h.twx",
+        "pairs i.twx --count",
+        "stats i.twx",
+        "stats i.twx --json",
+        "verify i.twx",
+        "verify i.twx --json",
+        "dump i.twx/000001.seg",
+        "dump i.twx/CURRENT",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(TWINDEX)
+            .args(line.split_whitespace())
+            .current_dir(bench.root())
+            .stdout(Stdio::from(writer))
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{line}");
+    }
+    // Nobody is told that all is well when it is not.
+    let mut damaged = std::fs::read(bench.path("i.twx/000001.seg")).unwrap();
+    damaged[5000] ^= 1;
+    bench.write("i.twx/000001.seg", damaged);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(TWINDEX);
+    command.args(["verify", "i.twx"]).current_dir(bench.root()).stdout(Stdio::from(writer));
+    assert_eq!(command.status().unwrap().code(), Some(1));
+}

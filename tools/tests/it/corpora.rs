@@ -1,0 +1,63 @@
+//! Real corpora whose true pairs are known, where they are at hand; they are no part of this repository.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Bench, corpora};
+
+fn unpack(path: &Path) -> String {
+    let packed = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    String::from_utf8(zstd::decode_all(packed.as_slice()).unwrap()).unwrap()
+}
+
+type Pairs = BTreeSet<(String, String, u64, u64)>;
+
+/// Pairs of a truth table at four fifths and above: keys, intersection, union.
+fn truth(path: &Path) -> Pairs {
+    let table = unpack(path);
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("#id_a\tid_b\tintersection\tunion\tjaccard"));
+    let pairs = lines.map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let (a, b) = (fields[0].min(fields[1]), fields[0].max(fields[1]));
+        (a.to_owned(), b.to_owned(), fields[2].parse().unwrap(), fields[3].parse().unwrap())
+    });
+    pairs.filter(|&(_, _, both, all)| 10 * both >= 8 * all).collect()
+}
+
+/// What `dedup` finds at four fifths.
+fn found(corpus: &Path) -> Pairs {
+    let bench = Bench::new();
+    bench.ok(&format!("dedup {} -o out -q", corpus.display()));
+    let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
+    let pairs: Pairs = rows
+        .iter()
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            (fields[0].into(), fields[1].into(), fields[3].parse().unwrap(), fields[4].parse().unwrap())
+        })
+        .collect();
+    assert_eq!(pairs.len(), rows.len(), "each pair once");
+    pairs
+}
+
+#[test]
+fn the_planted_pairs_of_a_thousand_articles_are_found_and_no_others() {
+    let Some(folder) = corpora() else { return };
+    let truth = truth(&folder.join("articles1000.truth.tsv.zst"));
+    assert_eq!(truth.len(), 10);
+    assert_eq!(found(&folder.join("articles1000.jsonl.zst")), truth);
+}
+
+#[test]
+fn of_20_000_short_pages_nearly_all_pairs_are_found_and_no_false_ones() {
+    let Some(folder) = corpora() else { return };
+    let truth = truth(&folder.join("tldr.truth.tsv.zst"));
+    let found = found(&folder.join("tldr.jsonl.zst"));
+    let right = found.intersection(&truth).count() as f64;
+    let (precision, recall) = (right / found.len() as f64, right / truth.len() as f64);
+    println!("{} pairs, {} found: precision {precision:.5}, recall {recall:.5}", truth.len(), found.len());
+    assert!(truth.len() > 7000, "a test of something");
+    assert!(precision >= 0.999 && recall >= 0.97, "precision {precision}, recall {recall}");
+}

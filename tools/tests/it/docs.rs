@@ -1,0 +1,157 @@
+//! What the guide tells people to type works as it stands there.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Bench, TWINDEX, corpus, jsonl};
+
+/// The lines of the `sh` blocks of a page.
+fn commands(page: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        match line {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            line if inside => commands.push(line.to_owned()),
+            _ => {}
+        }
+    }
+    assert!(!inside, "a block that is not ended");
+    commands
+}
+
+/// A page of this project, by its path from the root.
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Runs a command as a person types it who has `twindex` at hand.
+#[cfg(unix)]
+fn run(bench: &Bench, command: &str) -> std::process::Output {
+    let tool = Path::new(TWINDEX).parent().unwrap();
+    let path = format!("{}:{}", tool.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", command]).current_dir(bench.root()).env("PATH", &path);
+    // What the README takes for a corpus is a folder of sources.
+    shell.env("CARGO_HOME", bench.path("cargo")).output().unwrap()
+}
+
+/// Texts in the form in which the guide has them.
+#[cfg(unix)]
+fn prepared() -> Bench {
+    let bench = Bench::new();
+    let documents = corpus(1, 120);
+    bench.write("pages.jsonl", jsonl(&documents[..100]));
+    let renamed: Vec<_> =
+        documents[80..].iter().map(|(key, text)| (format!("more-{key}"), text.clone())).collect();
+    bench.write("more.jsonl", jsonl(&renamed));
+    bench.write("queries.jsonl", jsonl(&documents[5..10]));
+    for (name, text) in &documents {
+        bench.write(&format!("cargo/registry/src/{name}.txt"), text);
+    }
+    bench
+}
+
+#[cfg(unix)]
+#[test]
+fn every_command_of_the_guide_runs_in_its_order() {
+    let commands = commands(&page("docs/guide.md"));
+    assert!(commands.len() > 15, "{commands:?}");
+    let bench = prepared();
+    for command in commands {
+        let output = run(&bench, &command);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}: {said}");
+        assert!(
+            !output.stdout.is_empty() || command.contains('>') || command.contains(" query "),
+            "{command}"
+        );
+    }
+    assert_eq!(bench.read("admitted.tsv").lines().count(), 100);
+}
+
+/// Commands of other pages: those that run the tool are run; those that build and test the project are what runs this
+/// test.
+#[cfg(unix)]
+#[test]
+fn every_command_of_the_readme_and_the_other_pages_runs_or_is_known() {
+    let bench = prepared();
+    let mut ran = 0;
+    for name in pages() {
+        for command in commands(&page(&name)) {
+            let typed = command.split('#').next().unwrap().trim();
+            let typed = typed.replace("cargo run --release --", "twindex");
+            if name == "docs/guide.md"
+                || ["cargo test", "cargo test --workspace", ".ci/run", ""].contains(&&*typed)
+            {
+                continue;
+            }
+            assert!(typed.starts_with("twindex "), "{name}: say here how `{typed}` is tested");
+            let output = run(&bench, &typed);
+            assert!(output.status.success(), "{name}: {typed}: {}", String::from_utf8_lossy(&output.stderr));
+            ran += 1;
+        }
+    }
+    assert!(ran > 0 && bench.path("target/dedup/report.html").exists(), "the README's first command");
+}
+
+/// All pages for people, by their paths from the root.
+fn pages() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let docs = std::fs::read_dir(root.join("docs")).unwrap();
+    let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut pages: Vec<String> = names.map(|name| format!("docs/{name}")).collect();
+    pages.extend(
+        ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benches/RESULTS.md", "fuzz/README.md"]
+            .map(str::to_owned),
+    );
+    assert!(pages.len() > 8, "{pages:?}");
+    pages
+}
+
+/// The verbs and options of `twindex`, and files of this project, that pages name within a line.
+#[test]
+fn what_pages_name_in_passing_is_there() {
+    let bench = Bench::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut help = std::collections::BTreeMap::new();
+    let (mut files, mut options) = (0, 0);
+    for name in pages() {
+        let page = page(&name);
+        for code in page.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n')) {
+            let words: Vec<&str> = code.split_whitespace().collect();
+            let is_of_project = |word: &&&str| {
+                ["scripts/", "docs/", "examples/", "benches/", "src/", "tools/"]
+                    .iter()
+                    .any(|of| word.starts_with(of))
+            };
+            if let Some(file) = words
+                .first()
+                .filter(is_of_project)
+                .filter(|_| name.starts_with("docs/") || name == "README.md")
+            {
+                // `src/format/log::name` is a test in that file.
+                let file = file.trim_end_matches(',').split("::").next().unwrap();
+                if file.contains("...") {
+                    continue;
+                }
+                let is_there = root.join(file).exists() || root.join(format!("{file}.rs")).exists();
+                assert!(is_there, "{name}: `{code}`: there is no {file}");
+                files += 1;
+            }
+            let (Some(&"twindex"), Some(verb)) = (words.first(), words.get(1)) else { continue };
+            if !verb.chars().all(|c| c.is_ascii_lowercase()) {
+                continue;
+            }
+            let help = help.entry((*verb).to_owned()).or_insert_with(|| bench.ok(&format!("{verb} --help")));
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let option = option.split('=').next().unwrap().trim_end_matches(',');
+                assert!(help.contains(option), "{name}: `{code}`: {verb} has no {option}");
+                options += 1;
+            }
+        }
+    }
+    assert!(files > 20 && options > 20, "{files} files and {options} options: a test of something");
+}

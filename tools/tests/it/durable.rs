@@ -1,0 +1,104 @@
+//! What `dedup` leaves is durable before it has its name: nothing in the folder that is renamed to the one that was asked
+//! for is written, or named there, and not synced, and the name itself is synced in the end. By the system calls it makes
+//! (strace, where it is).
+
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Bench, corpus, jsonl};
+
+const CALLS: &str = "trace=openat,write,writev,pwrite64,copy_file_range,ftruncate,fsync,fdatasync,rename,renameat,\
+                     renameat2,linkat,mkdir,mkdirat";
+
+/// Files that are written and folders that have new names, and were not synced since.
+#[derive(Debug, Default)]
+struct Unsynced {
+    root: PathBuf,
+    paths: BTreeSet<PathBuf>,
+    /// The renames of folders, by their new names.
+    folders: Vec<PathBuf>,
+}
+
+impl Unsynced {
+    /// A path of the command line, as descriptors tell it.
+    fn whole(&self, path: &str) -> PathBuf {
+        self.root.join(path).components().collect()
+    }
+
+    fn name(&mut self, path: &Path) {
+        self.paths.extend(path.parent().map(Path::to_owned));
+    }
+
+    /// One system call, as strace writes it with the paths of descriptors.
+    fn take(&mut self, line: &str) {
+        let Some((call, arguments)) = line.split_once(' ').and_then(|(_, rest)| rest.trim().split_once('('))
+        else {
+            return;
+        };
+        if line.contains(" resumed>") || line.contains(" = -1 ") {
+            return;
+        }
+        let quoted: Vec<PathBuf> =
+            arguments.split('"').skip(1).step_by(2).map(|path| self.whole(path)).collect();
+        let descriptor = || {
+            let (_, path) = arguments.split_once('<')?;
+            let (path, behind) = path.split_once('>')?;
+            (!behind.starts_with("(deleted)")).then(|| PathBuf::from(path))
+        };
+        match call {
+            "openat" if arguments.contains("O_CREAT") => self.name(&quoted[0]),
+            "mkdir" | "mkdirat" => self.name(&quoted[0]),
+            "fsync" | "fdatasync" => {
+                self.paths.remove(&descriptor().unwrap());
+            }
+            "rename" | "renameat" | "renameat2" | "linkat" => {
+                let [from, to] = &quoted[..] else { panic!("{line}") };
+                // Who holds the lock is nobody's business after a crash.
+                let left: Vec<_> = self
+                    .paths
+                    .iter()
+                    .filter(|path| path.starts_with(from) && !path.ends_with("LOCK"))
+                    .collect();
+                assert!(left.is_empty(), "{line}: not synced before: {left:?}");
+                if to.is_dir() {
+                    self.folders.push(to.clone());
+                }
+                self.name(from);
+                self.name(to);
+            }
+            "write" | "writev" | "pwrite64" | "copy_file_range" | "ftruncate" => {
+                self.paths.extend(descriptor().filter(|path| path.starts_with(&self.root)));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn all_that_dedup_leaves_is_durable_before_it_has_its_name_and_so_is_the_name() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&corpus(3, 400)));
+    for run in ["dedup pages.jsonl -o out -q", "dedup pages.jsonl -o out -q --force"] {
+        let command = bench.command(run);
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-y", "-qq", "-o", "trace", "-e", CALLS]).arg(command.get_program());
+        strace.args(command.get_args()).current_dir(bench.root());
+        if crate::support::strace(&mut strace).is_none() {
+            return;
+        }
+        let root = fs::canonicalize(bench.root()).unwrap();
+        let mut unsynced = Unsynced { root: root.clone(), ..Unsynced::default() };
+        for line in bench.read("trace").lines() {
+            unsynced.take(line);
+        }
+        let out = root.join("out");
+        assert!(unsynced.folders.contains(&out), "{run}: {:?}", unsynced.folders);
+        let left: Vec<_> =
+            unsynced.paths.iter().filter(|path| **path == root || path.starts_with(&out)).collect();
+        assert!(left.is_empty(), "{run}: not synced in the end: {left:?}");
+    }
+}

@@ -1,0 +1,191 @@
+//! Documents that are sets or vectors of features (images, sounds, programs reduced to such) go every way that
+//! texts go, and the two never meet by accident.
+
+use std::fs;
+
+use crate::support::{Bench, corpus, jsonl, says};
+
+/// Documents as sets of words, and the same as texts of a word each.
+fn sets(bench: &Bench) {
+    let lines = [
+        r#"{"id":"a","ops":["add","load","store",1,2,3]}"#,
+        r#"{"id":"b","ops":["2","1","3","store","load","add"]}"#,
+        r#"{"id":"c","ops":["add","load","store",1,2,4]}"#,
+        r#"{"id":"d","ops":["jump"]}"#,
+        r#"{"id":"e","ops":[]}"#,
+    ];
+    bench.write("sets.jsonl", lines.join("\n"));
+}
+
+#[test]
+fn sets_are_built_and_found_and_integers_are_named_by_their_digits() {
+    let bench = Bench::new();
+    sets(&bench);
+    let report = bench.json("build i.twx sets.jsonl --features-field ops --bands 40 --rows 2");
+    assert_eq!(report["documents"], 5);
+    let hits = bench.ok("query i.twx sets.jsonl --features-field ops");
+    let rows: Vec<&str> = hits.lines().collect();
+    assert!(rows.contains(&"a\ta\t0\t1.0000") && rows.contains(&"a\tb\t0\t1.0000"), "{hits}");
+    let near = bench.ok("query i.twx sets.jsonl --features-field ops --resembling 0.5 -q");
+    assert!(near.lines().any(|row| row.starts_with("a\tc\t")), "{near}");
+    assert!(rows.contains(&"d\td\t0\t1.0000") && !hits.contains("\te") && !hits.starts_with('e'), "{hits}");
+}
+
+#[test]
+fn weights_are_those_of_repetitions_and_pairs_are_objects() {
+    let bench = Bench::new();
+    let table = |lines: &str| {
+        bench.write("in.jsonl", lines);
+        bench.ok("sketch in.jsonl --tsv --features-field f --bands 3 --rows 2")
+    };
+    let of = |value: &str| table(&format!("{{\"id\":1,\"f\":{value}}}"));
+    assert_eq!(of(r#"["x","y","x","x","z"]"#), of(r#"{"x":3,"y":1,"z":1}"#));
+    assert_eq!(of(r#"[["x",0.75],["y",0.25],["z",2.5e-1]]"#), of(r#"{"x":3,"y":1,"z":1}"#));
+    assert_eq!(of(r#"[["x",1],["x",2],["y",1],["z",1]]"#), of(r#"{"z":1,"y":1,"x":3}"#));
+    assert_ne!(of(r#"{"x":1,"y":3,"z":1}"#), of(r#"{"x":3,"y":1,"z":1}"#));
+    assert_eq!(of(r#"{"x":0}"#), of("[]"));
+    assert_eq!(of("[]"), "key\tfingerprint\tfeatures\n1\t-\t-\n");
+}
+
+#[test]
+fn a_file_of_sketches_of_features_makes_the_index_of_features() {
+    let bench = Bench::new();
+    sets(&bench);
+    bench.ok("sketch sets.jsonl --features-field ops -o out -q");
+    bench.ok("build staged.twx out -q");
+    bench.ok("build direct.twx sets.jsonl --features-field ops -q");
+    let segment = |index| fs::read(bench.path(&format!("{index}/000001.seg"))).unwrap();
+    assert!(segment("staged.twx") == segment("direct.twx"));
+}
+
+#[test]
+fn dedup_compares_sets_exactly_and_keeps_lines_verbatim() {
+    let bench = Bench::new();
+    sets(&bench);
+    bench.ok("dedup sets.jsonl --features-field ops --threshold 0.7 -o out -q");
+    assert_eq!(
+        bench.read("out/pairs.tsv"),
+        "a\tb\tresemblance\tintersection\tunion\na\tb\t1.000000\t6\t6\na\tc\t0.714286\t5\t7\nb\tc\t0.714286\t5\t7\n"
+    );
+    let kept = bench.read("out/kept.jsonl");
+    assert_eq!(kept.lines().next(), Some(r#"{"id":"a","ops":["add","load","store",1,2,3]}"#));
+    assert_eq!(kept.lines().count(), 3, "{kept}");
+    // Equal sets are copies, in whatever order and spelling.
+    assert_eq!(bench.json("dedup sets.jsonl --features-field ops --method exact -o exact")["identical"], 1);
+    assert_eq!(bench.json("dedup out/kept.jsonl --features-field ops -o again")["removed"], 0);
+}
+
+#[test]
+fn texts_and_features_do_not_meet() {
+    let bench = Bench::new();
+    sets(&bench);
+    bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
+    bench.write("folder/a.txt", "a text");
+    bench.ok("build sets.twx sets.jsonl --features-field ops -q");
+    bench.ok("build texts.twx texts.jsonl -q");
+    bench.ok("sketch sets.jsonl --features-field ops -o sets.sketches -q");
+    let before = bench.contents(".");
+    for (line, parts) in [
+        ("query texts.twx sets.jsonl --features-field ops", &["texts.twx: made of texts"][..]),
+        ("query sets.twx texts.jsonl", &["sets.twx: made of features", "--features-field NAME"]),
+        ("build texts.twx sets.jsonl --features-field ops", &["texts.twx: made of texts"]),
+        ("build sets.twx texts.jsonl", &["sets.twx: made of features"]),
+        ("build texts.twx sets.sketches", &["tokens is features/14.0.0 here and words/14.0.0 in texts.twx"]),
+        ("build new.twx folder --features-field ops", &["folder: no JSONL", "--features-field ops"]),
+        ("build new.twx folder/a.txt --features-field ops", &["folder/a.txt: no JSONL"]),
+        ("dedup sets.jsonl --features-field ops -o out --id-field ops", &["the id and the features"]),
+    ] {
+        says(&bench.refused(line), parts);
+    }
+    for line in [
+        "build new.twx sets.jsonl --features-field ops --text-field text",
+        "build new.twx sets.jsonl --features-field ops --words 3",
+        "dedup sets.jsonl --features-field ops --words 3 -o out",
+        "sketch sets.jsonl --features-field ops --words 3 -o out",
+    ] {
+        let output = bench.command(line).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+    }
+    assert!(bench.contents(".") == before);
+}
+
+#[test]
+fn options_of_cutting_text_are_refused_by_name_with_features() {
+    let bench = Bench::new();
+    sets(&bench);
+    bench.ok("build i.twx sets.jsonl --features-field ops -q");
+    let before = bench.contents(".");
+    for option in [
+        "tokens words",
+        "words 1",
+        "words 5",
+        "normal-form none",
+        "stop-words none",
+        "stemming none",
+        "shingle-hash fast",
+    ] {
+        for verb in ["build i.twx", "build new.twx", "sketch -o new", "dedup -o new", "idf -o new"] {
+            let line = format!("{verb} sets.jsonl --features-field ops --{option}");
+            let output = bench.command(&line).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+            let name = option.split(' ').next().unwrap();
+            says(&stderr, &[&format!("--{name} says how text is cut"), "--features-field"]);
+        }
+    }
+    assert!(bench.contents(".") == before);
+    bench.ok("dedup sets.jsonl --features-field ops --seed 7 -o new -q");
+}
+
+#[test]
+fn dedup_weights_features_by_a_table_of_features() {
+    let bench = Bench::new();
+    sets(&bench);
+    bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
+    bench.ok("idf sets.jsonl --features-field ops --min-df 1 -o sets.idf -q");
+    bench.ok("idf texts.jsonl --words 1 -o texts.idf -q");
+    let report = bench.json("dedup sets.jsonl --features-field ops --method simhash --idf sets.idf -o out");
+    assert_eq!([&report["documents"], &report["identical"], &report["empty"]], [5, 1, 1]);
+    assert_eq!(bench.json("stats out/index")["params"]["simhash"], "idf");
+    bench.ok("build direct.twx sets.jsonl --features-field ops --method simhash --idf sets.idf -q");
+    let before = bench.contents(".");
+    for verb in ["dedup -o new", "build new.twx", "sketch -o new"] {
+        let line = format!("{verb} sets.jsonl --features-field ops --method simhash --idf texts.idf");
+        says(&bench.refused(&line), &["texts.idf: made of texts, and --features-field reads features"]);
+        let line = format!("{verb} texts.jsonl --method simhash --idf sets.idf");
+        says(&bench.refused(&line), &["sets.idf: made of features, and these are texts"]);
+    }
+    assert!(bench.contents(".") == before);
+}
+
+#[test]
+fn documents_without_features_are_counted_and_told() {
+    let bench = Bench::new();
+    sets(&bench);
+    assert_eq!(bench.json("build i.twx sets.jsonl --features-field ops")["empty"], 1);
+    bench.ok("sketch sets.jsonl --features-field ops -o sketches -q");
+    let note = "note: 1 document without words or features: it is near nothing";
+    says(&bench.ok("build staged.twx sketches"), &[note]);
+    says(&bench.ok("build direct.twx sets.jsonl --features-field ops"), &[note]);
+    says(&bench.ok("dedup sets.jsonl --features-field ops -o out"), &[note]);
+    bench.write("one.jsonl", r#"{"id":1,"ops":["a"]}"#);
+    assert!(!bench.ok("dedup one.jsonl --features-field ops -o one").contains("without words"));
+}
+
+#[test]
+fn what_is_no_set_is_refused_with_its_place_or_skipped() {
+    let bench = Bench::new();
+    bench.write(
+        "in.jsonl",
+        "{\"id\":1,\"f\":[1]}\n{\"id\":2,\"f\":[1,null]}\n{\"id\":3,\"f\":{\"a\":1e99}}\n",
+    );
+    let message = bench.refused("build i.twx in.jsonl --features-field f");
+    says(&message, &["in.jsonl:2: field \"f\" has null as element 1"]);
+    let message = bench.refused("build i.twx in.jsonl --features-field f --skip-bad 1");
+    says(
+        &message,
+        &["in.jsonl:3: field \"f\" has 1e99, which is not between -2^47 and 2^47, as the weight of \"a\""],
+    );
+    assert_eq!(bench.json("build i.twx in.jsonl --features-field f --skip-bad 2")["documents"], 1);
+}

@@ -1,0 +1,79 @@
+//! A million fingerprints, a hundred thousand queries: the answers of the command are those of mih-rs 0.3.1 and of
+//! a plain table look-up, which other programs found on the same data. Their counts and checksums are written down
+//! here, together with how the data are made.
+
+use crate::support::{Bench, Random, raw};
+
+const FINGERPRINTS: usize = 1_000_000;
+const QUERIES: usize = 100_000;
+
+/// Below `n`, as the generator of the data draws it: the upper half of a product.
+fn below(random: &mut Random, n: u64) -> u64 {
+    ((u128::from(random.next()) * u128::from(n)) >> 64) as u64
+}
+
+fn flip(random: &mut Random, value: u64, bits: u32) -> u64 {
+    let mut mask = 0_u64;
+    while mask.count_ones() < bits {
+        mask |= 1 << below(random, 64);
+    }
+    value ^ mask
+}
+
+/// Every item random, or with a probability of `near` in a hundred one before with 0 to 6 bits flipped.
+fn fingerprints(near: u64) -> Vec<u64> {
+    let mut random = Random(0x1000 + FINGERPRINTS as u64);
+    let mut values: Vec<u64> = Vec::with_capacity(FINGERPRINTS);
+    for i in 0..FINGERPRINTS {
+        // Nothing is drawn where nothing depends on it.
+        let value = if near > 0 && i > 0 && below(&mut random, 100) < near {
+            let other = values[below(&mut random, i as u64) as usize];
+            let bits = below(&mut random, 7) as u32;
+            flip(&mut random, other, bits)
+        } else {
+            random.next()
+        };
+        values.push(value);
+    }
+    values
+}
+
+/// Every other query is random, the others are fingerprints with 0 to 3 bits flipped.
+fn queries(fingerprints: &[u64]) -> Vec<u64> {
+    let mut random = Random((1_u64 + 0xAB_CDEF).wrapping_mul(0x777_7777));
+    let query = |i| {
+        if i % 2 == 0 {
+            return random.next();
+        }
+        let stored = fingerprints[below(&mut random, fingerprints.len() as u64) as usize];
+        let bits = below(&mut random, 4) as u32;
+        flip(&mut random, stored, bits)
+    };
+    (0..QUERIES).map(query).collect()
+}
+
+fn check(near: u64, tables: &[&str], hits: u64, checksum: &str) {
+    let bench = Bench::new();
+    let fingerprints = fingerprints(near);
+    bench.write("queries.u64", raw(&queries(&fingerprints)));
+    bench.write("all.u64", raw(&fingerprints));
+    for (number, tables) in tables.iter().enumerate() {
+        let report = bench.json(&format!("build {number}.twx --fingerprints all.u64 {tables}"));
+        assert_eq!(report["documents"], FINGERPRINTS);
+        let report = bench.json(&format!("query {number}.twx --fingerprints queries.u64 --within 3 --count"));
+        assert_eq!((&report["hits"], &report["checksum"]), (&hits.into(), &checksum.into()), "{tables}");
+        assert_eq!(report["queries"], QUERIES);
+    }
+}
+
+#[test]
+fn a_million_uniform_fingerprints_answer_as_other_programs_do() {
+    let tables = ["", "--design small", "--design fast", "--design choose-5-2 --codec planes+2"];
+    check(0, &tables, 50_000, "5e2716617bdb9fb2");
+}
+
+#[test]
+fn a_million_clustered_fingerprints_answer_as_other_programs_do() {
+    let tables = ["", "--design blocks-2 --codec compact", "--design blocks-4 --codec manku --within 3"];
+    check(30, &tables, 63_716, "0eb51591434c8357");
+}

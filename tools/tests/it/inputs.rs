@@ -1,0 +1,246 @@
+//! Documents come from files of many kinds: that each kind gives the same documents, that what is passed over
+//! is counted, and that nothing on the way in is changed, is what the whole tool rests on.
+
+use std::fmt::Write as _;
+
+use crate::support::{Bench, corpus, documents, gzip, jsonl, refused, says, succeeded};
+
+#[test]
+fn plain_compressed_and_piped_lines_give_the_same_files() {
+    let bench = Bench::new();
+    let lines = jsonl(&corpus(1, 150));
+    bench.write("in.jsonl", &lines);
+    bench.write("in2.jsonl.gz", gzip(lines.as_bytes()));
+    bench.write("in3.jsonl.zst", zstd::encode_all(lines.as_bytes(), 3).unwrap());
+    bench.ok("dedup in.jsonl -o plain -q");
+    bench.ok("dedup in2.jsonl.gz -o gz -q");
+    bench.ok("dedup in3.jsonl.zst -o zst -q");
+    succeeded("stdin", bench.command("dedup - -o stdin -q").write_stdin(lines.clone()));
+    succeeded("stdin, packed", bench.command("dedup - -o stdin-gz -q").write_stdin(gzip(lines.as_bytes())));
+    // The same documents, spread over files of two kinds.
+    let (first, second) = lines.split_at(lines[..lines.len() / 2].rfind('\n').unwrap() + 1);
+    bench.write("first.jsonl", first);
+    bench.write("second.jsonl.gz", gzip(second.as_bytes()));
+    bench.ok("dedup first.jsonl second.jsonl.gz -o halves -q");
+    for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
+        let plain = bench.read(&format!("plain/{file}"));
+        assert!(plain.lines().count() > 50, "a test of something");
+        for other in ["gz", "zst", "stdin", "stdin-gz", "halves"] {
+            assert!(bench.read(&format!("{other}/{file}")) == plain, "{other}/{file}");
+        }
+    }
+}
+
+#[test]
+fn every_verb_that_reads_documents_reads_standard_input() {
+    let bench = Bench::new();
+    let lines = jsonl(&documents([("a", "one two three four five six")]));
+    succeeded("build", bench.command("build i.twx - -q").write_stdin(lines.clone()));
+    let out = succeeded("query", bench.command("query i.twx -").write_stdin(lines));
+    assert_eq!(out, "a\ta\t0\t1.0000\n");
+    let message = refused("build", bench.command("build i.twx -").write_stdin("{\"id\":1}\n"));
+    says(&message, &["<stdin>:1: no field \"text\""]);
+}
+
+#[test]
+fn a_folder_gives_a_document_a_file_and_counts_what_is_no_text() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven";
+    bench.write("in/a.txt", text);
+    bench.write("in/deep/er/b", text);
+    bench.write("in/c.md", "One two three; four five six seven.");
+    bench.write("in/empty", "");
+    bench.write("in/deep/void", "");
+    bench.write("in/picture.png", b"\x89PNG\0\0\0");
+    bench.write("in/latin.txt", b"f\xfcr");
+    bench.write("in/packed.txt.gz", gzip(text.as_bytes()));
+    let report = bench.json("dedup in -o out");
+    assert_eq!(report["documents"], 5);
+    let (binary, not_utf8) = (&report["skipped_binary"], &report["skipped_not_utf8"]);
+    assert_eq!(binary.as_u64().unwrap() + not_utf8.as_u64().unwrap(), 3, "{report}");
+    assert_eq!(
+        bench.read("out/pairs.tsv"),
+        "a\tb\tresemblance\tintersection\tunion\n\
+         a.txt\tc.md\t1.000000\t3\t3\na.txt\tdeep/er/b\t1.000000\t3\t3\n\
+         c.md\tdeep/er/b\t1.000000\t3\t3\ndeep/void\tempty\t1.000000\t0\t0\n"
+    );
+    assert_eq!(
+        bench.read("out/kept.jsonl"),
+        format!("{{\"id\":\"a.txt\",\"text\":\"{text}\"}}\n{{\"id\":\"deep/void\",\"text\":\"\"}}\n")
+    );
+    let kept = bench.json("dedup out/kept.jsonl -o again");
+    assert_eq!((&kept["documents"], &kept["removed"]), (&2.into(), &0.into()), "the output is an input");
+    says(&bench.ok("dedup in -o out --force"), &["3 files passed over", "not UTF-8"]);
+    says(&bench.ok("build i.twx in"), &["i.twx: 5 documents", "3 files passed over"]);
+}
+
+#[test]
+fn fields_can_be_named_and_their_names_are_in_the_refusal() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", "{\"url\":\"u\",\"body\":\"one two three four five six\"}\n");
+    says(
+        &bench.refused("dedup in.jsonl -o out"),
+        &["in.jsonl:1", "no field \"id\"", "\"url\", \"body\"", "--id-field"],
+    );
+    bench.ok("dedup in.jsonl -o out --id-field url --text-field body -q");
+    bench.ok("build i.twx in.jsonl --id-field url --text-field body -q");
+    assert_eq!(bench.ok("query i.twx in.jsonl --id-field url --text-field body"), "u\tu\t0\t1.0000\n");
+}
+
+#[test]
+fn bad_records_are_skipped_up_to_the_number_given_and_counted() {
+    let bench = Bench::new();
+    let mut lines = jsonl(&documents([("a", "one two three"), ("b", "four five six")])).into_bytes();
+    lines.extend(b"not json\n{\"id\":\"c\",\"text\":\"f\xfcr\"}\n");
+    bench.write("in.jsonl", lines);
+    for verb in ["dedup in.jsonl -o out", "build i.twx in.jsonl", "query i0.twx in.jsonl"] {
+        if verb.starts_with("query") {
+            bench.write("fine.jsonl", jsonl(&documents([("z", "seven eight nine")])));
+            bench.ok("build i0.twx fine.jsonl -q");
+        }
+        let message = bench.refused(&format!("{verb} --skip-bad 1"));
+        says(&message, &["in.jsonl:4: not UTF-8", "--skip-bad 1"]);
+        says(&bench.refused(verb), &["in.jsonl:3: invalid JSON", "--skip-bad N"]);
+        let report = bench.json(&format!("{verb} --skip-bad 2 -q"));
+        if !verb.starts_with("query") {
+            assert_eq!((&report["documents"], &report["skipped_bad"]), (&2.into(), &2.into()), "{verb}");
+        }
+    }
+    let out = bench.ok("dedup in.jsonl -o out2 --skip-bad 2");
+    says(&out, &["2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
+    let out = bench.ok("build i2.twx in.jsonl --skip-bad 2");
+    says(&out, &["2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
+    let output = bench.command("query i0.twx in.jsonl --skip-bad 2").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.lines().count()), (Some(0), 1), "{stderr}");
+    says(&stderr, &["note: 2 bad records skipped, the first: in.jsonl:3: invalid JSON"]);
+}
+
+#[test]
+fn query_says_which_files_of_a_folder_it_passed_over() {
+    let bench = Bench::new();
+    bench.write("in/a.txt", "one two three four five six");
+    bench.write("in/picture.png", b"\x89PNG\0\0\0");
+    bench.ok("build i.twx in -q");
+    for (options, notes) in [("", 1), ("--count", 1), ("-q", 0)] {
+        let output = bench.command(&format!("query i.twx in {options}")).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), stderr.lines().count()), (Some(0), notes), "{options}: {stderr}");
+        assert!(notes == 0 || stderr.contains("note: 1 file passed over: 1 binary"), "{stderr}");
+        assert!(!output.stdout.is_empty() && !String::from_utf8_lossy(&output.stdout).contains("note"));
+    }
+}
+
+#[test]
+fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
+    let bench = Bench::new();
+    bench.write("in/one/a.txt", "one");
+    bench.write("in/two/a.txt", "two");
+    let message = bench.refused("dedup in/one in/two -o out");
+    says(&message, &["in/two/a.txt: ", "`a.txt`", "in/one/a.txt", "name the folder above them instead"]);
+    assert!(!message.contains("a key of its own"), "{message}");
+    bench.ok("dedup in -o out -q");
+    // Lines can be given other keys.
+    bench.write("x.jsonl", jsonl(&documents([("a.txt", "one")])));
+    bench.write("y.jsonl", jsonl(&documents([("a.txt", "two")])));
+    for inputs in ["x.jsonl y.jsonl", "in/one x.jsonl", "x.jsonl in/one"] {
+        let message = bench.refused(&format!("dedup {inputs} -o out2"));
+        says(&message, &["give each document a key of its own"]);
+    }
+    // The same again is no matter of keys.
+    for inputs in ["x.jsonl x.jsonl", "in in", "in/one/a.txt in/one/a.txt"] {
+        let message = bench.refused(&format!("dedup {inputs} -o out2"));
+        says(&message, &["is named twice", "name it once"]);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
+    let bench = Bench::new();
+    let text = |bad: &[u8]| [&b"one two three four f"[..], bad, b"r five six"].concat();
+    let line = |id: &str, bad: &[u8]| {
+        [format!("{{\"id\":\"{id}\",\"text\":\"").as_bytes(), &text(bad), b"\"}\n"].concat()
+    };
+    let replaced = "\u{fffd}";
+    bench.write("bad.jsonl", [line("a", b"\xfc"), line("b", replaced.as_bytes())].concat());
+    bench.write("bad.txt", text(b"\xfc"));
+    bench.write("in/bad.txt", text(b"\xfc"));
+    bench.write("in/good.txt", text(replaced.as_bytes()));
+    bench.write("in/binary", b"\xfc\0");
+    says(
+        &bench.refused("sketch bad.jsonl -o out"),
+        &["bad.jsonl:1: not UTF-8: byte 0xfc at offset 38 of the line"],
+    );
+    says(
+        &bench.refused("sketch bad.txt -o out"),
+        &["bad.txt: not UTF-8: a bad byte at offset 20", "--invalid-utf8"],
+    );
+    assert_eq!(bench.json("sketch in -o out")["skipped_not_utf8"], 1);
+    for (input, documents, counted) in [("bad.jsonl", 2, 1), ("bad.txt", 1, 1), ("in", 2, 1)] {
+        let report = bench.json(&format!("sketch {input} -o out --force --invalid-utf8 replace"));
+        let found = (&report["documents"], &report["replaced_utf8"], &report["skipped_not_utf8"]);
+        assert_eq!(found, (&documents.into(), &counted.into(), &0.into()), "{input}");
+    }
+    for input in ["bad.jsonl", "in"] {
+        // Each is equal to a text in which U+FFFD stands.
+        let report = bench.json(&format!("dedup {input} -o out-{input} --invalid-utf8 replace"));
+        assert_eq!(
+            (&report["identical"], &report["skipped_binary"]),
+            (&1.into(), &u64::from(input == "in").into())
+        );
+    }
+    // What is kept can be read without the option.
+    assert_eq!(bench.read("out-bad.jsonl/kept.jsonl").as_bytes(), line("a", replaced.as_bytes()));
+    assert_eq!(bench.json("dedup out-bad.jsonl/kept.jsonl -o again")["kept"], 1);
+    // A key is nobody's to change; U+FFFD may be in one.
+    bench.write(
+        "keys.jsonl",
+        [line(replaced, b"\xfc"), b"{\"id\":\"\xfc\",\"text\":\"\"}\n".to_vec()].concat(),
+    );
+    says(
+        &bench.refused("sketch keys.jsonl -o no --invalid-utf8 replace"),
+        &["keys.jsonl:2: field \"id\": not UTF-8"],
+    );
+    says(&bench.ok("build i.twx bad.jsonl --invalid-utf8 replace"), &["note: 1 document not UTF-8"]);
+}
+
+#[test]
+fn documents_come_in_order_and_are_the_same_however_many_threads_read_them() {
+    let bench = Bench::new();
+    // Batches and chunks end in the middle; some lines take the parser that knows all of JSON.
+    let mut lines = String::new();
+    for i in 0..6000 {
+        let text = format!("document {i} says \\\"{}\\\" \\u00fc\\n", "word ".repeat(i * 7 % 200));
+        match i % 5 {
+            0 => writeln!(lines, "{{\"text\":\"{text}\",\t\"id\":{i}}}").unwrap(),
+            1 => write!(lines, "{{\"i\\u0064\":\"{i}\",\"text\":\"{text}\"}}\n\n").unwrap(),
+            _ => {
+                let meta = "{\"a\":[1,2.5e3,null]}";
+                writeln!(lines, "{{\"id\":\"{i}\",\"meta\":{meta},\"text\":\"{text}\"}}").unwrap();
+            }
+        }
+    }
+    bench.write("in.jsonl", &lines);
+    let one = bench.ok("sketch in.jsonl --tsv --threads 1 --method simhash");
+    assert_eq!(one, bench.ok("sketch in.jsonl --tsv --threads 4 --method simhash"));
+    let keys: Vec<&str> = one.lines().skip(1).map(|row| row.split('\t').next().unwrap()).collect();
+    assert!(keys.iter().enumerate().all(|(i, key)| *key == i.to_string()) && keys.len() == 6000);
+    // The same texts, spelled without an escape.
+    let plain: Vec<(String, String)> = lines
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .enumerate()
+        .map(|(i, line)| (i.to_string(), line["text"].as_str().unwrap().replace('\n', " ").replace('"', "'")))
+        .collect();
+    bench.write("plain.jsonl", jsonl(&plain));
+    assert_eq!(one, bench.ok("sketch plain.jsonl --tsv --method simhash"));
+    // The first bad line is the one that is told, whoever met it.
+    let bad =
+        lines.replacen("\"id\":\"2602\"", "\"id\":\"\"", 1).replacen("\"id\":\"5608\"", "\"id\":2.5", 1);
+    bench.write("bad.jsonl", &bad);
+    for threads in [1, 4] {
+        let message = bench.refused(&format!("sketch bad.jsonl -o out --threads {threads}"));
+        says(&message, &["bad.jsonl:3124: field \"id\": the key is empty"]);
+    }
+}

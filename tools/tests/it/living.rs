@@ -1,0 +1,310 @@
+//! The verbs of an index that lives on: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. What they print
+//! is what is in the index, and what they refuse leaves every file as it was.
+
+use crate::support::{Bench, documents, jsonl, says};
+
+fn rows(out: &str) -> Vec<Vec<&str>> {
+    out.lines().map(|line| line.split('\t').collect()).collect()
+}
+
+#[test]
+fn a_stream_tells_for_each_document_what_was_near_it_before() {
+    let bench = Bench::new();
+    let long = "one two three four five six seven eight nine ten";
+    let other = "the moon the sun the stars and all the rest of it";
+    let all = [("b", long), ("a", long), ("c", other), ("a", other), ("d", "")];
+    bench.write("in.jsonl", jsonl(&documents(all)));
+    let out = bench.ok("stream i.twx in.jsonl -q --commit-every 0");
+    let rows = rows(&out);
+    let told: Vec<(&str, &str, &str)> = rows.iter().map(|row| (row[0], row[1], row[2])).collect();
+    assert_eq!(
+        told,
+        [
+            ("b", "new", "-"),
+            ("a", "duplicate", "b"),
+            ("c", "new", "-"),
+            ("a", "known", "-"),
+            ("d", "new", "-")
+        ]
+    );
+    assert_eq!((rows[1][3], rows[1][4]), ("0", "1.000"));
+    assert_eq!(bench.ok("keys i.twx"), "a\nb\nc\nd\n");
+    assert_eq!(bench.ok("keys i.twx --count"), "4\n");
+    // The same again: everything is known, and nothing is dropped that was there.
+    let again = bench.json("stream i.twx in.jsonl --drop-duplicates");
+    assert_eq!((again["known"].as_u64(), again["documents"].as_u64()), (Some(5), Some(4)));
+    bench.write(
+        "more.jsonl",
+        jsonl(&documents([("e", long), ("f", "something else altogether, and new to it")])),
+    );
+    let more = bench.json("stream i.twx more.jsonl --drop-duplicates");
+    assert_eq!((more["duplicates"].as_u64(), more["new"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(bench.ok("keys i.twx --count"), "5\n");
+    let stats = bench.json("stats i.twx");
+    assert_eq!((stats["documents"].as_u64(), stats["logged_documents"].as_u64()), (Some(5), Some(5)));
+    assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
+}
+
+#[test]
+fn documents_are_got_and_deleted_by_key() {
+    let bench = Bench::new();
+    let keys = ["a", "b\tc", "d"];
+    bench.write("in.jsonl", jsonl(&documents(keys.map(|key| (key, "one two three four five six seven")))));
+    bench.ok("build i.twx in.jsonl -q");
+    assert_eq!(bench.ok("keys i.twx"), "a\nb\\tc\nd\n");
+    let got = bench.ok("get i.twx a b\\tc --escaped");
+    assert!(got.starts_with("a\t") && got.contains("\nb\\tc\t"), "{got}");
+    let deleted = bench.json("delete i.twx b\\tc absent --escaped");
+    assert_eq!((deleted["deleted"].as_u64(), deleted["absent"].as_u64()), (Some(1), Some(1)));
+    assert_eq!(bench.ok("keys i.twx"), "a\nd\n");
+    let message = bench.refused("get i.twx b\\tc --escaped");
+    says(&message, &["no document `b\\tc`"]);
+    bench.ok("compact i.twx -q");
+    assert_eq!(bench.ok("keys i.twx"), "a\nd\n");
+    assert_eq!(bench.json("gc i.twx")["bytes_removed"].as_u64(), Some(0));
+}
+
+#[test]
+fn what_is_refused_leaves_every_file_as_it_was() {
+    let bench = Bench::new();
+    bench.write(
+        "in.jsonl",
+        jsonl(&documents([("a", "one two three four five six"), ("b", "and another text of words")])),
+    );
+    bench.write("other.jsonl", jsonl(&documents([("a", "not at all what the other one says, but more")])));
+    bench.write("bad.jsonl", "{\"id\":\"x\"}\n");
+    bench.write("f.u64", 7_u64.to_le_bytes());
+    bench.ok("build i.twx in.jsonl -q");
+    bench.ok("build other.twx other.jsonl -q");
+    bench.ok("build numbers.twx --fingerprints f.u64 -q");
+    bench.ok("build narrow.twx in.jsonl --words 2 -q");
+    for (line, parts) in [
+        ("stream i.twx absent.jsonl", &["absent.jsonl"][..]),
+        ("stream i.twx in.jsonl --words 2", &["--words"]),
+        ("stream new.twx absent.jsonl", &["absent.jsonl"]),
+        ("delete absent.twx a", &["absent.twx", "not a twindex index"]),
+        ("delete numbers.twx seven", &["`seven`", "keys from 0"]),
+        ("get i.twx a\\q --escaped", &["a\\\\q"]),
+        ("snapshot i.twx other.twx", &["other.twx", "already exists"]),
+        ("snapshot i.twx new.twx --generation 77", &["MANIFEST-000077"]),
+        ("merge other.twx i.twx", &["other.twx", "already exists"]),
+        ("merge new.twx i.twx narrow.twx", &["width"]),
+        ("merge new.twx i.twx other.twx", &["`a`", "i.twx", "other.twx"]),
+        ("gc in.jsonl", &["in.jsonl"]),
+        ("keys absent.twx", &["absent.twx"]),
+    ] {
+        let before = bench.contents(".");
+        let message = bench.refused(line);
+        says(&message, parts);
+        assert!(bench.contents(".") == before, "{line}: files changed");
+    }
+}
+
+#[test]
+fn copies_and_merged_shards_have_the_documents_of_what_they_are_made_of() {
+    let bench = Bench::new();
+    let text = |i: usize| format!("text number {i} has words of its own like w{i} and x{i} and y{i}");
+    let all: Vec<(String, String)> = (0..40).map(|i| (format!("k{i:02}"), text(i))).collect();
+    let lines = |range: std::ops::Range<usize>| jsonl(&all[range]);
+    bench.write("a.jsonl", lines(0..25));
+    bench.write("b.jsonl", lines(20..40));
+    bench.write("all.jsonl", lines(0..40));
+    bench.ok("stream a.twx a.jsonl -q");
+    bench.ok("build b.twx b.jsonl -q");
+    bench.ok("build all.twx all.jsonl -q");
+    let merged = bench.json("merge ab.twx a.twx b.twx");
+    assert_eq!((merged["documents"].as_u64(), merged["repeated"].as_u64()), (Some(40), Some(5)));
+    assert_eq!(bench.ok("keys ab.twx"), bench.ok("keys all.twx"));
+    let segment = |index: &str| std::fs::read(bench.path(&format!("{index}/000001.seg"))).unwrap();
+    assert!(segment("ab.twx") == segment("all.twx"), "the same documents give the same segment");
+    bench.ok("snapshot a.twx copy.twx -q");
+    bench.ok("delete a.twx k00 -q");
+    assert_eq!(bench.ok("keys copy.twx --count"), "25\n");
+    assert_eq!(bench.ok("keys a.twx --count"), "24\n");
+    for index in ["ab.twx", "copy.twx", "a.twx"] {
+        assert_eq!(bench.json(&format!("verify {index}"))["sound"].as_bool(), Some(true), "{index}");
+    }
+}
+
+#[test]
+fn values_and_stamps_come_from_fields_and_old_documents_expire() {
+    let bench = Bench::new();
+    let line = |id: &str, rest: &str| {
+        format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\"{rest}}}\n")
+    };
+    bench.write(
+        "in.jsonl",
+        line("a", ",\"t\":100000,\"v\":\"first\\tvalue\"")
+            + &line("b", ",\"t\":\"150000\",\"v\":{\"n\": [1]}")
+            + &line("c", ",\"t\":186399"),
+    );
+    let made = "--stamp-field t --value-field v";
+    bench.ok(&format!("build i.twx in.jsonl -q {made} --expire-after 1d"));
+    let got = bench.ok("get i.twx a b c");
+    let attached: Vec<(String, String)> =
+        rows(&got).iter().map(|row| (row[4].to_owned(), row[5].to_owned())).collect();
+    let expected = [("first\\tvalue", "86399"), ("{\"n\": [1]}", "36399"), ("-", "0")];
+    assert_eq!(attached, expected.map(|(value, age)| (value.to_owned(), age.to_owned())));
+    assert_eq!(bench.json("stats i.twx")["now"].as_u64(), Some(186_399));
+
+    bench.write("more.jsonl", line("d", ",\"t\":186400"));
+    bench.ok(&format!("stream i.twx more.jsonl -q {made}"));
+    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    let got = bench.json("get i.twx b");
+    let fields = (got[0]["value"].as_str(), got[0]["stamp"].as_u64(), got[0]["age"].as_u64());
+    assert_eq!(fields, (Some("{\"n\": [1]}"), Some(150_000), Some(36_400)));
+    assert!(bench.refused("get i.twx a").contains("no document `a`"));
+    bench.ok("compact i.twx -q");
+    assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
+    assert_eq!(bench.json("verify i.twx")["sound"].as_bool(), Some(true));
+
+    let before = bench.contents("i.twx");
+    bench.write("late.jsonl", line("e", ""));
+    bench.write("far.jsonl", line("e", ",\"t\":1000000000"));
+    says(&bench.refused(&format!("stream i.twx late.jsonl {made}")), &["late.jsonl:1", "no field \"t\""]);
+    says(&bench.refused(&format!("build i.twx far.jsonl {made}")), &["far.jsonl:1", "1000000000", "186400"]);
+    says(&bench.refused("build i.twx more.jsonl"), &["--stamp-field"]);
+    says(&bench.refused(&format!("build i.twx more.jsonl {made} --expire-after 2d")), &["86400", "172800"]);
+    assert_eq!(bench.contents("i.twx"), before);
+    bench.ok(&format!("build i.twx far.jsonl -q {made} --max-jump 9999w"));
+    assert_eq!(bench.ok("keys i.twx"), "e\n");
+}
+
+#[test]
+fn a_document_without_a_sound_stamp_or_value_is_a_bad_record_that_may_be_passed_over() {
+    let bench = Bench::new();
+    let line = |id: &str, rest: &str| {
+        format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\"{rest}}}\n")
+    };
+    let long = "x".repeat(65_537);
+    bench.write(
+        "in.jsonl",
+        line("a", ",\"t\":100")
+            + &line("none", "")
+            + &line("odd", ",\"t\":\"yesterday\"")
+            + &line("long", &format!(",\"t\":101,\"v\":\"{long}\""))
+            + &line("b", ",\"t\":102"),
+    );
+    let made = "--stamp-field t --value-field v";
+    for verb in ["build", "stream"] {
+        let new = if verb == "build" { "--expire-after 1d" } else { "" };
+        if verb == "stream" {
+            bench.write("empty.jsonl", "");
+            bench.ok(&format!("build {verb}.twx empty.jsonl -q {made} --expire-after 1d"));
+        }
+        let line = format!("{verb} {verb}.twx in.jsonl {made} {new}");
+        says(&bench.refused(&line), &["in.jsonl:2", "no field \"t\"", "--skip-bad"]);
+        says(&bench.refused(&format!("{line} --skip-bad 1")), &["in.jsonl:3", "yesterday"]);
+        says(&bench.refused(&format!("{line} --skip-bad 2")), &["in.jsonl:4", "65537", "65536"]);
+        bench.ok(&format!("{line} --skip-bad 3 -q"));
+        assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
+    }
+}
+
+#[test]
+fn a_stamp_too_far_ahead_is_a_bad_record_that_is_passed_over_and_told() {
+    let bench = Bench::new();
+    let line = |id: &str, stamp: u64| {
+        format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\",\"t\":{stamp}}}\n")
+    };
+    bench.write(
+        "in.jsonl",
+        line("a", 100) + &line("far", 100_000) + &line("b", 150) + &line("farther", 200_000),
+    );
+    for verb in ["build", "stream"] {
+        let made = format!("{verb} {verb}.twx in.jsonl --stamp-field t --expire-after 60 --max-jump 60");
+        says(
+            &bench.refused(&format!("{made} --json")),
+            &["in.jsonl:2", "100000", "--max-jump", "--skip-bad"],
+        );
+        let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));
+        says(&bench.refused(&format!("{made} --json --skip-bad 1")), &["in.jsonl:4", "--skip-bad 1"]);
+        let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));
+        let told = bench.json(&format!("{made} --skip-bad 2"));
+        assert_eq!((told["documents"].as_u64(), told["skipped_bad"].as_u64()), (Some(2), Some(2)), "{told}");
+        says(told["first_bad"][0].as_str().unwrap(), &["in.jsonl:2", "100000"]);
+        let read = if verb == "build" { "added" } else { "admitted" };
+        assert_eq!(told[read].as_u64(), Some(2), "{told}");
+        assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
+        assert_eq!(bench.json(&format!("stats {verb}.twx"))["now"].as_u64(), Some(150));
+    }
+    // By a pipe, where documents are taken as they come.
+    let mut piped =
+        bench.command("stream piped.twx - --stamp-field t --expire-after 60 --max-jump 60 --skip-bad 2 -q");
+    crate::support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
+    assert_eq!(bench.ok("keys piped.twx"), "a\nb\n");
+}
+
+/// The pipe stays open all the time: what has come is answered without waiting for more.
+#[test]
+fn a_stream_answers_what_has_come_by_a_pipe_while_more_may_come() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::process::{Command, Stdio};
+
+    let bench = Bench::new();
+    let mut child = Command::new(crate::support::TWINDEX)
+        .current_dir(bench.root())
+        .args(["stream", "i.twx", "-", "-q", "--commit-every", "100"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let (send, lines) = std::sync::mpsc::channel();
+    let out = child.stdout.take().unwrap();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines() {
+            let _ = send.send(line.unwrap());
+        }
+    });
+    let wait = std::time::Duration::from_secs(30);
+    for (number, expected) in ["new", "duplicate", "duplicate"].iter().enumerate() {
+        let key = format!("key {number}");
+        input
+            .write_all(jsonl(&documents([(key.as_str(), "one two three four five six")])).as_bytes())
+            .unwrap();
+        input.flush().unwrap();
+        let line = lines.recv_timeout(wait).expect("an answer while the pipe is open");
+        assert!(line.starts_with(&format!("{key}\t{expected}\t")), "{line}");
+        // What was printed is durable: another process sees it.
+        assert_eq!(bench.ok("keys i.twx --count"), format!("{}\n", number + 1));
+    }
+    // Several at once, and the end of the pipe.
+    let more = [("x", "seven eight nine ten"), ("y", "eleven twelve thirteen")];
+    input.write_all(jsonl(&documents(more)).as_bytes()).unwrap();
+    drop(input);
+    assert!(lines.recv_timeout(wait).unwrap().starts_with("x\tnew"));
+    assert!(lines.recv_timeout(wait).unwrap().starts_with("y\tnew"));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(bench.ok("keys i.twx --count"), "5\n");
+}
+
+#[test]
+fn what_can_be_saved_of_a_damaged_index_is_a_new_one_and_the_rest_is_told() {
+    let bench = Bench::new();
+    let texts: Vec<(String, String)> =
+        (0..300).map(|i| (format!("key {i}"), format!("text number {i} of all those {}", i % 17))).collect();
+    bench.write("in.jsonl", jsonl(&texts));
+    bench.ok("build i.twx in.jsonl -q");
+    let whole = bench.json("salvage i.twx whole.twx");
+    assert_eq!((whole["whole"].as_bool(), whole["documents"].as_u64()), (Some(true), Some(300)));
+    assert_eq!(bench.ok("keys whole.twx"), bench.ok("keys i.twx"));
+
+    let path = bench.path("i.twx/000001.seg");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    let before = bench.contents("i.twx");
+    let out = bench.command("salvage i.twx saved.twx --json").output().unwrap();
+    assert_eq!(out.status.code(), Some(1), "something was wrong");
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let (saved, lost) = (told["documents"].as_u64().unwrap(), told["lost"].as_u64().unwrap());
+    assert!(saved + lost == 300 && lost > 0, "{told}");
+    assert!(told["files"][0]["problems"][0].as_str().unwrap().contains("000001.seg"), "{told}");
+    assert_eq!(bench.contents("i.twx"), before);
+    assert_eq!(bench.json("verify saved.twx")["sound"].as_bool(), Some(true));
+    assert_eq!(bench.ok("keys saved.twx --count"), format!("{saved}\n"));
+    says(&bench.refused("salvage i.twx saved.twx"), &["already exists"]);
+}

@@ -1,0 +1,151 @@
+//! Options that change how something is done and not what comes out, those that settle a conflict, and a look at all of
+//! them: the name of each option that some verb has is spelled out in these tests, whichever verb it is given to there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::support::{Bench, corpus, documents, jsonl, says};
+
+#[test]
+fn answers_do_not_depend_on_how_an_index_is_read_or_its_tables_are_probed() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(3, 200)));
+    bench.ok("build i.twx in.jsonl -q");
+    bench.ok("build plain.twx in.jsonl -q --design blocks-4 --codec plain");
+    let wanted = bench.ok("query i.twx in.jsonl --within 3");
+    assert!(wanted.lines().count() > 200, "{wanted}");
+    for (index, how) in [
+        ("i.twx", "--access read"),
+        ("i.twx", "--access plain-map"),
+        ("i.twx", "--access map"),
+        ("i.twx", "--probe directory"),
+        ("plain.twx", "--probe directory"),
+        ("plain.twx", "--probe interpolation"),
+        ("plain.twx", "--probe binary"),
+    ] {
+        assert!(bench.ok(&format!("query {index} in.jsonl --within 3 {how}")) == wanted, "{index} {how}");
+    }
+    // Not every codec has every way.
+    bench.ok("build planes.twx in.jsonl -q --design blocks-4 --codec planes");
+    says(
+        &bench.refused("query planes.twx in.jsonl --within 3 --probe binary"),
+        &["probe", "coded as planes"],
+    );
+    for how in ["read", "plain-map"] {
+        assert_eq!(bench.json(&format!("verify i.twx --access {how}"))["sound"], true, "{how}");
+    }
+}
+
+#[test]
+fn a_query_that_may_visit_little_says_what_it_left_out() {
+    let bench = Bench::new();
+    let all = corpus(3, 200);
+    bench.write("in.jsonl", jsonl(&all));
+    bench.ok("build i.twx in.jsonl -q");
+    let hits = |visits: &str| {
+        let output =
+            bench.command(&format!("query i.twx in.jsonl --within 3 --json {visits}")).output().unwrap();
+        let (told, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+        assert_eq!(said.contains("left out by --visits"), told["unvisited"].as_u64() != Some(0), "{said}");
+        (told["hits"].as_u64().unwrap(), told["unvisited"].as_u64().unwrap())
+    };
+    let (some, left_out) = hits("--visits 1");
+    let (wanted, nothing) = hits("");
+    assert!(some < wanted && left_out > 0 && nothing == 0, "{some} {left_out} {wanted} {nothing}");
+    assert_eq!(hits("--visits 1000000"), (wanted, 0));
+}
+
+#[test]
+fn each_family_of_minima_makes_an_index_that_finds_and_is_not_taken_for_another() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(3, 100)));
+    for family in ["one-permutation-filled", "linear", "multiply-shift", "matrix"] {
+        bench.ok(&format!("build {family}.twx in.jsonl -q --method minhash --family {family}"));
+        let found = bench.ok(&format!("query {family}.twx in.jsonl --resembling 0.8"));
+        assert!(found.lines().count() >= 100, "{family}: each document finds itself");
+        let other = if family == "linear" { "matrix" } else { "linear" };
+        let said = bench.refused(&format!("build {family}.twx in.jsonl --family {other}"));
+        says(&said, &[&format!("{family}.twx"), "family", family, other]);
+    }
+}
+
+#[test]
+fn a_shingle_that_votes_once_makes_texts_of_the_same_words_equal() {
+    let bench = Bench::new();
+    let (once, often) =
+        ("a rose is what it was".to_owned(), "a rose is what it was".to_owned() + &" rose".repeat(9));
+    bench.write("in.jsonl", jsonl(&documents([("once", &once), ("often", &often)])));
+    let build = "in.jsonl -q --method simhash --words 1 --weights";
+    bench.ok(&format!("build distinct.twx {build} distinct"));
+    bench.ok(&format!("build counted.twx {build} occurrences"));
+    assert_eq!(bench.ok("pairs distinct.twx --within 0").lines().count(), 1);
+    assert_eq!(bench.ok("pairs counted.twx --within 0"), "");
+    let said = bench.refused(&format!("build distinct.twx {build} occurrences"));
+    says(&said, &["distinct.twx", "--weights occurrences", "distinct"]);
+}
+
+#[test]
+fn shards_with_different_documents_of_a_key_are_merged_only_if_it_is_said_which_counts() {
+    let bench = Bench::new();
+    let of = |text| documents([("k", text), ("same", "a rose is a rose is a rose")]);
+    bench.write("a.jsonl", jsonl(&of("one two three four five six")));
+    bench.write("b.jsonl", jsonl(&of("seven eight nine ten eleven twelve")));
+    bench.ok("build a.twx a.jsonl -q");
+    bench.ok("build b.twx b.jsonl -q");
+    let said = bench.refused("merge m.twx a.twx b.twx");
+    says(&said, &["`k`", "a.twx", "b.twx", "--on-conflict first or last"]);
+    assert!(!bench.path("m.twx").exists());
+    for (what, wanted) in [("first", "a"), ("last", "b")] {
+        bench.ok(&format!("merge {what}.twx a.twx b.twx -q --on-conflict {what}"));
+        assert_eq!(
+            bench.ok(&format!("get {what}.twx k same")),
+            bench.ok(&format!("get {wanted}.twx k same"))
+        );
+    }
+    says(&bench.refused("merge m.twx a.twx b.twx --on-conflict refuse"), &["`k`"]);
+}
+
+/// What a page of help lists as options.
+fn options(help: &str) -> impl Iterator<Item = &str> {
+    let names = help.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let line = line.split_once(", --").map_or(line, |(short, _)| &line[short.len() + 2..]);
+        let is_part = |c: char| c == '-' || c.is_ascii_alphanumeric();
+        line.starts_with("--").then(|| line.split(|c| !is_part(c)).next().unwrap_or(line))
+    });
+    names.filter(|name| !["--help", "--version"].contains(name))
+}
+
+#[test]
+fn the_name_of_every_option_is_spelled_out_in_some_test() {
+    let bench = Bench::new();
+    let help = bench.ok("--help");
+    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let verbs = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let mut all = BTreeSet::new();
+    for verb in verbs.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help") {
+        let help = bench.ok(&format!("{verb} --help"));
+        all.extend(options(&help).map(str::to_owned));
+    }
+    assert!(all.len() > 60 && all.contains("--threads") && all.contains("--quiet"), "{all:?}");
+    let mut tests = String::new();
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "rs") {
+            tests += &std::fs::read_to_string(path).unwrap();
+        }
+    }
+    let is_there = |option: &str| {
+        tests.match_indices(option).any(|(at, _)| {
+            !tests[at + option.len()..].starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric())
+        })
+    };
+    // Of these the tests use the short form.
+    let short = [("quiet", "-q"), ("verbose", "-v")];
+    let spelled = |option: &str| {
+        is_there(option) || short.iter().any(|(name, short)| *name == &option[2..] && is_there(short))
+    };
+    let missing: Vec<&String> = all.iter().filter(|option| !spelled(option)).collect();
+    assert!(missing.is_empty(), "no test has {missing:?}");
+}

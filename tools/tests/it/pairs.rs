@@ -1,0 +1,235 @@
+//! Pairs by resemblance, inside an index and across two, estimated and counted, and questions whose answers are counted:
+//! each against all pairs, counted the slow way on sets of words.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use crate::support::{Bench, Document, corpus, jsonl, resemblance, resemblances, says};
+
+/// A corpus in two halves, each with an index, whose bands miss nothing of note at 0.8.
+fn bench() -> (Bench, Vec<Document>) {
+    let bench = Bench::new();
+    let documents = corpus(5, 600);
+    let (left, right) = documents.split_at(300);
+    for (name, part) in [("left", left), ("right", right), ("all", &documents[..])] {
+        bench.write(&format!("{name}.jsonl"), jsonl(part));
+        bench.ok(&format!("build {name}.twx {name}.jsonl --bands 50 --rows 4 -q"));
+    }
+    (bench, documents)
+}
+
+/// The pairs of documents with words that resemble each other by `least` hundredths.
+fn near(documents: &[Document], least: usize) -> Vec<crate::support::Pair> {
+    let pairs = resemblances(documents).into_iter();
+    pairs.filter(|&(_, _, both, all)| all > 0 && 100 * both >= least * all).collect()
+}
+
+#[test]
+fn pairs_counted_on_the_texts_are_all_pairs_and_their_fractions() {
+    let (bench, documents) = bench();
+    let out = bench.ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q");
+    let wanted: BTreeSet<String> =
+        near(&documents, 80).into_iter().map(|pair| crate::support::pair_line(&documents, pair)).collect();
+    assert!(wanted.len() > 100, "a test of something");
+    assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
+    let small = bench
+        .ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q --memory 64K --threads 1");
+    assert_eq!(small, out);
+}
+
+#[test]
+fn pairs_across_two_indexes_have_one_document_of_each() {
+    let (bench, documents) = bench();
+    let across: BTreeSet<String> = near(&documents, 80)
+        .into_iter()
+        .filter(|&(a, b, ..)| a < 300 && b >= 300)
+        .map(|(a, b, both, all)| {
+            format!("{}\t{}\t{}\t{both}\t{all}", documents[a].0, documents[b].0, resemblance(both, all))
+        })
+        .collect();
+    assert!(across.len() > 30, "a test of something");
+    let line = "pairs left.twx --with right.twx --resembling 0.8 -q";
+    let out = bench.ok(&format!("{line} --verify exact --texts left.jsonl --with-texts right.jsonl"));
+    assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), across);
+    // Estimates find most of the same, with their errors.
+    let keys = |line: &str| line.split('\t').take(2).map(str::to_owned).collect::<Vec<_>>();
+    let counted: BTreeSet<_> = across.iter().map(|line| keys(line)).collect();
+    let estimated: BTreeSet<_> = bench.ok(line).lines().map(keys).collect();
+    assert!(counted.intersection(&estimated).count() * 10 > counted.len() * 8, "{estimated:?}");
+}
+
+#[test]
+fn fingerprints_across_two_indexes_are_compared_with_each_other_and_not_among_themselves() {
+    let bench = Bench::new();
+    let mut random = crate::support::Random(3);
+    let left: Vec<u64> = (0..3000).map(|_| random.next()).collect();
+    let right: Vec<u64> = (0..2000)
+        .map(|i| if i % 3 == 0 { left[i] ^ 1 << (i % 64) ^ 1 << (i % 7) } else { random.next() })
+        .collect();
+    for (name, numbers) in [("a", &left), ("b", &right)] {
+        bench.write(&format!("{name}.u64"), crate::support::raw(numbers));
+        bench.ok(&format!("build {name}.twx --fingerprints {name}.u64 -q"));
+    }
+    let mut wanted = String::new();
+    for (i, x) in left.iter().enumerate() {
+        for (j, y) in right.iter().enumerate() {
+            let distance = (x ^ y).count_ones();
+            if distance <= 3 {
+                writeln!(wanted, "{i}\t{j}\t{distance}").unwrap();
+            }
+        }
+    }
+    assert!(wanted.lines().count() > 500, "a test of something");
+    assert_eq!(bench.ok("pairs a.twx --with b.twx --within 3"), wanted);
+}
+
+#[test]
+fn answers_that_are_counted_are_those_of_all_sets_with_their_containment() {
+    let (bench, documents) = bench();
+    let mut wanted = BTreeSet::new();
+    for (a, b, both, all) in near(&documents, 70) {
+        if a < 300 && b >= 300 {
+            let sizes = [a, b].map(|document| crate::support::shingles(&documents[document].1).len());
+            let [in_hit, in_query] = [sizes[1], sizes[0]].map(|size| both as f64 / size as f64);
+            let (hit, query) = (&documents[a].0, &documents[b].0);
+            let value = both as f64 / all as f64;
+            wanted
+                .insert(format!("{query}\t{hit}\t-\t{value:.4}\t{both}\t{all}\t{in_hit:.4}\t{in_query:.4}"));
+        }
+    }
+    assert!(wanted.len() > 30, "a test of something");
+    bench.ok("build narrow.twx left.jsonl --method minhash --bands 60 --rows 3 -q");
+    let out = bench.ok(
+        "query narrow.twx right.jsonl --resembling 0.7 --verify exact --texts left.jsonl --containment -q",
+    );
+    assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
+}
+
+#[test]
+fn what_cannot_be_counted_is_refused_by_name() {
+    let (bench, documents) = bench();
+    let line = "pairs all.twx --resembling 0.8 --verify exact";
+    let mut command = bench.command(line);
+    let error = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    says(&error, &["--texts INPUT", "not in the index"]);
+    says(&bench.refused(&format!("{line} --texts left.jsonl -q")), &["--texts has no document", "needs"]);
+    let mut changed = documents;
+    for (_, text) in &mut changed {
+        *text += " and more words that were not there before";
+    }
+    bench.write("changed.jsonl", jsonl(&changed));
+    says(&bench.refused(&format!("{line} --texts changed.jsonl -q")), &["changed.jsonl", "has another text"]);
+}
+
+#[test]
+fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_no_byte() {
+    let bench = Bench::new();
+    let mut random = crate::support::Random(8);
+    let mut numbers: Vec<u64> = Vec::new();
+    for at in 0..9000_usize {
+        let near = numbers.get(random.next() as usize % (2 * at + 1)).copied();
+        let value = near.map(|near| near ^ 1 << (random.next() % 64) ^ (random.next() & (random.next() % 2)));
+        numbers.push(value.unwrap_or_else(|| random.next()));
+    }
+    bench.write("f.u64", crate::support::raw(&numbers));
+    bench.write(
+        "g.u64",
+        crate::support::raw(&numbers[..3000].iter().map(|value| value ^ 5).collect::<Vec<_>>()),
+    );
+    let ids: Vec<u64> = (0..9000).map(|at| 1_000_000 - at).collect();
+    bench.write("ids.u64", crate::support::raw(&ids));
+    bench.ok("build f.twx --fingerprints f.u64 -q");
+    bench.ok("build g.twx --fingerprints g.u64 -q");
+    bench.ok("build ids.twx --fingerprints f.u64 --ids ids.u64 -q");
+    for (index, raw) in [
+        ("pairs f.twx", "pairs --fingerprints f.u64"),
+        ("pairs ids.twx", "pairs --fingerprints f.u64 --ids ids.u64"),
+        ("pairs f.twx --with g.twx", "pairs --fingerprints f.u64 --with g.u64"),
+    ] {
+        for within in [0, 3, 7] {
+            let wanted = bench.ok(&format!("{index} --within {within}"));
+            assert!(within == 0 || wanted.lines().count() > 1000, "a test of something");
+            for options in ["", "--threads 1", "--threads 3 --memory 64K"] {
+                let found = bench.ok(&format!("{raw} --within {within} {options}"));
+                assert!(found == wanted, "{raw} --within {within} {options}");
+                let found = bench.ok(&format!("{index} --within {within} {options}"));
+                assert!(found == wanted, "{index} --within {within} {options}");
+            }
+            let count = format!("{}\n", wanted.lines().count());
+            assert_eq!(bench.ok(&format!("{index} --within {within} --count")), count);
+            assert_eq!(bench.ok(&format!("{raw} --within {within} --count")), count);
+            let sums = [index, raw].map(|verb| {
+                let report = bench.ok(&format!("{verb} --within {within} --json"));
+                let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+                (report["pairs"].clone(), report["checksum"].clone())
+            });
+            assert_eq!(sums[0], sums[1]);
+        }
+    }
+}
+
+#[test]
+fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file() {
+    let bench = Bench::new();
+    let mut random = crate::support::Random(9);
+    let numbers: Vec<u64> = (0..7000).map(|_| random.next()).collect();
+    let asked: Vec<u64> = (0..5000)
+        .map(|at| if at % 2 == 0 { random.next() } else { numbers[at / 7] ^ 1 << (at % 64) ^ 1 << (at % 13) })
+        .collect();
+    bench.write("f.u64", crate::support::raw(&numbers));
+    bench.write("q.u64", crate::support::raw(&asked));
+    bench.ok("build f.twx --fingerprints f.u64 -q");
+    for (name, range) in [("first", 0..4000), ("second", 4000..7000)] {
+        bench.write(&format!("{name}.u64"), crate::support::raw(&numbers[range.clone()]));
+        bench.write(
+            &format!("{name}.ids"),
+            crate::support::raw(&range.map(|at| at as u64).collect::<Vec<_>>()),
+        );
+        bench.ok(&format!("build several.twx --fingerprints {name}.u64 --ids {name}.ids -q"));
+    }
+    let stats: serde_json::Value = serde_json::from_str(&bench.ok("stats several.twx --json")).unwrap();
+    assert_eq!(stats["segments"], 2, "{stats}");
+    // So few that looking at all keys would cost more than asking them one by one.
+    bench.write("few.u64", crate::support::raw(&asked[..500]));
+    for options in ["--within 3", "--within 3 --limit 1", "--within 8 --limit 2 --threads 1 --memory 64K"] {
+        let wanted = bench.ok(&format!("query f.twx --fingerprints q.u64 --by probes {options}"));
+        assert!(wanted.lines().count() > 1000, "a test of something");
+        for way in ["auto", "merge", "scan"] {
+            for whom in ["f.twx", "--against-fingerprints f.u64"] {
+                let found = bench.ok(&format!("query {whom} --fingerprints q.u64 --by {way} {options}"));
+                assert!(found == wanted, "{whom} --by {way} {options}");
+            }
+        }
+        let few: String = wanted
+            .split_inclusive('\n')
+            .take_while(|line| line.split('\t').next().unwrap().parse::<u64>().is_ok_and(|query| query < 500))
+            .collect();
+        // The last of them asks each query for itself.
+        for how in
+            ["several.twx", "several.twx --by merge", "several.twx --by probes", "f.twx --visits 1000000"]
+        {
+            for (queries, wanted) in [("q.u64", &wanted), ("few.u64", &few)] {
+                let found = bench.ok(&format!("query {how} --fingerprints {queries} {options}"));
+                assert!(found == *wanted, "{how} {queries} {options}");
+            }
+        }
+    }
+    let sums = ["f.twx --by probes", "f.twx --by merge", "f.twx --by scan", "--against-fingerprints f.u64"]
+        .map(|how| {
+            let report = bench.ok(&format!("query {how} --fingerprints q.u64 --within 3 --json"));
+            let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+            (report["hits"].clone(), report["checksum"].clone())
+        });
+    assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
+    for (line, parts) in [
+        ("query f.twx --fingerprints q.u64 --by scan --first", ["--first", "--by probes"]),
+        (
+            "query --against-fingerprints f.u64 --fingerprints q.u64 --within 3 --by probes",
+            ["no tables", "--by merge"],
+        ),
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        says(&String::from_utf8(output.stderr).unwrap(), &parts);
+    }
+}

@@ -1,0 +1,236 @@
+//! Bands by the name of a scheme: `--preset` says the same as its numbers, and nothing else.
+
+use crate::support::{Bench, corpus, documents, jsonl, says};
+use twindex::Index;
+use twindex::params::Preset;
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(11, 30)));
+    bench
+}
+
+#[test]
+fn an_index_built_by_name_is_the_one_built_by_numbers() {
+    let bench = bench();
+    for preset in Preset::ALL {
+        let (name, scheme) = (preset.name, preset.scheme);
+        bench.ok(&format!("build {name}.twx in.jsonl -q --preset {name}"));
+        let index = Index::open(bench.path(&format!("{name}.twx"))).unwrap();
+        let minhash = index.params().minhash.unwrap();
+        assert_eq!((minhash.bands, minhash.rows), (scheme.groups, scheme.group_size), "{name}");
+        let bits = scheme.feature_bits.min(32);
+        assert_eq!(minhash.feature_bits, bits, "{name}");
+        let numbers = format!("--bands {} --rows {} --feature-bits {bits}", scheme.groups, scheme.group_size);
+        bench.ok(&format!("build {name}-n.twx in.jsonl -q {numbers}"));
+        let same = Index::open(bench.path(&format!("{name}-n.twx"))).unwrap();
+        assert_eq!(index.params().digest(), same.params().digest(), "{name}");
+        // What is there can be added to under either description.
+        bench.ok(&format!("build {name}.twx in.jsonl -q {numbers}"));
+        bench.ok(&format!("build {name}-n.twx in.jsonl -q --preset {name}"));
+    }
+}
+
+#[test]
+fn a_preset_that_contradicts_is_refused() {
+    let bench = bench();
+    bench.ok("build i.twx in.jsonl -q");
+    bench.ok("build simhash.twx in.jsonl -q --method simhash");
+    let before = bench.contents(".");
+    // What contradicts the index is refused with exit code 1, what contradicts itself with 2, as usage.
+    for (line, parts) in [
+        ("build i.twx in.jsonl --preset broder-84", &["20 x 6", "--preset broder-84 has 6 x 14"][..]),
+        ("build simhash.twx in.jsonl --preset broder-84", &["none", "6 x 14"]),
+    ] {
+        says(&bench.refused(line), parts);
+    }
+    let methods = &["--preset goes with --method minhash"][..];
+    for (line, parts) in [
+        ("build new.twx in.jsonl --method simhash --preset broder-84", methods),
+        ("dedup in.jsonl -o out --method simhash --preset broder-84", methods),
+        ("dedup in.jsonl -o out --method exact --preset broder-84", methods),
+        ("build new.twx in.jsonl --preset broder", &["'broder'", "expected one of broder-84, broder-200"]),
+        ("build new.twx in.jsonl --preset broder-84 --bands 6", &["cannot be used with"]),
+        ("build new.twx in.jsonl --rows 14 --preset broder-84", &["cannot be used with"]),
+        ("dedup in.jsonl -o out --preset Broder-84", &["expected one of"]),
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8_lossy(&output.stderr), parts);
+    }
+    assert!(before == bench.contents("."), "a refusal changed something");
+}
+
+#[test]
+fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
+    let bench = bench();
+    let pairs = |name: &str| -> Vec<String> { bench.rows(name, "a\tb\tresemblance\tintersection\tunion") };
+    bench.ok("dedup in.jsonl -o chosen -q");
+    bench.ok("dedup in.jsonl -o named -q --preset lsh-20x6");
+    assert_eq!(pairs("chosen/pairs.tsv"), pairs("named/pairs.tsv"));
+
+    let output = bench.command("dedup in.jsonl -o few --preset broder-84 --join bands").output().unwrap();
+    assert!(output.status.success());
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["note: --preset broder-84", "6 bands of 14 minima find 23.7 %", "threshold of 0.8", "99.8 %"],
+    );
+    let (all, few) = (pairs("chosen/pairs.tsv"), pairs("few/pairs.tsv"));
+    assert!(few.iter().all(|pair| all.contains(pair)), "a part of the pairs, each counted exactly");
+    let index = Index::open(bench.path("few/index")).unwrap();
+    assert_eq!(index.params().minhash.unwrap().bands, 6);
+
+    // Prefixes need no bands.
+    bench.ok("dedup in.jsonl -o all --preset broder-84 --join prefix");
+    assert_eq!(pairs("chosen/pairs.tsv"), pairs("all/pairs.tsv"));
+
+    // At a threshold that the preset serves there is nothing to say.
+    bench.write(
+        "two.jsonl",
+        jsonl(&documents([("a", "one two three four five six"), ("b", "one two three four five six")])),
+    );
+    bench.ok("dedup two.jsonl -o served --threshold 0.8 --preset lsh-20x6 --join bands");
+}
+
+#[test]
+fn bands_for_a_threshold_are_chosen_when_an_index_is_made_and_held_to_afterwards() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "one two three four five six seven")])));
+    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
+    let stats = bench.json("stats i.twx");
+    let chosen = twindex::planner::Banding::for_threshold(0.5);
+    assert_eq!(stats["params"]["bands"], chosen.bands.to_string());
+    assert_eq!(stats["params"]["rows"], chosen.rows.to_string());
+    bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
+    let message = bench.refused("build i.twx in.jsonl --threshold 0.9");
+    says(&message, &["--threshold 0.9 has", &format!("{} x {} in this index", chosen.bands, chosen.rows)]);
+    for bad in
+        ["--threshold 0.5 --bands 3", "--threshold 0.01", "--threshold 2", "--threshold 0.5 --method simhash"]
+    {
+        let output = bench.command(&format!("build new.twx in.jsonl {bad}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{bad}");
+    }
+}
+
+#[test]
+fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
+    let bench = Bench::new();
+    let documents = corpus(12, 200);
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.ok("build i.twx in.jsonl -q --method minhash --preset small-8 --feature-bits 32");
+    let keys = |table: String| -> std::collections::BTreeSet<String> {
+        table.lines().map(|line| line.rsplitn(3, '\t').last().unwrap().to_owned()).collect()
+    };
+    let mut last = None;
+    for sharing in [1, 2, 5, 8] {
+        let pairs = keys(bench.ok(&format!("pairs i.twx --resembling 0.5 --sharing {sharing} -q")));
+        assert!(!pairs.is_empty());
+        if let Some(more) = last.replace(pairs.clone()) {
+            assert!(pairs.len() < more.len() && pairs.is_subset(&more), "{sharing}");
+        }
+        let hits = bench.ok(&format!("query i.twx in.jsonl --resembling 0.5 --sharing {sharing} -q"));
+        let hits: std::collections::BTreeSet<String> = hits
+            .lines()
+            .map(|line| line.split('\t').take(2).collect::<Vec<_>>())
+            .filter(|pair| pair[0] < pair[1])
+            .map(|pair| pair.join("\t"))
+            .collect();
+        assert!(hits == pairs, "{sharing}: {} {}", hits.len(), pairs.len());
+    }
+    // Of so few documents three bytes.
+    let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 -q"));
+    assert_eq!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 3 -q")));
+    assert_ne!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 7 -q")));
+    // What shares nothing but chance is no pair, counted.
+    bench.ok("dedup in.jsonl -o all -q");
+    bench.ok("dedup in.jsonl -o some -q --preset small-8 --join bands --feature-bits 8");
+    let rows = |name: &str| bench.rows(name, "a\tb\tresemblance\tintersection\tunion");
+    let (all, some) = (rows("all/pairs.tsv"), rows("some/pairs.tsv"));
+    assert!(some.len() > 50 && some.len() < all.len() && some.iter().all(|pair| all.contains(pair)));
+    for (line, why) in [
+        ("pairs i.twx --within 3 --sharing 2", "go with --resembling J"),
+        ("query i.twx in.jsonl --sharing 2", "go with --resembling J"),
+        ("dedup in.jsonl -o out --sharing 2", "go with --join bands"),
+        ("pairs i.twx --resembling 0.5 --sharing 9", "a document has 8 features"),
+        ("pairs i.twx --resembling 0.5 --feature-bits 33", "33 is not in 1..=32"),
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8_lossy(&output.stderr), &[why]);
+    }
+}
+
+#[test]
+fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_and_refuses_more() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(12, 200)));
+    bench.ok("build bytes.twx in.jsonl -q --method minhash --preset small-8");
+    bench.ok("build wide.twx in.jsonl -q --method minhash --preset small-8 --feature-bits 32");
+    let stats = ["bytes.twx", "wide.twx"].map(|name| bench.json(&format!("stats {name}")));
+    assert_eq!(stats[0]["params"]["feature-bits"], "8");
+    assert!(stats[1]["params"].get("feature-bits").is_none());
+    for (asked, of_wide) in [
+        ("", "--feature-bits 8"),
+        ("--sharing 7", "--feature-bits 8 --sharing 7"),
+        ("--feature-bits 5 --sharing 2", "--feature-bits 5 --sharing 2"),
+    ] {
+        let narrow = bench.ok(&format!("pairs bytes.twx --resembling 0.5 -q {asked}"));
+        assert!(!narrow.is_empty());
+        assert_eq!(narrow, bench.ok(&format!("pairs wide.twx --resembling 0.5 -q {of_wide}")), "{asked}");
+        let hits =
+            |name: &str, how: &str| bench.ok(&format!("query {name} in.jsonl --resembling 0.5 -q {how}"));
+        assert_eq!(hits("bytes.twx", asked), hits("wide.twx", of_wide), "{asked}");
+    }
+    // Of two indexes what both keep is compared.
+    let across = |one: &str, other: &str, how: &str| {
+        bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 -q {how}"))
+    };
+    let both = across("wide.twx", "wide.twx", "--feature-bits 8");
+    assert_eq!(both, across("bytes.twx", "wide.twx", ""));
+    assert_eq!(both, across("wide.twx", "bytes.twx", ""));
+
+    let kept = ["--feature-bits 9", "8 bits are kept of each feature here", "1 to 8"];
+    for line in [
+        "pairs bytes.twx --resembling 0.5 --feature-bits 9",
+        "query bytes.twx in.jsonl --resembling 0.5 --feature-bits 9",
+        "pairs wide.twx --with bytes.twx --resembling 0.5 --feature-bits 9",
+        "dedup in.jsonl -o out --preset small-8 --join bands --feature-bits 9",
+    ] {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8_lossy(&output.stderr), &kept);
+    }
+    let message = bench.refused("build wide.twx in.jsonl --feature-bits 8");
+    says(&message, &["wide.twx: 32 bits", "--feature-bits 8 was given"]);
+    let output = bench.command("build new.twx in.jsonl --method simhash --feature-bits 8").output().unwrap();
+    says(&String::from_utf8_lossy(&output.stderr), &["--feature-bits and --family go with --method minhash"]);
+    // An index of the preset's bands that was made before there were bits to choose is added to as before.
+    bench.ok("build wide.twx in.jsonl -q --method minhash --preset small-8");
+
+    // Sketches bring the bits along, and have all of each feature: they go into any index of these bands.
+    bench.ok("sketch in.jsonl -o in.sketches -q --method minhash --preset small-8");
+    bench.ok("build sketched.twx in.sketches -q");
+    let segment = |name: &str| {
+        let mut files = bench.contents(name).into_iter();
+        files.find(|(path, _)| path.ends_with("000001.seg")).unwrap().1
+    };
+    assert!(segment("sketched.twx") == segment("bytes.twx"));
+    bench.ok("build again.twx in.jsonl -q --method minhash --preset small-8 --feature-bits 32");
+    bench.ok("build again.twx in.sketches -q");
+    assert_eq!(
+        bench.ok("pairs again.twx --resembling 0.5 -q"),
+        bench.ok("pairs wide.twx --resembling 0.5 -q")
+    );
+}
+
+#[test]
+fn dedup_by_bytes_says_how_many_it_misses_by_the_rule_it_goes_by() {
+    let bench = bench();
+    let output = bench.command("dedup in.jsonl -o few --preset small-8 --join bands").output().unwrap();
+    assert!(output.status.success());
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["8 bands of 12 minima, by 3 or more that agree, find 1.6 %", "threshold of 0.8"],
+    );
+    assert_eq!(bench.json("stats few/index")["params"]["feature-bits"], "8");
+}

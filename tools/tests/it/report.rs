@@ -1,0 +1,96 @@
+//! A page that a person trusts: its figures are those of the index, and it needs nothing but itself.
+
+use crate::support::{Bench, Document, corpus, jsonl, says};
+
+fn index(bench: &Bench, options: &str, documents: &[Document]) {
+    bench.write("in.jsonl", jsonl(documents));
+    bench.ok(&format!("build i.twx in.jsonl -q {options}"));
+}
+
+#[test]
+fn the_page_stands_alone_and_shows_what_the_figures_say() {
+    let bench = Bench::new();
+    let mut documents = corpus(1, 300);
+    let long = (0..80).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
+    for key in ["<script>alert(1)</script>", "b&c", "d"] {
+        documents.push((key.to_owned(), long.clone()));
+    }
+    index(&bench, "", &documents);
+    let figures = bench.json("report i.twx");
+    assert_eq!(figures["documents"], 303);
+    let bands = &figures["bands"];
+    // Documents that are alike in everything share each band and each block.
+    let pairs = |of: &serde_json::Value| -> Vec<u64> {
+        let all = of["pairs"].as_array().unwrap();
+        all.iter().map(|counts| counts.as_array().unwrap().last().unwrap().as_u64().unwrap()).collect()
+    };
+    let of_blocks = pairs(&figures["blocks"]);
+    assert_eq!(of_blocks.len(), 4);
+    assert!(of_blocks.iter().all(|pairs| Some(*pairs) == figures["blocks"]["identical_pairs"].as_u64()));
+    assert!(of_blocks[0] >= 3, "three are the same");
+    assert_eq!(bands["meetings"]["pairs"].as_array().unwrap().len(), 20);
+    // What is in a cluster of how many adds up to all documents with a word.
+    let sizes = figures["clusters"]["sizes"].as_object().unwrap();
+    let in_clusters: u64 =
+        sizes.iter().map(|(size, clusters)| size.parse::<u64>().unwrap() * clusters.as_u64().unwrap()).sum();
+    assert_eq!(in_clusters, 303);
+
+    let said = bench.ok("report i.twx -o page.html");
+    assert_eq!(said, "page.html: the report on i.twx\n");
+    let page = bench.read("page.html");
+    assert_eq!(bench.ok("report i.twx"), page, "on standard output, the same");
+    for wanted in [
+        "<!doctype html>",
+        "name=\"viewport\"",
+        "prefers-color-scheme",
+        "<html lang=\"en\">",
+        "role=\"img\"",
+        "aria-label=\"Bytes by section\"",
+        ">303<",
+        "&lt;script&gt;",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    for refused in ["<script", "http://", "https://", "src=", "NaN", "inf,"] {
+        assert!(!page.contains(refused), "{refused}");
+    }
+    for tag in ["table", "figure", "svg", "div", "p", "tr", "td", "dl"] {
+        let (opened, closed) = (
+            page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count(),
+            page.matches(&format!("</{tag}>")).count(),
+        );
+        assert_eq!(opened, closed, "{tag}");
+    }
+}
+
+#[test]
+fn an_index_without_signatures_fingerprints_or_documents_has_a_page_too() {
+    for options in ["--method simhash", "--method minhash", "--signature-bits 0"] {
+        let bench = Bench::new();
+        index(&bench, options, &corpus(2, 50));
+        let figures = bench.json("report i.twx");
+        assert_eq!(figures["blocks"].is_null(), options.contains("minhash"), "{options}");
+        assert_eq!(figures["bands"].is_null(), !options.contains("minhash"), "{options}");
+        assert!(bench.ok("report i.twx").ends_with("</html>\n"), "{options}");
+        index(&Bench::new(), options, &[]);
+    }
+    let bench = Bench::new();
+    index(&bench, "", &[]);
+    assert!(bench.ok("report i.twx").contains("<dd>0</dd>"));
+}
+
+#[test]
+fn a_report_replaces_nothing_unasked_and_says_what_was_not_compared() {
+    let bench = Bench::new();
+    let documents: Vec<Document> = (0..40)
+        .map(|key| (format!("k{key}"), format!("one two three four five six seven eight n{key}")))
+        .collect();
+    index(&bench, "--words 1", &documents);
+    bench.write("page.html", "mine");
+    says(&bench.refused("report i.twx -o page.html"), &["page.html: already exists", "--force"]);
+    assert_eq!(bench.read("page.html"), "mine");
+    bench.ok("report i.twx -o page.html --force --max-bucket 5 -q");
+    assert!(bench.read("page.html").contains("only neighbours were compared"));
+    says(&bench.refused("report i.twx -o no/page.html"), &["no/page.html: cannot write"]);
+    says(&bench.refused("report missing.twx"), &["missing.twx"]);
+}

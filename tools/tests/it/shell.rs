@@ -1,0 +1,146 @@
+//! What the command is to a shell: completions, a manual, words on standard error, and an end by Ctrl-C that leaves
+//! nothing half done.
+
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Bench, TWINDEX, corpus, jsonl, says};
+
+/// The verbs, as the help lists them.
+fn verbs(bench: &Bench) -> Vec<String> {
+    let help = bench.ok("--help");
+    let from = help.split_once("Commands:\n").unwrap().1;
+    let verbs: Vec<String> = from
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .filter(|verb| verb != "help")
+        .collect();
+    assert!(verbs.len() > 15 && verbs.contains(&"dedup".to_owned()), "{verbs:?}");
+    verbs
+}
+
+#[test]
+fn completions_of_every_shell_know_every_verb() {
+    let bench = Bench::new();
+    let verbs = verbs(&bench);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = bench.ok(&format!("completions {shell}"));
+        for verb in &verbs {
+            assert!(script.contains(verb.as_str()), "{shell}: {verb}");
+        }
+        assert!(script.contains("threshold"), "{shell}: options, too");
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_verb() {
+    let bench = Bench::new();
+    bench.ok("man deep/man1");
+    for verb in verbs(&bench) {
+        let page = bench.read(&format!("deep/man1/twindex-{verb}.1"));
+        assert!(page.contains(".SH OPTIONS") || page.contains(".SH SYNOPSIS"), "{verb}");
+    }
+    assert!(bench.read("deep/man1/twindex.1").contains("dedup"));
+    bench.write("file", "");
+    says(&bench.refused("man file"), &["file: cannot create"]);
+}
+
+#[test]
+fn every_verb_explains_itself_and_most_give_an_example() {
+    let bench = Bench::new();
+    for verb in verbs(&bench) {
+        let help = bench.ok(&format!("{verb} --help"));
+        assert!(help.contains("Usage: twindex"), "{verb}");
+        assert!(help.contains("Example"), "{verb}");
+    }
+}
+
+#[test]
+fn verbose_says_what_is_done_on_standard_error_and_changes_nothing_else() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(1, 50)));
+    let plain = bench.ok("dedup in.jsonl -o plain --json");
+    let output = bench.command("dedup in.jsonl -o out --json -v").output().unwrap();
+    let (out, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success());
+    assert_eq!(out.matches("\"documents\":50").count(), plain.matches("\"documents\":50").count());
+    says(&said, &["reading in.jsonl", "stage read", "stage write", "kernel="]);
+    assert_eq!(bench.read("out/pairs.tsv"), bench.read("plain/pairs.tsv"));
+}
+
+/// What is in a folder.
+fn names(bench: &Bench) -> Vec<String> {
+    let entries = std::fs::read_dir(bench.root()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Starts a `dedup` of what comes by a pipe, sends it a signal when its folder is there, and returns it with the pipe.
+#[cfg(target_os = "linux")]
+fn signalled(bench: &Bench, command: &mut Command, signal: &str) -> (Child, ChildStdin) {
+    let mut child = command.current_dir(bench.root()).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(jsonl(&corpus(1, 50)).as_bytes()).unwrap();
+    let start = Instant::now();
+    while names(bench).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(30), "no folder is made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(names(bench)[0].starts_with(".twindex-dedup-"), "{:?}", names(bench));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
+    (child, stdin)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_end_by_ctrl_c_leaves_nothing_half_done() {
+    let bench = Bench::new();
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        // Whoever runs the tests in the background of a shell has them started with SIGINT ignored, which stays so.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM", TWINDEX, "dedup", "-", "-o", "out", "-q"]);
+        let (mut child, stdin) = signalled(&bench, &mut command, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert_eq!(names(&bench), [""; 0], "{signal}");
+        drop(stdin);
+    }
+    // Who starts it so that it outlasts a session means that.
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("trap '' HUP; exec {TWINDEX} dedup - -o out -q")]);
+    let (mut child, stdin) = signalled(&bench, &mut command, "HUP");
+    drop(stdin);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(names(&bench), ["out"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_new_index_goes_with_a_build_that_is_told_to_end_and_one_that_was_there_stays() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(1, 50)));
+    bench.ok("build old.twx in.jsonl -q");
+    let before = bench.ok("keys old.twx");
+    for (index, stays) in [("new.twx", false), ("old.twx", true)] {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", TWINDEX, "build", index, "-", "-q"]).current_dir(bench.root());
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let (id, start) = (child.id().to_string(), Instant::now());
+        // The lock says who writes.
+        let locked =
+            || std::fs::read_to_string(bench.path(index).join("LOCK")).is_ok_and(|said| said.contains(&id));
+        while !locked() {
+            assert!(start.elapsed() < Duration::from_secs(30), "{index}: nobody writes");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{index}");
+        drop(stdin);
+        assert_eq!(bench.path(index).exists(), stays, "{index}");
+    }
+    assert_eq!(bench.ok("keys old.twx"), before);
+}

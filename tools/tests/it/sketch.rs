@@ -1,0 +1,235 @@
+//! `sketch` is the first stage of everything else as a verb of its own: its file must stand for the documents,
+//! so that nobody who builds from it gets another index, and must not be taken for whole when it is not.
+
+use std::fs;
+
+use crate::support::{Bench, corpus, documents, has_fields, jsonl, refused, says, succeeded};
+
+/// The segments of an index, by name.
+fn segments(bench: &Bench, index: &str) -> Vec<(String, Vec<u8>)> {
+    let names = bench.names(index).into_iter().filter(|name| name.contains(".seg"));
+    names.map(|name| (name.clone(), fs::read(bench.path(&format!("{index}/{name}"))).unwrap())).collect()
+}
+
+#[test]
+fn an_index_built_from_sketches_is_the_one_built_from_the_documents() {
+    let bench = Bench::new();
+    bench.write("a.jsonl", jsonl(&corpus(1, 300)));
+    // Replaces documents of the first, and adds to them.
+    bench.write("b.jsonl", jsonl(&corpus(2, 400)[200..]));
+    for (name, options) in [
+        ("both", ""),
+        ("simhash", "--method simhash --within 2 --words 3"),
+        ("minhash", "--method minhash --bands 7 --rows 3 --signature-bits 4 --seed 9"),
+        ("bands", "--method minhash --bands 7 --rows 3 --signature-bits 0"),
+    ] {
+        bench.ok(&format!("sketch a.jsonl -o {name}-a {options} -q"));
+        bench.ok(&format!("sketch b.jsonl -o {name}-b {options} -q"));
+        bench.ok(&format!("build {name}-direct.twx a.jsonl b.jsonl {options} -q"));
+        bench.ok(&format!("build {name}-staged.twx {name}-a {name}-b -q"));
+        let direct = segments(&bench, &format!("{name}-direct.twx"));
+        assert!(direct.len() == 1 && direct[0].1.len() > 4_000, "a test of something");
+        assert!(direct == segments(&bench, &format!("{name}-staged.twx")), "{name}");
+        // Into an index that is there, too.
+        bench.ok(&format!("build {name}-direct2.twx a.jsonl {options} -q"));
+        bench.ok(&format!("build {name}-direct2.twx b.jsonl -q"));
+        bench.ok(&format!("build {name}-staged2.twx a.jsonl {options} -q"));
+        bench.ok(&format!("build {name}-staged2.twx {name}-b -q"));
+        let direct = segments(&bench, &format!("{name}-direct2.twx"));
+        assert!(direct.len() == 2 && direct == segments(&bench, &format!("{name}-staged2.twx")), "{name}");
+        assert_eq!(bench.json(&format!("verify {name}-staged2.twx"))["sound"], true);
+    }
+}
+
+#[test]
+fn the_file_does_not_depend_on_threads_and_pipes() {
+    let bench = Bench::new();
+    let mut all = corpus(3, 500);
+    all.push(("long".into(), "word and ".repeat(600_000)));
+    all.extend(corpus(4, 30).into_iter().map(|(key, text)| (format!("e{key}"), text)));
+    let lines = jsonl(&all);
+    bench.write("in.jsonl", &lines);
+    bench.ok("sketch in.jsonl -o one --threads 1 -q");
+    bench.ok("sketch in.jsonl -o four --threads 4 -q");
+    succeeded("stdin", bench.command("sketch - -o piped -q").write_stdin(lines));
+    let one = fs::read(bench.path("one")).unwrap();
+    assert!(one.len() > 100_000, "more than one block");
+    assert!(one == fs::read(bench.path("four")).unwrap() && one == fs::read(bench.path("piped")).unwrap());
+    let table = bench.ok("sketch in.jsonl --tsv --threads 1");
+    assert_eq!(table, bench.ok("sketch in.jsonl -o - --threads 3"));
+    assert_eq!(table.lines().count(), 532);
+}
+
+#[test]
+fn the_table_has_a_row_for_each_document_in_the_order_of_the_input() {
+    let bench = Bench::new();
+    let all = documents([
+        ("z", "one two three four five six"),
+        ("a\tb", "..."),
+        ("c", "One, two, three; four. FIVE six"),
+    ]);
+    bench.write("in.jsonl", jsonl(&all));
+    let table = bench.ok("sketch in.jsonl --tsv --bands 2 --rows 2");
+    let rows = crate::support::rows(&table, "key\tfingerprint\tfeatures");
+    let cells: Vec<Vec<&str>> = rows.iter().map(|row| row.split('\t').collect()).collect();
+    assert_eq!(cells.iter().map(|row| row[0]).collect::<Vec<_>>(), ["z", "a\\tb", "c"]);
+    assert_eq!(cells[1][1..], ["-", "-"]);
+    assert_eq!(cells[0][1..], cells[2][1..]);
+    assert_eq!((cells[0][1].len(), cells[0][2].len()), (16, 33));
+    let simhash = bench.ok("sketch in.jsonl --tsv --method simhash");
+    assert_eq!(simhash.lines().nth(1).unwrap(), format!("z\t{}\t-", cells[0][1]));
+    bench.ok("sketch in.jsonl --tsv -o table --bands 2 --rows 2 -q");
+    assert_eq!(bench.read("table"), table);
+    bench.ok("sketch in.jsonl --tsv -o table --force -q");
+    // The table is no input of `build` by its name or by its first bytes: it would be one text.
+    assert_eq!(bench.json("build i.twx table")["documents"], 1);
+}
+
+#[test]
+fn the_summary_has_the_fields_that_others_rely_on() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "one two three"), ("b", ""), ("c", "...")])));
+    let report = bench.json("sketch in.jsonl -o out");
+    has_fields(
+        &report,
+        &[
+            ("documents", "count"),
+            ("text_bytes", "count"),
+            ("empty", "count"),
+            ("bytes_on_disk", "count"),
+            ("cpu_seconds", "number"),
+            ("seconds", "number"),
+            ("mb_per_cpu_second", "number"),
+            ("peak_rss_bytes", "count"),
+        ],
+    );
+    assert_eq!((&report["documents"], &report["empty"]), (&3.into(), &2.into()));
+    assert_eq!(report["text_bytes"], 16);
+    assert_eq!(report["bytes_on_disk"], fs::metadata(bench.path("out")).unwrap().len());
+    says(&bench.ok("sketch in.jsonl -o out --force"), &["out: 3 documents, 16 bytes of text"]);
+}
+
+#[test]
+fn a_file_that_is_damaged_or_cut_is_refused_with_its_place_and_nothing_is_left_behind() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(5, 900)));
+    bench.ok("sketch in.jsonl -o good -q");
+    bench.ok("build i.twx in.jsonl -q");
+    let good = fs::read(bench.path("good")).unwrap();
+    let mut state = crate::support::Random(7);
+    let mut damages: Vec<Vec<u8>> = (0..40)
+        .map(|_| {
+            let mut bytes = good.clone();
+            // The magic makes it a file of sketches; without it these are documents.
+            let at = 8 + state.below(good.len() - 8);
+            bytes[at] ^= 1 << state.below(8);
+            bytes
+        })
+        .collect();
+    damages.extend(
+        [good.len() - 1, good.len() - 64, good.len() / 2, 70, 20].map(|length| good[..length].to_vec()),
+    );
+    damages.push([&good[..], b"more"].concat());
+    for damaged in damages {
+        bench.write("bad", damaged);
+        let before = bench.contents(".");
+        for line in ["build i.twx bad", "build new.twx bad"] {
+            says(&bench.refused(line), &["bad: damaged: sketches at offset"]);
+            assert!(bench.contents(".") == before, "{line}: something changed");
+        }
+    }
+}
+
+#[test]
+fn parameters_that_differ_are_refused_by_name() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(6, 30)));
+    bench.ok("sketch in.jsonl -o five -q");
+    bench.ok("sketch in.jsonl -o three --words 3 -q");
+    bench.ok("build i.twx in.jsonl -q");
+    let before = bench.contents(".");
+    says(&bench.refused("build i.twx three"), &["three: ", "width is 3 here and 5 in i.twx"]);
+    says(&bench.refused("build new.twx five three"), &["three: ", "width is 3 here and 5 in five"]);
+    says(
+        &bench.refused("build new.twx three --words 5"),
+        &["three: words is 3 in this file of sketches", "--words 5 was given"],
+    );
+    let output = bench.command("build new.twx five in.jsonl").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    says(&String::from_utf8_lossy(&output.stderr), &["five is a file of sketches and in.jsonl is none"]);
+    assert!(bench.contents(".") == before);
+    bench.ok("build new.twx three --words 3 -q");
+}
+
+#[test]
+fn a_file_of_sketches_is_for_build_and_from_a_regular_file() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(6, 30)));
+    bench.ok("sketch in.jsonl -o s -q");
+    bench.ok("build i.twx s -q");
+    let before = bench.contents(".");
+    for line in ["query i.twx s", "dedup s -o out", "idf s -o out", "sketch s -o out"] {
+        says(&bench.refused(line), &["s: a file of sketches; `twindex build` reads it, from a regular file"]);
+    }
+    let mut piped = bench.command("build i.twx -");
+    let piped = piped.write_stdin(fs::read(bench.path("s")).unwrap());
+    says(&refused("piped", piped), &["a file of sketches; `twindex build` reads it, from a regular file"]);
+    says(&bench.refused("build n.twx i.twx/000001.seg"), &["000001.seg: a file of an index"]);
+    for option in [
+        "features-field f",
+        "text-field text",
+        "id-field id",
+        "format auto",
+        "skip-bad 0",
+        "invalid-utf8 error",
+    ] {
+        let output = bench.command(&format!("build i.twx s --{option}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        let name = option.split(' ').next().unwrap();
+        says(
+            &String::from_utf8_lossy(&output.stderr),
+            &[&format!("--{name} says how documents are read"), "s is"],
+        );
+    }
+    for (option, value) in [("bands", "0"), ("bands", "1025"), ("rows", "4097"), ("bottom", "4097")] {
+        let output = bench.command(&format!("sketch in.jsonl -o new --{option} {value}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option}");
+    }
+    for options in ["--signature-bits 3", "--bands 1024 --rows 5"] {
+        let output = bench.command(&format!("sketch in.jsonl -o new {options}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options}");
+    }
+    assert!(bench.contents(".") == before);
+}
+
+#[test]
+fn out_that_exists_is_replaced_by_force_only_and_only_if_it_is_a_file_of_sketches() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(7, 20)));
+    bench.write("mine", "mine");
+    bench.ok("sketch in.jsonl -o out -q");
+    bench.ok("build i.twx in.jsonl -q");
+    let before = bench.contents(".");
+    says(&bench.refused("sketch none.jsonl -o out"), &["out: already exists", "--force"]);
+    for out in ["mine", "in.jsonl", "i.twx", "i.twx/000001.seg"] {
+        says(&bench.refused(&format!("sketch in.jsonl -o {out} --force")), &["no file of sketches"]);
+    }
+    says(&bench.refused("sketch in.jsonl -o out --force --tsv"), &["no table of sketches"]);
+    says(&bench.refused("sketch in.jsonl -o nowhere/out"), &["cannot create a file in nowhere"]);
+    assert!(bench.contents(".") == before);
+    bench.ok("sketch in.jsonl -o out --force --words 3 -q");
+    assert!(bench.contents(".") != before);
+}
+
+#[test]
+fn a_bad_line_is_refused_by_its_place_and_leaves_no_file() {
+    let bench = Bench::new();
+    let mut lines = jsonl(&corpus(8, 200)).into_bytes();
+    lines.extend(b"{\"id\":\"x\"}\n");
+    bench.write("in.jsonl", lines);
+    let message = refused("sketch", &mut bench.command("sketch in.jsonl -o out"));
+    says(&message, &["in.jsonl:201: no field \"text\""]);
+    assert_eq!(bench.names("."), ["in.jsonl"]);
+    let report = bench.json("sketch in.jsonl -o out --skip-bad 1");
+    assert_eq!((&report["documents"], &report["skipped_bad"]), (&200.into(), &1.into()));
+}

@@ -1,0 +1,557 @@
+//! A cluster runs plain stages over files: what matters is that a stage may be killed, run again, or run twice at once,
+//! and that all of them together give what one process gives, byte for byte. So workers are killed here at many points
+//! of each stage, by time and by how much they may write.
+
+#![cfg(unix)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Bench, Document, TWINDEX, corpus, jsonl, raw, says};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/stages");
+
+/// Parts of a corpus, `parts/0.jsonl` and up; some keys come twice, in different parts.
+fn parts(bench: &Bench, seed: u64, count: usize, parts: usize) -> Vec<Document> {
+    let mut documents = corpus(seed, count);
+    for place in 0..count / 20 {
+        let text = documents[place * 3].1.clone();
+        let key = documents[count - 1 - place].0.clone();
+        documents.push((key, text));
+    }
+    for (number, part) in documents.chunks(documents.len().div_ceil(parts)).enumerate() {
+        bench.write(&format!("parts/{number}.jsonl"), jsonl(part));
+    }
+    bench.write("all.jsonl", jsonl(&documents));
+    documents
+}
+
+/// Segments, by content: their names and the identity of an index are no part of what it holds.
+fn segments(index: &Path) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(index).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|suffix| suffix == "seg") {
+            found.push(fs::read(path).unwrap());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What a stage left under final names: files with their bytes, and indexes with their segments.
+fn results(folder: &Path) -> BTreeMap<String, Vec<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        if path.join("CURRENT").exists() {
+            found.insert(name, segments(&path));
+        } else if path.is_dir() {
+            for (inner, bytes) in results(&path) {
+                found.insert(format!("{name}/{inner}"), bytes);
+            }
+        } else {
+            found.insert(name, vec![fs::read(&path).unwrap()]);
+        }
+    }
+    found
+}
+
+/// The temporary files of stages below a folder.
+fn half_done(folder: &Path) -> usize {
+    let mut count = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        count += usize::from(name.starts_with(".twindex-stage-"));
+        if path.is_dir() {
+            count += half_done(&path);
+        }
+    }
+    count
+}
+
+fn stage(bench: &Bench, line: &str) -> Command {
+    let mut command = Command::new(TWINDEX);
+    command.current_dir(bench.root()).args(line.split_whitespace());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Kills the stage `line`, whose results go to `out`, at many points: after `times` shares of the time it takes, and
+/// when it has written more than it may. Whatever is there then under a final name is whole, and the next run makes
+/// the rest, the same as if nothing had been.
+fn survives_kills(bench: &Bench, line: &str, out: &str, times: u32) {
+    let folder = bench.path(out);
+    let fresh = || {
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+    };
+    fresh();
+    let began = Instant::now();
+    assert!(stage(bench, line).status().unwrap().success(), "{line}");
+    let whole = began.elapsed();
+    let wanted = results(&folder);
+    assert!(!wanted.is_empty(), "{line}");
+    let is_index = wanted.len() == 1 && folder.join(wanted.keys().next().unwrap()).is_dir();
+    let largest = wanted.values().flatten().map(Vec::len).max().unwrap();
+
+    let check = |point: &str| {
+        for (name, bytes) in results(&folder) {
+            // An index has a name before its documents come; of those it has all of a commit, or none.
+            if !is_index {
+                assert_eq!(Some(&bytes), wanted.get(&name), "{line}, killed {point}: {name}");
+            }
+        }
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.join("CURRENT").exists() {
+                let verify = stage(bench, &format!("verify {}", path.display())).status().unwrap();
+                assert!(verify.success(), "{line}, killed {point}");
+            }
+        }
+        // A merge does not replace an index: of one that is there, all must be there.
+        let is_done = line.starts_with("merge ") && results(&folder) == wanted;
+        let again = stage(bench, line).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert_eq!(again.status.success(), !is_done, "{line}, again, killed {point}: {said}");
+        assert_eq!(results(&folder), wanted, "{line}, again, killed {point}");
+        assert_eq!(half_done(bench.root()), 0, "{line}, again, killed {point}");
+    };
+    let mut killed = 0;
+    for time in 0..times {
+        fresh();
+        let mut child = stage(bench, line).spawn().unwrap();
+        std::thread::sleep(whole.mul_f64(f64::from(time) / f64::from(times)));
+        child.kill().unwrap(); // SIGKILL; nothing happens to one that has ended
+        killed += u32::from(!child.wait().unwrap().success());
+        check(&format!("after {time}/{times} of {whole:?}"));
+    }
+    assert!(killed > times / 4, "{line}: {killed} of {times} kills came in time");
+    // The system kills a process that writes more to a file than it may, in the middle of the write.
+    for share in 0..6 {
+        fresh();
+        let blocks = largest * share / 5 / 512;
+        let limited = format!("ulimit -c 0; ulimit -f {blocks}; exec {TWINDEX} {line}");
+        let status = Command::new("bash")
+            .args(["-c", &limited])
+            .current_dir(bench.root())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(share > 0 || !status.success(), "{line}: nothing may be written, and it was done");
+        check(&format!("at {blocks} blocks of {largest} bytes"));
+    }
+    fresh();
+}
+
+#[test]
+fn the_stages_of_the_script_give_what_one_process_gives() {
+    let bench = Bench::new();
+    parts(&bench, 31, 900, 1);
+    let run = || {
+        let output = Command::new("bash")
+            .args([SCRIPT, "all.jsonl", "work"])
+            .current_dir(bench.root())
+            .env("TWINDEX", TWINDEX)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let first = run();
+    assert!(first.contains("equal, byte for byte"), "{first}");
+    let clusters = bench.read("work/clusters.tsv");
+    assert!(clusters.lines().count() > 200, "{}", clusters.lines().count());
+    assert!(bench.read("work/hits.tsv").lines().count() > 200);
+    assert!(bench.names("work/pairs").len() == 6 && bench.names("work/forests").len() == 3);
+    // Again over what is there: the same, and nothing is added.
+    let names = bench.contents("work").into_keys().collect::<Vec<_>>();
+    assert!(run().contains("equal, byte for byte"));
+    assert_eq!(bench.contents("work").into_keys().collect::<Vec<_>>(), names);
+    assert_eq!(bench.read("work/clusters.tsv"), clusters);
+}
+
+#[test]
+fn a_worker_killed_anywhere_in_a_stage_leaves_nothing_torn_and_the_rerun_is_byte_identical() {
+    let bench = Bench::new();
+    parts(&bench, 32, 1500, 3);
+    let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
+    let small = "--commit-every 64K";
+    bench.ok(&format!("build whole.twx {all} -q"));
+    for part in 0..3 {
+        bench.ok(&format!("build shard-{part}.twx {all} --shard {}/3 -q", part + 1));
+    }
+    bench.ok("pairs whole.twx --within 10 --into pairs");
+    survives_kills(&bench, "sketch parts/0.jsonl -o out/0.sketches --force", "out", 8);
+    survives_kills(&bench, &format!("build out/i.twx {all} --shard 2/3 --resume {small}"), "out", 12);
+    survives_kills(&bench, "merge out/merged.twx shard-0.twx shard-1.twx shard-2.twx", "out", 12);
+    survives_kills(&bench, "pairs whole.twx --within 10 --into out", "out", 8);
+    survives_kills(&bench, "query whole.twx parts/1.jsonl --within 10 --into out", "out", 8);
+    survives_kills(&bench, "forest pairs --into out", "out", 6);
+    survives_kills(&bench, "clusters whole.twx --within 10 -o out/clusters.tsv --force", "out", 6);
+}
+
+#[test]
+fn sketching_into_a_folder_goes_on_after_a_kill_and_passes_over_what_is_done() {
+    let bench = Bench::new();
+    parts(&bench, 33, 1500, 4);
+    let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl parts/3.jsonl";
+    survives_kills(&bench, &format!("sketch {all} --into out"), "out", 12);
+    let names = bench.ok(&format!("sketch {all} --into out -q"));
+    assert_eq!(names.lines().count(), 4);
+    let again = bench.json(&format!("sketch {all} --into out"));
+    assert_eq!((&again["resumed"], &again["documents"]), (&4.into(), &0.into()), "{again}");
+    assert_eq!(again["files"].as_array().unwrap().len(), 4);
+    // A file that changed, and one whose result is gone, are done again; the others are not.
+    bench.write("parts/1.jsonl", jsonl(&corpus(99, 10)));
+    fs::remove_file(bench.path(names.lines().nth(2).unwrap())).unwrap();
+    let mended = bench.json(&format!("sketch {all} --into out"));
+    assert_eq!(mended["resumed"], 2, "{mended}");
+    assert_ne!(mended["files"][1], names.lines().nth(1).unwrap());
+    assert_eq!(mended["files"][2], names.lines().nth(2).unwrap(), "by its content it has the name it had");
+    // Other parameters are other results.
+    assert_eq!(bench.json(&format!("sketch {all} --into out --words 3"))["resumed"], 0);
+}
+
+#[test]
+fn a_build_that_was_killed_passes_over_the_inputs_that_are_committed() {
+    let bench = Bench::new();
+    parts(&bench, 34, 4000, 8);
+    let all: Vec<String> = (0..8).map(|part| format!("parts/{part}.jsonl")).collect();
+    let line = format!("build i.twx {} --resume --commit-every 64K", all.join(" "));
+    bench.ok("build whole.twx all.jsonl -q");
+    let wanted = segments(&bench.path("whole.twx"));
+    let began = Instant::now();
+    bench.ok(&line);
+    let whole = began.elapsed();
+    assert_eq!(segments(&bench.path("i.twx")), wanted);
+    let again = bench.json(&line);
+    assert_eq!((&again["resumed"], &again["added"]), (&8.into(), &0.into()), "{again}");
+    assert_eq!(segments(&bench.path("i.twx")), wanted);
+
+    // Killed sooner and later, until one has been between the first commit and the last.
+    let mut passed_over = Vec::new();
+    for round in (1..40).map(|round| f64::from(round % 10) / 10.0) {
+        if bench.path("i.twx").exists() {
+            fs::remove_dir_all(bench.path("i.twx")).unwrap();
+        }
+        let mut child = stage(&bench, &line).spawn().unwrap();
+        std::thread::sleep(whole.mul_f64(round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        passed_over.push(bench.json(&line)["resumed"].as_u64().unwrap());
+        assert_eq!(segments(&bench.path("i.twx")), wanted);
+        if passed_over.last().is_some_and(|passed| (1..8).contains(passed)) {
+            break;
+        }
+    }
+    assert!(passed_over.iter().any(|passed| (1..8).contains(passed)), "{passed_over:?}");
+    bench.ok("verify i.twx -q");
+
+    // A document that comes twice is that of the last file, also when the files came on different days.
+    fs::remove_dir_all(bench.path("i.twx")).unwrap();
+    bench.ok(&format!("build i.twx {} --resume -q", all[..5].join(" ")));
+    let more = bench.json(&format!("build i.twx {} --resume", all.join(" ")));
+    assert_eq!(more["resumed"], 5, "{more}");
+    assert_eq!(segments(&bench.path("i.twx")), wanted);
+    // Sketches are known by what they hold, whatever their names and times.
+    let sketch = |to: &str| bench.ok(&format!("sketch parts/0.jsonl -o {to} --force -q"));
+    sketch("a.sketches");
+    assert_eq!(bench.json("build s.twx a.sketches --resume")["resumed"], 0);
+    sketch("a.sketches");
+    sketch("b.sketches");
+    let again = bench.json("build s.twx a.sketches b.sketches --resume");
+    assert_eq!((&again["resumed"], &again["added"]), (&2.into(), &0.into()), "{again}");
+    let message = bench.command("build i.twx - --resume").write_stdin("").output().unwrap();
+    assert_eq!(message.status.code(), Some(2));
+    says(&String::from_utf8_lossy(&message.stderr), &["standard input cannot be known again"]);
+}
+
+#[test]
+fn shards_of_texts_of_sketches_and_of_fingerprints_join_to_the_whole_index() {
+    let bench = Bench::new();
+    let documents = parts(&bench, 35, 600, 3);
+    let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
+    let sketches = bench.ok(&format!("sketch {all} --into sketches -q")).replace('\n', " ");
+    let mut random = crate::support::Random(7);
+    let fingerprints: Vec<u64> = (0..5000).map(|_| random.next()).collect();
+    bench.write("f.u64", raw(&fingerprints));
+    for (name, inputs) in [("texts", all), ("sketches", &*sketches), ("raw", "--fingerprints f.u64")] {
+        bench.ok(&format!("build {name}.twx {inputs} -q"));
+        let mut added = 0;
+        for part in 1..=4 {
+            let report = bench.json(&format!("build {name}-{part}.twx {inputs} --shard {part}/4"));
+            added += report["added"].as_u64().unwrap();
+        }
+        let whole = if name == "raw" { fingerprints.len() } else { documents.len() };
+        assert_eq!(added, whole as u64, "{name}");
+        let shards: Vec<String> = (1..=4).map(|part| format!("{name}-{part}.twx")).collect();
+        bench.ok(&format!("merge {name}-merged.twx {} -q", shards.join(" ")));
+        let (merged, wanted) = (format!("{name}-merged.twx"), format!("{name}.twx"));
+        assert_eq!(segments(&bench.path(&merged)), segments(&bench.path(&wanted)), "{name}");
+    }
+    assert_eq!(segments(&bench.path("texts.twx")), segments(&bench.path("sketches.twx")));
+
+    // The Hamming job on raw fingerprints: whole Q to every shard.
+    let queries: Vec<u64> = fingerprints.iter().step_by(9).map(|f| f ^ 1 << (f % 64)).collect();
+    bench.write("q.u64", raw(&queries));
+    let ask = |index: &str, more: &str| -> Vec<String> {
+        let lines = bench.ok(&format!("query {index} --fingerprints q.u64 --within 4{more}"));
+        lines.lines().map(str::to_owned).collect()
+    };
+    let mut wanted = ask("raw.twx", "");
+    assert!(wanted.len() >= queries.len());
+    wanted.sort();
+    let mut of_shards: Vec<String> = (1..=4).flat_map(|part| ask(&format!("raw-{part}.twx"), "")).collect();
+    of_shards.sort();
+    assert_eq!(of_shards, wanted);
+    let mut of_parts: Vec<String> =
+        (1..=4).flat_map(|part| ask("raw.twx", &format!(" --shard {part}/4"))).collect();
+    of_parts.sort();
+    assert_eq!(of_parts, wanted);
+}
+
+#[test]
+fn parts_of_pairs_are_all_pairs_each_once() {
+    let bench = Bench::new();
+    parts(&bench, 36, 500, 2);
+    bench.ok("build a.twx parts/0.jsonl -q");
+    bench.ok("build b.twx parts/1.jsonl -q");
+    for options in ["--within 5", "--resembling 0.7", "--within 5 --with b.twx"] {
+        let mut all: Vec<String> = Vec::new();
+        for part in 1..=3 {
+            let lines = bench.ok(&format!("pairs a.twx {options} --shard {part}/3"));
+            assert!(!lines.is_empty(), "{options} {part}");
+            all.extend(lines.lines().map(str::to_owned));
+        }
+        all.sort();
+        let whole = bench.ok(&format!("pairs a.twx {options}"));
+        let mut wanted: Vec<&str> = whole.lines().collect();
+        wanted.sort_unstable();
+        assert_eq!(all, wanted, "{options}");
+    }
+}
+
+#[test]
+fn two_workers_on_the_same_part_leave_one_file() {
+    let bench = Bench::new();
+    parts(&bench, 37, 800, 1);
+    bench.ok("build a.twx all.jsonl -q");
+    let children: Vec<_> =
+        (0..4).map(|_| stage(&bench, "pairs a.twx --within 6 --into pairs").spawn().unwrap()).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let names = bench.names("pairs");
+    assert_eq!(names.len(), 1, "{names:?}");
+    let hash = names[0].strip_suffix(".pairs");
+    assert!(hash.is_some_and(|hash| hash.len() == 32), "{names:?}");
+}
+
+#[test]
+fn files_that_do_not_go_together_are_refused_by_field_and_files_that_were_cut_by_place() {
+    let bench = Bench::new();
+    parts(&bench, 38, 200, 1);
+    bench.ok("build a.twx all.jsonl -q");
+    bench.ok("build narrow.twx all.jsonl --words 3 -q");
+    bench.ok("pairs a.twx --within 3 -o a.pairs -q");
+    bench.ok("pairs a.twx --within 4 -o wide.pairs -q");
+    bench.ok("pairs narrow.twx --within 3 -o narrow.pairs -q");
+    let table = bench.ok("pairs a.twx --within 3");
+    bench.write("a.tsv", &table);
+    says(
+        &bench.refused("forest a.pairs wide.pairs"),
+        &["wide.pairs", "a.pairs", "pairs: expected within 3, found within 4", "the same options"],
+    );
+    says(&bench.refused("forest a.pairs narrow.pairs"), &["narrow.pairs", "width: expected 5, found 3"]);
+    says(
+        &bench.refused("forest a.pairs a.tsv"),
+        &["a.tsv", "parameters: expected those of a.pairs, found none"],
+    );
+    says(&bench.refused("merge m.twx a.twx narrow.twx"), &["width", "5", "3"]);
+    bench.ok("forest a.pairs -o a.forest -q");
+    says(
+        &bench.refused("clusters a.forest --scores wide.pairs"),
+        &["wide.pairs", "pairs: expected within 3, found within 4"],
+    );
+    let whole = fs::read(bench.path("a.pairs")).unwrap();
+    bench.write("cut.pairs", &whole[..whole.len() - 30]);
+    says(&bench.refused("forest cut.pairs"), &["cut.pairs, line ", "was cut off"]);
+    // A table without a head has the same forest, but for the head.
+    let edges =
+        |text: String| text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
+    assert_eq!(edges(bench.ok("forest a.tsv")), edges(bench.read("a.forest")));
+    for (line, parts) in [
+        ("forest missing.pairs", &["missing.pairs", "cannot open"][..]),
+        ("clusters missing.twx", &["missing.twx", "cannot open"]),
+        ("clusters missing.twx --within 3", &["missing.twx"]),
+        ("forest a.pairs -o a.forest", &["a.forest", "already exists", "--force"]),
+        ("forest a.pairs -o all.jsonl --force", &["all.jsonl", "is not a file of a forest"]),
+    ] {
+        says(&bench.refused(line), parts);
+    }
+    // Scores of pairs that the forest is not of.
+    bench.ok("pairs a.twx --within 10 -o more.pairs -q");
+    bench.write("more.tsv", edges(bench.read("more.pairs")) + "\n");
+    bench.write("f.tsv", edges(bench.read("a.forest")).replacen("root\tkey\n", "", 1) + "\n");
+    says(
+        &bench.refused("clusters f.tsv --scores more.tsv"),
+        &["more.tsv, line ", "make the forest of all pairs"],
+    );
+    for line in ["clusters a.forest --keep first", "clusters a.forest --all", "forest a.pairs --json"] {
+        assert_eq!(bench.command(line).output().unwrap().status.code(), Some(2), "{line}");
+    }
+}
+
+/// Clusters by searching the graph of pairs, as a table; the place of a document in the input and its length say which
+/// is kept.
+fn clusters_of(documents: &[Document], pairs: &str, keep: &str) -> Vec<String> {
+    let mut near: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    for pair in pairs.lines() {
+        let fields: Vec<&str> = pair.split('\t').collect();
+        near.entry(fields[0]).or_default().insert(fields[1], fields[2]);
+        near.entry(fields[1]).or_default().insert(fields[0], fields[2]);
+    }
+    let place: BTreeMap<&str, (usize, usize)> = documents
+        .iter()
+        .enumerate()
+        .map(|(place, (key, text))| (key.as_str(), (place, text.len())))
+        .collect();
+    let (mut seen, mut lines, mut number) = (std::collections::BTreeSet::new(), Vec::new(), 0);
+    for &root in near.keys() {
+        let mut members = std::collections::BTreeSet::new();
+        let mut waiting = vec![root];
+        while let Some(key) = waiting.pop() {
+            if seen.insert(key) {
+                members.insert(key);
+                waiting.extend(near[key].keys());
+            }
+        }
+        if members.is_empty() {
+            continue;
+        }
+        number += 1;
+        let kept = match keep {
+            "first" => *members.iter().min_by_key(|&&key| place[key].0).unwrap(),
+            "longest" => {
+                *members.iter().min_by_key(|&&key| (std::cmp::Reverse(place[key].1), place[key].0)).unwrap()
+            }
+            _ => root,
+        };
+        for key in members {
+            let score = if key == kept { "=" } else { near[key].get(kept).copied().unwrap_or("-") };
+            lines.push(format!("{key}\t{number}\t{kept}\t{score}"));
+        }
+    }
+    lines
+}
+
+#[test]
+fn clusters_are_those_of_a_search_of_the_graph_whichever_document_is_kept() {
+    let bench = Bench::new();
+    let documents = corpus(39, 900);
+    bench.write("all.jsonl", jsonl(&documents));
+    bench.ok("build a.twx all.jsonl -q");
+    for radius in ["--within 8", "--resembling 0.75"] {
+        let found = bench.ok(&format!("pairs a.twx {radius}"));
+        // Of an estimate the two digits more are rounding; all that is printed is compared.
+        for keep in ["smallest-key", "first", "longest"] {
+            let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
+            let wanted = clusters_of(&documents, &found, keep);
+            let line = format!("clusters a.twx {radius} --keep {keep}{texts} -o c.tsv --force");
+            let report = bench.json(&line);
+            assert_eq!(bench.rows("c.tsv", "key\tcluster\tkept\tscore"), wanted, "{radius} {keep}");
+            let chained = wanted.iter().filter(|line| line.ends_with("\t-")).count();
+            assert_eq!(report["chained"], chained, "{radius} {keep}");
+            assert_eq!(report["documents"], wanted.len());
+            // Outside memory the same.
+            bench.json(&format!("{line} --memory 64K"));
+            assert_eq!(bench.rows("c.tsv", "key\tcluster\tkept\tscore"), wanted, "{radius} {keep} in 64 KiB");
+        }
+    }
+    let some = clusters_of(&documents, &bench.ok("pairs a.twx --within 8"), "first");
+    assert!(some.iter().any(|line| line.ends_with("\t-")), "the corpus has chains");
+    let all = bench.ok("clusters a.twx --within 8 --all -q");
+    assert_eq!(all.lines().count(), 1 + documents.len());
+    bench.write("few.jsonl", jsonl(&documents[..450]));
+    let missing = bench.refused("clusters a.twx --within 8 --keep first --texts few.jsonl");
+    says(&missing, &["--texts", "expected every document of the clusters"]);
+}
+
+#[test]
+fn of_a_key_that_comes_twice_in_the_texts_the_last_document_is_kept_or_not() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
+    let documents: Vec<Document> = [("a", " and the longest"), ("b", ""), ("c", " fifteen"), ("a", ".")]
+        .map(|(key, more)| (key.to_owned(), format!("{text}{more}")))
+        .into();
+    bench.write("all.jsonl", jsonl(&documents));
+    assert_eq!(bench.json("build a.twx all.jsonl")["replaced"], 1);
+    let found = "a\tb\t0\na\tc\t0\nb\tc\t0\n";
+    for (keep, kept) in [("first", "b"), ("longest", "c"), ("smallest-key", "a")] {
+        let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
+        let line = format!("clusters a.twx --resembling 0.3 --keep {keep}{texts} -o c.tsv --force -q");
+        bench.ok(&line);
+        let rows = bench.rows("c.tsv", "key\tcluster\tkept\tscore");
+        let kept_of: Vec<&str> = rows.iter().map(|row| row.split('\t').nth(2).unwrap()).collect();
+        assert_eq!(kept_of, [kept; 3], "{keep}");
+        let wanted = clusters_of(&documents, found, keep);
+        let kept_there: Vec<&str> = wanted.iter().map(|row| row.split('\t').nth(2).unwrap()).collect();
+        assert_eq!(kept_of, kept_there, "{keep}");
+    }
+}
+
+#[test]
+fn a_forest_of_more_keys_than_memory_holds_takes_little_and_is_the_same() {
+    let bench = Bench::new();
+    let mut random = crate::support::Random(40);
+    let count = 400_000_usize;
+    let name = |number: usize| format!("https://example.org/a/long/path/to/make/keys/large/{number:08}");
+    let mut table = String::new();
+    for number in 0..count {
+        let other = number.saturating_sub(1 + random.below(3) * 7);
+        let other = if number % 10 < 6 { other } else { number };
+        writeln!(table, "{}\t{}\t1", name(number), name(other)).unwrap();
+    }
+    bench.write("p.tsv", &table);
+    let roomy = bench.json("forest p.tsv -o roomy.forest --memory 1G");
+    let tight = bench.json("forest p.tsv -o tight.forest --memory 8M");
+    assert_eq!((&roomy["spilled"], &tight["spilled"]), (&false.into(), &true.into()));
+    assert_eq!(bench.read("roomy.forest"), bench.read("tight.forest"));
+    let edges = tight["edges"].as_u64().unwrap();
+    assert!(edges > 100_000 && edges < count as u64, "{tight}");
+    let peak = tight["peak_rss_bytes"].as_u64().unwrap();
+    println!("peak of 8M: {peak}, of 1G: {}", roomy["peak_rss_bytes"]);
+    // The program itself is some of it.
+    assert!(peak < 48 << 20, "{peak}");
+}
+
+#[test]
+fn a_stage_that_is_told_to_end_takes_its_temporary_file_with_it() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("out")).unwrap();
+    let fifo = bench.path("slow.tsv");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut child = stage(&bench, "sketch slow.tsv --format jsonl -o out/s.sketches").spawn().unwrap();
+    let began = Instant::now();
+    let held = fs::File::options().write(true).open(&fifo).unwrap(); // it reads, and waits
+    while half_done(&bench.path("out")) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "no temporary file came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    drop(held);
+    assert_eq!(bench.names("out"), [""; 0]);
+}

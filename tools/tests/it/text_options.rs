@@ -1,0 +1,232 @@
+//! The options of how text is cut, from the command line to the answer: each must change what resembles what in the
+//! way it says, be refused where it is mistyped or contradicts an index, and stand in the index's parameters.
+
+use crate::support::{Bench, documents, jsonl, says};
+
+/// The line of `pairs.tsv` of two texts, behind the keys; none if they are no pair at a threshold of .5.
+fn pair(options: &str, a: &str, b: &str) -> Option<String> {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
+    bench.write("list.txt", "THE\r\nof\nété\n");
+    bench.ok(&format!("dedup in.jsonl -o out -q --threshold .5 {options}"));
+    let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
+    assert!(rows.len() <= 1);
+    rows.first().map(|row| row.strip_prefix("a\tb\t").unwrap().to_owned())
+}
+
+/// Texts that the options make the same, and that differ without.
+fn are_made_the_same_by(options: &str, a: &str, b: &str) {
+    let with = pair(options, a, b).unwrap_or_else(|| panic!("{options}: {a} and {b} are no pair"));
+    assert!(with.starts_with("1.000000\t"), "{options}: {a} and {b}: {with}");
+    let without = pair("", a, b);
+    assert!(!without.is_some_and(|line| line.starts_with('1')), "{a} and {b} without {options}");
+}
+
+#[test]
+fn each_option_makes_the_same_what_it_says() {
+    are_made_the_same_by(
+        "--normal-form nfkc",
+        "cafe\u{301} ﬁnds １０ friends again",
+        "café finds 10 friends again",
+    );
+    are_made_the_same_by("--stop-words english", "the cat and the dog", "a cat, a dog");
+    are_made_the_same_by("--stop-words @list.txt", "The cat of été", "cat");
+    are_made_the_same_by("--stemming english", "connected dogs running", "connecting dog runs");
+    are_made_the_same_by(
+        "--stemming german",
+        "die Häuser aufeinanderfolgend",
+        "die Haus aufeinanderfolgende",
+    );
+    are_made_the_same_by("--tokens word-characters", "A note book, keeper's.", "Anotebook keepers");
+    are_made_the_same_by("--tokens sentences", "One is here. Two is there!", "Two is there? One IS here.");
+    are_made_the_same_by(
+        "--tokens sentences --stop-words english --stemming english",
+        "The cats ran.",
+        "A cat ran",
+    );
+    are_made_the_same_by("--words 1", "the dog chased the cat", "the cat chased the dog");
+}
+
+#[test]
+fn words_by_uax_29_keep_apart_what_plain_words_do_not() {
+    let (a, b) = ("we don't pay 3.14 here", "we don t pay 3 14 here");
+    assert!(pair("", a, b).unwrap().starts_with("1.000000\t"));
+    assert_eq!(pair("--tokens unicode-words", a, b), None);
+}
+
+#[test]
+fn a_union_of_widths_is_counted_as_one_set() {
+    let (a, b) = ("The dog chased the cat", "The cat chased the dog");
+    assert_eq!(pair("--words 1", a, b).unwrap(), "1.000000\t4\t4");
+    assert_eq!(pair("--words 2", a, b).unwrap(), "0.600000\t3\t5");
+    assert_eq!(pair("--words 1+2", a, b).unwrap(), "0.777778\t7\t9");
+    assert_eq!(pair("--words 2+1", a, b).unwrap(), "0.777778\t7\t9");
+}
+
+#[test]
+fn characters_tell_how_near_texts_without_spaces_are() {
+    // 36 characters; the last differs, which is in one shingle of nine.
+    let one = "人人生而自由在尊严和权利上一律平等他们赋有理性和良心并应以兄弟关系的精神";
+    let other = one.replace('神', "髓");
+    let n = one.chars().count();
+    assert_eq!(n, 36);
+    let expected = |w: usize| {
+        let (both, all) = (n - w, n - w + 2);
+        format!("{:.6}\t{both}\t{all}", both as f64 / all as f64)
+    };
+    for tokens in ["characters", "word-characters"] {
+        assert_eq!(pair(&format!("--tokens {tokens}"), one, &other).unwrap(), expected(9));
+        assert_eq!(pair(&format!("--tokens {tokens} --words 3"), one, &other).unwrap(), expected(3));
+    }
+    // A space counts as a character between words, and only there.
+    assert_eq!(pair("--tokens characters --words 1", "ab cd", "abcd").unwrap(), "0.800000\t4\t5");
+    assert_eq!(pair("--tokens word-characters --words 1", "ab cd", "abcd").unwrap(), "1.000000\t4\t4");
+    assert_eq!(pair("--tokens characters --words 1", "東京", "東 京").unwrap(), "0.666667\t2\t3");
+}
+
+#[test]
+fn simhash_and_indexes_are_made_with_the_options_too() {
+    let bench = Bench::new();
+    let (a, b) = ("cafe\u{301} connected dogs running", "the café connecting dogs run");
+    bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
+    let options = "--normal-form nfkc --stop-words english --stemming english --words 1+2";
+    bench.ok(&format!("dedup in.jsonl -o out -q --method simhash --within 0 {options}"));
+    assert_eq!(bench.rows("out/pairs.tsv", "a\tb\tdistance"), ["a\tb\t0"]);
+    bench.ok(&format!("build i.twx in.jsonl -q {options}"));
+    assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
+    // What was chosen stands in the parameters, and goes for what is added and asked later.
+    let params = &bench.json("stats i.twx")["params"];
+    let starts =
+        |field: &str, value: &str| assert!(params[field].as_str().unwrap().starts_with(value), "{params}");
+    starts("tokens", "words/14.0.0");
+    starts("normal-form", "nfkc/");
+    starts("stemming", "english");
+    starts("width", "1+2");
+    assert!(params["stop-words"].as_str().unwrap().split(' ').any(|word| word == "the"));
+    bench.write("more.jsonl", jsonl(&documents([("c", "a CAFÉ connects dogs; runs")])));
+    bench.ok(&format!("build i.twx more.jsonl -q {options}"));
+    assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 3);
+}
+
+#[test]
+fn the_width_that_is_not_given_goes_with_the_tokens() {
+    for (tokens, width) in [
+        ("words", "5"),
+        ("unicode-words", "5"),
+        ("characters", "9"),
+        ("word-characters", "9"),
+        ("sentences", "1"),
+    ] {
+        let bench = Bench::new();
+        bench.write("in.jsonl", jsonl(&documents([("a", "One two three.")])));
+        bench.ok(&format!("build i.twx in.jsonl -q --tokens {tokens}"));
+        assert_eq!(bench.json("stats i.twx")["params"]["width"], width, "{tokens}");
+    }
+}
+
+#[test]
+fn shingle_hashes_and_seeds_change_the_numbers_and_not_what_is_near() {
+    let bench = Bench::new();
+    let (a, b) = ("one two three four five six seven eight", "one two three four five six seven nine");
+    bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
+    let mut dumps = Vec::new();
+    for options in ["", "--seed 1", "--shingle-hash rabin", "--shingle-hash rabin-karp"] {
+        bench.ok(&format!("dedup in.jsonl -o out --force -q --threshold .5 {options}"));
+        let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
+        assert_eq!(rows, ["a\tb\t0.600000\t3\t5"], "{options}");
+        dumps.push(bench.contents("out/index"));
+    }
+    for (i, dump) in dumps.iter().enumerate() {
+        assert!(!dumps[..i].contains(dump), "the hashes of choice {i} are those of another");
+    }
+}
+
+#[test]
+fn mistyped_names_are_usage_errors_that_list_the_right_ones() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "one")])));
+    for (option, listed) in [
+        ("--tokens letters", "unicode-words"),
+        ("--tokens features", "unicode-words"),
+        ("--words 0", "1 to 16"),
+        ("--words 17", "1 to 16"),
+        ("--words 1+17", "1 to 16"),
+        ("--words 1+", "1+2"),
+        ("--normal-form nfd", "nfkc"),
+        ("--stop-words englsh", "english, esperanto"),
+        ("--stop-words list.txt", "@FILE"),
+        ("--stemming klingon", "english"),
+        ("--shingle-hash md5", "rabin-karp"),
+        ("--seed many", "--seed"),
+        ("--tokens characters --stop-words english", "--stop-words goes with words"),
+        ("--tokens word-characters --stemming english", "--stemming goes with words"),
+    ] {
+        for verb in ["build i.twx in.jsonl", "dedup in.jsonl -o out"] {
+            let output = bench.command(&format!("{verb} {option}")).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{verb} {option}: {stderr}");
+            says(&stderr, &[listed]);
+            assert!(output.stdout.is_empty());
+        }
+    }
+    assert_eq!(bench.names("."), ["in.jsonl"]);
+}
+
+#[test]
+fn options_that_contradict_an_index_are_refused_by_field() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "one two three")])));
+    bench.write("list.txt", "two\n");
+    bench.ok("build i.twx in.jsonl -q --stop-words @list.txt");
+    for (option, parts) in [
+        ("--tokens characters", ["tokens", "words", "characters"]),
+        ("--words 1+2", ["words", "5", "1+2"]),
+        ("--normal-form nfkc", ["normal-form", "none", "nfkc"]),
+        ("--stemming english", ["stemming", "none", "english"]),
+        ("--shingle-hash rabin", ["shingle-hash", "fast", "rabin"]),
+        ("--seed 7", ["seed", "0", "7"]),
+        ("--stop-words english", ["stop-words", "1 word", "words"]),
+        ("--stop-words none", ["stop-words", "1 word", "none"]),
+    ] {
+        let before = bench.contents(".");
+        let message = bench.refused(&format!("build i.twx in.jsonl {option}"));
+        says(&message, &["i.twx: ", "in this index", "leave it out, or make another index"]);
+        says(&message, &parts);
+        assert!(bench.contents(".") == before, "{option}");
+    }
+    bench.write("list.txt", "TWO");
+    bench.ok(
+        "build i.twx in.jsonl -q --tokens words --words 5 --normal-form none --stemming none --shingle-hash fast \
+         --seed 0 --stop-words @list.txt",
+    );
+    bench.write("other.txt", "three");
+    says(
+        &bench.refused("build i.twx in.jsonl --stop-words @other.txt"),
+        &["stop-words are 1 word", "others: 1 word"],
+    );
+}
+
+#[test]
+fn a_bad_line_of_a_list_is_refused_with_its_place() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "one two three")])));
+    let many: String = (0..4097).flat_map(|n| ["w".to_owned(), n.to_string(), "\n".to_owned()]).collect();
+    for (list, parts) in [
+        (&b"the\ndon't\n"[..], &["list.txt: line 2", "\"don't\" is 2 tokens", "--tokens words"][..]),
+        (b"the\n\nof\n", &["list.txt: line 2", "no token"]),
+        (b"a\r\nb\r\n--\r\n", &["list.txt: line 3", "\"--\" is no token"]),
+        (b"a\n\xff\n", &["list.txt: not UTF-8 at byte 2"]),
+        (many.as_bytes(), &["list.txt: ", "more than 4096 words"]),
+    ] {
+        bench.write("list.txt", list);
+        for verb in ["build i.twx in.jsonl", "dedup in.jsonl -o out"] {
+            says(&bench.refused(&format!("{verb} --stop-words @list.txt")), parts);
+        }
+        assert_eq!(bench.names("."), ["in.jsonl", "list.txt"]);
+    }
+    says(&bench.refused("build i.twx in.jsonl --stop-words @none.txt"), &["none.txt: cannot read"]);
+    // What is two plain words is one of UAX #29.
+    bench.write("list.txt", "don't\n");
+    bench.ok("build i.twx in.jsonl -q --tokens unicode-words --stop-words @list.txt");
+    assert_eq!(bench.json("stats i.twx")["params"]["stop-words"], "don't");
+}

@@ -1,0 +1,97 @@
+//! What holds for every verb, those to come too: help with an example, and the two kinds of mistakes everybody makes, an
+//! option that is not there and an index that is not there.
+
+use crate::support::{Bench, TWINDEX, says};
+
+/// The verbs that `--help` lists, but for clap's own.
+fn verbs(bench: &Bench) -> Vec<String> {
+    let help = bench.ok("--help");
+    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned);
+    names.filter(|name| name != "help").collect()
+}
+
+/// How a verb is asked to work on an index, or on a file, at a path that is not there.
+fn with_missing(verb: &str) -> Option<&'static str> {
+    Some(match verb {
+        "dedup" => "dedup missing.twx -o out",
+        "sketch" => "sketch missing.twx -o out",
+        "build" => "build index.twx missing.twx",
+        "stream" => "stream index.twx missing.twx",
+        "query" => "query missing.twx given.jsonl",
+        "idf" => "idf missing.twx -o out",
+        "pairs" => "pairs missing.twx",
+        "forest" => "forest missing.twx",
+        "clusters" => "clusters missing.twx",
+        "eval" => "eval missing.twx --truth given.tsv",
+        "compact" => "compact missing.twx",
+        "merge" => "merge out missing.twx",
+        "snapshot" => "snapshot missing.twx out",
+        "delete" => "delete missing.twx key",
+        "gc" => "gc missing.twx",
+        "keys" => "keys missing.twx",
+        "get" => "get missing.twx key",
+        "stats" => "stats missing.twx",
+        "report" => "report missing.twx -o out",
+        "salvage" => "salvage missing.twx out",
+        "verify" => "verify missing.twx",
+        "dump" => "dump missing.twx",
+        // These read nothing.
+        "plan" | "completions" | "man" => return None,
+        other => panic!("`{other}` is new: say here how it is asked to work on what is not there"),
+    })
+}
+
+#[test]
+fn every_verb_has_help_with_an_example_of_itself() {
+    let bench = Bench::new();
+    let verbs = verbs(&bench);
+    assert!(verbs.len() >= 25, "{verbs:?}");
+    for verb in verbs {
+        let help = bench.ok(&format!("{verb} --help"));
+        says(&help, &["Usage: ", "Options:"]);
+        let examples =
+            help.split("Example").nth(1).unwrap_or_else(|| panic!("{verb}: no examples in {help}"));
+        assert!(examples.contains(&format!("twindex {verb}")), "{verb}: {examples}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 100),
+            "{verb}: a line of more than 100 characters"
+        );
+    }
+}
+
+#[test]
+fn every_verb_refuses_an_option_that_is_not_there_as_a_mistake_of_usage() {
+    let bench = Bench::new();
+    for verb in verbs(&bench) {
+        let output = bench.command(&format!("{verb} --no-such-option")).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{verb}: {said}");
+        says(&said, &["--no-such-option", "--help"]);
+    }
+}
+
+#[test]
+fn every_verb_names_the_index_or_file_that_is_not_there_and_makes_nothing() {
+    let bench = Bench::new();
+    bench.write("given.jsonl", "{\"id\": \"a\", \"text\": \"one two three four five six\"}\n");
+    bench.write("given.tsv", "a\tb\nx\ty\n");
+    let mut asked = 0;
+    for verb in verbs(&bench) {
+        let Some(line) = with_missing(&verb) else { continue };
+        asked += 1;
+        let output = bench.command(line).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{TWINDEX} {line}: {said}");
+        if verb == "verify" {
+            // What is wrong is what it was asked for.
+            says(&String::from_utf8(output.stdout).unwrap(), &["missing.twx: not a twindex index"]);
+        } else {
+            assert_eq!(output.stdout, b"", "{line}");
+            says(&said, &["twindex: ", "missing.twx"]);
+        }
+        assert_eq!(bench.names("."), ["given.jsonl", "given.tsv"], "{line}");
+    }
+    assert!(asked >= 22, "{asked}");
+}
