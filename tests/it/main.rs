@@ -1,5 +1,5 @@
-//! The integration tests of the engine, one module a subject, in one program: `cargo test --test it crashes::` runs those
-//! of crashes. Tests that need a process to themselves are programs of their own, `tests/alone_*`.
+//! The integration tests of the engine, one module a subject, in one program: `cargo test --test it crashes::` runs
+//! those of crashes. Tests that need a process to themselves are programs of their own, `tests/alone_*`.
 
 #[path = "../support/mod.rs"]
 mod support;

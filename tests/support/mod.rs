@@ -1,5 +1,6 @@
-//! Helpers that the tests share. This file has what those of damage, of the store and of fuzzing need: small segments of every kind, all questions
-//! that can be put to one, and a way to damage a file and then make its checksums fit the damage.
+//! Helpers that the tests share. This file has what those of damage, of the store and of fuzzing need: small segments
+//! of every kind, all questions that can be put to one, and a way to damage a file and then make its checksums fit the
+//! damage.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
