@@ -17,6 +17,7 @@
 mod commit;
 mod copies;
 mod directory;
+mod document;
 pub mod idf;
 pub mod index;
 #[cfg(all(test, twindex_shuttle))]
@@ -37,6 +38,7 @@ pub mod verify;
 pub mod writer;
 
 pub use copies::{MergedShards, OnConflict};
+pub use document::Document;
 pub use index::{Index, OpenOptions};
 pub use names::is_of_an_index;
 pub use query::{Answers, Hit, Query};

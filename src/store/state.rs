@@ -17,6 +17,7 @@ use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest, SegmentEnt
 use crate::format::wire::Fault;
 use crate::key::Key;
 use crate::params::Params;
+use crate::segment::near::check_radius;
 use crate::segment::open::{corrupt, refused};
 use crate::segment::{Segment, build};
 use crate::store::names::{self, Name};
@@ -333,6 +334,14 @@ impl State {
     /// All that can be asked.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         self.view.parts(&self.manifest.params)
+    }
+
+    /// Refuses a question about fingerprints that this index does not answer.
+    pub(super) fn check_within(&self, within: u32) -> Result<()> {
+        if self.manifest.params.simhash.is_none() {
+            return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
+        }
+        check_radius(within)
     }
 
     /// Parts that are segments: one more than on disk if the memtable has live rows.

@@ -15,26 +15,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::document::Document;
 use super::index::{Index, Shared};
 use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
-use super::query::Hit;
-use super::snapshot::Snapshot;
+use super::query::{Hit, Query};
 use super::state::{State, View};
 use super::{commit, names};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
-use crate::format::sketches::Row;
 use crate::key::Key;
 use crate::params::Params;
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
 use crate::sys::lock::{HeldLock, LockFailure};
-use twindex_sketch::{Fingerprint, Sketch, pack};
 
 /// Bytes of records held before they are written to a segment; see [`Writer::set_memory`].
 const MEMORY: usize = 1 << 30;
@@ -250,166 +248,24 @@ impl Writer {
         self.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing.
+    /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing. A
+    /// document that is too old when it comes takes the place of the one of its key all the same, and is not there
+    /// afterwards.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`]
-    /// for a key the index cannot hold; [`Error::Io`], after which the writer is poisoned.
-    pub fn put<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<()> {
-        self.put_with(key, sketch, Attached::default())
-    }
-
-    /// As [`put`](Self::put), with a value and a stamp, as the index keeps them. A document that is too old when it
-    /// comes takes the place of the one of its key all the same, and is not there afterwards.
-    ///
-    /// ```
-    /// use twindex::{Attached, Index, Params};
-    ///
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let params = Params::builder().words(2).simhash(3).values().expire_after(60).build()?;
-    /// let index = Index::create(dir.path().join("x"), params)?;
-    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
-    /// let mut writer = index.writer()?;
-    /// writer.put_with("a", &sketch, Attached { value: b"page 7", stamp: Some(1000) })?;
-    /// writer.commit()?;
-    /// assert_eq!(index.snapshot().get("a")?.unwrap().value, b"page 7");
-    ///
-    /// writer.put_with("b", &sketch, Attached { value: b"", stamp: Some(1060) })?;
-    /// writer.commit()?;
-    /// assert_eq!((index.snapshot().now(), index.snapshot().contains("a")?), (Some(1060), false));
-    /// # Ok::<(), twindex::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`put`](Self::put), and those of [`Attached::check`]; [`Error::Invalid`] for a stamp
-    /// [too far ahead](Self::set_max_jump).
-    pub fn put_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
-    ) -> Result<()> {
-        self.put_sketch(key.into(), sketch, attached, false)
-    }
-
-    fn put_sketch(
-        &mut self,
-        key: Key<'_>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
-        is_new: bool,
-    ) -> Result<()> {
-        self.params.check_sketch(self.sketch_digest, sketch)?;
-        let mut packed = std::mem::take(&mut self.packed);
-        packed.clear();
-        if let Some(minhash) = self.params.minhash {
-            pack(sketch.signature(), minhash.signature_bits, &mut packed);
-        }
-        let kept = (!sketch.is_empty()).then(|| Kept {
-            fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
-            features: sketch.features(),
-            signature: &packed,
-            bottom: sketch.bottom(),
-            modular: sketch.modular(),
-        });
-        let put = self.push(key, kept, attached, is_new);
-        self.packed = packed;
-        put
-    }
-
-    /// As [`put`](Self::put), and tells whether there was a document of this key.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`].
-    pub fn upsert<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<bool> {
-        self.upsert_with(key, sketch, Attached::default())
-    }
-
-    /// As [`upsert`](Self::upsert), with a value and a stamp.
-    ///
-    /// # Errors
-    /// As [`put_with`](Self::put_with), and [`Error::Corrupt`].
-    pub fn upsert_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
-    ) -> Result<bool> {
-        let key = key.into();
-        let known = self.contains(key)?;
-        self.put_sketch(key, sketch, attached, !known)?;
-        Ok(known)
-    }
-
-    /// Adds a fingerprint made elsewhere, or replaces the document with this key.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for an index that keeps more or other than fingerprints; otherwise as [`put`](Self::put).
-    pub fn put_fingerprint<'a>(&mut self, key: impl Into<Key<'a>>, fingerprint: Fingerprint) -> Result<()> {
-        self.put_fingerprint_with(key, fingerprint, Attached::default())
-    }
-
-    /// As [`put_fingerprint`](Self::put_fingerprint), with a value and a stamp.
-    ///
-    /// # Errors
-    /// As [`put_fingerprint`](Self::put_fingerprint) and [`put_with`](Self::put_with).
-    pub fn put_fingerprint_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        fingerprint: Fingerprint,
-        attached: Attached<'_>,
-    ) -> Result<()> {
-        self.check_raw()?;
-        let kept = Kept { fingerprint: fingerprint.0, ..Kept::default() };
-        self.push(key.into(), Some(kept), attached, false)
-    }
-
-    fn check_raw(&self) -> Result<()> {
-        let params = &self.params;
-        let samples = params.bottom > 0 || params.modulus > 0;
-        if params.simhash.is_none() || params.minhash.is_some() || samples {
-            return Err(Error::Invalid(
-                "raw fingerprints need an index that keeps simhash and no MinHash or samples".into(),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Adds a document that was sketched elsewhere, from a [file of sketches](crate::format::sketches) made with the
-    /// parameters `made_with`, or replaces the one with this key. `None` stands for an empty sketch.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub fn put_row<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        made_with: &Params,
-        row: Option<Row<'_>>,
-    ) -> Result<()> {
-        self.put_row_with(key, made_with, row, Attached::default())
-    }
-
-    /// As [`put_row`](Self::put_row), with a value and a stamp.
-    ///
-    /// # Errors
-    /// As [`put_with`](Self::put_with).
-    pub fn put_row_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        made_with: &Params,
-        row: Option<Row<'_>>,
-        attached: Attached<'_>,
-    ) -> Result<()> {
-        if *made_with != self.params {
-            self.params.check_same_sketch(made_with)?;
-        }
-        self.push(key.into(), row, attached, false)
+    /// for a key, a value or a stamp that the index cannot hold, and a stamp [too far ahead](Self::set_max_jump);
+    /// [`Error::Invalid`] for a fingerprint where the index keeps more or other than fingerprints; [`Error::Io`], after
+    /// which the writer is poisoned.
+    pub fn put<'k, 'd>(&mut self, key: impl Into<Key<'k>>, document: impl Into<Document<'d>>) -> Result<()> {
+        let (key, document) = (key.into(), document.into());
+        self.with_kept(&document, |writer, kept| writer.push(key, kept, document.attached(), false))
     }
 
     /// Looks up and adds as one step: the nearest document to this one, if any is within the radius of the index's
-    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`] asks; of several that are as near, the one
+    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`](crate::Snapshot::near) asks; of several that are as near, the one
     /// of the smallest key. What this batch added before is found too. A document of the same key is no duplicate of
-    /// itself: it is replaced.
+    /// itself: it is replaced. A duplicate that is dropped does not move the time.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -431,87 +287,57 @@ impl Writer {
     ///
     /// # Errors
     /// As [`put`](Self::put), and [`Error::Corrupt`].
-    pub fn admit<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<Admitted> {
-        self.admit_with(key, sketch, Attached::default())
-    }
-
-    /// As [`admit`](Self::admit), with a value and a stamp. A duplicate that is dropped does not move the time.
-    ///
-    /// # Errors
-    /// As [`put_with`](Self::put_with), and [`Error::Corrupt`].
-    pub fn admit_with<'a>(
+    pub fn admit<'k, 'd>(
         &mut self,
-        key: impl Into<Key<'a>>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
+        key: impl Into<Key<'k>>,
+        document: impl Into<Document<'d>>,
     ) -> Result<Admitted> {
-        let key = key.into();
-        self.params.check_sketch(self.sketch_digest, sketch)?;
-        self.check_attached(attached)?;
-        if self.contains(key)? {
-            return self.put_sketch(key, sketch, attached, false).map(|()| Admitted::Known);
-        }
-        let hit = match (self.params.simhash, self.params.minhash, sketch.fingerprint()) {
-            _ if sketch.is_empty() => None,
-            (Some(simhash), None, Some(fingerprint))
-                if self.params.bottom == 0 && self.params.modulus == 0 =>
-            {
-                self.nearest(fingerprint, simhash.within.into())?
+        let (key, document) = (key.into(), document.into());
+        let attached = document.attached();
+        self.with_kept(&document, |writer, kept| {
+            writer.check_attached(attached)?;
+            if writer.contains(key)? {
+                return writer.push(key, kept, attached, false).map(|()| Admitted::Known);
             }
-            _ => self.now().near(sketch).limit(1).run()?.hits.pop(),
-        };
-        self.admitted(hit, |writer| writer.put_sketch(key, sketch, attached, true))
+            let hit = kept.map_or(Ok(None), |kept| writer.nearest(kept))?;
+            if hit.is_none() || !writer.drop_duplicates {
+                writer.push(key, kept, attached, true)?;
+            }
+            Ok(hit.map_or(Admitted::New, Admitted::Duplicate))
+        })
     }
 
-    /// As [`admit`](Self::admit), for a fingerprint made elsewhere.
-    ///
-    /// # Errors
-    /// As [`put_fingerprint`](Self::put_fingerprint), and [`Error::Corrupt`].
-    pub fn admit_fingerprint<'a>(
+    /// Runs a step with what this index keeps of the document's content.
+    fn with_kept<T>(
         &mut self,
-        key: impl Into<Key<'a>>,
-        fingerprint: Fingerprint,
-    ) -> Result<Admitted> {
-        self.admit_fingerprint_with(key, fingerprint, Attached::default())
+        document: &Document<'_>,
+        step: impl FnOnce(&mut Self, Option<Kept<'_>>) -> Result<T>,
+    ) -> Result<T> {
+        let mut packed = std::mem::take(&mut self.packed);
+        let kept = document.kept(&self.params, self.sketch_digest, &mut packed);
+        let done = kept.and_then(|kept| step(self, kept));
+        self.packed = packed;
+        done
     }
 
-    /// As [`admit_with`](Self::admit_with), for a fingerprint made elsewhere.
-    ///
-    /// # Errors
-    /// As [`put_fingerprint_with`](Self::put_fingerprint_with), and [`Error::Corrupt`].
-    pub fn admit_fingerprint_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        fingerprint: Fingerprint,
-        attached: Attached<'_>,
-    ) -> Result<Admitted> {
-        self.check_raw()?;
-        self.check_attached(attached)?;
-        let (key, kept) = (key.into(), Some(Kept { fingerprint: fingerprint.0, ..Kept::default() }));
-        if self.contains(key)? {
-            return self.push(key, kept, attached, false).map(|()| Admitted::Known);
+    /// The live document nearest to this one, with the batch.
+    fn nearest(&mut self, kept: Kept<'_>) -> Result<Option<Hit>> {
+        self.records.check_shape(kept)?;
+        let samples = self.params.bottom > 0 || self.params.modulus > 0;
+        match (self.params.simhash, self.params.minhash) {
+            (Some(simhash), None) if !samples => {
+                let parts = self.view.parts(&self.params);
+                let found = nearest(parts, kept.fingerprint, simhash.within.into(), &mut self.scratch)?;
+                Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
+            }
+            _ => Ok(Query::near(self.now(), kept).limit(1).run()?.hits.pop()),
         }
-        let within = self.params.simhash.map_or(0, |simhash| simhash.within.into());
-        let hit = self.nearest(fingerprint, within)?;
-        self.admitted(hit, |writer| writer.push(key, kept, attached, true))
-    }
-
-    fn admitted(&mut self, hit: Option<Hit>, put: impl FnOnce(&mut Self) -> Result<()>) -> Result<Admitted> {
-        if hit.is_none() || !self.drop_duplicates {
-            put(self)?;
-        }
-        Ok(hit.map_or(Admitted::New, Admitted::Duplicate))
-    }
-
-    fn nearest(&mut self, fingerprint: Fingerprint, within: u32) -> Result<Option<Hit>> {
-        let found = nearest(self.view.parts(&self.params), fingerprint.0, within, &mut self.scratch)?;
-        Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
     }
 
     /// What is live, with the batch.
-    fn now(&self) -> Snapshot {
+    fn now(&self) -> Arc<State> {
         let manifest = Arc::clone(&self.shared.published.read().manifest);
-        Snapshot::new(Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest)))
+        Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest))
     }
 
     /// True if there is a live document of this key, of the batch or before it.
