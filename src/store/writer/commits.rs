@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Durability, Writer, next_number};
+use super::{Durability, Life, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest};
@@ -70,9 +70,9 @@ impl Writer {
     }
 
     pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
-        let collected = self.one_segment || !self.logged;
+        let collected = self.settings.makes_segments();
         self.flush_records()?;
-        if self.one_segment {
+        if self.settings.one_segment {
             self.flush_table()?;
             self.merge_written()?;
         }
@@ -89,11 +89,11 @@ impl Writer {
         } else if !self.batch.is_empty() || payload.is_some() {
             self.log_batch(payload)?;
         } else {
-            return self.keep_promise(self.durability);
+            return self.keep_promise(self.settings.durability);
         }
         self.looked_up = false;
         let commit = self.view.commit;
-        if self.logged && !self.one_segment {
+        if !self.settings.makes_segments() {
             self.maintain().map_err(|error| Error::AfterCommit { commit, source: Box::new(error) })?;
         }
         Ok(commit)
@@ -148,7 +148,7 @@ impl Writer {
         let Some(log) = &mut self.log else { unreachable!("begun above") };
         log.add(&self.batch, commit, payload);
         let held = log.held();
-        match self.durability {
+        match self.settings.durability {
             _ if begins => log.sync()?,
             Durability::Sync => log.sync()?,
             Durability::Batch => log.write()?,
@@ -275,12 +275,14 @@ impl Writer {
             commit::sync_dir(vfs, dir)?;
         }
         self.settled = false;
-        commit::point(vfs, dir, &current, &mut self.pointed)?;
+        let pointer = commit::write_current(vfs, dir, &current)?;
+        self.life = Life::InDoubt;
+        commit::replace_current(dir, pointer)?;
         if settles {
             commit::sync_dir(vfs, dir)?;
             self.settled = true;
         }
-        self.pointed = false;
+        self.life = Life::Sound;
         self.changed = false;
         self.owes_sync = false;
         self.retired = None;
@@ -335,7 +337,7 @@ impl Drop for Writer {
             return;
         }
         self.written.extend(self.merging.take().map(|merging| merging.number));
-        if !self.poisoned
+        if self.life == Life::Sound
             && self.lock.is_current()
             && let Some(log) = &mut self.log
             && log.write().is_ok()
@@ -345,7 +347,7 @@ impl Drop for Writer {
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
-        if self.poisoned && (held || self.durability == Durability::None) {
+        if self.life != Life::Sound && (held || self.settings.durability == Durability::None) {
             // Commits that were held back and could not be written are not there, whatever was shown of them.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
@@ -361,7 +363,7 @@ impl Drop for Writer {
         self.shared.writing.store(false, Ordering::Release);
         // Segments of a batch that was not committed. After a failure from which the new generation may or may not
         // have come out current, they stay, and the next writer sweeps what is not named.
-        if self.pointed || !self.lock.is_current() {
+        if self.life == Life::InDoubt || !self.lock.is_current() {
             return;
         }
         self.view.segments.clear();

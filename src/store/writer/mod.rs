@@ -64,10 +64,65 @@ pub enum Admitted {
     Duplicate(Hit),
 }
 
+/// What the caller chose; nothing else changes it.
+#[derive(Debug)]
+struct Settings {
+    /// Bytes of records held before they are written to a segment.
+    memory: usize,
+    /// Whether a batch becomes one segment, whatever its size.
+    one_segment: bool,
+    /// Whether small batches go to the log.
+    logged: bool,
+    /// What a commit by the log promises.
+    durability: Durability,
+    /// Whether [`Writer::admit`] leaves out duplicates.
+    drop_duplicates: bool,
+    /// How far a stamp may be ahead of all before.
+    max_jump: u64,
+    /// Whether segments are merged in the background.
+    background: bool,
+    /// Bytes a second that such a merge may write; `None` for no limit.
+    rate: Option<u64>,
+}
+
+impl Settings {
+    /// The settings of a new writer.
+    fn of(params: &Params) -> Self {
+        Self {
+            memory: MEMORY,
+            one_segment: false,
+            logged: true,
+            durability: Durability::Sync,
+            drop_duplicates: false,
+            max_jump: params.expire_after.unwrap_or(u64::MAX),
+            background: true,
+            rate: None,
+        }
+    }
+
+    /// Whether each commit makes a segment, so that no batch goes to the log.
+    fn makes_segments(&self) -> bool {
+        self.one_segment || !self.logged
+    }
+}
+
+/// Whether a writer can still be used, and what its end may remove. It only moves on: from sound to one of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// No step has failed.
+    Sound,
+    /// A step that touches the disk has failed: the writer refuses everything. The last commit is the current one, and
+    /// files of the batch can be removed.
+    Failed,
+    /// `CURRENT` may name the generation to come: set before the rename, and left behind when the rename or the sync
+    /// after it fails. The writer refuses everything, and nothing that this generation names may be removed.
+    InDoubt,
+}
+
 /// The one writer of an index. What it was given is invisible until [`commit`](Writer::commit), and is gone if it
 /// is dropped before.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "choices of the caller, and what is known of the files")]
+#[allow(clippy::struct_excessive_bools, reason = "what is known of the batch and of the files")]
 pub struct Writer {
     shared: Arc<Shared>,
     lock: Box<dyn HeldLock>,
@@ -75,17 +130,11 @@ pub struct Writer {
     process: u32,
     params: Params,
     sketch_digest: u128,
-    memory: usize,
-    one_segment: bool,
-    logged: bool,
+    settings: Settings,
     /// Rows of the memtable when it was last looked whether they are too many.
     looked_at: u32,
     /// True where this batch has been asked for keys or neighbours, and goes to the memtable from there on.
     looked_up: bool,
-    durability: Durability,
-    drop_duplicates: bool,
-    /// How far a stamp may be ahead of all before.
-    max_jump: u64,
     /// Records of a batch that will be segments at once.
     records: Records,
     /// Records given before those, where a batch is to become one segment and they can wait in a scratch file.
@@ -105,13 +154,9 @@ pub struct Writer {
     changed: bool,
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
-    background: bool,
-    rate: Option<u64>,
     merging: Option<Merging>,
     merge_failure: Option<Error>,
-    poisoned: bool,
-    /// True once `CURRENT` may name the generation to come, so that nothing it names may be removed.
-    pointed: bool,
+    life: Life,
     /// True where the generation to come has commits that are not durable without it.
     owes_sync: bool,
     /// True where `CURRENT` is known to be durable as it is.
@@ -174,14 +219,9 @@ impl Writer {
             lock,
             process: std::process::id(),
             sketch_digest: state.sketch_digest,
-            memory: MEMORY,
-            one_segment: false,
-            logged: true,
+            settings: Settings::of(&params),
             looked_at: 0,
             looked_up: false,
-            durability: Durability::Sync,
-            drop_duplicates: false,
-            max_jump: params.expire_after.unwrap_or(u64::MAX),
             records: Records::new(&params),
             rows: None,
             view: state.view.clone(),
@@ -192,12 +232,9 @@ impl Writer {
             next: Manifest::clone(&state.manifest),
             changed: false,
             written: Vec::new(),
-            background: true,
-            rate: None,
             merging: None,
             merge_failure: None,
-            poisoned: false,
-            pointed: false,
+            life: Life::Sound,
             owes_sync: false,
             settled: false,
             named: true,
@@ -210,20 +247,20 @@ impl Writer {
     /// How many bytes of records to hold in memory (1 GiB at first). A batch over that is written as several
     /// segments; it still becomes visible as one.
     pub fn set_memory(&mut self, bytes: usize) {
-        self.memory = bytes;
+        self.settings.memory = bytes;
     }
 
     /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
     /// merges what is larger than the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs
     /// room on the disk for a second copy of the batch meanwhile; and the segment does not depend on the memory.
     pub fn set_one_segment(&mut self, one_segment: bool) {
-        self.one_segment = one_segment;
+        self.settings.one_segment = one_segment;
     }
 
     /// Whether small batches go to the log (at first so), where a commit costs one sync, and become segments when there
     /// are some 260,000 documents. Otherwise each commit makes a segment: right for few large batches.
     pub fn set_logged(&mut self, logged: bool) {
-        self.logged = logged;
+        self.settings.logged = logged;
     }
 
     /// The directory gets its name when all is in it: before that, a crash leaves nothing that is opened.
@@ -233,19 +270,19 @@ impl Writer {
 
     /// What commits promise from now on, as far as they go to the log; those that make a segment are always durable.
     pub fn set_durability(&mut self, durability: Durability) {
-        self.durability = durability;
+        self.settings.durability = durability;
     }
 
     /// Whether [`admit`](Self::admit) leaves out what it finds to be a duplicate; at first it does not.
     pub fn set_drop_duplicates(&mut self, drop: bool) {
-        self.drop_duplicates = drop;
+        self.settings.drop_duplicates = drop;
     }
 
     /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as
     /// by one wrong stamp everything would expire. At first that is the age at which documents expire. The first
     /// document of an index may have any.
     pub fn set_max_jump(&mut self, max_jump: u64) {
-        self.max_jump = max_jump;
+        self.settings.max_jump = max_jump;
     }
 
     /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing. A
@@ -300,7 +337,7 @@ impl Writer {
                 return writer.push(key, kept, attached, false).map(|()| Admitted::Known);
             }
             let hit = kept.map_or(Ok(None), |kept| writer.nearest(kept))?;
-            if hit.is_none() || !writer.drop_duplicates {
+            if hit.is_none() || !writer.settings.drop_duplicates {
                 writer.push(key, kept, attached, true)?;
             }
             Ok(hit.map_or(Admitted::New, Admitted::Duplicate))
@@ -389,14 +426,13 @@ impl Writer {
 
     /// True where records of this batch become segments at once.
     fn collects(&self) -> bool {
-        let at_once = self.one_segment || !self.logged;
-        at_once && !self.looked_up || !self.records.is_empty() || self.rows.is_some()
+        self.settings.makes_segments() && !self.looked_up || !self.records.is_empty() || self.rows.is_some()
     }
 
     /// Refuses what the index does not keep, or lacks, and a stamp that is too far ahead.
     fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
-        self.view.check_stamp(attached.stamp, self.max_jump)
+        self.view.check_stamp(attached.stamp, self.settings.max_jump)
     }
 
     fn push(
@@ -431,7 +467,10 @@ impl Writer {
     }
 
     fn check_sound(&self) -> Result<()> {
-        if self.poisoned { Err(Error::Poisoned { path: self.shared.dir.clone() }) } else { Ok(()) }
+        match self.life {
+            Life::Sound => Ok(()),
+            Life::Failed | Life::InDoubt => Err(Error::Poisoned { path: self.shared.dir.clone() }),
+        }
     }
 
     /// True in a child made by fork, which has this writer as a copy.
@@ -477,7 +516,9 @@ impl Writer {
     fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_sound()?;
         let done = step(self);
-        self.poisoned = done.is_err();
+        if done.is_err() && self.life == Life::Sound {
+            self.life = Life::Failed;
+        }
         done
     }
 }
