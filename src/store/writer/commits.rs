@@ -6,9 +6,9 @@ use super::{Durability, Life, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest};
-use crate::store::log::{self, OpenLog, Position};
+use crate::store::log::OpenLog;
 use crate::store::state::State;
-use crate::store::{commit, names};
+use crate::store::{commit, names, recovery};
 
 /// Bytes of commits that are held in memory where nothing is promised of them.
 const HELD: usize = 1 << 20;
@@ -176,29 +176,7 @@ impl Writer {
         let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
         let position = self.shared.published.read().position;
         let number = self.next.logged.as_ref().map_or(1, |logged| logged.next_log);
-        let last = self.next.logged.as_ref().and_then(|logged| logged.logs.last().copied());
-        let mut log = None;
-        let mut first = commit;
-        if let (Some(entry), Some(position)) = (last, position)
-            && position.synced < position.batches
-        {
-            let from = Position { offset: position.synced, commit: 0, ..position };
-            log::replay(&*vfs, &dir, &self.next, &entry, from, |_, commit, _, batch| {
-                let log = match &mut log {
-                    Some(log) => log,
-                    none => {
-                        first = commit;
-                        none.insert(OpenLog::create(&*vfs, &dir, &self.next, number, commit)?)
-                    }
-                };
-                log.add_again(batch, commit);
-                Ok(())
-            })?;
-        }
-        let log = match log {
-            Some(log) => log,
-            None => OpenLog::create(&*vfs, &dir, &self.next, number, commit)?,
-        };
+        let (log, first) = recovery::rewrite_tail(&*vfs, &dir, &self.next, position, number, commit)?;
         let logged = self.next.logged.get_or_insert_with(Logged::default);
         if let (Some(last), Some(position)) = (logged.logs.last_mut(), position)
             && last.grows

@@ -22,7 +22,7 @@ use super::merging::Merging;
 use super::nearest::nearest;
 use super::query::{Hit, Query};
 use super::state::{State, View};
-use super::{commit, names};
+use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
 use crate::format::log::Batch;
@@ -167,17 +167,6 @@ pub struct Writer {
     scratch: Scratch,
 }
 
-/// The generation before this one, if its manifest is there.
-fn previous(shared: &Shared, manifest: &Manifest) -> Result<Option<Manifest>> {
-    let names = shared.vfs.list(&shared.dir).map_err(|e| Error::io("list", &shared.dir, e))?;
-    let before = names.iter().filter_map(|name| match names::parse(name) {
-        Some(names::Name::Manifest(generation)) => Some(generation),
-        _ => None,
-    });
-    let generation = before.filter(|&generation| generation < manifest.generation).max();
-    generation.map(|generation| State::manifest_at(&*shared.vfs, &shared.dir, generation)).transpose()
-}
-
 impl Writer {
     pub(super) fn new(index: &Index, lock_path: &Path) -> Result<Self> {
         let shared = Arc::clone(&index.shared);
@@ -206,12 +195,7 @@ impl Writer {
                 supported: "it, and writes only without; use a newer version".into(),
             });
         }
-        // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
-        // current but not durable. So what the one before names stays, until a sync.
-        // Where it cannot be read, nothing is removed.
-        if let Ok(before) = previous(&shared, &state.manifest) {
-            commit::sweep(&*shared.vfs, &shared.dir, &state.manifest, before.as_ref());
-        }
+        recovery::sweep_leftovers(&*shared.vfs, &shared.dir, &state.manifest);
         let params = state.manifest.params.clone();
         shared.writing.store(true, Ordering::Release);
         drop(refreshing);
