@@ -56,11 +56,11 @@ fn lived(path: &Path, documents: u64) -> Result<usize> {
     let index = Index::create(path, params)?;
     let (mut writer, mut segments) = (index.writer()?, 0);
     for document in 0..documents {
-        writer.put_fingerprint(key(document), Fingerprint(fingerprint(document, false)))?;
+        writer.put(key(document), Fingerprint(fingerprint(document, false)))?;
         // Some way behind, documents are replaced and deleted, from segments as a rule.
         let behind = document.checked_sub(documents / 5);
         if let Some(document) = behind.filter(|&document| is_repeated(document)) {
-            writer.put_fingerprint(key(document), Fingerprint(fingerprint(document, true)))?;
+            writer.put(key(document), Fingerprint(fingerprint(document, true)))?;
         }
         if let Some(document) = behind.filter(|&document| is_deleted(document)) {
             writer.delete(key(document))?;
@@ -77,7 +77,7 @@ fn lived(path: &Path, documents: u64) -> Result<usize> {
     }
     for document in documents - documents / 5..documents {
         if is_repeated(document) {
-            writer.put_fingerprint(key(document), Fingerprint(fingerprint(document, true)))?;
+            writer.put(key(document), Fingerprint(fingerprint(document, true)))?;
         }
         if is_deleted(document) {
             writer.delete(key(document))?;
@@ -95,7 +95,7 @@ fn fresh(path: &Path, documents: u64) -> Result<()> {
     writer.set_one_segment(true);
     for document in (0..documents).filter(|&document| !is_deleted(document)) {
         let fingerprint = fingerprint(document, is_repeated(document));
-        writer.put_fingerprint(key(document), Fingerprint(fingerprint))?;
+        writer.put(key(document), Fingerprint(fingerprint))?;
     }
     writer.commit()?;
     Ok(())

@@ -183,8 +183,7 @@ fn main() -> twindex::Result<()> {
     let (mut most_segments, mut commits) = (0, BTreeMap::from([(1, 0)]));
     for document in 0..documents {
         let began = Instant::now();
-        let admitted =
-            writer.admit_fingerprint(key(document, ascending), Fingerprint(fingerprint(document)))?;
+        let admitted = writer.admit(key(document, ascending), Fingerprint(fingerprint(document)))?;
         longest_admit = longest_admit.max(began.elapsed());
         duplicates += u64::from(matches!(admitted, Admitted::Duplicate(_)));
         if (document + 1).is_multiple_of(batch) {

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let stored: Vec<u64> = (0..100_000).map(|_| random.next()).collect();
     let mut writer = index.writer()?;
     for (key, &fingerprint) in (0_u64..).zip(&stored) {
-        writer.put_fingerprint(key, Fingerprint(fingerprint))?;
+        writer.put(key, Fingerprint(fingerprint))?;
     }
     writer.commit()?;
     drop(writer);

@@ -42,7 +42,6 @@ mod sync;
 
 pub use design::{CodecChoice, DesignChoice};
 pub use error::{Error, Result};
-pub use format::attached::Attached;
 pub use idf::IdfBuilder;
 pub use key::{Key, KeyBuf};
 pub use params::Params;
@@ -52,8 +51,8 @@ pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
 pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
-    Admitted, Answers, Durability, Hit, Index, MergedShards, OnConflict, OpenOptions, Query, Record,
-    Snapshot, Writer,
+    Admitted, Answers, Document, Durability, Hit, Index, MergedShards, OnConflict, OpenOptions, Query,
+    Record, Snapshot, Writer,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;

@@ -20,7 +20,7 @@ fn created() -> (TempDir, PathBuf, Index) {
 }
 
 fn put(writer: &mut Writer, key: u64) {
-    writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+    writer.put(key, Fingerprint(key)).unwrap();
 }
 
 fn keys(path: &Path) -> Vec<u64> {
@@ -156,8 +156,8 @@ mod forked {
         let child = |step: &mut dyn FnMut(&mut Writer) -> i32, writer: &mut Writer| {
             assert_eq!(in_child(|| step(writer)), 0);
         };
-        child(&mut |writer| refused(writer.put_fingerprint(2, Fingerprint(2))), &mut writer);
-        child(&mut |writer| refused(writer.admit_fingerprint(2, Fingerprint(!0))), &mut writer);
+        child(&mut |writer| refused(writer.put(2, Fingerprint(2))), &mut writer);
+        child(&mut |writer| refused(writer.admit(2, Fingerprint(!0))), &mut writer);
         child(&mut |writer| refused(writer.delete(1)), &mut writer);
         child(&mut |writer| refused(writer.commit()), &mut writer);
         child(&mut |writer| refused(writer.commit_with(b"x")), &mut writer);

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
+use twindex::format::attached::Attached;
 use twindex::format::log::{self, Batch};
-use twindex::{Attached, Durability, Error, Fingerprint, Index, Key, Params};
+use twindex::{Document, Durability, Error, Fingerprint, Index, Key, Params};
 
 /// Set for the processes that these tests start: what to do, and the index.
 const CHILD: &str = "TWINDEX_TEST_CHILD";
@@ -56,11 +57,11 @@ fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledg
         let index = Index::open(path).unwrap();
         let mut writer = index.writer().unwrap();
         for key in 0..50_u64 {
-            writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+            writer.put(key, Fingerprint(key)).unwrap();
             writer.commit().unwrap();
         }
         // In the middle of a batch.
-        writer.put_fingerprint(1000_u64, Fingerprint(1000)).unwrap();
+        writer.put(1000_u64, Fingerprint(1000)).unwrap();
         println!("child: acknowledged");
         loop {
             std::thread::park();
@@ -87,7 +88,7 @@ fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledg
     child.wait().unwrap();
     let mut writer = index.writer().expect("the lock went with the process");
     check(&index);
-    writer.put_fingerprint(50_u64, Fingerprint(50)).unwrap();
+    writer.put(50_u64, Fingerprint(50)).unwrap();
     writer.commit().unwrap();
     assert_eq!(Index::open(&path).unwrap().snapshot().documents(), 51);
 }
@@ -110,7 +111,7 @@ fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with
     let mut writer = index.writer().unwrap();
     writer.set_durability(Durability::Batch);
     for key in 0..100_u64 {
-        writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+        writer.put(key, Fingerprint(key)).unwrap();
     }
     writer.commit().unwrap();
     writer.flush().unwrap();
@@ -118,7 +119,7 @@ fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with
     let held = reader.snapshot();
     let mut most = (0, (0, 0));
     for commit in 0..10_000_u64 {
-        writer.put_fingerprint(commit % 500, Fingerprint(commit)).unwrap();
+        writer.put(commit % 500, Fingerprint(commit)).unwrap();
         writer.commit().unwrap();
         if commit % 1000 == 999 {
             writer.flush().unwrap();
@@ -162,7 +163,7 @@ fn an_index_of_more_segments_than_there_are_file_descriptors_opens_or_says_why_n
     let mut writer = index.writer().unwrap();
     writer.set_logged(false);
     for key in 0..SEGMENTS {
-        writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+        writer.put(key, Fingerprint(key)).unwrap();
         writer.commit().unwrap();
     }
     drop((writer, index));
@@ -262,8 +263,7 @@ fn a_segment_of_more_than_4_gib_is_built_merged_asked_and_verified_and_damage_be
     let start = std::time::Instant::now();
     for key in 0..DOCUMENTS {
         let value = large_value(key);
-        let attached = Attached { value: &value, stamp: None };
-        writer.put_fingerprint_with(key, fingerprint(key), attached).unwrap();
+        writer.put(key, Document::from(fingerprint(key)).with_value(&value)).unwrap();
     }
     writer.commit().unwrap();
     println!("{} segments, {:?}", index.snapshot().segments().len(), start.elapsed());

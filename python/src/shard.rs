@@ -13,7 +13,7 @@ use twindex::format::sketches::Row;
 use twindex::params::KeyKind;
 use twindex::sys::lock::LockFailure;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Index, Key};
+use twindex::{Document, Index, Key};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::columns::Column;
@@ -182,7 +182,8 @@ impl ShardBuilder {
                     Some(self.checked(row, building.rows)?)
                 }
             };
-            building.writer.put_row(key, &self.params, made).map_err(|error| Failure::Record(row, error))?;
+            let document = Document::from_row(&self.params, made);
+            building.writer.put(key, document).map_err(|error| Failure::Record(row, error))?;
             building.rows += 1;
             let hash = match key {
                 Key::Bytes(key) => xxh3_128(key),

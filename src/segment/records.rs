@@ -163,23 +163,11 @@ impl Records {
             let found = self.len() as u64 + 1;
             return Err(Error::Limit { what: "documents of a segment", limit: DOCUMENTS_MAX, found });
         }
+        if let Some(kept) = kept {
+            self.check_shape(kept)?;
+        }
         let (bands, signature_bytes) = self.widths();
-        if let Some(kept) = kept
-            && (kept.features.len(), kept.signature.len()) != (bands, signature_bytes)
-        {
-            return Err(Error::Invalid(format!(
-                "a sketch of this index has {bands} features and {signature_bytes} bytes of signature, this one {} \
-                 and {}",
-                kept.features.len(),
-                kept.signature.len()
-            )));
-        }
         let sampled = kept.map_or([&[][..]; 2], |kept| [kept.bottom, kept.modular]);
-        if kept.is_some() {
-            for (column, hashes) in self.samples.iter().zip(sampled) {
-                samples::check(column.as_ref().map(|column| column.choice), hashes)?;
-            }
-        }
         match (&mut self.keys, key) {
             (KeyColumn::U64(keys), Key::U64(key)) => keys.push(key),
             (KeyColumn::Bytes { arena, ends }, Key::Bytes(key)) => {
@@ -212,6 +200,26 @@ impl Records {
         }
         if let Some(column) = &mut self.stamps {
             column.push(attached.stamp.unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// Refuses a sketch of another shape than the parameters say.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub(crate) fn check_shape(&self, kept: Kept<'_>) -> Result<()> {
+        let (bands, signature_bytes) = self.widths();
+        if (kept.features.len(), kept.signature.len()) != (bands, signature_bytes) {
+            return Err(Error::Invalid(format!(
+                "a sketch of this index has {bands} features and {signature_bytes} bytes of signature, this one {} \
+                 and {}",
+                kept.features.len(),
+                kept.signature.len()
+            )));
+        }
+        for (column, hashes) in self.samples.iter().zip([kept.bottom, kept.modular]) {
+            samples::check(column.as_ref().map(|column| column.choice), hashes)?;
         }
         Ok(())
     }

@@ -46,9 +46,19 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
 /// Step 4. From when on the new generation may be current, `pointed` is true: if this fails after that, it is or it is
 /// not.
 pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
-    let path = names::current(dir);
-    let file = write_temporary(vfs, dir, &path, current.as_bytes())?;
+    let file = write_current(vfs, dir, current)?;
     *pointed = true;
+    replace_current(dir, file)
+}
+
+/// Step 4 up to the rename: nothing but a temporary file has changed.
+pub(super) fn write_current(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Box<dyn TemporaryFile>> {
+    write_temporary(vfs, dir, &names::current(dir), current.as_bytes())
+}
+
+/// The rename of step 4. If it fails, the new generation is current or is not.
+pub(super) fn replace_current(dir: &Path, file: Box<dyn TemporaryFile>) -> Result<()> {
+    let path = names::current(dir);
     file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))
 }
 

@@ -197,8 +197,8 @@ fn writer(index: &Index) -> Result<Writer, Error> {
 
 /// After the n-th commit there are the keys 0, n and n - 1, and 0 has the fingerprint n.
 fn put(writer: &mut Writer, n: u64) {
-    writer.put_fingerprint(0, Fingerprint(n)).unwrap();
-    writer.put_fingerprint(n, Fingerprint(n)).unwrap();
+    writer.put(0, Fingerprint(n)).unwrap();
+    writer.put(n, Fingerprint(n)).unwrap();
     if n > 2 {
         writer.delete(n - 2).unwrap();
     }
@@ -228,7 +228,7 @@ fn write(index: &Index, acknowledged: &AtomicUsize) {
         }
     }
     // What is not committed is nobody's business.
-    writer.put_fingerprint(3 * COMMITS, Fingerprint(1)).unwrap();
+    writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
     drop(writer);
     index.compact().unwrap();
     index.gc().unwrap();
@@ -329,7 +329,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
                 let n = commit_of(&index.snapshot()) + 1;
                 put(&mut writer, n);
                 writer.commit().unwrap();
-                writer.put_fingerprint(3 * COMMITS, Fingerprint(1)).unwrap();
+                writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         });
         let acknowledged = Arc::default();

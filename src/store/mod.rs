@@ -9,7 +9,7 @@
 //! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one commit, read from its
 //! files; `log`, batches on their way to a segment, as files, and `memtable`, the same in memory; `part`, what segments
 //! and memtable are asked alike; `commit`, how a generation becomes the current one, and in which order that is
-//! durable.
+//! durable; `recovery`, what opening does after a crash, step by step.
 //!
 //! A small batch goes to the log and the memtable, and is durable by one sync. When the memtable is full it becomes a
 //! segment; a large batch becomes one at once. Segments are merged so that they stay few.
@@ -17,6 +17,7 @@
 mod commit;
 mod copies;
 mod directory;
+mod document;
 pub mod idf;
 pub mod index;
 #[cfg(all(test, twindex_shuttle))]
@@ -29,6 +30,7 @@ mod names;
 mod nearest;
 mod part;
 pub mod query;
+mod recovery;
 pub mod salvage;
 mod shards;
 pub mod snapshot;
@@ -37,6 +39,7 @@ pub mod verify;
 pub mod writer;
 
 pub use copies::{MergedShards, OnConflict};
+pub use document::Document;
 pub use index::{Index, OpenOptions};
 pub use names::is_of_an_index;
 pub use query::{Answers, Hit, Query};

@@ -3,16 +3,21 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::part::Part;
-use super::snapshot::Snapshot;
+use super::state::State;
 use crate::error::{Error, Result};
 use crate::format::bands;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Params};
+use crate::segment::records::Kept;
 use crate::segment::{Ask, Scratch};
-use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, Sketch, matches};
+use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, matches};
+
+/// The resemblance from which [`Snapshot::near`](crate::Snapshot::near) answers.
+pub(super) const NEAR: f64 = 0.8;
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
 #[derive(Clone, Debug)]
@@ -86,12 +91,12 @@ pub struct Answers {
     pub unvisited: u64,
 }
 
-/// A question, made by [`Snapshot::near`], [`within`](Snapshot::within) or [`resembling`](Snapshot::resembling).
-/// Iterate it, or [`run`](Query::run) it.
+/// A question, made by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
+/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it.
 #[derive(Debug)]
 #[must_use]
 pub struct Query {
-    snapshot: Snapshot,
+    state: Arc<State>,
     within: Option<(Fingerprint, u32)>,
     bands: Option<Bands>,
     /// Features that must agree, of `bands`.
@@ -123,10 +128,10 @@ struct Found {
 }
 
 impl Query {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
-        let feature_bits = bands::bits_of(snapshot.params());
+    pub(super) fn new(state: Arc<State>) -> Self {
+        let feature_bits = bands::bits_of(&state.manifest.params);
         Self {
-            snapshot,
+            state,
             within: None,
             bands: None,
             sharing: 1,
@@ -138,6 +143,23 @@ impl Query {
             probe: None,
             refused: None,
         }
+    }
+
+    /// As [`Snapshot::near`](crate::Snapshot::near), for a document as this index keeps it.
+    pub(super) fn near(state: Arc<State>, kept: Kept<'_>) -> Self {
+        let (simhash, minhash) = (state.manifest.params.simhash, state.manifest.params.minhash);
+        let mut query = Self::new(state).samples(kept.bottom, kept.modular);
+        if minhash.is_some() {
+            query = query.features(kept.features.to_vec(), kept.signature.to_vec(), NEAR);
+        }
+        match simhash {
+            Some(simhash) => query.fingerprint(Fingerprint(kept.fingerprint), simhash.within.into()),
+            None => query,
+        }
+    }
+
+    fn params(&self) -> &Params {
+        &self.state.manifest.params
     }
 
     pub(super) fn fingerprint(mut self, fingerprint: Fingerprint, within: u32) -> Self {
@@ -155,10 +177,9 @@ impl Query {
         self
     }
 
-    pub(super) fn samples(mut self, of: &Sketch) -> Self {
-        let params = self.snapshot.params();
-        let kept = params.bottom > 0 || params.modulus > 0;
-        self.samples = kept.then(|| [of.bottom().to_vec(), of.modular().to_vec()]);
+    pub(super) fn samples(mut self, bottom: &[u64], modular: &[u64]) -> Self {
+        let kept = self.params().bottom > 0 || self.params().modulus > 0;
+        self.samples = kept.then(|| [bottom.to_vec(), modular.to_vec()]);
         self
     }
 
@@ -198,7 +219,7 @@ impl Query {
     /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) says for which. Each byte is that of one document
     /// in 256, which are all looked at.
     pub fn feature_bits(mut self, bits: u32) -> Self {
-        if let Some(Err(why)) = self.snapshot.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
+        if let Some(Err(why)) = self.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
             self.refused.get_or_insert(why.into());
         }
         self.feature_bits = bits;
@@ -235,7 +256,7 @@ impl Query {
         self.check()?;
         let mut count = 0;
         let mut unvisited = 0;
-        for part in self.snapshot.parts() {
+        for part in self.state.parts() {
             count += self.find_in(&part, &mut unvisited)?.len() as u64;
             part.check_map()?;
         }
@@ -249,7 +270,7 @@ impl Query {
     pub fn first(mut self) -> Result<Option<Hit>> {
         self.check()?;
         let mut stored = [Vec::new(), Vec::new()];
-        for part in self.snapshot.parts() {
+        for part in self.state.parts() {
             let mut found = None;
             if let Some((fingerprint, _)) = self.within {
                 part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
@@ -275,7 +296,7 @@ impl Query {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
-        self.within.map_or(Ok(()), |(_, within)| self.snapshot.check_within(within))
+        self.within.map_or(Ok(()), |(_, within)| self.state.check_within(within))
     }
 
     fn ask(&self) -> Ask {
@@ -300,7 +321,7 @@ impl Query {
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
         let (mut left_out, mut unvisited) = (0, 0);
         let mut stored = [Vec::new(), Vec::new()];
-        for part in self.snapshot.parts() {
+        for part in self.state.parts() {
             for found in self.find_in(&part, &mut unvisited)? {
                 // Keys cost more than distances: one that cannot be among the nearest is not read.
                 let farther = |worst: &Hit| {
@@ -331,7 +352,7 @@ impl Query {
                     ControlFlow::Continue(())
                 })?;
         }
-        let (Some(bands), Some(minhash)) = (&self.bands, self.snapshot.params().minhash) else {
+        let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else {
             return Ok(found);
         };
         for hit in &mut found {
@@ -371,7 +392,7 @@ impl Query {
     ) -> Result<[Option<Containment>; 2]> {
         let Some(samples) = &self.samples else { return Ok([None; 2]) };
         part.samples(ordinal, stored)?;
-        let params = self.snapshot.params();
+        let params = self.params();
         let (mine, theirs) = (samples_of(params, samples), samples_of(params, stored));
         Ok([better(&mine, &theirs), better(&theirs, &mine)])
     }

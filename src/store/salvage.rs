@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::document::Document;
 use super::log::{self, Position};
 use super::names::{self, Name};
 use super::state::State;
@@ -252,7 +253,8 @@ fn fill(
         let mut refused = Vec::new();
         let Salvaged { saved, lost, lost_keys, reasons } =
             segment.salvage(deleted, |key, kept, attached| {
-                match writer.put_row_with(key.as_key(), params, kept, attached) {
+                let document = Document::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
+                match writer.put(key.as_key(), document) {
                     // As for logs.
                     Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
                     done => return done,
@@ -282,7 +284,8 @@ fn fill(
             while let Some(operation) = operations.next_operation().map_err(fault)? {
                 let (key, done) = match operation {
                     Operation::Put(key, kept, attached) => {
-                        (Some(key), writer.put_row_with(key, params, kept, attached))
+                        let document = Document::from_row(params, kept).with_value(attached.value);
+                        (Some(key), writer.put(key, document.with_stamp(attached.stamp)))
                     }
                     Operation::Delete(key) => (None, writer.delete(key)),
                 };

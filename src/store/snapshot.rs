@@ -8,13 +8,12 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::part::Part;
-use super::query::Query;
+use super::query::{NEAR, Query};
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
-use crate::segment::near::check_radius;
 use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::{Fingerprint, Sketch, pack};
 
@@ -283,7 +282,7 @@ impl Snapshot {
 
     /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
     pub fn within(&self, fingerprint: Fingerprint, within: u32) -> Query {
-        Query::new(self.clone()).fingerprint(fingerprint, within)
+        Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
     }
 
     /// The documents that share a band with this one and whose resemblance, estimated from the stored signatures,
@@ -311,8 +310,8 @@ impl Snapshot {
         }
         let mut packed = Vec::new();
         pack(sketch.signature(), minhash.signature_bits, &mut packed);
-        let query = Query::new(self.clone()).features(sketch.features().to_vec(), packed, threshold);
-        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch) } else { query })
+        let query = Query::new(Arc::clone(&self.state)).features(sketch.features().to_vec(), packed, threshold);
+        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()) } else { query })
     }
 
     /// The union of what the index keeps: documents [`within`](Self::within) the radius of its parameters, and
@@ -320,13 +319,13 @@ impl Snapshot {
     /// other parameters makes the answer an error.
     pub fn near(&self, sketch: &Sketch) -> Query {
         let by_bands = if self.params().minhash.is_some() {
-            self.check_sketch(sketch).and_then(|()| self.resembling(sketch, 0.8))
+            self.check_sketch(sketch).and_then(|()| self.resembling(sketch, NEAR))
         } else {
-            self.check_sketch(sketch).map(|()| Query::new(self.clone()).samples(sketch))
+            self.check_sketch(sketch).map(|()| Query::new(Arc::clone(&self.state)).samples(sketch.bottom(), sketch.modular()))
         };
         let query = match by_bands {
             Ok(query) => query,
-            Err(error) => return Query::new(self.clone()).refused(error),
+            Err(error) => return Query::new(Arc::clone(&self.state)).refused(error),
         };
         match (self.params().simhash, sketch.fingerprint()) {
             (Some(simhash), Some(fingerprint)) => query.fingerprint(fingerprint, simhash.within.into()),
@@ -340,10 +339,7 @@ impl Snapshot {
 
     /// Refuses a question about fingerprints that this index does not answer.
     pub fn check_within(&self, within: u32) -> Result<()> {
-        if self.params().simhash.is_none() {
-            return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
-        }
-        check_radius(within)
+        self.state.check_within(within)
     }
 
     /// Hands each live document within `within` bits of each of these fingerprints to `each`: the number of the

@@ -1,70 +1,29 @@
 //! What an index consists of at one commit.
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
-use super::log::{self, Position};
+use super::log::Position;
 use super::memtable::Memtable;
+use super::names;
 use super::part::Part;
 use crate::error::{Error, Result};
-use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::log::{BatchView, Operation};
-use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest, SegmentEntry};
+use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::format::wire::Fault;
 use crate::key::Key;
 use crate::params::Params;
-use crate::segment::open::{corrupt, refused};
+use crate::segment::near::check_radius;
+use crate::segment::open::corrupt;
 use crate::segment::{Segment, build};
-use crate::store::names::{self, Name};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
 /// The most memory that records of logs take. A writer makes a segment of them long before that; a log may say
 /// otherwise, and an empty document takes four bytes there.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
-
-/// Who is told how many bytes of the logs have been read, and how many there are.
-pub(super) type Told = Option<fn(u64, u64)>;
-
-/// Says how far a recovery has come, from its first second on.
-struct Telling {
-    told: fn(u64, u64),
-    last: Instant,
-    /// Bytes of the logs before this one.
-    before: u64,
-    total: u64,
-}
-
-impl Telling {
-    fn of(told: fn(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
-        let length = |entry: &LogEntry| {
-            if !entry.grows {
-                return entry.length;
-            }
-            vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
-        };
-        let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // As if it had been told then, so that it is a second from now.
-        let last = Instant::now() + QUIET;
-        Self { told, last, before: 0, total }
-    }
-
-    fn is_at(&mut self, offset: u64) {
-        if Instant::now().saturating_duration_since(self.last) >= TOLD_EVERY {
-            self.last = Instant::now();
-            (self.told)((self.before + offset).min(self.total), self.total);
-        }
-    }
-}
-
-/// A recovery that is over shortly after that tells nothing.
-const QUIET: Duration = Duration::from_millis(900);
-/// Time between two tellings.
-const TOLD_EVERY: Duration = Duration::from_millis(100);
 
 /// What is live at a commit: a generation's segments, less what was deleted since, and the memtable's first rows.
 #[derive(Clone, Debug)]
@@ -107,7 +66,7 @@ impl Time {
 
 impl View {
     /// A generation, without what its logs say.
-    fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
+    pub(super) fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
         let payload = manifest.logged.as_ref().and_then(|logged| logged.payload.as_deref());
         Self {
             segments,
@@ -242,7 +201,7 @@ impl View {
     }
 
     /// Does what a batch of a log says; its rows count from here on.
-    fn apply(
+    pub(super) fn apply(
         &mut self,
         path: &Path,
         commit: u64,
@@ -343,6 +302,14 @@ impl State {
         self.view.parts(&self.manifest.params)
     }
 
+    /// Refuses a question about fingerprints that this index does not answer.
+    pub(super) fn check_within(&self, within: u32) -> Result<()> {
+        if self.manifest.params.simhash.is_none() {
+            return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
+        }
+        check_radius(within)
+    }
+
     /// Parts that are segments: one more than on disk if the memtable has live rows.
     pub(super) fn segment_count(&self) -> usize {
         self.view.segments.len() + usize::from(self.view.live > 0)
@@ -366,169 +333,8 @@ impl State {
         made.expect("records were checked when they came in, and memory does not fail as a disk does")
     }
 
-    /// Reads the current generation and its logs.
-    pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Self> {
-        Self::load_telling(vfs, dir, access, None)
-    }
-
-    /// As [`load`](Self::load), and tells how far it has come if that takes long.
-    pub(super) fn load_telling(vfs: &dyn Vfs, dir: &Path, access: Access, told: Told) -> Result<Self> {
-        let state = Self::newer(vfs, dir, access, None, told)?;
-        Ok(state.expect("anything is newer than nothing"))
-    }
-
-    /// As [`load`](Self::load), where there is more than `known` knows of; segments it has open are not opened again.
-    pub(super) fn newer(
-        vfs: &dyn Vfs,
-        dir: &Path,
-        access: Access,
-        known: Option<&Self>,
-        told: Told,
-    ) -> Result<Option<Self>> {
-        // A writer may publish the next generation and remove files of this one at any time. Then a file that this
-        // one names is missing, but CURRENT has moved on: start over.
-        let mut last = None;
-        loop {
-            let current = read_current(vfs, dir)?;
-            let generation = current.generation.get();
-            let same = known.filter(|known| {
-                (known.manifest.uuid, known.manifest.generation) == (current.header.salt.get(), generation)
-            });
-            let read = if let Some(known) = same {
-                known.advanced(vfs, dir)
-            } else {
-                let manifest = Self::read_manifest(vfs, dir, &current);
-                let loaded = manifest
-                    .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, told));
-                loaded.map(Some)
-            };
-            match read {
-                // guard: a file that is gone when an index is opened is looked for in the next generation
-                Err(error) if is_missing(&error) && last != Some(generation) => last = Some(generation),
-                other => return other.map_err(|error| missing_is_damage(error, generation)),
-            }
-        }
-    }
-
-    /// Reads this generation, whatever `CURRENT` says.
-    pub(super) fn load_at(
-        vfs: &dyn Vfs,
-        dir: &Path,
-        access: Access,
-        generation: u64,
-        told: Told,
-    ) -> Result<Self> {
-        let manifest = Self::manifest_at(vfs, dir, generation)?;
-        Self::load_generation(vfs, dir, access, manifest, None, told)
-            .map_err(|error| missing_is_damage(error, generation))
-    }
-
-    /// The manifest of this generation, whatever `CURRENT` says.
-    pub(super) fn manifest_at(vfs: &dyn Vfs, dir: &Path, generation: u64) -> Result<Manifest> {
-        let path = names::manifest(dir, generation);
-        let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
-        let manifest = Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
-        if manifest.generation == generation {
-            return Ok(manifest);
-        }
-        let fault = Fault::new(64, format!("generation {generation}"), manifest.generation);
-        Err(corrupt(&path, "manifest", 0, fault))
-    }
-
-    /// What batches came since to the log that grows.
-    fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
-        let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
-        let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
-        let mut view = self.view.clone();
-        if view.table.read().len() > view.rows {
-            view.table.write().truncate(view.rows); // of an attempt that failed
-        }
-        let position = log::replay(vfs, dir, &self.manifest, entry, from, |path, commit, at, batch| {
-            view.apply(path, commit, at, batch, &self.manifest)
-        })?;
-        if view.commit == self.view.commit {
-            // A mark alone: what is there became durable.
-            let moved = position.durable > from.durable;
-            let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
-            return Ok(moved.then(known));
-        }
-        view.advance()?;
-        Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
-    }
-
-    /// The manifest of the current generation.
-    pub(super) fn load_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
-        Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
-    }
-
-    fn load_generation(
-        vfs: &dyn Vfs,
-        dir: &Path,
-        access: Access,
-        manifest: Manifest,
-        known: Option<&Self>,
-        told: Told,
-    ) -> Result<Self> {
-        let segments = manifest
-            .segments
-            .iter()
-            .map(|entry| {
-                let open = known.and_then(|state| state.segment(entry));
-                open.map_or_else(|| open_segment(vfs, dir, access, &manifest, entry), Ok)
-            })
-            .collect::<Result<_>>()?;
-        let mut view = View::of(&manifest, segments);
-        let mut position: Option<Position> = None;
-        let mut telling = told.map(|told| Telling::of(told, vfs, dir, &manifest));
-        for entry in manifest.logged.iter().flat_map(|logged| &logged.logs) {
-            let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
-            let from = Position::before(entry.number, commit);
-            let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
-                if let Some(telling) = &mut telling {
-                    telling.is_at(at);
-                }
-                view.apply(path, commit, at, batch, &manifest)
-            });
-            position = Some(read?);
-            if let Some(telling) = &mut telling {
-                telling.before += position.map_or(0, |position| position.offset);
-            }
-        }
-        // A generation may be published behind the last batch of its logs.
-        view.commit = view.commit.max(manifest.generation);
-        view.advance()?;
-        let sketch_digest = manifest.params.sketch().digest();
-        Ok(Self::new(Arc::new(manifest), view, position, sketch_digest))
-    }
-
-    fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {
-        let generation = current.generation.get();
-        let path = names::manifest(dir, generation);
-        let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
-        let fault =
-            |expected: String, found: String| corrupt(&path, "manifest", 0, Fault::new(0, expected, found));
-        let digest = Manifest::digest(&bytes);
-        if digest != current.digest.get() {
-            // The manifest's own checks say more, if they find anything.
-            Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
-            return Err(fault(
-                format!("digest {:032x} as in CURRENT", current.digest.get()),
-                format!("{digest:032x}"),
-            ));
-        }
-        let manifest = Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
-        if (manifest.uuid, manifest.generation) != (current.header.salt.get(), generation) {
-            let expected = format!("generation {generation} of index {:032x}", current.header.salt.get());
-            return Err(fault(
-                expected,
-                format!("generation {} of {:032x}", manifest.generation, manifest.uuid),
-            ));
-        }
-        Ok(manifest)
-    }
-
     /// The open segment that an entry of another generation names.
-    fn segment(&self, entry: &SegmentEntry) -> Option<Arc<Segment>> {
+    pub(super) fn segment(&self, entry: &SegmentEntry) -> Option<Arc<Segment>> {
         let place = self.manifest.segments.iter().position(|mine| mine.number == entry.number)?;
         let segment = &self.view.segments[place];
         (segment.digest() == entry.digest).then(|| Arc::clone(segment))
@@ -567,48 +373,6 @@ pub(super) fn open_segment(
     Ok(Arc::new(segment))
 }
 
-fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
-    let path = names::current(dir);
-    let bytes = match read_whole(vfs, &path, CURRENT_BYTES as u64) {
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            return Err(no_current(vfs, dir, path));
-        }
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => {
-            return Err(Error::NotAnIndex { path: dir.to_owned(), why: "it is not a directory".into() });
-        }
-        other => other?,
-    };
-    Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
-}
-
-/// Why there is no `CURRENT`: no index at all, or one that lost it. The second must never pass for the first.
-fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
-    let names = match vfs.list(dir) {
-        Ok(names) => names,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Error::NotAnIndex { path: dir.to_owned(), why: "no such directory".into() };
-        }
-        Err(error) => return Error::io("list", dir, error),
-    };
-    let ours = names.iter().filter(|name| {
-        matches!(names::parse(name), Some(Name::Manifest(_) | Name::Segment(_) | Name::Log(_)))
-    });
-    // guard: segments without CURRENT are a damaged index and not none
-    // without it: ours.count() -> 0
-    match ours.count() {
-        0 => Error::NotAnIndex { path: dir.to_owned(), why: "it has no file CURRENT".into() },
-        count => Error::Corrupt {
-            path,
-            section: "CURRENT",
-            offset: 0,
-            expected: format!(
-                "a file that names the newest manifest, as {count} manifests or segments are there"
-            ),
-            found: "no such file; restore it from a copy of the index".into(),
-        },
-    }
-}
-
 /// Reads a file of at most `limit` bytes, without trusting it to be that small.
 pub(super) fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u8>> {
     let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
@@ -624,22 +388,4 @@ pub(super) fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u
     let mut bytes = vec![0; size];
     file.read_exact_at(&mut bytes, 0).map_err(|e| Error::io("read", path, e))?;
     Ok(bytes)
-}
-
-fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
-}
-
-pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
-    match error {
-        // guard: a missing segment is damage
-        Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => Error::Corrupt {
-            path,
-            section: "index",
-            offset: 0,
-            expected: format!("a file that generation {generation} names"),
-            found: "no such file; restore it from a copy of the index".into(),
-        },
-        other => other,
-    }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::idf;
 use super::names::{self, Name};
-use super::state::{State, missing_is_damage, open_segment};
+use super::recovery::missing_is_damage;
+use super::state::{State, open_segment};
 use crate::error::Error;
 use crate::format::manifest::Manifest;
 use crate::idf::file_bytes;

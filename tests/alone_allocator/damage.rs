@@ -27,7 +27,7 @@ use twindex::format::contents::Kind;
 use twindex::format::header::HEADER_BYTES;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
-use twindex::{Attached, Error, Fingerprint, Index, Key, Params, Result, Sketch};
+use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Sketch};
 
 use crate::allocations::LARGEST;
 use crate::support::memory::MemoryVfs;
@@ -421,13 +421,12 @@ impl SoundIndex {
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
         // One expires by the second commit.
-        let attached = |stamp| Attached { value: b"value", stamp: Some(stamp) };
         for ((key, sketch), stamp) in ["a", "b", "c"].into_iter().zip(&sketches).zip([1050, 1000, 949]) {
-            writer.put_with(key, sketch, attached(stamp)).unwrap();
+            writer.put(key, Document::from(sketch).with_value(b"value").with_stamp(stamp)).unwrap();
         }
         writer.commit().unwrap();
         for (key, sketch) in ["b", "d", "e"].into_iter().zip(&sketches[2..]) {
-            writer.put_with(key, sketch, attached(1049)).unwrap();
+            writer.put(key, Document::from(sketch).with_value(b"value").with_stamp(1049)).unwrap();
         }
         writer.commit().unwrap();
         drop(writer);

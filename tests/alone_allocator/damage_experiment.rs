@@ -29,7 +29,7 @@ use twindex::IdfBuilder;
 use twindex::params::Shingling;
 use twindex::sketch::Buffers;
 use twindex::sys::{Access, Vfs};
-use twindex::{Attached, Index, Params, Result, Sketch, Sketcher, Writer};
+use twindex::{Document, Index, Params, Result, Sketch, Sketcher, Writer};
 
 /// Set for the processes that this test starts: the first number, the one behind the last, and a file for the identity of
 /// each case, written before it is looked at.
@@ -115,10 +115,10 @@ fn made(salt: u64, with_log: bool) -> Sound {
     let mut add = |writer: &mut Writer, range: Range<u64>| {
         for i in range {
             let value = vec![i as u8; i as usize % 9];
-            let attached = Attached { value: &value, stamp: Some(i) };
             let text = if i % 17 == 3 { String::new() } else { text(i) };
             let sketch = sketcher.sketch(&text).unwrap();
-            writer.put_with(format!("key {}", i % 140).as_str(), &sketch, attached).unwrap();
+            let document = Document::from(&sketch).with_value(&value).with_stamp(i);
+            writer.put(format!("key {}", i % 140).as_str(), document).unwrap();
             if i % 13 == 5 {
                 writer.delete(format!("key {}", (i * 7) % 140).as_str()).unwrap();
             }

@@ -12,7 +12,7 @@ use twindex::sketch::Buffers;
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
 use twindex::sys::Vfs;
-use twindex::{Attached, Durability, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
+use twindex::{Document, Durability, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
 
 type Documents = BTreeMap<u64, u64>;
 
@@ -75,7 +75,7 @@ fn commits(vfs: &ModelVfs, history: &mut History) {
         }
         for i in 0..4 {
             let (key, fingerprint) = (batch + i, batch * 1000 + i);
-            writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+            writer.put(key, Fingerprint(fingerprint)).unwrap();
             documents.insert(key, fingerprint);
         }
         writer.delete(batch).unwrap();
@@ -99,7 +99,7 @@ fn logged(vfs: &ModelVfs, history: &mut History) {
         for batch in 0..4_u64 {
             for i in 0..3 {
                 let (key, fingerprint) = (session * 2 + batch + i, session * 10_000 + batch * 100 + i);
-                writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+                writer.put(key, Fingerprint(fingerprint)).unwrap();
                 documents.insert(key, fingerprint);
             }
             writer.delete(session + batch).unwrap();
@@ -115,7 +115,7 @@ fn logged(vfs: &ModelVfs, history: &mut History) {
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
     for batch in 0..4 {
-        writer.put_fingerprint(100 + batch, Fingerprint(batch)).unwrap();
+        writer.put(100 + batch, Fingerprint(batch)).unwrap();
         documents.insert(100 + batch, batch);
         writer.commit().unwrap();
         history.committed(vfs, &documents);
@@ -142,7 +142,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
             let start = history.0.len() as u64;
             for batch in 0..4 {
                 let (key, fingerprint) = (start + batch, start * 100 + batch);
-                writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+                writer.put(key, Fingerprint(fingerprint)).unwrap();
                 writer.delete(start + batch - 1).unwrap();
                 documents.insert(key, fingerprint);
                 documents.remove(&(start + batch - 1));
@@ -166,7 +166,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
     let mut next = |writer: &mut Writer, key: u64| {
-        writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+        writer.put(key, Fingerprint(key)).unwrap();
         documents.insert(key, key);
         writer.commit().unwrap();
         documents.clone()
@@ -207,8 +207,8 @@ fn expiring(vfs: &ModelVfs, history: &mut History) {
         for i in 0..2 {
             let (key, fingerprint, stamp) = (now * 3 % 16 + i, now * 100 + i, now - i * 2);
             let value = [now as u8; 3];
-            let attached = Attached { value: &value[..i as usize], stamp: Some(stamp) };
-            writer.put_fingerprint_with(key, Fingerprint(fingerprint), attached).unwrap();
+            let document = Document::from(Fingerprint(fingerprint)).with_value(&value[..i as usize]);
+            writer.put(key, document.with_stamp(stamp)).unwrap();
             documents.insert(key, fingerprint);
             stamps.insert(key, stamp);
         }
@@ -240,7 +240,7 @@ fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
             let mut writer = index.writer().unwrap();
             writer.set_background_merges(false);
             for key in from..from + 4 {
-                writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+                writer.put(key, Fingerprint(key)).unwrap();
                 writer.commit().unwrap();
                 if key == from + 1 {
                     writer.flush().unwrap();
@@ -274,7 +274,7 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
     writer.set_background_merges(false);
     let mut documents = Documents::new();
     for key in 0..8 {
-        writer.put_fingerprint(key, Fingerprint(key * 7)).unwrap();
+        writer.put(key, Fingerprint(key * 7)).unwrap();
         documents.insert(key, key * 7);
         if key % 3 == 2 {
             writer.delete(key - 1).unwrap();
@@ -302,7 +302,7 @@ fn prepared() -> (Disk, Documents) {
     let mut documents = Documents::new();
     for batch in 0..2 {
         for key in 3 * batch..3 * batch + 3 {
-            writer.put_fingerprint(key, Fingerprint(key)).unwrap();
+            writer.put(key, Fingerprint(key)).unwrap();
             documents.insert(key, key);
         }
         writer.commit().unwrap();
@@ -319,7 +319,7 @@ fn change(vfs: &ModelVfs, documents: &mut Documents, value: u64, all: bool) -> R
     for key in 0..6 {
         if all || key % 3 == 0 {
             documents.insert(key, value + key);
-            writer.put_fingerprint(key, Fingerprint(value + key))?;
+            writer.put(key, Fingerprint(value + key))?;
         } else if key % 3 == 1 {
             documents.remove(&key);
             writer.delete(key)?;
@@ -426,8 +426,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
         let key = 5000 + documents.len() as u64;
         // It comes at the time that it is, by which nothing expires.
         let stamp = index.params().expire_after.map(|_| index.snapshot().now().unwrap_or(1));
-        let attached = Attached { value: b"", stamp };
-        writer.put_fingerprint_with(key, Fingerprint(key), attached).unwrap();
+        writer.put(key, Document::from(Fingerprint(key)).with_stamp(stamp)).unwrap();
         documents.insert(key, key);
         writer.commit().unwrap();
         history.committed(vfs, &documents);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use twindex::segment::{Ask, Scratch, Segment};
 use twindex::store::OnConflict;
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Attached, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
 const AGE: u64 = 10;
 
@@ -25,12 +25,12 @@ fn created() -> (TempDir, PathBuf, Index) {
     (dir, path, index)
 }
 
-fn at(stamp: u64) -> Attached<'static> {
-    Attached { value: b"", stamp: Some(stamp) }
+fn stamped(fingerprint: u64, stamp: u64) -> Document<'static> {
+    Document::from(Fingerprint(fingerprint)).with_stamp(stamp)
 }
 
 fn put(writer: &mut Writer, key: u64, stamp: u64) {
-    writer.put_fingerprint_with(key, Fingerprint(key), at(stamp)).unwrap();
+    writer.put(key, stamped(key, stamp)).unwrap();
 }
 
 /// The keys of a snapshot, by every way to ask for them.
@@ -110,12 +110,12 @@ fn a_clock_that_goes_back_or_far_ahead_drops_nothing_early() {
     writer.commit().unwrap();
     assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
     // Forty days ahead: refused, with the numbers, and nothing happened.
-    let refused = writer.put_fingerprint_with(4, Fingerprint(4), at(1000 + AGE + 1)).unwrap_err();
+    let refused = writer.put(4, stamped(4, 1000 + AGE + 1)).unwrap_err();
     assert!(
         matches!(&refused, Error::Invalid(why) if why.contains("1011") && why.contains("1000")),
         "{refused}"
     );
-    let refused = writer.admit_fingerprint_with(4, Fingerprint(4), at(u64::MAX)).unwrap_err();
+    let refused = writer.admit(4, stamped(4, u64::MAX)).unwrap_err();
     assert!(matches!(refused, Error::Invalid(_)), "{refused}");
     writer.commit().unwrap();
     assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
@@ -151,7 +151,7 @@ fn a_batch_that_is_not_committed_does_not_move_the_time() {
     put(&mut writer, 2, 100 + AGE);
     assert!(writer.contains(1).unwrap(), "not before the commit");
     assert!(matches!(
-        writer.admit_fingerprint_with(3, Fingerprint(1), at(105)).unwrap(),
+        writer.admit(3, stamped(1, 105)).unwrap(),
         Admitted::Duplicate(hit) if hit.key.as_u64() == Some(1)
     ));
     drop(writer);
@@ -219,7 +219,7 @@ fn values_come_back_from_the_log_the_memtable_segments_and_merges() {
     let values: Vec<Vec<u8>> = vec![vec![], b"v".to_vec(), vec![7; 65_536], "ü\0\n".into(), vec![0xFF; 300]];
     let mut writer = index.writer().unwrap();
     let put = |writer: &mut Writer, key: u64, value: &[u8]| {
-        writer.put_fingerprint_with(key, Fingerprint(key), Attached { value, stamp: Some(5) }).unwrap();
+        writer.put(key, stamped(key, 5).with_value(value)).unwrap();
     };
     let check = |index: &Index, from: u64| {
         for (key, value) in (from..).zip(&values) {
@@ -248,10 +248,9 @@ fn values_come_back_from_the_log_the_memtable_segments_and_merges() {
         check(&Index::open(&path).unwrap(), from);
     }
     let long = vec![0; 65_537];
-    let long = Attached { value: &long, stamp: Some(5) };
-    let refused = writer.put_fingerprint_with(1, Fingerprint(1), long).unwrap_err();
+    let refused = writer.put(1, stamped(1, 5).with_value(&long)).unwrap_err();
     assert!(matches!(refused, Error::Limit { limit: 65_536, found: 65_537, .. }), "{refused}");
-    assert!(matches!(writer.put_fingerprint(1, Fingerprint(1)), Err(Error::Invalid(_))), "without a stamp");
+    assert!(matches!(writer.put(1, Fingerprint(1)), Err(Error::Invalid(_))), "without a stamp");
     writer.commit().unwrap();
     check(&index, 0);
     assert_eq!(index.snapshot().documents(), 10);
@@ -264,11 +263,11 @@ fn an_index_that_keeps_neither_refuses_both_and_reads_as_it_always_did() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::create(dir.path().join("x"), plain).unwrap();
     let mut writer = index.writer().unwrap();
-    for attached in [Attached { value: b"v", stamp: None }, at(1)] {
-        let refused = writer.put_fingerprint_with(1, Fingerprint(1), attached).unwrap_err();
+    for document in [Document::from(Fingerprint(1)).with_value(b"v"), stamped(1, 1)] {
+        let refused = writer.put(1, document).unwrap_err();
         assert!(matches!(refused, Error::Invalid(_)), "{refused}");
     }
-    writer.put_fingerprint(1, Fingerprint(1)).unwrap();
+    writer.put(1, Fingerprint(1)).unwrap();
     writer.commit().unwrap();
     let record = index.snapshot().get(1).unwrap().unwrap();
     assert_eq!((record.value, record.stamp, index.snapshot().now()), (vec![], None, None));
@@ -300,8 +299,8 @@ fn the_one_segment_of_a_compaction_is_byte_for_byte_that_of_a_new_index_of_what_
     for i in 0..400_u64 {
         let (key, stamp) = (format!("key {}", i * 17 % 120), i + i * 31 % 23);
         let value = vec![i as u8; i as usize % 40];
-        let attached = Attached { value: &value, stamp: Some(stamp) };
-        writer.put_with(key.as_str(), &sketcher.sketch(&text(i)).unwrap(), attached).unwrap();
+        let sketch = sketcher.sketch(&text(i)).unwrap();
+        writer.put(key.as_str(), Document::from(&sketch).with_value(&value).with_stamp(stamp)).unwrap();
         newest = newest.max(stamp);
         live.insert(key, (i, stamp, value));
         if i % 13 == 5 {
@@ -324,8 +323,8 @@ fn the_one_segment_of_a_compaction_is_byte_for_byte_that_of_a_new_index_of_what_
     writer.set_one_segment(true);
     writer.set_max_jump(u64::MAX);
     for (key, (i, stamp, value)) in live.iter().rev() {
-        let attached = Attached { value, stamp: Some(*stamp) };
-        writer.put_with(key.as_str(), &sketcher.sketch(&text(*i)).unwrap(), attached).unwrap();
+        let sketch = sketcher.sketch(&text(*i)).unwrap();
+        writer.put(key.as_str(), Document::from(&sketch).with_value(value).with_stamp(*stamp)).unwrap();
     }
     writer.commit().unwrap();
     assert!(live.len() > 30, "{}", live.len());
@@ -372,8 +371,7 @@ fn verify_sees_every_flipped_bit_of_values_and_stamps() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for key in 0..9 {
-        let attached = Attached { value: &[9; 3], stamp: Some(100 + key * 3 % 5) };
-        writer.put_fingerprint_with(key, Fingerprint(key), attached).unwrap();
+        writer.put(key, stamped(key, 100 + key * 3 % 5).with_value(&[9; 3])).unwrap();
     }
     writer.commit().unwrap();
     writer.flush().unwrap();

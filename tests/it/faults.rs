@@ -20,7 +20,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Attached, Fingerprint, Index, Key, Params, Result, Writer};
+use twindex::{Document, Fingerprint, Index, Key, Params, Result, Writer};
 
 /// Keys, and what is kept under them.
 type Documents = BTreeMap<u64, String>;
@@ -113,8 +113,7 @@ fn expiring() -> Params {
 
 fn put(writer: &mut Writer, key: u64, fingerprint: u64, stamp: u64) -> Result<()> {
     let value = [fingerprint as u8; 3];
-    let attached = Attached { value: &value, stamp: Some(stamp) };
-    writer.put_fingerprint_with(key, Fingerprint(fingerprint), attached)
+    writer.put(key, Document::from(Fingerprint(fingerprint)).with_value(&value).with_stamp(stamp))
 }
 
 /// Commits in which documents come, go and become too old, from time 20 on; `acknowledged` is called after each.

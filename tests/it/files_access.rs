@@ -217,14 +217,14 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
         let before = index.snapshot().segments().len();
         let mut writer = other.writer().unwrap();
         writer.set_logged(false);
-        writer.put_fingerprint(1, Fingerprint(10)).unwrap();
+        writer.put(1, Fingerprint(10)).unwrap();
         writer.commit().unwrap();
         drop(writer);
         assert!(index.refresh().unwrap());
         // And by its own writer, flushed within a batch.
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
-        writer.put_fingerprint(2, Fingerprint(11)).unwrap();
+        writer.put(2, Fingerprint(11)).unwrap();
         writer.commit().unwrap();
         drop(writer);
         assert_eq!(index.snapshot().segments().len(), 2);
@@ -244,7 +244,7 @@ fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_gene
         writer.set_logged(false);
         for _ in 0..2 {
             let generation = index.snapshot().generation();
-            writer.put_fingerprint(1, Fingerprint(generation)).unwrap();
+            writer.put(1, Fingerprint(generation)).unwrap();
             writer.commit().unwrap();
         }
         writer.gc().unwrap();
@@ -514,9 +514,7 @@ mod guarded {
         for segment in 0..2 {
             for i in 0..DOCUMENTS {
                 let number = segment * DOCUMENTS + i;
-                writer
-                    .put_fingerprint(number, Fingerprint(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
-                    .unwrap();
+                writer.put(number, Fingerprint(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))).unwrap();
             }
             writer.commit().unwrap();
         }

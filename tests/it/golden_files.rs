@@ -29,7 +29,7 @@ use twindex::format::table::Codec;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Error, Index, Key, KeyBuf, Params, Snapshot};
+use twindex::{Document, Error, Index, Key, KeyBuf, Params, Snapshot};
 
 use crate::support::skip::{Missing, skip};
 
@@ -148,8 +148,9 @@ fn build_living(path: &Path) {
     let mut writer = index.writer().unwrap();
     let put = |writer: &mut twindex::Writer, key: &str, stamp: u64| {
         let value = format!("value of {key} at {stamp}");
-        let attached = Attached { value: value.as_bytes(), stamp: Some(stamp) };
-        writer.put_with(key, &sketcher.sketch(&numbered(stamp)).unwrap(), attached).unwrap();
+        let sketch = sketcher.sketch(&numbered(stamp)).unwrap();
+        let document = Document::from(&sketch).with_value(value.as_bytes()).with_stamp(stamp);
+        writer.put(key, document).unwrap();
     };
     for (key, stamp) in [("a", 1000), ("b", 1030), ("c", 1050), ("d", 1051)] {
         put(&mut writer, key, stamp);

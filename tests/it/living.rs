@@ -16,7 +16,7 @@ use crate::support::faults::{Faults, FaultyVfs, ways};
 use crate::support::random::Random;
 use tempfile::TempDir;
 use twindex::store::OnConflict;
-use twindex::{Admitted, Attached, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
 type Documents = BTreeMap<u64, u64>;
 
@@ -32,7 +32,7 @@ fn created(params: Params) -> (TempDir, PathBuf, Index) {
 }
 
 fn put(writer: &mut Writer, key: u64, value: u64) {
-    writer.put_fingerprint(key, Fingerprint(value)).unwrap();
+    writer.put(key, Fingerprint(value)).unwrap();
 }
 
 fn documents(snapshot: &Snapshot) -> Documents {
@@ -245,7 +245,7 @@ fn any_failing_operation_of_a_logged_commit_leaves_the_last_commit_or_the_whole_
                 let mut writer = index.writer()?;
                 writer.set_background_merges(false);
                 for commit in 10..13 {
-                    writer.put_fingerprint(commit, Fingerprint(commit))?;
+                    writer.put(commit, Fingerprint(commit))?;
                     let mut next = states.last().unwrap().clone();
                     next.insert(commit, commit);
                     states.push(next);
@@ -527,8 +527,7 @@ fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bou
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
     let add = |writer: &mut Writer, key: u64, stamp: u64| {
-        let attached = Attached { value: b"", stamp: Some(stamp) };
-        writer.put_fingerprint_with(key, Fingerprint(key), attached).unwrap();
+        writer.put(key, Document::from(Fingerprint(key)).with_stamp(stamp)).unwrap();
     };
     add(&mut writer, 0, 1000);
     writer.commit().unwrap();

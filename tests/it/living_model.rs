@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::support::model::ModelVfs;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use twindex::{Admitted, Attached, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Admitted, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
 /// When a document expires.
 const AGE: u64 = 10;
@@ -174,9 +174,10 @@ fn run(steps: &[Step], keeps: bool) {
         match *step {
             Step::Jump(key, given) => {
                 let document = given.at(newest);
-                let attached = Attached { value: &[], stamp: newest.map(|newest| newest + AGE + 1) };
-                if keeps && newest.is_some() {
-                    let refused = one.put_fingerprint_with(key, Fingerprint(document.fingerprint), attached);
+                let fingerprint = Fingerprint(document.fingerprint);
+                if let Some(newest) = newest.filter(|_| keeps) {
+                    let refused =
+                        one.put(key, twindex::Document::from(fingerprint).with_stamp(newest + AGE + 1));
                     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
                 }
             }
@@ -185,11 +186,12 @@ fn run(steps: &[Step], keeps: bool) {
                 let fingerprint = Fingerprint(document.fingerprint);
                 if keeps {
                     let value = value(&document);
-                    let attached = Attached { value: &value, stamp: Some(document.stamp) };
-                    one.put_fingerprint_with(key, fingerprint, attached).unwrap();
+                    let stamped =
+                        twindex::Document::from(fingerprint).with_value(&value).with_stamp(document.stamp);
+                    one.put(key, stamped).unwrap();
                     newest = newest.max(Some(document.stamp));
                 } else {
-                    one.put_fingerprint(key, fingerprint).unwrap();
+                    one.put(key, fingerprint).unwrap();
                 }
                 now.insert(key, document);
             }
@@ -207,11 +209,11 @@ fn run(steps: &[Step], keeps: bool) {
                 };
                 let admitted = if keeps {
                     let bytes = self::value(&document);
-                    let attached = Attached { value: &bytes, stamp: Some(document.stamp) };
                     newest = newest.max(Some(document.stamp));
-                    one.admit_fingerprint_with(key, Fingerprint(value), attached)
+                    let stamped = twindex::Document::from(Fingerprint(value)).with_value(&bytes);
+                    one.admit(key, stamped.with_stamp(document.stamp))
                 } else {
-                    one.admit_fingerprint(key, Fingerprint(value))
+                    one.admit(key, Fingerprint(value))
                 };
                 let admitted = admitted.unwrap();
                 let found = match admitted {

@@ -436,7 +436,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
                 live.remove(&key);
             } else {
                 let fingerprint = (random.next() % 7) << random.below(60);
-                writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+                writer.put(key, Fingerprint(fingerprint)).unwrap();
                 live.insert(key, fingerprint);
             }
         }
@@ -446,7 +446,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
     let before = index.snapshot();
     let expected = answers(&before);
     // What was not committed yet comes in with it.
-    writer.put_fingerprint(10_000, Fingerprint(77)).unwrap();
+    writer.put(10_000, Fingerprint(77)).unwrap();
     live.insert(10_000, 77);
     let generation = writer.compact().unwrap();
     assert_eq!(answers(&before), expected, "a snapshot stays as it is");
@@ -456,7 +456,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
     let mut fresh_writer = fresh.writer().unwrap();
     fresh_writer.set_logged(false);
     for (&key, &fingerprint) in &live {
-        fresh_writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+        fresh_writer.put(key, Fingerprint(fingerprint)).unwrap();
     }
     fresh_writer.commit().unwrap();
     assert!(only_segment(&path) == only_segment(&other));
@@ -483,7 +483,7 @@ fn a_batch_over_the_memory_becomes_one_segment_where_that_is_asked_for() {
                 let key = i * 7 % 90;
                 match (raw, i % 11) {
                     (true, 5) => writer.delete(key).unwrap(),
-                    (true, _) => writer.put_fingerprint(key, Fingerprint(i)).unwrap(),
+                    (true, _) => writer.put(key, Fingerprint(i)).unwrap(),
                     (false, 5) => writer.delete(key.to_string().as_str()).unwrap(),
                     (false, _) => writer
                         .put(
@@ -530,14 +530,14 @@ fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
     let mut writer = index.writer().unwrap();
     writer.set_logged(false);
     for (key, fingerprint) in [(1, 1), (2, 2), (3, 3)] {
-        writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+        writer.put(key, Fingerprint(fingerprint)).unwrap();
     }
     writer.commit().unwrap();
-    writer.put_fingerprint(3, Fingerprint(33)).unwrap();
-    writer.put_fingerprint(4, Fingerprint(4)).unwrap();
+    writer.put(3, Fingerprint(33)).unwrap();
+    writer.put(4, Fingerprint(4)).unwrap();
     writer.commit().unwrap();
     writer.delete(1).unwrap();
-    writer.put_fingerprint(5, Fingerprint(4)).unwrap();
+    writer.put(5, Fingerprint(4)).unwrap();
     writer.commit().unwrap();
     drop(writer);
     (dir, path, map([(2, 2), (3, 33), (4, 4), (5, 4)]))

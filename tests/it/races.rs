@@ -27,7 +27,7 @@ fn created() -> (TempDir, PathBuf, Index) {
 
 /// Adds the document of this number, deletes the one that is `WINDOW` older, and says in the payload how far it is.
 fn step(writer: &mut Writer, number: u64) {
-    writer.put_fingerprint(number, Fingerprint(number * number)).unwrap();
+    writer.put(number, Fingerprint(number * number)).unwrap();
     if let Some(old) = number.checked_sub(WINDOW) {
         writer.delete(old).unwrap();
     }
@@ -215,7 +215,7 @@ fn a_name_that_was_published_is_not_given_to_another_file() {
                 // A batch that is dropped takes its segments with it.
                 writer.set_logged(false);
                 writer.set_memory(1);
-                writer.put_fingerprint(1_000_000_u64, Fingerprint(1)).unwrap();
+                writer.put(1_000_000_u64, Fingerprint(1)).unwrap();
             }
             1 => while writer.merge_step().unwrap() {},
             2 => {
@@ -275,7 +275,7 @@ fn a_question_that_fails_gives_its_error_as_the_only_item_each_time_it_is_asked(
     let mut writer = index.writer().unwrap();
     for number in 0..20_000_u64 {
         // Keys that follow each other would take no bytes.
-        writer.put_fingerprint(number * 3, Fingerprint(number * number)).unwrap();
+        writer.put(number * 3, Fingerprint(number * number)).unwrap();
     }
     writer.commit().unwrap();
     writer.compact().unwrap();

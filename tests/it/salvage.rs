@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use twindex::store::salvage::{Salvage, salvage};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Attached, Error, Fingerprint, Index, Params, Result, Snapshot};
+use twindex::{Document, Error, Fingerprint, Index, Params, Result, Snapshot};
 
 type Documents = BTreeMap<String, String>;
 
@@ -39,10 +39,9 @@ fn index() -> (TempDir, PathBuf, Documents) {
         let text =
             if i % 11 == 3 { String::new() } else { format!("text number {} of those, {}", i % 97, i % 13) };
         let value = format!("value {i}");
-        let attached = Attached { value: value.as_bytes(), stamp: Some(i) };
-        writer
-            .put_with(format!("key {}", i % 700).as_str(), &sketcher.sketch(&text).unwrap(), attached)
-            .unwrap();
+        let sketch = sketcher.sketch(&text).unwrap();
+        let document = Document::from(&sketch).with_value(value.as_bytes()).with_stamp(i);
+        writer.put(format!("key {}", i % 700).as_str(), document).unwrap();
         if i % 300 == 299 {
             writer.delete(format!("key {}", i % 50).as_str()).unwrap();
             writer.commit().unwrap();
@@ -150,7 +149,7 @@ fn batches_of_a_damaged_log_are_saved_up_to_the_damage() {
     let index = Index::create(&path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
     let mut writer = index.writer().unwrap();
     for key in 0..20_u64 {
-        writer.put_fingerprint(key, twindex::Fingerprint(key)).unwrap();
+        writer.put(key, twindex::Fingerprint(key)).unwrap();
         writer.commit().unwrap();
     }
     drop((writer, index));
@@ -172,13 +171,12 @@ fn time_does_not_go_back_although_its_document_was_deleted() {
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();
     let index = Index::create(&path, params).unwrap();
     let mut writer = index.writer().unwrap();
-    let at = |stamp| Attached { stamp: Some(stamp), ..Attached::default() };
-    writer.put_fingerprint_with(1, Fingerprint(1), at(1060)).unwrap();
+    writer.put(1, Document::from(Fingerprint(1)).with_stamp(1060)).unwrap();
     writer.commit().unwrap();
     writer.flush().unwrap();
     writer.delete(1).unwrap();
     writer.commit().unwrap();
-    writer.put_fingerprint_with(2, Fingerprint(2), at(1000)).unwrap();
+    writer.put(2, Document::from(Fingerprint(2)).with_stamp(1000)).unwrap();
     writer.commit().unwrap();
     drop(writer);
     assert_eq!((index.snapshot().documents(), index.snapshot().now()), (0, Some(1060)));

@@ -15,7 +15,7 @@ use twindex::idf::to_bytes;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, IdfTable, Sketcher, pack};
 use twindex::store::OnConflict;
-use twindex::{Attached, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
+use twindex::{Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
 
 use twindex::format::sketches::{Encoded, Encoder, Row};
 
@@ -113,10 +113,12 @@ fn fill(index: &Index, writer: &mut Writer, sketcher: &Sketcher, range: std::ops
     writer.set_background_merges(false);
     for i in range {
         let value = vec![i as u8; i as usize % 5];
-        let attached =
-            if expires { Attached { value: &value, stamp: Some(1000 + i) } } else { Attached::default() };
         let sketch = sketcher.sketch(&text(i)).unwrap();
-        writer.put_with(format!("key {}", i % 90).as_str(), &sketch, attached).unwrap();
+        let mut document = Document::from(&sketch);
+        if expires {
+            document = document.with_value(&value).with_stamp(1000 + i);
+        }
+        writer.put(format!("key {}", i % 90).as_str(), document).unwrap();
         if i % 13 == 5 {
             writer.delete(format!("key {}", i * 7 % 90).as_str()).unwrap();
         }

@@ -17,9 +17,10 @@ use crate::support::faults::{Faults, FaultyVfs, ways};
 #[cfg(target_os = "linux")]
 use crate::support::skip::{Missing, skip};
 use tempfile::TempDir;
+use twindex::format::sketches::Row;
 use twindex::params::{Shingling, Tokens, UnicodeVersion, Widths};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
-use twindex::{Admitted, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
+use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
 
 fn raw() -> Params {
     Params::builder().u64_keys().simhash(3).build().unwrap()
@@ -37,7 +38,7 @@ fn created(params: Params) -> (TempDir, PathBuf, Index) {
 }
 
 fn put(writer: &mut Writer, key: u64, fingerprint: u64) {
-    writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+    writer.put(key, Fingerprint(fingerprint)).unwrap();
 }
 
 #[test]
@@ -58,8 +59,46 @@ fn sketch_made_for_another_table_radius_is_accepted_and_found() {
     writer.commit().unwrap();
     assert!(index.snapshot().near(&sketch(2)).first().unwrap().unwrap().distance == Some(0));
     // Rows come with all parameters, and these must be the same.
-    let error = writer.put_row(4, &params(3), None).unwrap_err();
+    let error = writer.put(4, Document::from_row(&params(3), None)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "within"), "{error}");
+}
+
+#[test]
+fn a_row_of_a_sketch_file_is_admitted_as_its_sketch_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let params = Params::builder().words(2).simhash(3).minhash(20, 6).bottom(8).build().unwrap();
+    let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    let stored = sketcher.sketch("the quick brown fox jumps over the lazy dog and is gone").unwrap();
+    writer.put("stored", &stored).unwrap();
+    writer.commit().unwrap();
+    let sketch = sketcher.sketch("the quick brown fox jumps over the lazy dog and is away").unwrap();
+    let mut packed = Vec::new();
+    twindex::sketch::pack(sketch.signature(), params.minhash.unwrap().signature_bits, &mut packed);
+    let row = Row {
+        fingerprint: sketch.fingerprint().unwrap().0,
+        features: sketch.features(),
+        signature: &packed,
+        bottom: sketch.bottom(),
+        modular: sketch.modular(),
+    };
+    writer.set_drop_duplicates(true);
+    let by_row = writer.admit("row", Document::from_row(&params, Some(row))).unwrap();
+    let by_sketch = writer.admit("sketch", &sketch).unwrap();
+    let near = index.snapshot().near(&sketch).limit(1).run().unwrap().hits.pop().unwrap();
+    for (how, admitted) in [("row", by_row), ("sketch", by_sketch)] {
+        let Admitted::Duplicate(hit) = admitted else { panic!("{how}: {admitted:?}") };
+        assert_eq!(format!("{hit:?}"), format!("{near:?}"), "{how}");
+        assert!(hit.resemblance.is_some() && hit.hit_in_query.is_some(), "{hit:?}");
+    }
+    assert_eq!(writer.admit("empty", Document::from_row(&params, None)).unwrap(), Admitted::New);
+    // A row of another shape is refused before it is looked up.
+    let short = Row { features: &row.features[1..], ..row };
+    let refused = writer.admit("short", Document::from_row(&params, Some(short))).unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(why) if why.contains("19 and")), "{refused}");
+    writer.commit().unwrap();
+    assert_eq!(index.snapshot().documents(), 2);
 }
 
 #[test]
@@ -520,7 +559,7 @@ fn records_with_samples_that_could_not_be_read_back_are_refused() {
     }
     assert!(push(&raw(), &[1], &[]).is_err(), "samples for an index that keeps none");
     let index = created(params);
-    let refused = index.2.writer().unwrap().put_fingerprint(1, Fingerprint(1)).unwrap_err();
+    let refused = index.2.writer().unwrap().put(1, Fingerprint(1)).unwrap_err();
     assert!(refused.to_string().contains("samples"), "{refused}");
 }
 
@@ -547,7 +586,7 @@ fn many_segments_answer_as_one() {
 fn keys_of_the_other_kind_are_refused_and_the_batch_goes_on() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
-    assert!(matches!(writer.put_fingerprint("seven", Fingerprint(1)), Err(Error::Invalid(_))));
+    assert!(matches!(writer.put("seven", Fingerprint(1)), Err(Error::Invalid(_))));
     assert!(matches!(writer.delete("seven"), Err(Error::Invalid(_))));
     assert!(matches!(index.snapshot().get("seven"), Err(Error::Invalid(_))));
     put(&mut writer, 7, 7);
@@ -560,7 +599,7 @@ fn keys_of_the_other_kind_are_refused_and_the_batch_goes_on() {
     assert!(matches!(writer.put(7, &sketch), Err(Error::Invalid(_))));
     assert!(matches!(writer.put("", &sketch), Err(Error::Invalid(_))));
     assert!(matches!(writer.put("x".repeat(65_536).as_str(), &sketch), Err(Error::Limit { .. })));
-    assert!(matches!(writer.put_fingerprint("x", Fingerprint(1)), Err(Error::Invalid(_))));
+    assert!(matches!(writer.put("x", Fingerprint(1)), Err(Error::Invalid(_))));
     writer.put("x".repeat(65_535).as_str(), &sketch).unwrap();
     writer.commit().unwrap();
     assert_eq!(index.snapshot().documents(), 1);
@@ -795,12 +834,12 @@ fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) 
     let writer = index.writer()?;
     let (_, writer) = writer_out.insert((index, writer));
     writer.set_memory(40);
-    writer.put_fingerprint(3, Fingerprint(33))?;
+    writer.put(3, Fingerprint(33))?;
     for key in 10..15 {
-        writer.put_fingerprint(key, Fingerprint(key))?;
+        writer.put(key, Fingerprint(key))?;
     }
     writer.delete(2)?;
-    writer.put_fingerprint(10, Fingerprint(99))?;
+    writer.put(10, Fingerprint(99))?;
     writer.commit()?;
     Ok(())
 }
@@ -840,7 +879,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
                 && done.is_err()
             {
                 assert!(matches!(writer.commit(), Err(Error::Poisoned { .. })), "{case}");
-                let put = writer.put_fingerprint(1, Fingerprint(0));
+                let put = writer.put(1, Fingerprint(0));
                 assert!(matches!(put, Err(Error::Poisoned { .. })), "{case}");
                 assert!(matches!(writer.delete(1), Err(Error::Poisoned { .. })), "{case}");
                 assert_eq!(contents(&index.snapshot()), before, "{case}: readers go on");
@@ -930,7 +969,7 @@ fn a_really_full_disk_keeps_the_last_commit_and_works_again_once_there_is_space(
     for round in 0..3 {
         // Far more than fits, in one segment or in several.
         writer.set_memory(if round == 1 { 1 << 16 } else { usize::MAX });
-        let put_all = (2..40_000).try_for_each(|key| writer.put_fingerprint(key, Fingerprint(key * key)));
+        let put_all = (2..40_000).try_for_each(|key| writer.put(key, Fingerprint(key * key)));
         let error = put_all.and_then(|()| writer.commit().map(drop)).unwrap_err();
         assert!(matches!(&error, Error::Io { source, .. } if source.raw_os_error() == Some(28)), "{error:?}");
         assert!(matches!(writer.commit(), Err(Error::Poisoned { .. })));
@@ -960,7 +999,7 @@ fn a_failed_batch_leaves_no_segment_even_of_those_it_replaced_itself() {
             writer.set_logged(false);
             writer.set_memory(1);
             for fingerprint in 100..104 {
-                writer.put_fingerprint(7, Fingerprint(fingerprint))?; // each a segment, all but the last dead
+                writer.put(7, Fingerprint(fingerprint))?; // each a segment, all but the last dead
             }
             writer.commit()
         })();

@@ -42,7 +42,7 @@ fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
             for session in 0..2 {
                 for i in 0..3 {
                     let key = number * 3 + i;
-                    writer.put_fingerprint(key, Fingerprint(number * 100 + session * 10 + i))?;
+                    writer.put(key, Fingerprint(number * 100 + session * 10 + i))?;
                 }
                 if session == 0 {
                     writer.delete(number)?;
@@ -63,7 +63,7 @@ fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
         }
         _ => {
             writer.set_logged(false);
-            writer.put_fingerprint(99_u64, Fingerprint(99))?;
+            writer.put(99_u64, Fingerprint(99))?;
             documents.insert(99, 99);
             writer.commit()?;
             writer.gc()?;
@@ -247,7 +247,7 @@ fn check_state(path: &Path, output: &Output, case: &str, states: &[Vec<Documents
     assert!(problems.is_empty(), "{case}: {problems:?}");
     // The lock went with the process, and the next one goes on and cleans up.
     let mut writer = index.writer().unwrap_or_else(|error| panic!("{case}: {error}"));
-    writer.put_fingerprint(1000_u64, Fingerprint(1000)).unwrap();
+    writer.put(1000_u64, Fingerprint(1000)).unwrap();
     writer.commit().unwrap();
     writer.gc().unwrap();
     drop(writer);

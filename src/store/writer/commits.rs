@@ -2,13 +2,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Durability, Writer, next_number};
+use super::{Durability, Life, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest};
-use crate::store::log::{self, OpenLog, Position};
+use crate::store::log::OpenLog;
 use crate::store::state::State;
-use crate::store::{commit, names};
+use crate::store::{commit, names, recovery};
 
 /// Bytes of commits that are held in memory where nothing is promised of them.
 const HELD: usize = 1 << 20;
@@ -70,9 +70,9 @@ impl Writer {
     }
 
     pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
-        let collected = self.one_segment || !self.logged;
+        let collected = self.settings.makes_segments();
         self.flush_records()?;
-        if self.one_segment {
+        if self.settings.one_segment {
             self.flush_table()?;
             self.merge_written()?;
         }
@@ -89,11 +89,11 @@ impl Writer {
         } else if !self.batch.is_empty() || payload.is_some() {
             self.log_batch(payload)?;
         } else {
-            return self.keep_promise(self.durability);
+            return self.keep_promise(self.settings.durability);
         }
         self.looked_up = false;
         let commit = self.view.commit;
-        if self.logged && !self.one_segment {
+        if !self.settings.makes_segments() {
             self.maintain().map_err(|error| Error::AfterCommit { commit, source: Box::new(error) })?;
         }
         Ok(commit)
@@ -149,7 +149,7 @@ impl Writer {
         // guard: a commit is given to the log before it is acknowledged
         log.add(&self.batch, commit, payload);
         let held = log.held();
-        match self.durability {
+        match self.settings.durability {
             // guard: a sync of the log that failed is a failure
             // without it: log.sync()? -> drop(log.sync())
             _ if begins => log.sync()?,
@@ -182,29 +182,7 @@ impl Writer {
         let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
         let position = self.shared.published.read().position;
         let number = self.next.logged.as_ref().map_or(1, |logged| logged.next_log);
-        let last = self.next.logged.as_ref().and_then(|logged| logged.logs.last().copied());
-        let mut log = None;
-        let mut first = commit;
-        if let (Some(entry), Some(position)) = (last, position)
-            && position.synced < position.batches
-        {
-            let from = Position { offset: position.synced, commit: 0, ..position };
-            log::replay(&*vfs, &dir, &self.next, &entry, from, |_, commit, _, batch| {
-                let log = match &mut log {
-                    Some(log) => log,
-                    none => {
-                        first = commit;
-                        none.insert(OpenLog::create(&*vfs, &dir, &self.next, number, commit)?)
-                    }
-                };
-                log.add_again(batch, commit);
-                Ok(())
-            })?;
-        }
-        let log = match log {
-            Some(log) => log,
-            None => OpenLog::create(&*vfs, &dir, &self.next, number, commit)?,
-        };
+        let (log, first) = recovery::rewrite_tail(&*vfs, &dir, &self.next, position, number, commit)?;
         let logged = self.next.logged.get_or_insert_with(Logged::default);
         if let (Some(last), Some(position)) = (logged.logs.last_mut(), position)
             && last.grows
@@ -283,15 +261,17 @@ impl Writer {
             commit::sync_dir(vfs, dir)?;
         }
         self.settled = false;
+        let pointer = commit::write_current(vfs, dir, &current)?;
+        self.life = Life::InDoubt;
         // guard: files go behind the generation that does without them
         // without it: commit::sweep(vfs, dir, &self.next, None);
-        commit::point(vfs, dir, &current, &mut self.pointed)?;
+        commit::replace_current(dir, pointer)?;
         // guard: the directory is synced before files that have expired are removed
         if settles {
             commit::sync_dir(vfs, dir)?;
             self.settled = true;
         }
-        self.pointed = false;
+        self.life = Life::Sound;
         self.changed = false;
         self.owes_sync = false;
         self.retired = None;
@@ -347,7 +327,7 @@ impl Drop for Writer {
             return;
         }
         self.written.extend(self.merging.take().map(|merging| merging.number));
-        if !self.poisoned
+        if self.life == Life::Sound
             && self.lock.is_current()
             && let Some(log) = &mut self.log
             && log.write().is_ok()
@@ -357,7 +337,7 @@ impl Drop for Writer {
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
-        if self.poisoned && (held || self.durability == Durability::None) {
+        if self.life != Life::Sound && (held || self.settings.durability == Durability::None) {
             // Commits that were held back and could not be written are not there, whatever was shown of them.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
@@ -374,8 +354,8 @@ impl Drop for Writer {
         // Segments of a batch that was not committed. After a failure from which the new generation may or may not
         // have come out current, they stay, and the next writer sweeps what is not named.
         // guard: what CURRENT may name is not removed after a failure
-        // without it: self.pointed -> false
-        if self.pointed || !self.lock.is_current() {
+        // without it: self.life == Life::InDoubt -> false
+        if self.life == Life::InDoubt || !self.lock.is_current() {
             return;
         }
         self.view.segments.clear();

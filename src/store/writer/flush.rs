@@ -33,13 +33,13 @@ impl Writer {
     pub(super) fn is_full(&self, times: usize) -> bool {
         let rows = self.view.table.read();
         rows.len() as usize >= MEMTABLE_ROWS as usize * times
-            || rows.len() > 0 && rows.memory() >= MEMTABLE_BYTES.min(self.memory).saturating_mul(times)
+            || rows.len() > 0 && rows.memory() >= MEMTABLE_BYTES.min(self.settings.memory).saturating_mul(times)
     }
 
     /// True once in a while: what the memtable takes need not be added up for each record. One record can be several
     /// rows, where others expire by it.
     fn is_time_to_look(&mut self) -> bool {
-        let is_time = self.memory < MEMTABLE_BYTES || self.view.rows.abs_diff(self.looked_at) >= LOOKED_EVERY;
+        let is_time = self.settings.memory < MEMTABLE_BYTES || self.view.rows.abs_diff(self.looked_at) >= LOOKED_EVERY;
         if is_time {
             self.looked_at = self.view.rows;
         }
@@ -62,15 +62,15 @@ impl Writer {
             }
             return Ok(());
         }
-        if self.records.memory() < self.memory {
+        if self.records.memory() < self.settings.memory {
             return Ok(());
         }
         self.guarded(|writer| {
-            if writer.one_segment && Rows::can_hold(&writer.params) {
+            if writer.settings.one_segment && Rows::can_hold(&writer.params) {
                 return writer.set_aside();
             }
             writer.flush_records()?;
-            if writer.one_segment && writer.written.len() >= MERGED_AT {
+            if writer.settings.one_segment && writer.written.len() >= MERGED_AT {
                 writer.merge_written()
             } else {
                 Ok(())
@@ -82,7 +82,7 @@ impl Writer {
     pub(super) fn set_aside(&mut self) -> Result<()> {
         self.check_process()?; // a child made by fork shares the position in the scratch file
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let room = Room::new(self.memory, &scratch);
+        let room = Room::new(self.settings.memory, &scratch);
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
         let rows = match &mut self.rows {
             Some(rows) => rows,
@@ -169,7 +169,7 @@ impl Writer {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let room = Room::new(self.memory.saturating_mul(2), &scratch);
+        let room = Room::new(self.settings.memory.saturating_mul(2), &scratch);
         let (view, changed) = (&mut self.view, &mut self.changed);
         let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, room, |key| {
             *changed |= view.forget(Key::U64(key))?;
@@ -201,7 +201,7 @@ impl Writer {
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);
         // The one segment to be has all that came, whatever it was made of meanwhile.
-        if self.one_segment { Ok(()) } else { self.view.expire_segment(self.view.segments.len() - 1, None) }
+        if self.settings.one_segment { Ok(()) } else { self.view.expire_segment(self.view.segments.len() - 1, None) }
     }
 
     /// The number of a segment to come.

@@ -17,12 +17,12 @@ impl Writer {
     /// Whether segments are merged on a thread of their own while this writer goes on (at first so); otherwise only by
     /// [`merge_step`](Self::merge_step) and [`compact`](Self::compact).
     pub fn set_background_merges(&mut self, background: bool) {
-        self.background = background;
+        self.settings.background = background;
     }
 
     /// How fast merges in the background may write, in bytes a second; `None`, as at first, is as fast as they can.
     pub fn set_merge_rate(&mut self, rate: Option<u64>) {
-        self.rate = rate;
+        self.settings.rate = rate;
     }
 
     /// Why merges in the background stopped, if they did: a full disk, or damage of a segment. The index is as it was,
@@ -55,7 +55,7 @@ impl Writer {
         let live: Vec<Input<'_>> =
             inputs.into_iter().filter(|input| input.deleted.len() < input.segment.documents()).collect();
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let room = Room::new(self.memory.saturating_mul(2), &scratch);
+        let room = Room::new(self.settings.memory.saturating_mul(2), &scratch);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, room)?) };
         live.iter().try_for_each(|input| input.segment.check_map())?;
@@ -115,13 +115,13 @@ impl Writer {
         if self.merging.as_ref().is_some_and(Merging::is_done) {
             self.finish_merge()?;
         }
-        if self.background && self.merging.is_none() && self.merge_failure.is_none() {
+        if self.settings.background && self.merging.is_none() && self.merge_failure.is_none() {
             let chosen = merge_plan::choose(&self.sizes(), &[]);
             if !chosen.is_empty() {
                 self.check_lock()?;
                 let number = self.take_number()?;
                 let work = self.work(&chosen, number);
-                match work.check_space().and_then(|()| work.spawn(self.rate)) {
+                match work.check_space().and_then(|()| work.spawn(self.settings.rate)) {
                     Ok(merging) => self.merging = Some(merging),
                     Err(error) => self.merge_failure = Some(error),
                 }
@@ -152,7 +152,7 @@ impl Writer {
             access: self.shared.access,
             manifest: Manifest { segments: Vec::new(), ..self.next.clone() },
             number,
-            memory: self.memory.saturating_mul(2),
+            memory: self.settings.memory.saturating_mul(2),
             inputs: chosen.iter().map(input).collect(),
         }
     }

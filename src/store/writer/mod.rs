@@ -15,26 +15,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::document::Document;
 use super::index::{Index, Shared};
 use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
-use super::query::Hit;
-use super::snapshot::Snapshot;
+use super::query::{Hit, Query};
 use super::state::{State, View};
-use super::{commit, names};
+use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
-use crate::format::sketches::Row;
 use crate::key::Key;
 use crate::params::Params;
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
 use crate::sys::lock::{HeldLock, LockFailure};
-use twindex_sketch::{Fingerprint, Sketch, pack};
 
 /// Bytes of records held before they are written to a segment; see [`Writer::set_memory`].
 const MEMORY: usize = 1 << 30;
@@ -66,10 +64,65 @@ pub enum Admitted {
     Duplicate(Hit),
 }
 
+/// What the caller chose; nothing else changes it.
+#[derive(Debug)]
+struct Settings {
+    /// Bytes of records held before they are written to a segment.
+    memory: usize,
+    /// Whether a batch becomes one segment, whatever its size.
+    one_segment: bool,
+    /// Whether small batches go to the log.
+    logged: bool,
+    /// What a commit by the log promises.
+    durability: Durability,
+    /// Whether [`Writer::admit`] leaves out duplicates.
+    drop_duplicates: bool,
+    /// How far a stamp may be ahead of all before.
+    max_jump: u64,
+    /// Whether segments are merged in the background.
+    background: bool,
+    /// Bytes a second that such a merge may write; `None` for no limit.
+    rate: Option<u64>,
+}
+
+impl Settings {
+    /// The settings of a new writer.
+    fn of(params: &Params) -> Self {
+        Self {
+            memory: MEMORY,
+            one_segment: false,
+            logged: true,
+            durability: Durability::Sync,
+            drop_duplicates: false,
+            max_jump: params.expire_after.unwrap_or(u64::MAX),
+            background: true,
+            rate: None,
+        }
+    }
+
+    /// Whether each commit makes a segment, so that no batch goes to the log.
+    fn makes_segments(&self) -> bool {
+        self.one_segment || !self.logged
+    }
+}
+
+/// Whether a writer can still be used, and what its end may remove. It only moves on: from sound to one of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// No step has failed.
+    Sound,
+    /// A step that touches the disk has failed: the writer refuses everything. The last commit is the current one, and
+    /// files of the batch can be removed.
+    Failed,
+    /// `CURRENT` may name the generation to come: set before the rename, and left behind when the rename or the sync
+    /// after it fails. The writer refuses everything, and nothing that this generation names may be removed.
+    InDoubt,
+}
+
 /// The one writer of an index. What it was given is invisible until [`commit`](Writer::commit), and is gone if it
 /// is dropped before.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "choices of the caller, and what is known of the files")]
+#[allow(clippy::struct_excessive_bools, reason = "what is known of the batch and of the files")]
 pub struct Writer {
     shared: Arc<Shared>,
     lock: Box<dyn HeldLock>,
@@ -77,17 +130,11 @@ pub struct Writer {
     process: u32,
     params: Params,
     sketch_digest: u128,
-    memory: usize,
-    one_segment: bool,
-    logged: bool,
+    settings: Settings,
     /// Rows of the memtable when it was last looked whether they are too many.
     looked_at: u32,
     /// True where this batch has been asked for keys or neighbours, and goes to the memtable from there on.
     looked_up: bool,
-    durability: Durability,
-    drop_duplicates: bool,
-    /// How far a stamp may be ahead of all before.
-    max_jump: u64,
     /// Records of a batch that will be segments at once.
     records: Records,
     /// Records given before those, where a batch is to become one segment and they can wait in a scratch file.
@@ -107,13 +154,9 @@ pub struct Writer {
     changed: bool,
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
-    background: bool,
-    rate: Option<u64>,
     merging: Option<Merging>,
     merge_failure: Option<Error>,
-    poisoned: bool,
-    /// True once `CURRENT` may name the generation to come, so that nothing it names may be removed.
-    pointed: bool,
+    life: Life,
     /// True where the generation to come has commits that are not durable without it.
     owes_sync: bool,
     /// True where `CURRENT` is known to be durable as it is.
@@ -122,17 +165,6 @@ pub struct Writer {
     named: bool,
     packed: Vec<u8>,
     scratch: Scratch,
-}
-
-/// The generation before this one, if its manifest is there.
-fn previous(shared: &Shared, manifest: &Manifest) -> Result<Option<Manifest>> {
-    let names = shared.vfs.list(&shared.dir).map_err(|e| Error::io("list", &shared.dir, e))?;
-    let before = names.iter().filter_map(|name| match names::parse(name) {
-        Some(names::Name::Manifest(generation)) => Some(generation),
-        _ => None,
-    });
-    let generation = before.filter(|&generation| generation < manifest.generation).max();
-    generation.map(|generation| State::manifest_at(&*shared.vfs, &shared.dir, generation)).transpose()
 }
 
 impl Writer {
@@ -168,14 +200,7 @@ impl Writer {
                 supported: "it, and writes only without; use a newer version".into(),
             });
         }
-        // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
-        // current but not durable. So what the one before names stays, until a sync.
-        // Where it cannot be read, nothing is removed.
-        if let Ok(before) = previous(&shared, &state.manifest) {
-            // guard: a new writer keeps what the generation before names
-            // without it: before.as_ref() -> None
-            commit::sweep(&*shared.vfs, &shared.dir, &state.manifest, before.as_ref());
-        }
+        recovery::sweep_leftovers(&*shared.vfs, &shared.dir, &state.manifest);
         let params = state.manifest.params.clone();
         shared.writing.store(true, Ordering::Release);
         drop(refreshing);
@@ -183,14 +208,9 @@ impl Writer {
             lock,
             process: std::process::id(),
             sketch_digest: state.sketch_digest,
-            memory: MEMORY,
-            one_segment: false,
-            logged: true,
+            settings: Settings::of(&params),
             looked_at: 0,
             looked_up: false,
-            durability: Durability::Sync,
-            drop_duplicates: false,
-            max_jump: params.expire_after.unwrap_or(u64::MAX),
             records: Records::new(&params),
             rows: None,
             view: state.view.clone(),
@@ -201,12 +221,9 @@ impl Writer {
             next: Manifest::clone(&state.manifest),
             changed: false,
             written: Vec::new(),
-            background: true,
-            rate: None,
             merging: None,
             merge_failure: None,
-            poisoned: false,
-            pointed: false,
+            life: Life::Sound,
             owes_sync: false,
             settled: false,
             named: true,
@@ -219,20 +236,20 @@ impl Writer {
     /// How many bytes of records to hold in memory (1 GiB at first). A batch over that is written as several
     /// segments; it still becomes visible as one.
     pub fn set_memory(&mut self, bytes: usize) {
-        self.memory = bytes;
+        self.settings.memory = bytes;
     }
 
     /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
     /// merges what is larger than the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs
     /// room on the disk for a second copy of the batch meanwhile; and the segment does not depend on the memory.
     pub fn set_one_segment(&mut self, one_segment: bool) {
-        self.one_segment = one_segment;
+        self.settings.one_segment = one_segment;
     }
 
     /// Whether small batches go to the log (at first so), where a commit costs one sync, and become segments when there
     /// are some 260,000 documents. Otherwise each commit makes a segment: right for few large batches.
     pub fn set_logged(&mut self, logged: bool) {
-        self.logged = logged;
+        self.settings.logged = logged;
     }
 
     /// The directory gets its name when all is in it: before that, a crash leaves nothing that is opened.
@@ -242,181 +259,39 @@ impl Writer {
 
     /// What commits promise from now on, as far as they go to the log; those that make a segment are always durable.
     pub fn set_durability(&mut self, durability: Durability) {
-        self.durability = durability;
+        self.settings.durability = durability;
     }
 
     /// Whether [`admit`](Self::admit) leaves out what it finds to be a duplicate; at first it does not.
     pub fn set_drop_duplicates(&mut self, drop: bool) {
-        self.drop_duplicates = drop;
+        self.settings.drop_duplicates = drop;
     }
 
     /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as
     /// by one wrong stamp everything would expire. At first that is the age at which documents expire. The first
     /// document of an index may have any.
     pub fn set_max_jump(&mut self, max_jump: u64) {
-        self.max_jump = max_jump;
+        self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing.
+    /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing. A
+    /// document that is too old when it comes takes the place of the one of its key all the same, and is not there
+    /// afterwards.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`]
-    /// for a key the index cannot hold; [`Error::Io`], after which the writer is poisoned.
-    pub fn put<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<()> {
-        self.put_with(key, sketch, Attached::default())
-    }
-
-    /// As [`put`](Self::put), with a value and a stamp, as the index keeps them. A document that is too old when it
-    /// comes takes the place of the one of its key all the same, and is not there afterwards.
-    ///
-    /// ```
-    /// use twindex::{Attached, Index, Params};
-    ///
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// let params = Params::builder().words(2).simhash(3).values().expire_after(60).build()?;
-    /// let index = Index::create(dir.path().join("x"), params)?;
-    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
-    /// let mut writer = index.writer()?;
-    /// writer.put_with("a", &sketch, Attached { value: b"page 7", stamp: Some(1000) })?;
-    /// writer.commit()?;
-    /// assert_eq!(index.snapshot().get("a")?.unwrap().value, b"page 7");
-    ///
-    /// writer.put_with("b", &sketch, Attached { value: b"", stamp: Some(1060) })?;
-    /// writer.commit()?;
-    /// assert_eq!((index.snapshot().now(), index.snapshot().contains("a")?), (Some(1060), false));
-    /// # Ok::<(), twindex::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`put`](Self::put), and those of [`Attached::check`]; [`Error::Invalid`] for a stamp
-    /// [too far ahead](Self::set_max_jump).
-    pub fn put_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
-    ) -> Result<()> {
-        self.put_sketch(key.into(), sketch, attached, false)
-    }
-
-    fn put_sketch(
-        &mut self,
-        key: Key<'_>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
-        is_new: bool,
-    ) -> Result<()> {
-        self.params.check_sketch(self.sketch_digest, sketch)?;
-        let mut packed = std::mem::take(&mut self.packed);
-        packed.clear();
-        if let Some(minhash) = self.params.minhash {
-            pack(sketch.signature(), minhash.signature_bits, &mut packed);
-        }
-        let kept = (!sketch.is_empty()).then(|| Kept {
-            fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
-            features: sketch.features(),
-            signature: &packed,
-            bottom: sketch.bottom(),
-            modular: sketch.modular(),
-        });
-        let put = self.push(key, kept, attached, is_new);
-        self.packed = packed;
-        put
-    }
-
-    /// As [`put`](Self::put), and tells whether there was a document of this key.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`].
-    pub fn upsert<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<bool> {
-        self.upsert_with(key, sketch, Attached::default())
-    }
-
-    /// As [`upsert`](Self::upsert), with a value and a stamp.
-    ///
-    /// # Errors
-    /// As [`put_with`](Self::put_with), and [`Error::Corrupt`].
-    pub fn upsert_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
-    ) -> Result<bool> {
-        let key = key.into();
-        let known = self.contains(key)?;
-        self.put_sketch(key, sketch, attached, !known)?;
-        Ok(known)
-    }
-
-    /// Adds a fingerprint made elsewhere, or replaces the document with this key.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for an index that keeps more or other than fingerprints; otherwise as [`put`](Self::put).
-    pub fn put_fingerprint<'a>(&mut self, key: impl Into<Key<'a>>, fingerprint: Fingerprint) -> Result<()> {
-        self.put_fingerprint_with(key, fingerprint, Attached::default())
-    }
-
-    /// As [`put_fingerprint`](Self::put_fingerprint), with a value and a stamp.
-    ///
-    /// # Errors
-    /// As [`put_fingerprint`](Self::put_fingerprint) and [`put_with`](Self::put_with).
-    pub fn put_fingerprint_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        fingerprint: Fingerprint,
-        attached: Attached<'_>,
-    ) -> Result<()> {
-        self.check_raw()?;
-        let kept = Kept { fingerprint: fingerprint.0, ..Kept::default() };
-        self.push(key.into(), Some(kept), attached, false)
-    }
-
-    fn check_raw(&self) -> Result<()> {
-        let params = &self.params;
-        let samples = params.bottom > 0 || params.modulus > 0;
-        if params.simhash.is_none() || params.minhash.is_some() || samples {
-            return Err(Error::Invalid(
-                "raw fingerprints need an index that keeps simhash and no MinHash or samples".into(),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Adds a document that was sketched elsewhere, from a [file of sketches](crate::format::sketches) made with the
-    /// parameters `made_with`, or replaces the one with this key. `None` stands for an empty sketch.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub fn put_row<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        made_with: &Params,
-        row: Option<Row<'_>>,
-    ) -> Result<()> {
-        self.put_row_with(key, made_with, row, Attached::default())
-    }
-
-    /// As [`put_row`](Self::put_row), with a value and a stamp.
-    ///
-    /// # Errors
-    /// As [`put_with`](Self::put_with).
-    pub fn put_row_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        made_with: &Params,
-        row: Option<Row<'_>>,
-        attached: Attached<'_>,
-    ) -> Result<()> {
-        if *made_with != self.params {
-            self.params.check_same_sketch(made_with)?;
-        }
-        self.push(key.into(), row, attached, false)
+    /// for a key, a value or a stamp that the index cannot hold, and a stamp [too far ahead](Self::set_max_jump);
+    /// [`Error::Invalid`] for a fingerprint where the index keeps more or other than fingerprints; [`Error::Io`], after
+    /// which the writer is poisoned.
+    pub fn put<'k, 'd>(&mut self, key: impl Into<Key<'k>>, document: impl Into<Document<'d>>) -> Result<()> {
+        let (key, document) = (key.into(), document.into());
+        self.with_kept(&document, |writer, kept| writer.push(key, kept, document.attached(), false))
     }
 
     /// Looks up and adds as one step: the nearest document to this one, if any is within the radius of the index's
-    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`] asks; of several that are as near, the one
+    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`](crate::Snapshot::near) asks; of several that are as near, the one
     /// of the smallest key. What this batch added before is found too. A document of the same key is no duplicate of
-    /// itself: it is replaced.
+    /// itself: it is replaced. A duplicate that is dropped does not move the time.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -438,87 +313,57 @@ impl Writer {
     ///
     /// # Errors
     /// As [`put`](Self::put), and [`Error::Corrupt`].
-    pub fn admit<'a>(&mut self, key: impl Into<Key<'a>>, sketch: &Sketch) -> Result<Admitted> {
-        self.admit_with(key, sketch, Attached::default())
-    }
-
-    /// As [`admit`](Self::admit), with a value and a stamp. A duplicate that is dropped does not move the time.
-    ///
-    /// # Errors
-    /// As [`put_with`](Self::put_with), and [`Error::Corrupt`].
-    pub fn admit_with<'a>(
+    pub fn admit<'k, 'd>(
         &mut self,
-        key: impl Into<Key<'a>>,
-        sketch: &Sketch,
-        attached: Attached<'_>,
+        key: impl Into<Key<'k>>,
+        document: impl Into<Document<'d>>,
     ) -> Result<Admitted> {
-        let key = key.into();
-        self.params.check_sketch(self.sketch_digest, sketch)?;
-        self.check_attached(attached)?;
-        if self.contains(key)? {
-            return self.put_sketch(key, sketch, attached, false).map(|()| Admitted::Known);
-        }
-        let hit = match (self.params.simhash, self.params.minhash, sketch.fingerprint()) {
-            _ if sketch.is_empty() => None,
-            (Some(simhash), None, Some(fingerprint))
-                if self.params.bottom == 0 && self.params.modulus == 0 =>
-            {
-                self.nearest(fingerprint, simhash.within.into())?
+        let (key, document) = (key.into(), document.into());
+        let attached = document.attached();
+        self.with_kept(&document, |writer, kept| {
+            writer.check_attached(attached)?;
+            if writer.contains(key)? {
+                return writer.push(key, kept, attached, false).map(|()| Admitted::Known);
             }
-            _ => self.now().near(sketch).limit(1).run()?.hits.pop(),
-        };
-        self.admitted(hit, |writer| writer.put_sketch(key, sketch, attached, true))
+            let hit = kept.map_or(Ok(None), |kept| writer.nearest(kept))?;
+            if hit.is_none() || !writer.settings.drop_duplicates {
+                writer.push(key, kept, attached, true)?;
+            }
+            Ok(hit.map_or(Admitted::New, Admitted::Duplicate))
+        })
     }
 
-    /// As [`admit`](Self::admit), for a fingerprint made elsewhere.
-    ///
-    /// # Errors
-    /// As [`put_fingerprint`](Self::put_fingerprint), and [`Error::Corrupt`].
-    pub fn admit_fingerprint<'a>(
+    /// Runs a step with what this index keeps of the document's content.
+    fn with_kept<T>(
         &mut self,
-        key: impl Into<Key<'a>>,
-        fingerprint: Fingerprint,
-    ) -> Result<Admitted> {
-        self.admit_fingerprint_with(key, fingerprint, Attached::default())
+        document: &Document<'_>,
+        step: impl FnOnce(&mut Self, Option<Kept<'_>>) -> Result<T>,
+    ) -> Result<T> {
+        let mut packed = std::mem::take(&mut self.packed);
+        let kept = document.kept(&self.params, self.sketch_digest, &mut packed);
+        let done = kept.and_then(|kept| step(self, kept));
+        self.packed = packed;
+        done
     }
 
-    /// As [`admit_with`](Self::admit_with), for a fingerprint made elsewhere.
-    ///
-    /// # Errors
-    /// As [`put_fingerprint_with`](Self::put_fingerprint_with), and [`Error::Corrupt`].
-    pub fn admit_fingerprint_with<'a>(
-        &mut self,
-        key: impl Into<Key<'a>>,
-        fingerprint: Fingerprint,
-        attached: Attached<'_>,
-    ) -> Result<Admitted> {
-        self.check_raw()?;
-        self.check_attached(attached)?;
-        let (key, kept) = (key.into(), Some(Kept { fingerprint: fingerprint.0, ..Kept::default() }));
-        if self.contains(key)? {
-            return self.push(key, kept, attached, false).map(|()| Admitted::Known);
+    /// The live document nearest to this one, with the batch.
+    fn nearest(&mut self, kept: Kept<'_>) -> Result<Option<Hit>> {
+        self.records.check_shape(kept)?;
+        let samples = self.params.bottom > 0 || self.params.modulus > 0;
+        match (self.params.simhash, self.params.minhash) {
+            (Some(simhash), None) if !samples => {
+                let parts = self.view.parts(&self.params);
+                let found = nearest(parts, kept.fingerprint, simhash.within.into(), &mut self.scratch)?;
+                Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
+            }
+            _ => Ok(Query::near(self.now(), kept).limit(1).run()?.hits.pop()),
         }
-        let within = self.params.simhash.map_or(0, |simhash| simhash.within.into());
-        let hit = self.nearest(fingerprint, within)?;
-        self.admitted(hit, |writer| writer.push(key, kept, attached, true))
-    }
-
-    fn admitted(&mut self, hit: Option<Hit>, put: impl FnOnce(&mut Self) -> Result<()>) -> Result<Admitted> {
-        if hit.is_none() || !self.drop_duplicates {
-            put(self)?;
-        }
-        Ok(hit.map_or(Admitted::New, Admitted::Duplicate))
-    }
-
-    fn nearest(&mut self, fingerprint: Fingerprint, within: u32) -> Result<Option<Hit>> {
-        let found = nearest(self.view.parts(&self.params), fingerprint.0, within, &mut self.scratch)?;
-        Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
     }
 
     /// What is live, with the batch.
-    fn now(&self) -> Snapshot {
+    fn now(&self) -> Arc<State> {
         let manifest = Arc::clone(&self.shared.published.read().manifest);
-        Snapshot::new(Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest)))
+        Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest))
     }
 
     /// True if there is a live document of this key, of the batch or before it.
@@ -570,14 +415,13 @@ impl Writer {
 
     /// True where records of this batch become segments at once.
     fn collects(&self) -> bool {
-        let at_once = self.one_segment || !self.logged;
-        at_once && !self.looked_up || !self.records.is_empty() || self.rows.is_some()
+        self.settings.makes_segments() && !self.looked_up || !self.records.is_empty() || self.rows.is_some()
     }
 
     /// Refuses what the index does not keep, or lacks, and a stamp that is too far ahead.
     fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
-        self.view.check_stamp(attached.stamp, self.max_jump)
+        self.view.check_stamp(attached.stamp, self.settings.max_jump)
     }
 
     fn push(
@@ -612,7 +456,10 @@ impl Writer {
     }
 
     fn check_sound(&self) -> Result<()> {
-        if self.poisoned { Err(Error::Poisoned { path: self.shared.dir.clone() }) } else { Ok(()) }
+        match self.life {
+            Life::Sound => Ok(()),
+            Life::Failed | Life::InDoubt => Err(Error::Poisoned { path: self.shared.dir.clone() }),
+        }
     }
 
     /// True in a child made by fork, which has this writer as a copy.
@@ -661,8 +508,9 @@ impl Writer {
         self.check_sound()?;
         let done = step(self);
         // guard: the first failure ends the writer
-        // without it: done.is_err() -> false
-        self.poisoned = done.is_err();
+        if done.is_err() && self.life == Life::Sound {
+            self.life = Life::Failed;
+        }
         done
     }
 }

@@ -15,7 +15,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;
 use twindex::sys::Vfs;
 use twindex::sys::vfs::TemporaryFile;
-use twindex::{Attached, Index, Params, Sketch, Sketcher, Writer};
+use twindex::{Document, Index, Params, Sketch, Sketcher, Writer};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -62,8 +62,9 @@ fn made(salt: u64) -> Sound {
     let mut add = |writer: &mut Writer, from: u64, to: u64| {
         for i in from..to {
             let sketch = sketcher.sketch(&text(i + salt)).unwrap();
-            let attached = Attached { value: &vec![i as u8; i as usize % 5], stamp: Some(i) };
-            writer.put_with(format!("key {}", i % 30).as_str(), &sketch, attached).unwrap();
+            let value = vec![i as u8; i as usize % 5];
+            let document = Document::from(&sketch).with_value(&value).with_stamp(i);
+            writer.put(format!("key {}", i % 30).as_str(), document).unwrap();
         }
         writer.delete(format!("key {}", from % 30 + 1).as_str()).unwrap();
         writer.commit().unwrap();
@@ -287,8 +288,7 @@ pub fn directory(data: &[u8]) {
     let Ok(Ok(mut writer)) = opened.map(|index| index.writer()) else { return };
     writer.set_background_merges(false);
     // Each may fail, and the one behind it must then, too, or do well.
-    let attached = Attached { value: b"new", stamp: Some(41) };
-    let _ = writer.put_with("new", &SKETCHES[0], attached);
+    let _ = writer.put("new", Document::from(&SKETCHES[0]).with_value(b"new").with_stamp(41));
     let _ = writer.commit();
     let _ = writer.flush();
     let _ = writer.merge_step();

@@ -10,7 +10,7 @@ use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment};
 use twindex::store::verify::verify;
 use twindex::sys::Vfs;
-use twindex::{Attached, Error, Index, Key, KeyBuf, Params, Result, Sketch, Sketcher, Snapshot, Writer};
+use twindex::{Document, Error, Index, Key, KeyBuf, Params, Result, Sketch, Sketcher, Snapshot, Writer};
 
 use super::super::faults::{Faults, FaultyVfs};
 use super::super::model::ModelVfs;
@@ -171,10 +171,9 @@ fn work(
             0..=6 => {
                 let (key, number, value) = (how / 8, choices.byte() % 64, choices.byte());
                 let bytes = vec![value; if keeps { usize::from(value % 5) } else { 0 }];
-                let attached = Attached { value: &bytes, stamp: None };
                 now.insert(key, (number, value));
-                let sketch = &sketches[usize::from(number)];
-                (writer.put_with(name(numbers, key).as_key(), sketch, attached), false)
+                let document = Document::from(&sketches[usize::from(number)]).with_value(&bytes);
+                (writer.put(name(numbers, key).as_key(), document), false)
             }
             7 | 8 => {
                 let key = how / 8;

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use serde::Serialize;
 use twindex::sys::RealVfs;
-use twindex::{Error, Fingerprint, Index, Key, Writer};
+use twindex::{Document, Error, Fingerprint, Index, Key, Writer};
 
 use crate::attached_args::AttachedArgs;
 use crate::interrupt::HalfDone;
@@ -350,7 +350,7 @@ impl Build {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
         let wanted = Wanted { shard: self.shard.shard, ..Wanted::default() };
         for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
-            let put = writer.put_with(one.key.as_slice(), &one.sketch, one.attached.as_attached());
+            let put = writer.put(one.key.as_slice(), one.attached.with(&one.sketch));
             put.map_err(|error| refused(&one.place, "cannot add the document", error))?;
             added.documents += 1;
             added.empty += u64::from(one.sketch.is_empty());
@@ -373,7 +373,7 @@ impl Build {
                 added.counts.documents += 1;
                 added.documents += 1;
                 added.empty += u64::from(row.is_none());
-                let put = writer.put_row(key, &params, row);
+                let put = writer.put(key, Document::from_row(&params, row));
                 put.with_context(|| {
                     let key = key.to_buf().to_string();
                     format!("{}: cannot add the document `{}`", path.display(), key.escape_debug())
@@ -401,7 +401,7 @@ impl Build {
             };
             if self.shard.shard.is_none_or(|shard| shard.has(Key::U64(key))) {
                 added.documents += 1;
-                writer.put_fingerprint(key, Fingerprint(fingerprint))?;
+                writer.put(key, Fingerprint(fingerprint))?;
             }
             row += 1;
             if row % 65_536 == 0 {

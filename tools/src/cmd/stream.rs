@@ -157,8 +157,7 @@ fn has_more(within: Duration) -> bool {
 impl<W: Write> Taking for Admitting<'_, W> {
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let start = Instant::now();
-        let attached = one.attached.as_attached();
-        let admitted = self.writer.admit_with(one.key.as_slice(), &one.sketch, attached);
+        let admitted = self.writer.admit(one.key.as_slice(), one.attached.with(&one.sketch));
         let admitted = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
         match &admitted {
             Admitted::Duplicate(_) => self.duplicates += 1,

@@ -58,7 +58,7 @@ fn main() -> Result<()> {
     let index = Index::create(dir.path().join("join.twx"), Params::builder().u64_keys().simhash(3).build()?)?;
     let mut writer = index.writer()?;
     for (key, &fingerprint) in (0_u64..).zip(&fingerprints) {
-        writer.put_fingerprint(key, Fingerprint(fingerprint))?;
+        writer.put(key, Fingerprint(fingerprint))?;
     }
     writer.commit()?;
     drop(writer);

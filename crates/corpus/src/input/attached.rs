@@ -5,8 +5,8 @@
 
 use anyhow::{anyhow, ensure};
 use serde_json::value::RawValue;
-use twindex::Attached;
 use twindex::format::attached::VALUE_BYTES_MAX;
+use twindex::{Document, Sketch};
 
 /// Of a stamp that is none, how much is shown.
 const CHARACTERS_SHOWN: usize = 40;
@@ -21,10 +21,10 @@ pub struct OwnAttached {
 }
 
 impl OwnAttached {
-    /// As the index takes it.
-    #[must_use] 
-    pub fn as_attached(&self) -> Attached<'_> {
-        Attached { value: &self.value, stamp: self.stamp }
+    /// The document of this sketch.
+    #[must_use]
+    pub fn with<'a>(&'a self, sketch: &'a Sketch) -> Document<'a> {
+        Document::from(sketch).with_value(&self.value).with_stamp(self.stamp)
     }
 }
 

@@ -208,7 +208,7 @@ fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (I
         for (i, &value) in part.iter().enumerate() {
             // Keys of the segments alternate.
             let key = (i * commits + at) as u64;
-            writer.put_fingerprint(key, Fingerprint(value)).unwrap();
+            writer.put(key, Fingerprint(value)).unwrap();
             live.insert(key, value);
         }
         for key in (0..set.len() as u64).step_by(17 + at) {
@@ -285,7 +285,7 @@ fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
         let index = Index::create(dir.path().join(codec), params).unwrap();
         let mut writer = index.writer().unwrap();
         for (key, &value) in (0..).zip(&set) {
-            writer.put_fingerprint(key, Fingerprint(value)).unwrap();
+            writer.put(key, Fingerprint(value)).unwrap();
         }
         writer.commit().unwrap();
         writer.flush().unwrap();

@@ -25,13 +25,13 @@ fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one(
         if key % 50 == 0 {
             fingerprint = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         }
-        writer.put_fingerprint(key, Fingerprint(fingerprint.rotate_right(7 * (key % 50) as u32))).unwrap();
+        writer.put(key, Fingerprint(fingerprint.rotate_right(7 * (key % 50) as u32))).unwrap();
         if key % 170 == 169 {
             writer.commit().unwrap();
         }
     }
     writer.delete(100).unwrap();
-    writer.put_fingerprint(200, Fingerprint(0)).unwrap();
+    writer.put(200, Fingerprint(0)).unwrap();
     writer.commit().unwrap();
     let snapshot = index.snapshot();
 
@@ -107,7 +107,7 @@ fn scores_by_block_are_those_of_all_pairs_that_share_it() {
             Some(near) => near ^ (1 << (random(&mut state) % 64)) ^ (1 << (random(&mut state) % 64)),
         };
         all.push(fingerprint);
-        writer.put_fingerprint(key, Fingerprint(fingerprint)).unwrap();
+        writer.put(key, Fingerprint(fingerprint)).unwrap();
         if key % 300 == 299 {
             writer.commit().unwrap();
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use twindex::format::attached::Attached;
 use twindex::format::log::{Batch, encode_head, record_salt};
 use twindex::format::manifest::Manifest;
 use twindex::format::sketches::Row;
@@ -18,7 +19,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::snapshot::Place;
 use twindex::store::verify::verify;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Attached, Index, Params, Sketch, Sketcher, Snapshot};
+use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
 use twindex_join::{Agreement, candidates, candidates_across, candidates_agreeing};
 
 fn of_sets(params: ParamsBuilder) -> Params {

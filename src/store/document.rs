@@ -1,0 +1,135 @@
+//! A document on its way into an index.
+
+use crate::error::{Error, Result};
+use crate::format::attached::Attached;
+use crate::format::sketches::Row;
+use crate::params::Params;
+use crate::segment::records::Kept;
+use twindex_sketch::{Fingerprint, Sketch, pack};
+
+/// What [`Writer::put`](super::Writer::put) and [`Writer::admit`](super::Writer::admit) take: the content of a document,
+/// and the value and stamp that the index keeps with it.
+///
+/// The content is a sketch, or a fingerprint made elsewhere, for an index that keeps simhash and no MinHash or samples.
+/// A sketch or fingerprint alone is a document without value and stamp, so that `writer.put("a", &sketch)` suffices.
+///
+/// ```
+/// use twindex::{Document, Index, Params};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// let params = Params::builder().words(2).simhash(3).values().expire_after(60).build()?;
+/// let index = Index::create(dir.path().join("x"), params)?;
+/// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
+/// let mut writer = index.writer()?;
+/// writer.put("a", Document::from(&sketch).with_value(b"page 7").with_stamp(1000))?;
+/// writer.commit()?;
+/// assert_eq!(index.snapshot().get("a")?.unwrap().value, b"page 7");
+///
+/// writer.put("b", Document::from(&sketch).with_stamp(1060))?;
+/// writer.commit()?;
+/// assert_eq!((index.snapshot().now(), index.snapshot().contains("a")?), (Some(1060), false));
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Document<'a> {
+    content: Content<'a>,
+    attached: Attached<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content<'a> {
+    Sketch(&'a Sketch),
+    Fingerprint(Fingerprint),
+    Row { made_with: &'a Params, row: Option<Row<'a>> },
+}
+
+impl<'a> Document<'a> {
+    fn new(content: Content<'a>) -> Self {
+        Self { content, attached: Attached::default() }
+    }
+
+    /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
+    /// parameters `made_with`. `None` stands for an empty sketch.
+    pub fn from_row(made_with: &'a Params, row: Option<Row<'a>>) -> Self {
+        Self::new(Content::Row { made_with, row })
+    }
+
+    /// Sets the value: at most 65,536 bytes, for an index that [keeps values](crate::params::ParamsBuilder::values).
+    /// An empty value, as at first, is none.
+    pub fn with_value(mut self, value: &'a [u8]) -> Self {
+        self.attached.value = value;
+        self
+    }
+
+    /// Sets the stamp: when the document happened, in the unit of [`Params::expire_after`]. An index whose documents
+    /// expire needs one with each; another takes none. At first there is none.
+    pub fn with_stamp(mut self, stamp: impl Into<Option<u64>>) -> Self {
+        self.attached.stamp = stamp.into();
+        self
+    }
+
+    pub(super) fn attached(&self) -> Attached<'a> {
+        self.attached
+    }
+
+    /// What an index with these parameters keeps of the content; `None` for an empty sketch. `sketch_digest` is that of
+    /// the parameters; `packed` takes the signature of a sketch.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] for content made with other parameters; [`Error::Invalid`] for a fingerprint where the
+    /// index keeps more or other than fingerprints.
+    pub(super) fn kept<'b>(
+        &self,
+        params: &Params,
+        sketch_digest: u128,
+        packed: &'b mut Vec<u8>,
+    ) -> Result<Option<Kept<'b>>>
+    where
+        'a: 'b,
+    {
+        match self.content {
+            Content::Sketch(sketch) => {
+                params.check_sketch(sketch_digest, sketch)?;
+                packed.clear();
+                if let Some(minhash) = params.minhash {
+                    pack(sketch.signature(), minhash.signature_bits, packed);
+                }
+                Ok((!sketch.is_empty()).then(|| Kept {
+                    fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
+                    features: sketch.features(),
+                    signature: packed,
+                    bottom: sketch.bottom(),
+                    modular: sketch.modular(),
+                }))
+            }
+            Content::Fingerprint(fingerprint) => {
+                let samples = params.bottom > 0 || params.modulus > 0;
+                if params.simhash.is_none() || params.minhash.is_some() || samples {
+                    return Err(Error::Invalid(
+                        "raw fingerprints need an index that keeps simhash and no MinHash or samples".into(),
+                    ));
+                }
+                Ok(Some(Kept { fingerprint: fingerprint.0, ..Kept::default() }))
+            }
+            Content::Row { made_with, row } => {
+                if made_with != params {
+                    params.check_same_sketch(made_with)?;
+                }
+                Ok(row)
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a Sketch> for Document<'a> {
+    fn from(sketch: &'a Sketch) -> Self {
+        Self::new(Content::Sketch(sketch))
+    }
+}
+
+impl From<Fingerprint> for Document<'_> {
+    fn from(fingerprint: Fingerprint) -> Self {
+        Self::new(Content::Fingerprint(fingerprint))
+    }
+}

@@ -1,0 +1,364 @@
+//! What happens to an index when it is opened, and when it is opened for writing after a crash.
+//!
+//! In this order:
+//!
+//! 1. `CURRENT` is read, and the manifest that it names; digest and identity must agree. Nothing else decides which
+//!    generation is the current one, so a generation whose publication was interrupted before the rename of `CURRENT`
+//!    never was. A directory that lost its `CURRENT` is damaged, and does not pass for an empty one.
+//! 2. The segments of the manifest are opened, and its logs are replayed, oldest first, into a memtable. A record that
+//!    is incomplete ends a log where nothing says that the file was synced beyond it: it was never acknowledged.
+//!    Elsewhere it is damage, and an error ([`log::replay`]). Reading stops here: readers change nothing.
+//! 3. A writer takes the lock and does steps 1 and 2 again for what came meanwhile, so that it goes on from the last
+//!    commit (`Writer::new`). The lock comes first: nobody else can write from then on.
+//! 4. The new writer removes files that neither this generation nor the one before names ([`sweep_leftovers`]). The
+//!    one before still counts: a killed writer may have renamed `CURRENT` and not synced the directory, and after a
+//!    crash of the machine the old `CURRENT` may come back. Failures cost space only.
+//! 5. At its first commit by the log, or its first manifest that still names logs, the writer begins a log of its own
+//!    ([`rewrite_tail`]). The batches of the last log that are not known to be durable are copied to it first, because
+//!    the page cache may be all that has them; the last log is sealed at the length that is known to be durable. It is
+//!    never appended to: what follows a torn record would be lost.
+//! 6. The manifest that names the new log is published (`store::commit`). Until then a crash leaves the files of step
+//!    2, so that recovery begins again from the same state.
+//!
+//! Until step 5, opening changes no byte of a file that the manifest names. So a crash at any point of a recovery is
+//! followed by the same recovery.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::commit;
+use super::log::{self, OpenLog, Position};
+use super::names::{self, Name};
+use super::state::{State, View, open_segment, read_whole};
+use crate::error::{Error, Result};
+use crate::format::current::{CURRENT_BYTES, Current};
+use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
+use crate::format::wire::Fault;
+use crate::segment::open::{corrupt, refused};
+use crate::sys::{Access, Vfs};
+
+/// Who is told how many bytes of the logs have been read, and how many there are.
+pub(super) type Told = Option<fn(u64, u64)>;
+
+/// Says how far a recovery has come, from its first second on.
+struct Telling {
+    told: fn(u64, u64),
+    last: Instant,
+    /// Bytes of the logs before this one.
+    before: u64,
+    total: u64,
+}
+
+impl Telling {
+    fn of(told: fn(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
+        let length = |entry: &LogEntry| {
+            if !entry.grows {
+                return entry.length;
+            }
+            vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
+        };
+        let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
+        // As if it had been told then, so that it is a second from now.
+        let last = Instant::now() + QUIET;
+        Self { told, last, before: 0, total }
+    }
+
+    fn is_at(&mut self, offset: u64) {
+        if Instant::now().saturating_duration_since(self.last) >= TOLD_EVERY {
+            self.last = Instant::now();
+            (self.told)((self.before + offset).min(self.total), self.total);
+        }
+    }
+}
+
+/// A recovery that is over shortly after that tells nothing.
+const QUIET: Duration = Duration::from_millis(900);
+/// Time between two tellings.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
+
+impl State {
+    /// Reads the current generation and its logs.
+    pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Self> {
+        Self::load_telling(vfs, dir, access, None)
+    }
+
+    /// As [`load`](Self::load), and tells how far it has come if that takes long.
+    pub(super) fn load_telling(vfs: &dyn Vfs, dir: &Path, access: Access, told: Told) -> Result<Self> {
+        let state = Self::newer(vfs, dir, access, None, told)?;
+        Ok(state.expect("anything is newer than nothing"))
+    }
+
+    /// As [`load`](Self::load), where there is more than `known` knows of; segments it has open are not opened again.
+    pub(super) fn newer(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        known: Option<&Self>,
+        told: Told,
+    ) -> Result<Option<Self>> {
+        // A writer may publish the next generation and remove files of this one at any time. Then a file that this
+        // one names is missing, but CURRENT has moved on: start over.
+        let mut last = None;
+        loop {
+            let current = read_current(vfs, dir)?;
+            let generation = current.generation.get();
+            let same = known.filter(|known| {
+                (known.manifest.uuid, known.manifest.generation) == (current.header.salt.get(), generation)
+            });
+            let read = if let Some(known) = same {
+                known.advanced(vfs, dir)
+            } else {
+                let manifest = Self::read_manifest(vfs, dir, &current);
+                let loaded = manifest
+                    .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, told));
+                loaded.map(Some)
+            };
+            match read {
+                // guard: a file that is gone when an index is opened is looked for in the next generation
+                Err(error) if is_missing(&error) && last != Some(generation) => last = Some(generation),
+                other => return other.map_err(|error| missing_is_damage(error, generation)),
+            }
+        }
+    }
+
+    /// Reads this generation, whatever `CURRENT` says.
+    pub(super) fn load_at(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        generation: u64,
+        told: Told,
+    ) -> Result<Self> {
+        let manifest = Self::manifest_at(vfs, dir, generation)?;
+        Self::load_generation(vfs, dir, access, manifest, None, told)
+            .map_err(|error| missing_is_damage(error, generation))
+    }
+
+    /// The manifest of this generation, whatever `CURRENT` says.
+    pub(super) fn manifest_at(vfs: &dyn Vfs, dir: &Path, generation: u64) -> Result<Manifest> {
+        let path = names::manifest(dir, generation);
+        let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
+        let manifest = Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+        if manifest.generation == generation {
+            return Ok(manifest);
+        }
+        let fault = Fault::new(64, format!("generation {generation}"), manifest.generation);
+        Err(corrupt(&path, "manifest", 0, fault))
+    }
+
+    /// What batches came since to the log that grows.
+    fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
+        let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
+        let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
+        let mut view = self.view.clone();
+        if view.table.read().len() > view.rows {
+            view.table.write().truncate(view.rows); // of an attempt that failed
+        }
+        let position = log::replay(vfs, dir, &self.manifest, entry, from, |path, commit, at, batch| {
+            view.apply(path, commit, at, batch, &self.manifest)
+        })?;
+        if view.commit == self.view.commit {
+            // A mark alone: what is there became durable.
+            let moved = position.durable > from.durable;
+            let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
+            return Ok(moved.then(known));
+        }
+        view.advance()?;
+        Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
+    }
+
+    /// The manifest of the current generation.
+    pub(super) fn load_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
+        Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
+    }
+
+    fn load_generation(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        access: Access,
+        manifest: Manifest,
+        known: Option<&Self>,
+        told: Told,
+    ) -> Result<Self> {
+        let segments = manifest
+            .segments
+            .iter()
+            .map(|entry| {
+                let open = known.and_then(|state| state.segment(entry));
+                open.map_or_else(|| open_segment(vfs, dir, access, &manifest, entry), Ok)
+            })
+            .collect::<Result<_>>()?;
+        let mut view = View::of(&manifest, segments);
+        let mut position: Option<Position> = None;
+        let mut telling = told.map(|told| Telling::of(told, vfs, dir, &manifest));
+        for entry in manifest.logged.iter().flat_map(|logged| &logged.logs) {
+            let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
+            let from = Position::before(entry.number, commit);
+            let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
+                if let Some(telling) = &mut telling {
+                    telling.is_at(at);
+                }
+                view.apply(path, commit, at, batch, &manifest)
+            });
+            position = Some(read?);
+            if let Some(telling) = &mut telling {
+                telling.before += position.map_or(0, |position| position.offset);
+            }
+        }
+        // A generation may be published behind the last batch of its logs.
+        view.commit = view.commit.max(manifest.generation);
+        view.advance()?;
+        let sketch_digest = manifest.params.sketch().digest();
+        Ok(Self::new(Arc::new(manifest), view, position, sketch_digest))
+    }
+
+    fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {
+        let generation = current.generation.get();
+        let path = names::manifest(dir, generation);
+        let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
+        let fault =
+            |expected: String, found: String| corrupt(&path, "manifest", 0, Fault::new(0, expected, found));
+        let digest = Manifest::digest(&bytes);
+        if digest != current.digest.get() {
+            // The manifest's own checks say more, if they find anything.
+            Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+            return Err(fault(
+                format!("digest {:032x} as in CURRENT", current.digest.get()),
+                format!("{digest:032x}"),
+            ));
+        }
+        let manifest = Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+        if (manifest.uuid, manifest.generation) != (current.header.salt.get(), generation) {
+            let expected = format!("generation {generation} of index {:032x}", current.header.salt.get());
+            return Err(fault(
+                expected,
+                format!("generation {} of {:032x}", manifest.generation, manifest.uuid),
+            ));
+        }
+        Ok(manifest)
+    }
+}
+
+fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
+    let path = names::current(dir);
+    let bytes = match read_whole(vfs, &path, CURRENT_BYTES as u64) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            return Err(no_current(vfs, dir, path));
+        }
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => {
+            return Err(Error::NotAnIndex { path: dir.to_owned(), why: "it is not a directory".into() });
+        }
+        other => other?,
+    };
+    Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
+}
+
+/// Why there is no `CURRENT`: no index at all, or one that lost it. The second must never pass for the first.
+fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
+    let names = match vfs.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Error::NotAnIndex { path: dir.to_owned(), why: "no such directory".into() };
+        }
+        Err(error) => return Error::io("list", dir, error),
+    };
+    let ours = names.iter().filter(|name| {
+        matches!(names::parse(name), Some(Name::Manifest(_) | Name::Segment(_) | Name::Log(_)))
+    });
+    // guard: segments without CURRENT are a damaged index and not none
+    // without it: ours.count() -> 0
+    match ours.count() {
+        0 => Error::NotAnIndex { path: dir.to_owned(), why: "it has no file CURRENT".into() },
+        count => Error::Corrupt {
+            path,
+            section: "CURRENT",
+            offset: 0,
+            expected: format!(
+                "a file that names the newest manifest, as {count} manifests or segments are there"
+            ),
+            found: "no such file; restore it from a copy of the index".into(),
+        },
+    }
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+}
+
+pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
+    match error {
+        // guard: a missing segment is damage
+        Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => Error::Corrupt {
+            path,
+            section: "index",
+            offset: 0,
+            expected: format!("a file that generation {generation} names"),
+            found: "no such file; restore it from a copy of the index".into(),
+        },
+        other => other,
+    }
+}
+
+/// Step 4, by a new writer that holds the lock.
+pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
+    // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
+    // current but not durable. So what the one before names stays, until a sync.
+    // Where it cannot be read, nothing is removed.
+    if let Ok(before) = previous(vfs, dir, manifest) {
+        // guard: a new writer keeps what the generation before names
+        // without it: before.as_ref() -> None
+        commit::sweep(vfs, dir, manifest, before.as_ref());
+    }
+}
+
+/// The generation before this one, if its manifest is there.
+fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Manifest>> {
+    let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
+    let before = names.iter().filter_map(|name| match names::parse(name) {
+        Some(Name::Manifest(generation)) => Some(generation),
+        _ => None,
+    });
+    let generation = before.filter(|&generation| generation < manifest.generation).max();
+    generation.map(|generation| State::manifest_at(vfs, dir, generation)).transpose()
+}
+
+/// Step 5: a log of this number that begins with the batches of the last log which are not known to be durable, up to
+/// `position`. `commit` is the number of the commit that will follow. Returns the number of the first commit in it, too.
+///
+/// # Errors
+/// As [`log::replay`] and [`OpenLog::create`].
+pub(super) fn rewrite_tail(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    next: &Manifest,
+    position: Option<Position>,
+    number: u64,
+    commit: u64,
+) -> Result<(OpenLog, u64)> {
+    let last = next.logged.as_ref().and_then(|logged| logged.logs.last().copied());
+    let mut log = None;
+    let mut first = commit;
+    if let (Some(entry), Some(position)) = (last, position)
+        && position.synced < position.batches
+    {
+        let from = Position { offset: position.synced, commit: 0, ..position };
+        log::replay(vfs, dir, next, &entry, from, |_, commit, _, batch| {
+            let log = match &mut log {
+                Some(log) => log,
+                none => {
+                    first = commit;
+                    none.insert(OpenLog::create(vfs, dir, next, number, commit)?)
+                }
+            };
+            log.add_again(batch, commit);
+            Ok(())
+        })?;
+    }
+    let log = match log {
+        Some(log) => log,
+        None => OpenLog::create(vfs, dir, next, number, commit)?,
+    };
+    Ok((log, first))
+}
