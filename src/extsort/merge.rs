@@ -89,15 +89,32 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Ok(self.heads.get(winner).and_then(Option::as_ref).map(|head| (winner, head)))
     }
 
+    /// As [`next`](Self::next), and takes the item out of the merge.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline(always)]
+    pub fn take(&mut self) -> Result<Option<S::Item>> {
+        if !self.started {
+            self.start()?;
+        }
+        let winner = self.winner;
+        let (Some(source), Some(head)) = (self.sources.get_mut(winner), self.heads.get_mut(winner)) else {
+            return Ok(None);
+        };
+        let item = head.take();
+        if item.is_some() {
+            source.advance(head)?;
+            self.replay();
+        }
+        Ok(item)
+    }
+
     /// Whether source `a` comes before source `b`. A source at its end comes after all others.
-    #[inline]
+    #[inline(always)]
     fn precedes(&self, a: usize, b: usize) -> bool {
         match (&self.heads[a], &self.heads[b]) {
-            (Some(x), Some(y)) => match (self.compare)(x, y) {
-                Ordering::Less => true,
-                Ordering::Equal => a < b,
-                Ordering::Greater => false,
-            },
+            (Some(x), Some(y)) => (self.compare)(x, y).then(a.cmp(&b)).is_lt(),
             (Some(_), None) => true,
             (None, _) => false,
         }
@@ -124,16 +141,16 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
     }
 
     /// Plays the matches of the winner's leaf again, up to the root.
-    #[inline]
+    #[inline(always)]
     fn replay(&mut self) {
         let mut winner = self.winner;
         let mut node = (self.sources.len() + winner) >> 1;
         while node > 0 {
             let other = self.losers[node];
-            if self.precedes(other, winner) {
-                self.losers[node] = winner;
-                winner = other;
-            }
+            // Nobody can predict who wins, so both places are selected without a branch.
+            let wins = self.precedes(other, winner);
+            self.losers[node] = if wins { winner } else { other };
+            winner = if wins { other } else { winner };
             node >>= 1;
         }
         self.winner = winner;
