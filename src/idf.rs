@@ -1,17 +1,14 @@
 //! Counting document frequencies beyond memory, and the bytes of the table that is made of them.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use twindex_sketch::{IdfTable, params::Shingling};
 
 use crate::error::{Error, Result};
+use crate::extsort::{Counted, Reader, Runs, Words, combine};
 use crate::format::header::Refusal;
 use crate::format::idf::{self, IDF_DOCUMENTS_MAX, IDF_ENTRIES_MAX};
-use crate::sys::Spill;
 
 /// Reads a table from the bytes of a file. [`read`](crate::store::idf::read) opens files, and names them where this
 /// fails.
@@ -54,9 +51,9 @@ pub struct IdfBuilder {
     /// Shingles not counted yet: each once for each document that has it.
     fresh: Vec<u64>,
     /// Shingles and frequencies, ascending.
-    counted: Vec<(u64, u32)>,
-    /// Runs by level: one of level n + 1 is merged from [`FAN_IN`] of level n.
-    levels: Vec<Runs>,
+    counted: Vec<Counted>,
+    /// What was counted and is not in memory any more; none before the first run.
+    runs: Option<Runs<Counted>>,
     distinct: Vec<u64>,
     /// Whether a scratch file failed, and with it some of what was counted was lost.
     failed: bool,
@@ -64,21 +61,11 @@ pub struct IdfBuilder {
 
 /// Runs that are merged at once.
 const FAN_IN: usize = 64;
-/// Bytes of an entry of a run.
-const RUN_ENTRY: usize = 12;
 /// The least memory.
 const MEMORY_MIN: usize = 1 << 12;
 
-/// Sorted runs, one behind the other in a scratch file.
-#[derive(Debug)]
-struct Runs {
-    spill: Spill,
-    /// Where each begins and ends.
-    places: Vec<(u64, u64)>,
-}
-
-/// Takes the entries of a run, ascending.
-type Write<'a> = dyn FnMut(u64, u32) -> io::Result<()> + 'a;
+/// What errors say of any use of the scratch file.
+const USE: &str = "use a scratch file in";
 
 impl IdfBuilder {
     /// Counts documents that are cut in this way. Without further words, shingles of one document alone are left
@@ -94,7 +81,7 @@ impl IdfBuilder {
             documents: 0,
             fresh: Vec::new(),
             counted: Vec::new(),
-            levels: Vec::new(),
+            runs: None,
             distinct: Vec::new(),
             failed: false,
         }
@@ -192,19 +179,19 @@ impl IdfBuilder {
     fn try_count(&mut self) -> Result<()> {
         self.fresh.sort_unstable();
         let equal = self.fresh.chunk_by(|a, b| a == b);
-        let mut new = equal.map(|equal| (equal[0], equal.len() as u32)).peekable(); // no more than documents
+        let mut new = equal.map(|equal| Counted { number: equal[0], count: equal.len() as u32 }).peekable(); // no more than documents
         let mut old = self.counted.iter().copied().peekable();
         let mut merged = Vec::with_capacity(self.counted.len() + self.fresh.len());
-        while let (Some(&(a, count)), Some(&(b, more))) = (old.peek(), new.peek()) {
-            merged.push(match a.cmp(&b) {
-                Ordering::Less => (a, count),
-                Ordering::Greater => (b, more),
-                Ordering::Equal => (a, count + more),
+        while let (Some(&a), Some(&b)) = (old.peek(), new.peek()) {
+            merged.push(match a.number.cmp(&b.number) {
+                Ordering::Less => a,
+                Ordering::Greater => b,
+                Ordering::Equal => Counted { number: a.number, count: a.count + b.count },
             });
-            if a <= b {
+            if a.number <= b.number {
                 old.next();
             }
-            if b <= a {
+            if b.number <= a.number {
                 new.next();
             }
         }
@@ -212,35 +199,13 @@ impl IdfBuilder {
         merged.extend(new);
         self.counted = merged;
         self.fresh.clear();
-        if self.counted.len() * size_of::<(u64, u32)>() > self.memory / 4 {
-            let counted = std::mem::take(&mut self.counted);
-            self.spill(0, &|write| counted.iter().try_for_each(|&(hash, count)| write(hash, count)))?;
-        }
-        Ok(())
-    }
-
-    /// Writes a run of a level, and merges the level into the next if it is full.
-    fn spill(&mut self, level: usize, run: &dyn Fn(&mut Write<'_>) -> io::Result<()>) -> Result<()> {
-        let dir = self.scratch_dir.clone();
-        let failed = |error| Error::io("use a scratch file in", &dir, error);
-        if self.levels.len() == level {
-            self.levels.push(Runs { spill: Spill::create(&dir).map_err(failed)?, places: Vec::new() });
-        }
-        let Runs { spill, places } = &mut self.levels[level];
-        let start = spill.len();
-        run(&mut |hash, count| {
-            let mut entry = [0; RUN_ENTRY];
-            entry[..8].copy_from_slice(&hash.to_le_bytes());
-            entry[8..].copy_from_slice(&count.to_le_bytes());
-            spill.append(&entry).map(drop)
-        })
-        .map_err(failed)?;
-        places.push((start, spill.len()));
-        if places.len() == FAN_IN {
-            let full = Runs { spill: Spill::create(&dir).map_err(failed)?, places: Vec::new() };
-            let full = std::mem::replace(&mut self.levels[level], full);
-            let memory = self.memory;
-            self.spill(level + 1, &|write| merge(std::slice::from_ref(&full), &[], memory, write))?;
+        if self.counted.len() * size_of::<Counted>() > self.memory / 4 {
+            let words = Words { create: USE, write: USE, read: USE };
+            let new = || Runs::new(&self.scratch_dir, words, FAN_IN, self.memory / 4);
+            let runs = self.runs.get_or_insert_with(new);
+            self.counted.iter().try_for_each(|counted| runs.put(counted))?;
+            self.counted = Vec::new();
+            runs.end_run()?;
         }
         Ok(())
     }
@@ -255,15 +220,16 @@ impl IdfBuilder {
         self.fresh = Vec::new();
         let mut kept = Kept { entries: Vec::new(), most: self.entries_max, dropped: None };
         let min_df = self.min_df;
-        merge(&self.levels, &self.counted, self.memory, &mut |hash, frequency| {
-            if frequency < min_df {
-                kept.drop(frequency);
+        let held = Reader::Held(self.counted.iter());
+        let spilled = self.runs.iter().flat_map(Runs::readers).map(Reader::Spilled);
+        combine(spilled.chain([held]), |Counted { number, count }| {
+            if count < min_df {
+                kept.drop(count);
             } else {
-                kept.push(hash, frequency);
+                kept.push(number, count);
             }
-            Ok(())
-        })
-        .map_err(|error| Error::io("use a scratch file in", &self.scratch_dir, error))?;
+            Ok::<(), Error>(())
+        })?;
         kept.prune();
         let absent = kept.dropped.unwrap_or(0);
         let mut entries = kept.entries;
@@ -305,73 +271,6 @@ impl Kept {
         for (_, frequency) in self.entries.split_off(self.most) {
             self.drop(frequency);
         }
-    }
-}
-
-/// Hands out the sum of all runs and of `counted`, ascending.
-fn merge(levels: &[Runs], counted: &[(u64, u32)], memory: usize, write: &mut Write<'_>) -> io::Result<()> {
-    let runs: usize = levels.iter().map(|level| level.places.len()).sum();
-    let buffer = (memory / 4 / RUN_ENTRY / runs.max(1)).clamp(16, 1 << 14) * RUN_ENTRY;
-    let places = levels.iter().flat_map(|level| level.places.iter().map(|place| (&level.spill, *place)));
-    let mut readers: Vec<RunReader<'_>> = places
-        .map(|(spill, (at, end))| RunReader { spill, at, end, buffer: Vec::new(), used: 0, size: buffer })
-        .collect();
-    let mut counted = counted.iter().copied();
-    let mut next = |source: usize| -> io::Result<Option<(u64, u32)>> {
-        readers.get_mut(source).map_or_else(|| Ok(counted.next()), RunReader::next)
-    };
-    // The least of what is next in each source; the last source is `counted`.
-    let mut heap = BinaryHeap::new();
-    for source in 0..=runs {
-        if let Some((hash, count)) = next(source)? {
-            heap.push(Reverse((hash, source, count)));
-        }
-    }
-    let mut sum: Option<(u64, u32)> = None;
-    while let Some(mut least) = heap.peek_mut() {
-        let Reverse((hash, source, count)) = *least;
-        match next(source)? {
-            Some((hash, count)) => *least = Reverse((hash, source, count)),
-            None => drop(PeekMut::pop(least)),
-        }
-        sum = match sum {
-            // No sum is above the number of documents, which fits.
-            Some((same, before)) if same == hash => Some((hash, before + count)),
-            Some((other, total)) => {
-                write(other, total)?;
-                Some((hash, count))
-            }
-            None => Some((hash, count)),
-        };
-    }
-    sum.map_or(Ok(()), |(hash, total)| write(hash, total))
-}
-
-/// Reads a run from its start.
-struct RunReader<'a> {
-    spill: &'a Spill,
-    at: u64,
-    end: u64,
-    buffer: Vec<u8>,
-    used: usize,
-    size: usize,
-}
-
-impl RunReader<'_> {
-    fn next(&mut self) -> io::Result<Option<(u64, u32)>> {
-        if self.used == self.buffer.len() {
-            let length = (self.end - self.at).min(self.size as u64);
-            if length == 0 {
-                return Ok(None);
-            }
-            self.buffer.resize(length as usize, 0);
-            self.spill.read_exact_at(&mut self.buffer, self.at)?;
-            (self.at, self.used) = (self.at + length, 0);
-        }
-        let entry = &self.buffer[self.used..self.used + RUN_ENTRY];
-        self.used += RUN_ENTRY;
-        let hash = u64::from_le_bytes(std::array::from_fn(|i| entry[i]));
-        Ok(Some((hash, u32::from_le_bytes(std::array::from_fn(|i| entry[8 + i])))))
     }
 }
 
@@ -456,7 +355,8 @@ mod tests {
         for document in documents.iter().rev() {
             builder.add(document).unwrap();
         }
-        assert!(builder.levels.len() >= 2, "{} levels", builder.levels.len());
+        let levels = builder.runs.as_ref().map_or(0, Runs::levels);
+        assert!(levels >= 2, "{levels} levels");
         assert!(builder.fresh.capacity() * 8 + builder.counted.capacity() * 16 <= MEMORY_MIN);
         assert_eq!(builder.finish().unwrap(), in_memory);
         assert_eq!(in_memory.iter().collect::<Vec<_>>(), naive(&documents, 2, 20_000).0);

@@ -34,7 +34,7 @@ macro_rules! parts {
     };
 }
 
-parts! { design error format key planner segment store sys }
+parts! { design error extsort format key planner segment store sys }
 
 pub mod idf;
 pub mod params;

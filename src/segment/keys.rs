@@ -2,12 +2,48 @@
 
 use std::cmp::Ordering;
 
+use roaring::RoaringBitmap;
+
 use super::open::{Keys, Segment};
 use crate::error::Result;
+use crate::extsort::Source;
 use crate::format::contents::Section;
 use crate::format::keys::{self, GROUP};
 use crate::format::wire::Fault;
 use crate::key::{Key, KeyBuf};
+
+/// The keys of a segment's documents with their ordinals, ascending, without the deleted documents.
+#[derive(Debug)]
+pub struct LiveKeys<'a> {
+    segment: &'a Segment,
+    deleted: Option<&'a RoaringBitmap>,
+    next: u32,
+}
+
+impl<'a> LiveKeys<'a> {
+    /// All keys but those of `deleted` ordinals.
+    #[must_use]
+    pub fn new(segment: &'a Segment, deleted: Option<&'a RoaringBitmap>) -> Self {
+        Self { segment, deleted: deleted.filter(|deleted| !deleted.is_empty()), next: 0 }
+    }
+}
+
+impl Source for LiveKeys<'_> {
+    type Item = (KeyBuf, u32);
+
+    fn advance(&mut self, head: &mut Option<Self::Item>) -> Result<()> {
+        let documents = self.segment.documents() as u32;
+        let is_live = |ordinal: &u32| self.deleted.is_none_or(|deleted| !deleted.contains(*ordinal));
+        *head = match (self.next..documents).find(is_live) {
+            Some(ordinal) => {
+                self.next = ordinal + 1;
+                Some((self.segment.key(ordinal)?, ordinal))
+            }
+            None => None,
+        };
+        Ok(())
+    }
+}
 
 impl Segment {
     /// The key of a document: O(1) for numbers, up to 16 keys decoded for bytes.

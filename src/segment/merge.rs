@@ -17,8 +17,6 @@
 //! for; a lie in one comes out as a lie.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -37,6 +35,7 @@ use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::tables::At;
 use crate::design::Scheme;
 use crate::error::{Error, Result};
+use crate::extsort;
 use crate::format::attached::Stamps;
 use crate::format::contents::{Kind, Section};
 use crate::format::keys::{self, Frame, FrontEncoder, GROUP};
@@ -322,30 +321,27 @@ impl<'a, 'r> Merged<'a, 'r> {
     fn merge_bytes(&mut self) -> Result<MergedKeys<'r>> {
         let mut parts = Parts::new(self.room, self.room.share(8));
         let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
-        let mut runs: Vec<ByteKeys<'_>> =
-            self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted)).collect();
-        let mut heap = BinaryHeap::with_capacity(runs.len());
-        for (input, run) in runs.iter_mut().enumerate() {
-            let mut key = Vec::new();
-            if run.next(&mut key)? {
-                heap.push(Reverse((key, input)));
-            }
-        }
-        while let Some(Reverse((mut key, input))) = heap.pop() {
-            // Of equal keys the newest input's comes last.
-            if heap.peek().is_some_and(|Reverse((next, _))| *next == key) {
-                self.inputs[input].number(None)?;
-            } else {
-                self.number(input)?;
-                data.clear();
-                if let Some(offset) = encoder.push(&key, &mut data) {
-                    parts.put(0, &offset.to_le_bytes())?;
+        let runs = self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted));
+        let mut merge = extsort::Merge::new(runs.collect::<Vec<_>>(), Ord::cmp);
+        // Of equal keys the newest input's comes last, so a key waits until the next one is known.
+        let (mut waiting, mut waiting_input): (Vec<u8>, Option<usize>) = (Vec::new(), None);
+        loop {
+            let next = merge.next()?;
+            if let Some(input) = waiting_input {
+                if next.is_some_and(|(_, key)| *key == waiting) {
+                    self.inputs[input].number(None)?;
+                } else {
+                    self.number(input)?;
+                    data.clear();
+                    if let Some(offset) = encoder.push(&waiting, &mut data) {
+                        parts.put(0, &offset.to_le_bytes())?;
+                    }
+                    parts.put(1, &data)?;
                 }
-                parts.put(1, &data)?;
             }
-            if runs[input].next(&mut key)? {
-                heap.push(Reverse((key, input)));
-            }
+            let Some((input, key)) = next else { break };
+            waiting.clone_from(key);
+            waiting_input = Some(input);
         }
         parts.put(0, &encoder.length().to_le_bytes())?;
         Ok(MergedKeys::Bytes(parts))
@@ -851,9 +847,16 @@ impl<'a> ByteKeys<'a> {
         Self { segment, deleted, group, ends, at: 0, next: 0, last }
     }
 
-    /// Replaces `key` by the next one; false at the end.
-    fn next(&mut self, key: &mut Vec<u8>) -> Result<bool> {
-        let Keys::Front(section) = &self.segment.keys else { return Ok(false) };
+}
+
+impl extsort::Source for ByteKeys<'_> {
+    type Item = Vec<u8>;
+
+    fn advance(&mut self, head: &mut Option<Vec<u8>>) -> Result<()> {
+        let Keys::Front(section) = &self.segment.keys else {
+            *head = None;
+            return Ok(());
+        };
         loop {
             while self.at < self.ends.len() {
                 let ordinal = (self.next - 1) * GROUP + self.at as u64;
@@ -868,13 +871,15 @@ impl<'a> ByteKeys<'a> {
                 self.last.clear();
                 self.last.extend_from_slice(found);
                 if !self.deleted.contains(ordinal as u32) {
+                    let key = head.get_or_insert_default();
                     key.clear();
                     key.extend_from_slice(found);
-                    return Ok(true);
+                    return Ok(());
                 }
             }
             if self.next == keys::groups(section.rows) {
-                return Ok(false);
+                *head = None;
+                return Ok(());
             }
             let corrupt = |fault| self.segment.corrupt_at(section, fault);
             let offsets = self.segment.read(section, keys::group_offsets(self.next))?;

@@ -1,7 +1,5 @@
 //! An index as a directory of its own: a copy that shares its files, and shards joined to one.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -11,8 +9,10 @@ use super::index::Index;
 use super::snapshot::Snapshot;
 use super::{directory, idf, names};
 use crate::error::{Error, Result};
+use crate::extsort::Merge;
 use crate::format::manifest::{Logged, Manifest, SegmentEntry};
 use crate::key::KeyBuf;
+use crate::segment::keys::LiveKeys;
 use crate::segment::merge::{self, Input};
 use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
@@ -240,28 +240,13 @@ fn conflicts(
             })?;
         }
     }
-    let mut next = vec![0_u32; all.len()];
-    let mut heap: BinaryHeap<Reverse<(KeyBuf, usize, u32)>> = BinaryHeap::new();
     let gone = left_out.clone();
-    let mut advance = |place: usize, heap: &mut BinaryHeap<_>| -> Result<()> {
-        let segment = all[place].1;
-        while u64::from(next[place]) < segment.documents() {
-            let ordinal = next[place];
-            next[place] += 1;
-            if !gone[place].contains(ordinal) {
-                heap.push(Reverse((segment.key(ordinal)?, place, ordinal)));
-                break;
-            }
-        }
-        Ok(())
-    };
-    for place in 0..all.len() {
-        advance(place, &mut heap)?;
-    }
+    let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));
     // Segments stand in the order of shards, so of equal keys that of the first shard comes first.
+    let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
     let mut kept: Option<(KeyBuf, usize, u32)> = None;
-    while let Some(Reverse((key, place, ordinal))) = heap.pop() {
-        advance(place, &mut heap)?;
+    while let Some((place, (key, ordinal))) = merge.next()? {
+        let (key, ordinal) = (key.clone(), *ordinal);
         let Some((known, of, other)) = &kept else {
             kept = Some((key, place, ordinal));
             continue;

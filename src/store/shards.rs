@@ -3,8 +3,6 @@
 //! A segment depends on its records and parameters alone, so it does not matter which machine built it, or how often.
 //! What is left for one process is to look at what came and to write the manifest that names it.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,10 +14,12 @@ use super::snapshot::Snapshot;
 use super::state::State;
 use super::{directory, idf, names};
 use crate::error::{Error, Result};
+use crate::extsort::Merge;
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::KeyBuf;
 use crate::params::Params;
 use crate::segment::Segment;
+use crate::segment::keys::LiveKeys;
 use crate::sys::{RealVfs, Vfs};
 
 impl Index {
@@ -137,23 +137,11 @@ fn check_params(params: &Params, segment: &Segment) -> Result<()> {
 
 /// Refuses a key that is in two segments.
 fn check_disjoint(segments: &[Segment]) -> Result<()> {
-    let mut next = vec![0_u32; segments.len()];
-    let mut heap: BinaryHeap<Reverse<(KeyBuf, usize)>> = BinaryHeap::new();
-    let mut advance = |of: usize, heap: &mut BinaryHeap<_>| -> Result<()> {
-        if u64::from(next[of]) < segments[of].documents() {
-            heap.push(Reverse((segments[of].key(next[of])?, of)));
-            next[of] += 1;
-        }
-        Ok(())
-    };
-    for of in 0..segments.len() {
-        advance(of, &mut heap)?;
-    }
+    let mut merge = Merge::new(segments.iter().map(|segment| LiveKeys::new(segment, None)), |a, b| a.0.cmp(&b.0));
     let mut last: Option<(KeyBuf, usize)> = None;
-    while let Some(Reverse((key, of))) = heap.pop() {
-        advance(of, &mut heap)?;
+    while let Some((of, (key, _))) = merge.next()? {
         if let Some((known, other)) = &last
-            && *known == key
+            && known == key
         {
             return Err(Error::Invalid(format!(
                 "the key `{}` is in {} and in {}; give each document to one segment",
@@ -162,7 +150,7 @@ fn check_disjoint(segments: &[Segment]) -> Result<()> {
                 segments[of].path().display()
             )));
         }
-        last = Some((key, of));
+        last = Some((key.clone(), of));
     }
     segments.iter().try_for_each(Segment::check_map)
 }

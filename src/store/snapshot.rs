@@ -1,7 +1,5 @@
 //! The index at one generation.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -11,9 +9,11 @@ use super::part::Part;
 use super::query::{NEAR, Query};
 use super::state::State;
 use crate::error::{Error, Result};
+use crate::extsort::Merge;
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
+use crate::segment::keys::LiveKeys;
 use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::{Fingerprint, Sketch, pack};
 
@@ -255,27 +255,12 @@ impl Snapshot {
     /// [`Error::Corrupt`], or what `each` returns.
     pub fn for_each_key(&self, mut each: impl FnMut(Key<'_>) -> Result<()>) -> Result<()> {
         let segments: Vec<_> = self.segments().collect();
-        let mut next = vec![0_u32; segments.len()];
-        let mut heap = BinaryHeap::new();
-        let mut advance = |of: usize, heap: &mut BinaryHeap<Reverse<(KeyBuf, usize)>>| -> Result<()> {
-            let (segment, deleted) = segments[of];
-            while u64::from(next[of]) < segment.documents() {
-                let ordinal = next[of];
-                next[of] += 1;
-                if !deleted.contains(ordinal) {
-                    heap.push(Reverse((segment.key(ordinal)?, of)));
-                    break;
-                }
-            }
-            Ok(())
-        };
-        for of in 0..segments.len() {
-            advance(of, &mut heap)?;
-        }
-        while let Some(Reverse((key, of))) = heap.pop() {
+        let sources = segments.iter().map(|(segment, deleted)| LiveKeys::new(segment, Some(deleted)));
+        // No key is live in two segments.
+        let mut merge = Merge::new(sources, Ord::cmp);
+        while let Some((of, (key, _))) = merge.next()? {
             segments[of].0.check_map()?;
             each(key.as_key())?;
-            advance(of, &mut heap)?;
         }
         segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }

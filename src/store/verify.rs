@@ -73,7 +73,13 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         Err(error) => findings.problems.push(error),
     }
     progress(findings.bytes);
-    let names = vfs.list(dir).unwrap_or_default();
+    let names = vfs.list(dir).unwrap_or_else(|error| {
+        // What is no index, or not there, is a problem already.
+        if manifest.is_some() {
+            findings.problems.push(Error::io("list", dir, error));
+        }
+        Vec::new()
+    });
     // A commit may have come since: what it names is no leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {
@@ -116,4 +122,70 @@ fn is_of_a_log(error: &Error) -> bool {
         return false;
     };
     path.file_name().is_some_and(|name| matches!(names::parse(name), Some(Name::Log(_))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::io;
+
+    use super::*;
+    use crate::sys::lock::{HeldLock, LockFailure};
+    use crate::sys::vfs::{AppendFile, ReadFile, RealVfs, TemporaryFile};
+    use crate::{Index, Params};
+
+    /// Files that can be read, in a directory that cannot be listed.
+    #[derive(Debug)]
+    struct Unlisted;
+
+    fn unused<T>() -> io::Result<T> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    impl Vfs for Unlisted {
+        fn create_dir(&self, _: &Path) -> io::Result<()> {
+            unused()
+        }
+        fn exists(&self, path: &Path) -> io::Result<bool> {
+            RealVfs.exists(path)
+        }
+        fn create_temporary(&self, _: &Path) -> io::Result<Box<dyn TemporaryFile>> {
+            unused()
+        }
+        fn create_append(&self, _: &Path) -> io::Result<Box<dyn AppendFile>> {
+            unused()
+        }
+        fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+            RealVfs.open(path)
+        }
+        fn sync_dir(&self, _: &Path) -> io::Result<()> {
+            unused()
+        }
+        fn rename_dir(&self, _: &Path, _: &Path) -> io::Result<()> {
+            unused()
+        }
+        fn remove_dir(&self, _: &Path) -> io::Result<()> {
+            unused()
+        }
+        fn unlink(&self, _: &Path) -> io::Result<()> {
+            unused()
+        }
+        fn list(&self, _: &Path) -> io::Result<Vec<OsString>> {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
+        fn lock(&self, _: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+            Err(LockFailure::Io(io::ErrorKind::Unsupported.into()))
+        }
+    }
+
+    #[test]
+    fn directory_that_cannot_be_listed_is_a_problem() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        Index::create(&path, Params::builder().simhash(3).build().unwrap()).unwrap();
+        assert!(verify(&RealVfs, &path, |_| ()).problems.is_empty());
+        let problems = verify(&Unlisted, &path, |_| ()).problems;
+        let [Error::Io { op: "list", path: named, source }] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!((named, source.kind()), (&path, io::ErrorKind::PermissionDenied));
+    }
 }

@@ -47,6 +47,8 @@ impl Spill {
         let start = self.len();
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER {
+            #[cfg(test)]
+            faults::write(self.buffer.len() as u64)?;
             self.file.write_all(&self.buffer)?;
             self.flushed += self.buffer.len() as u64;
             self.buffer.clear();
@@ -62,12 +64,45 @@ impl Spill {
         let on_disk = self.flushed.saturating_sub(offset).min(out.len() as u64) as usize;
         let (first, second) = out.split_at_mut(on_disk);
         if !first.is_empty() {
+            #[cfg(test)]
+            faults::read()?;
             ReadFile::read_exact_at(&self.file, first, offset)?;
         }
         let start = (offset + on_disk as u64).saturating_sub(self.flushed) as usize;
         let waiting = self.buffer.get(start..).and_then(|rest| rest.get(..second.len()));
         second.copy_from_slice(waiting.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
+    }
+}
+
+/// Scratch files of one thread that fail, for tests of the library.
+#[cfg(test)]
+pub(crate) mod faults {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local! {
+        static SPACE: Cell<u64> = const { Cell::new(u64::MAX) };
+        static READS: Cell<bool> = const { Cell::new(true) };
+    }
+
+    /// From now on this thread can write `bytes` more to scratch files; then the disk is full.
+    pub(crate) fn leave_space(bytes: u64) {
+        SPACE.set(bytes);
+    }
+
+    /// Whether this thread can read scratch files from now on.
+    pub(crate) fn allow_reads(allowed: bool) {
+        READS.set(allowed);
+    }
+
+    pub(super) fn write(bytes: u64) -> io::Result<()> {
+        SPACE.set(SPACE.get().checked_sub(bytes).ok_or(io::ErrorKind::StorageFull)?);
+        Ok(())
+    }
+
+    pub(super) fn read() -> io::Result<()> {
+        if READS.get() { Ok(()) } else { Err(io::Error::other("a disk that cannot be read")) }
     }
 }
 

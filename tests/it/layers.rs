@@ -20,9 +20,10 @@ const CRATES: [&[&str]; 6] = [
 ];
 
 /// The folders and files of `src/`, the lowest first. Those of one line do not import each other.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["error", "sync"],
     &["sys", "key", "design"],
+    &["extsort"],
     &["params"],
     &["format"],
     &["idf", "planner"],

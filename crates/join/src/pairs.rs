@@ -14,8 +14,9 @@ use super::hamming::{self, Effort, Pair, Piece, Spare, Values, check_count};
 use super::numbers;
 use super::runs::{Sorter, finish_all, merge};
 use twindex::error::{Error, Result};
-use twindex::key::KeyBuf;
+use twindex::extsort::Merge;
 use twindex::segment::Segment;
+use twindex::segment::keys::LiveKeys;
 use twindex::segment::scan::HeldPostings;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
@@ -337,27 +338,12 @@ impl Order {
         check_count(segments.iter().map(|(segment, _)| segment.documents()).sum())?;
         let mut places: Vec<Vec<u32>> =
             segments.iter().map(|(segment, _)| vec![0; segment.documents() as usize]).collect();
-        // The next of each segment, and its key.
-        let mut heads: Vec<(u32, Option<KeyBuf>)> = vec![(0, None); segments.len()];
-        let mut heap = std::collections::BinaryHeap::new();
-        let mut advance = |of: usize, heap: &mut std::collections::BinaryHeap<_>| -> Result<u32> {
-            let (segment, deleted) = segments[of];
-            let now = heads[of].0;
-            let next = (now..segment.documents() as u32).find(|&ordinal| !deleted.contains(ordinal));
-            if let Some(ordinal) = next {
-                heads[of].0 = ordinal + 1;
-                heap.push(std::cmp::Reverse((segment.key(ordinal)?, of, ordinal)));
-            }
-            Ok(now)
-        };
-        for of in 0..segments.len() {
-            advance(of, &mut heap)?;
-        }
+        let sources = segments.iter().map(|(segment, deleted)| LiveKeys::new(segment, Some(deleted)));
+        let mut merge = Merge::new(sources, Ord::cmp);
         let mut place = 0;
-        while let Some(std::cmp::Reverse((_, of, ordinal))) = heap.pop() {
+        while let Some((of, &(_, ordinal))) = merge.next()? {
             place += 1;
             places[of][ordinal as usize] = place;
-            advance(of, &mut heap)?;
         }
         // What is not live has the place of the one before, so that places can be searched.
         for places in &mut places {

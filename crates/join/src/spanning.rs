@@ -18,8 +18,6 @@
 //! Alternating large and small stars: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected Components in
 //! Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a sort.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::forest::Forest;
 use super::runs::{Sorted, Sorter};
 use twindex::error::{Error, Result};
+use twindex::extsort::{Merge, Record, Runs, Words};
 use twindex::key::KEY_BYTES_MAX;
 use twindex::sys::Spill;
 
@@ -35,10 +34,42 @@ use twindex::sys::Spill;
 const LEAST: usize = 1 << 16;
 /// Bytes that a key takes in the table beside its own: two to four slots, its end, its parent, and its place in a sort.
 const KEY_COST: usize = 4 * size_of::<u32>() + size_of::<usize>() + 2 * size_of::<u32>();
-/// Bytes of a run that are read at once.
+/// The least memory for the buffers of runs: runs are merged before that would be less than 16 KiB a run.
+const BUFFERS_LEAST: usize = 1 << 20;
 const BUFFER: usize = 1 << 14;
 /// Bytes of a record of a run before the key: its component, and the key's length.
 const HEAD: usize = 8 + 2;
+
+/// A key of a run, and the number of its component.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Member {
+    key: Vec<u8>,
+    component: u64,
+}
+
+impl Record for Member {
+    const HEAD: usize = HEAD;
+
+    fn tail(head: &[u8]) -> usize {
+        usize::from(u16::from_le_bytes([head[8], head[9]]))
+    }
+
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.component.put(bytes);
+        bytes.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&self.key);
+    }
+
+    fn take(bytes: &[u8], record: &mut Option<Self>) {
+        let (head, key) = bytes.split_at(HEAD);
+        let mut component = None;
+        u64::take(&head[..8], &mut component);
+        let member = record.get_or_insert_default();
+        member.key.clear();
+        member.key.extend_from_slice(key);
+        member.component = component.unwrap_or_default();
+    }
+}
 
 /// Takes pairs of keys in any order, in about `memory` bytes; beyond, it writes to unnamed files in a folder.
 ///
@@ -63,9 +94,7 @@ pub struct SpanningForest {
     dir: PathBuf,
     memory: usize,
     table: Table,
-    spill: Option<Spill>,
-    /// Where each run begins in the scratch file, and its records.
-    runs: Vec<(u64, u64)>,
+    runs: Runs<Member>,
     /// Components of the runs before.
     components: u64,
 }
@@ -74,12 +103,14 @@ impl SpanningForest {
     /// No keys yet. Takes about `memory` bytes, at least 64 KiB and what sorting takes at least (see [`Sorter`]).
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
+        // The words of errors of reading are those of all files that a merge of runs uses.
+        let words = Words { read: "use a scratch file in", ..Words::default() };
+        let buffers = (memory / 4).max(BUFFERS_LEAST);
         Self {
             dir: dir.to_owned(),
             memory: memory.max(LEAST),
             table: Table::default(),
-            spill: None,
-            runs: Vec::new(),
+            runs: Runs::new(dir, words, buffers / BUFFER, buffers),
             components: 0,
         }
     }
@@ -107,25 +138,16 @@ impl SpanningForest {
     /// Writes the table's components as a run, and empties it.
     #[cold]
     fn write_run(&mut self) -> Result<()> {
-        let dir = &self.dir;
-        if self.spill.is_none() {
-            let spill = Spill::create(dir).map_err(|e| Error::io("create a scratch file in", dir, e))?;
-            self.spill = Some(spill);
-        }
-        let Some(spill) = &mut self.spill else { return Ok(()) };
         let mut table = std::mem::take(&mut self.table);
         let order = table.order();
-        self.runs.push((spill.len(), order.len() as u64));
+        let mut member = Member::default();
         for &number in &order {
-            let component = self.components + u64::from(table.forest.root(number));
-            let key = table.key(number);
-            let write = |spill: &mut Spill| -> io::Result<()> {
-                spill.append(&component.to_le_bytes())?;
-                spill.append(&(key.len() as u16).to_le_bytes())?;
-                spill.append(key).map(drop)
-            };
-            write(spill).map_err(|e| Error::io("write a scratch file in", dir, e))?;
+            member.component = self.components + u64::from(table.forest.root(number));
+            member.key.clear();
+            member.key.extend_from_slice(table.key(number));
+            self.runs.put(&member)?;
         }
+        self.runs.end_run()?;
         self.components += order.len() as u64;
         Ok(())
     }
@@ -181,33 +203,27 @@ impl SpanningForest {
     }
 
     /// The distinct keys of all runs, by rank, and the sets of ranks that are connected: component and rank.
-    fn merge(&mut self) -> Result<(Keys, Sorted<u128>)> {
+    fn merge(&self) -> Result<(Keys, Sorted<u128>)> {
         let dir = self.dir.clone();
         let io_error = |e| Error::io("use a scratch file in", &dir, e);
-        let Some(spill) = self.spill.take() else { unreachable!("there are runs") };
-        let mut readers: Vec<Reader> = self.runs.iter().map(|&(at, left)| Reader::new(at, left)).collect();
-        let mut heap = BinaryHeap::new();
-        for (number, reader) in readers.iter_mut().enumerate() {
-            heap.extend(reader.next(&spill).map_err(io_error)?.map(|first| Reverse((first, number))));
-        }
         let mut sets: Sorter<u128> = Sorter::new(&dir, self.memory / 4);
         let mut keys = Spill::create(&dir).map_err(io_error)?;
         let mut ends = Spill::create(&dir).map_err(io_error)?;
         let mut count = 0_u32;
         let mut last: Vec<u8> = Vec::new();
-        while let Some(Reverse(((key, component), number))) = heap.pop() {
-            if count == 0 || last != key {
+        let mut merge = Merge::new(self.runs.readers(), Ord::cmp);
+        while let Some((_, Member { key, component })) = merge.next()? {
+            if count == 0 || last != *key {
                 if count == u32::MAX {
                     let limit = u64::from(u32::MAX);
                     return Err(Error::Limit { what: "keys of a forest", limit, found: limit + 1 });
                 }
-                keys.append(&key).map_err(io_error)?;
+                keys.append(key).map_err(io_error)?;
                 ends.append(&keys.len().to_le_bytes()).map_err(io_error)?;
                 count += 1;
-                last.clone_from(&key);
+                last.clone_from(key);
             }
-            sets.push(u128::from(component) << 64 | u128::from(count - 1))?;
-            heap.extend(readers[number].next(&spill).map_err(io_error)?.map(|next| Reverse((next, number))));
+            sets.push(u128::from(*component) << 64 | u128::from(count - 1))?;
         }
         Ok((Keys::Spilled { dir, keys, ends, count }, sets.finish()?))
     }
@@ -280,54 +296,6 @@ impl Table {
         let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
         order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)));
         order
-    }
-}
-
-/// A run that is being read.
-struct Reader {
-    place: u64,
-    left: u64,
-    waiting: Vec<u8>,
-    at: usize,
-}
-
-impl Reader {
-    fn new(place: u64, left: u64) -> Self {
-        Self { place, left, waiting: Vec::new(), at: 0 }
-    }
-
-    /// The next key, and its component.
-    fn next(&mut self, spill: &Spill) -> io::Result<Option<(Vec<u8>, u64)>> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        self.fill(spill, HEAD)?;
-        let head = &self.waiting[self.at..];
-        let (mut component, mut length) = ([0; 8], [0; 2]);
-        component.copy_from_slice(&head[..8]);
-        length.copy_from_slice(&head[8..HEAD]);
-        self.at += HEAD;
-        let length = usize::from(u16::from_le_bytes(length));
-        self.fill(spill, length)?;
-        let key = self.waiting[self.at..self.at + length].to_vec();
-        self.at += length;
-        Ok(Some((key, u64::from_le_bytes(component))))
-    }
-
-    /// Sees to it that `count` bytes wait.
-    fn fill(&mut self, spill: &Spill, count: usize) -> io::Result<()> {
-        let waiting = self.waiting.len() - self.at;
-        if waiting >= count {
-            return Ok(());
-        }
-        self.waiting.drain(..self.at);
-        self.at = 0;
-        let more = (spill.len() - self.place).min((count - waiting).max(BUFFER) as u64) as usize;
-        self.waiting.resize(waiting + more, 0);
-        spill.read_exact_at(&mut self.waiting[waiting..], self.place)?;
-        self.place += more as u64;
-        Ok(())
     }
 }
 

@@ -1,0 +1,239 @@
+//! The k-way merge: a tree of losers (Knuth, *The Art of Computer Programming* 3, 5.4.1).
+
+use std::cmp::Ordering;
+
+use crate::error::Result;
+
+/// An ascending sequence that is read item by item.
+pub trait Source {
+    /// What is read.
+    type Item;
+
+    /// Replaces `head` by the next item, or by nothing at the end, after which it is not called again. A source may reuse
+    /// the memory of the old item.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn advance(&mut self, head: &mut Option<Self::Item>) -> Result<()>;
+}
+
+/// Merges ascending sources to one ascending sequence. Items that compare equal come in the order of their sources.
+///
+/// The merge takes ceil(log2 k) comparisons an item for k sources, and one item of memory for each source.
+///
+/// ```
+/// use twindex::extsort::{Merge, Source};
+///
+/// struct Words(std::vec::IntoIter<&'static str>);
+///
+/// impl Source for Words {
+///     type Item = &'static str;
+///     fn advance(&mut self, head: &mut Option<&'static str>) -> twindex::Result<()> {
+///         *head = self.0.next();
+///         Ok(())
+///     }
+/// }
+///
+/// let sources = [vec!["b", "d"], vec!["a", "b"]].map(|words| Words(words.into_iter()));
+/// let mut merge = Merge::new(sources, Ord::cmp);
+/// let mut merged = Vec::new();
+/// while let Some((source, word)) = merge.next()? {
+///     merged.push((*word, source));
+/// }
+/// assert_eq!(merged, [("a", 1), ("b", 0), ("b", 1), ("d", 0)]);
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Merge<S: Source, C> {
+    sources: Vec<S>,
+    /// The first item of each source that was not returned yet; of the winner, the one that was returned last.
+    heads: Vec<Option<S::Item>>,
+    /// The loser of the match at each inner node. Node `n` has the children `2 n` and `2 n + 1`; source `s` is the leaf
+    /// `k + s`.
+    losers: Vec<usize>,
+    winner: usize,
+    compare: C,
+    /// Whether the matches were played for the first time.
+    started: bool,
+}
+
+impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
+    /// Merges sources that ascend by `compare`.
+    pub fn new(sources: impl IntoIterator<Item = S>, compare: C) -> Self {
+        let sources: Vec<S> = sources.into_iter().collect();
+        let heads = sources.iter().map(|_| None).collect();
+        let losers = vec![0; sources.len()];
+        Self { sources, heads, losers, winner: 0, compare, started: false }
+    }
+
+    /// The next item, and the number of its source; nothing at the end.
+    ///
+    /// # Errors
+    /// Those of the sources. After an error the merge must not be used any more.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "the item borrows from the merge")]
+    pub fn next(&mut self) -> Result<Option<(usize, &S::Item)>> {
+        if self.started {
+            let winner = self.winner;
+            // At the end the winner has no item, and no source is asked again.
+            if let (Some(source), Some(head @ Some(_))) =
+                (self.sources.get_mut(winner), self.heads.get_mut(winner))
+            {
+                source.advance(head)?;
+                self.replay();
+            }
+        } else {
+            self.start()?;
+        }
+        let winner = self.winner;
+        Ok(self.heads.get(winner).and_then(Option::as_ref).map(|head| (winner, head)))
+    }
+
+    /// As [`next`](Self::next), and takes the item out of the merge.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline(always)]
+    pub fn take(&mut self) -> Result<Option<S::Item>> {
+        if !self.started {
+            self.start()?;
+        }
+        let winner = self.winner;
+        let (Some(source), Some(head)) = (self.sources.get_mut(winner), self.heads.get_mut(winner)) else {
+            return Ok(None);
+        };
+        let item = head.take();
+        if item.is_some() {
+            source.advance(head)?;
+            self.replay();
+        }
+        Ok(item)
+    }
+
+    /// Whether source `a` comes before source `b`. A source at its end comes after all others.
+    #[inline(always)]
+    fn precedes(&self, a: usize, b: usize) -> bool {
+        match (&self.heads[a], &self.heads[b]) {
+            (Some(x), Some(y)) => (self.compare)(x, y).then(a.cmp(&b)).is_lt(),
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+
+    /// Reads the first items and plays all matches, from the leaves up.
+    #[cold]
+    fn start(&mut self) -> Result<()> {
+        self.started = true;
+        for (source, head) in self.sources.iter_mut().zip(&mut self.heads) {
+            source.advance(head)?;
+        }
+        let count = self.sources.len();
+        // The winner of each node; the leaves win by themselves.
+        let mut winners: Vec<usize> = vec![0; count];
+        winners.extend(0..count);
+        for node in (1..count).rev() {
+            let (a, b) = (winners[2 * node], winners[2 * node + 1]);
+            (winners[node], self.losers[node]) = if self.precedes(a, b) { (a, b) } else { (b, a) };
+        }
+        // With one source there is no match, and the only leaf is node 1.
+        self.winner = winners.get(1).copied().unwrap_or(0);
+        Ok(())
+    }
+
+    /// Plays the matches of the winner's leaf again, up to the root.
+    #[inline(always)]
+    fn replay(&mut self) {
+        let mut winner = self.winner;
+        let mut node = (self.sources.len() + winner) >> 1;
+        while node > 0 {
+            let other = self.losers[node];
+            // Nobody can predict who wins, so both places are selected without a branch.
+            let wins = self.precedes(other, winner);
+            self.losers[node] = if wins { winner } else { other };
+            winner = if wins { other } else { winner };
+            node >>= 1;
+        }
+        self.winner = winner;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::Error;
+
+    /// Items of a list; fails in place of item `fails`.
+    struct List {
+        items: std::vec::IntoIter<(u8, usize)>,
+        fails: Option<usize>,
+    }
+
+    impl Source for List {
+        type Item = (u8, usize);
+
+        fn advance(&mut self, head: &mut Option<Self::Item>) -> Result<()> {
+            if self.fails == Some(0) {
+                return Err(Error::Invalid("a source that fails".into()));
+            }
+            self.fails = self.fails.map(|left| left - 1);
+            *head = self.items.next();
+            Ok(())
+        }
+    }
+
+    fn lists(sources: &[Vec<(u8, usize)>]) -> Vec<List> {
+        sources.iter().map(|list| List { items: list.clone().into_iter(), fails: None }).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn merge_of_any_sources_is_a_stable_sort_of_all_items(
+            lists_of_keys in proptest::collection::vec(proptest::collection::vec(0..20_u8, 0..40), 0..20),
+        ) {
+            // Items are numbered source by source, so that a stable sort by key alone is a sort by key and number.
+            let mut number = 0;
+            let sources: Vec<Vec<(u8, usize)>> = lists_of_keys
+                .into_iter()
+                .map(|mut keys| {
+                    keys.sort_unstable();
+                    keys.into_iter()
+                        .map(|key| {
+                            number += 1;
+                            (key, number)
+                        })
+                        .collect()
+                })
+                .collect();
+            let mut expected: Vec<(usize, (u8, usize))> = sources
+                .iter()
+                .enumerate()
+                .flat_map(|(source, list)| list.iter().map(move |&item| (source, item)))
+                .collect();
+            expected.sort_by_key(|(_, item)| item.0);
+            let mut merge = Merge::new(lists(&sources), |a, b| a.0.cmp(&b.0));
+            let mut merged = Vec::new();
+            while let Some((source, &item)) = merge.next().unwrap() {
+                merged.push((source, item));
+            }
+            prop_assert_eq!(merged, expected);
+            prop_assert!(merge.next().unwrap().is_none(), "the end stays the end");
+        }
+    }
+
+    #[test]
+    fn error_of_a_source_is_the_error_of_the_merge() {
+        let sources = [vec![(1, 0), (4, 0)], vec![(2, 1), (3, 1)], vec![]];
+        for (failing, fails, returned) in [(0, 0, 0), (2, 0, 0), (1, 1, 2), (0, 2, 4)] {
+            let mut lists = lists(&sources);
+            lists[failing].fails = Some(fails);
+            let mut merge = Merge::new(lists, Ord::cmp);
+            for _ in 0..returned {
+                assert!(merge.next().unwrap().is_some());
+            }
+            let error = merge.next().unwrap_err().to_string();
+            assert_eq!(error, "a source that fails", "source {failing} after {fails}");
+        }
+    }
+}

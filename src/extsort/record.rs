@@ -1,0 +1,102 @@
+//! What is sorted, and the bytes of it in a scratch file.
+
+use zerocopy::little_endian::{U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
+
+/// A record that can be written to a scratch file: of fixed width, or of a length that its head says.
+pub trait Record: Ord + Sized {
+    /// The bytes that say how long a record is: all bytes of a record of fixed width.
+    const HEAD: usize;
+
+    /// The number of bytes after the head of [`HEAD`](Self::HEAD) bytes.
+    #[inline]
+    #[must_use]
+    fn tail(_head: &[u8]) -> usize {
+        0
+    }
+
+    /// Appends its bytes.
+    fn put(&self, bytes: &mut Vec<u8>);
+
+    /// Reads it from all its bytes into `record`, whose memory can be reused.
+    fn take(bytes: &[u8], record: &mut Option<Self>);
+
+    /// Combines the next record in order with this one, if both are to become one record. Equal records do, and a record
+    /// that counts adds the other's count.
+    #[inline]
+    fn absorb(&mut self, next: &Self) -> bool {
+        self == next
+    }
+}
+
+/// The little-endian form of a record of fixed width.
+#[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+struct Pair<A, B>(A, B);
+
+#[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+struct Triple(U64, U64, u8);
+
+/// A record of fixed width is converted to its form on disk and back.
+macro_rules! fixed {
+    ($type:ty, $wire:ty, |$record:ident| $to:expr, |$found:ident| $from:expr) => {
+        impl Record for $type {
+            const HEAD: usize = size_of::<$wire>();
+            #[inline]
+            fn put(&self, bytes: &mut Vec<u8>) {
+                let $record = *self;
+                let wire: $wire = $to;
+                bytes.extend_from_slice(wire.as_bytes());
+            }
+            #[inline]
+            fn take(bytes: &[u8], record: &mut Option<Self>) {
+                *record = <$wire>::read_from_bytes(bytes).ok().map(|$found| $from);
+            }
+        }
+    };
+}
+fixed!(u64, U64, |record| record.into(), |found| found.get());
+fixed!(u128, U128, |record| record.into(), |found| found.get());
+fixed!((u64, u32), Pair<U64, U32>, |record| Pair(record.0.into(), record.1.into()), |found| (
+    found.0.get(),
+    found.1.get()
+));
+fixed!(
+    (u64, u64, u8),
+    Triple,
+    |record| Triple(record.0.into(), record.1.into(), record.2),
+    |found| (found.0.get(), found.1.get(), found.2)
+);
+
+/// A number, and how often it came: equal numbers become one record with the sum of their counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Counted {
+    /// The number.
+    pub number: u64,
+    /// How often.
+    pub count: u32,
+}
+
+impl Record for Counted {
+    const HEAD: usize = <(u64, u32)>::HEAD;
+
+    #[inline]
+    fn put(&self, bytes: &mut Vec<u8>) {
+        (self.number, self.count).put(bytes);
+    }
+
+    #[inline]
+    fn take(bytes: &[u8], record: &mut Option<Self>) {
+        let mut pair = None;
+        <(u64, u32)>::take(bytes, &mut pair);
+        *record = pair.map(|(number, count)| Self { number, count });
+    }
+
+    #[inline]
+    fn absorb(&mut self, next: &Self) -> bool {
+        let same = self.number == next.number;
+        self.count = self.count.saturating_add(if same { next.count } else { 0 });
+        same
+    }
+}

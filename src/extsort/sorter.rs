@@ -1,0 +1,255 @@
+//! The external sorter.
+
+use std::path::Path;
+
+use super::record::Record;
+use super::runs::{Reader, Runs, Words, combine};
+use crate::error::{Error, Result};
+
+/// The least memory of a sorter: below it, runs would be shorter than the buffers they are read through.
+const LEAST: usize = 1 << 20;
+/// The least buffer through which a run is read. So many runs as have one in the memory are merged at once.
+const BUFFER: usize = 1 << 12;
+
+/// Sorts records of fixed width, each of which is kept once, or combined with those it [absorbs](Record::absorb).
+///
+/// Records are collected in memory and sorted. What is more than the memory becomes a sorted run in a scratch file, and
+/// runs are merged when the records are read.
+#[derive(Debug)]
+pub struct Sorter<T> {
+    /// Records that are held at most.
+    most: usize,
+    held: Vec<T>,
+    runs: Runs<T>,
+}
+
+impl<T: Record + Copy> Sorter<T> {
+    /// Holds up to `memory` bytes, at least 1 MiB; the rest goes to unnamed files in `dir`.
+    #[must_use]
+    pub fn new(dir: &Path, memory: usize) -> Self {
+        let memory = memory.max(LEAST);
+        let runs = Runs::new(dir, Words::default(), memory / BUFFER, memory);
+        Self::of(memory / size_of::<T>(), runs)
+    }
+
+    fn of(most: usize, runs: Runs<T>) -> Self {
+        Self { most, held: Vec::new(), runs }
+    }
+
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    #[inline]
+    pub fn push(&mut self, record: T) -> Result<()> {
+        if self.held.len() == self.held.capacity() {
+            self.make_room()?;
+        }
+        self.held.push(record);
+        Ok(())
+    }
+
+    /// Sorts what is held, and combines equal records.
+    fn sort(&mut self) {
+        self.held.sort_unstable();
+        self.held.dedup_by(|next, kept| kept.absorb(next));
+    }
+
+    /// Takes more of the memory; where it is full, sorts what is held, and writes a run if that leaves less than half of
+    /// the memory free.
+    #[cold]
+    fn make_room(&mut self) -> Result<()> {
+        let held = self.held.len();
+        if held < self.most {
+            // Twice as many, but never more than the memory holds.
+            self.held.reserve_exact(held.max(64).min(self.most - held));
+            return Ok(());
+        }
+        self.sort();
+        if self.held.len() > self.most / 2 { self.write_run() } else { Ok(()) }
+    }
+
+    fn write_run(&mut self) -> Result<()> {
+        self.held.iter().try_for_each(|record| self.runs.put(record))?;
+        self.held.clear();
+        self.runs.end_run()
+    }
+
+    /// Ends the input.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn finish(mut self) -> Result<Sorted<T>> {
+        self.sort();
+        if !self.runs.is_empty() {
+            self.write_run()?;
+            self.held = Vec::new();
+        }
+        Ok(Sorted { held: self.held, runs: self.runs })
+    }
+}
+
+/// Records, ascending, each once; to be read as often as wanted.
+#[derive(Debug)]
+pub struct Sorted<T> {
+    /// All of them, if there are no runs.
+    held: Vec<T>,
+    runs: Runs<T>,
+}
+
+impl<T: Record + Copy> Sorted<T> {
+    /// Whether a scratch file was needed.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// Passes each record to `each`, ascending. Memory beside what is held: that of the sorter, for buffers.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(T) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        if self.runs.is_empty() {
+            return self.held.iter().try_for_each(|&record| each(record));
+        }
+        merge(std::slice::from_ref(self), each)
+    }
+
+    fn readers(&self) -> impl Iterator<Item = Reader<'_, T>> {
+        let held = (!self.held.is_empty()).then(|| Reader::Held(self.held.iter()));
+        self.runs.readers().map(Reader::Spilled).chain(held)
+    }
+}
+
+/// Passes each record of all of these to `each`, ascending, those that several have once. Memory as for one of them.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn merge<T: Record + Copy, E: From<Error>>(
+    all: &[Sorted<T>],
+    each: impl FnMut(T) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    combine(all.iter().flat_map(Sorted::readers), each)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::super::record::Counted;
+    use super::*;
+    use crate::sys::spill::faults;
+
+    fn small<T: Record + Copy>(dir: &Path, most: usize, fan_in: usize) -> Sorter<T> {
+        Sorter::of(most, Runs::new(dir, Words::default(), fan_in, 0))
+    }
+
+    fn sorted<T: Record + Copy>(mut sorter: Sorter<T>, records: impl IntoIterator<Item = T>) -> Sorted<T> {
+        records.into_iter().try_for_each(|record| sorter.push(record)).unwrap();
+        sorter.finish().unwrap()
+    }
+
+    fn all<T: Record + Copy>(sorted: &[Sorted<T>]) -> Vec<T> {
+        let mut all = Vec::new();
+        merge(sorted, |record| {
+            all.push(record);
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn sorter_gives_a_plain_sort_without_repetitions_whatever_the_memory(
+            parts in proptest::collection::vec(proptest::collection::vec(any::<(u8, u8)>(), 0..300), 1..4),
+            (most, fan_in) in (1..200_usize, 2..5_usize),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let dir = dir.path();
+            let wide = |&(a, b): &(u8, u8)| u128::from(a) << 100 | u128::from(b);
+            let triple = |&(a, b): &(u8, u8)| (u64::from(b), u64::from(a % 4) << 40, a);
+            let counted = |&(a, _): &(u8, u8)| Counted { number: u64::from(a) << 56 | 1, count: 2 };
+            let (mut of_wide, mut of_triples) = (Vec::new(), Vec::new());
+            let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+            let mut found = (Vec::new(), Vec::new(), Vec::new());
+            for part in &parts {
+                of_wide.extend(part.iter().map(wide));
+                of_triples.extend(part.iter().map(triple));
+                for one in part.iter().map(counted) {
+                    *counts.entry(one.number).or_default() += one.count;
+                }
+                found.0.push(sorted(small(dir, most, fan_in), part.iter().map(wide)));
+                found.1.push(sorted(small(dir, most, fan_in), part.iter().map(triple)));
+                found.2.push(sorted(small(dir, most, fan_in), part.iter().map(counted)));
+            }
+            of_wide.sort_unstable();
+            of_wide.dedup();
+            of_triples.sort_unstable();
+            of_triples.dedup();
+            for _ in 0..2 {
+                prop_assert_eq!(&all(&found.0), &of_wide);
+                prop_assert_eq!(&all(&found.1), &of_triples);
+                let counts = counts.iter().map(|(&number, &count)| Counted { number, count });
+                prop_assert_eq!(all(&found.2), counts.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn sorter_stays_within_its_memory_however_many_records_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        // 24 bytes a record in memory: no power of two of them fills 1 MiB.
+        let mut sorter: Sorter<(u64, u64, u8)> = Sorter::new(dir.path(), 0);
+        for i in 0..600_000_u64 {
+            sorter.push((i.wrapping_mul(0x9E37_79B9_7F4A_7C15), i, 0)).unwrap();
+            assert!(sorter.held.capacity() * size_of::<(u64, u64, u8)>() <= LEAST);
+        }
+        assert!(sorter.runs.len() > 10);
+        let sorted = sorter.finish().unwrap();
+        assert_eq!(sorted.held.capacity(), 0);
+        assert!(sorted.runs.readers().map(|run| run.buffer()).sum::<usize>() <= LEAST);
+
+        // However many runs there are, fewer than `fan_in` of each level are read at once.
+        let mut sorter: Sorter<u64> = small(dir.path(), 2, 3);
+        (0..5000).try_for_each(|i| sorter.push(i * 7919 % 5000)).unwrap();
+        let sorted = sorter.finish().unwrap();
+        assert!(sorted.runs.levels() > 5 && sorted.runs.len() <= 2 * sorted.runs.levels());
+        assert!(all(&[sorted]).into_iter().eq(0..5000));
+    }
+
+    #[test]
+    fn scratch_file_that_fails_is_an_error_that_says_what_failed_and_where() {
+        let dir = tempfile::tempdir().unwrap();
+        let failed = |error: Error, wanted: &str, at: &Path| match error {
+            Error::Io { op, path, source } => {
+                assert_eq!((op, path.as_path()), (wanted, at));
+                source
+            }
+            other => panic!("{other:?}"),
+        };
+        let mut sorter: Sorter<u64> = Sorter::new(dir.path(), 0);
+        faults::leave_space(1 << 19);
+        let error = (0..1 << 20).find_map(|i| sorter.push(i).err());
+        faults::leave_space(u64::MAX);
+        let source = failed(error.unwrap(), "write a scratch file in", dir.path());
+        assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+
+        let sorted = sorted(Sorter::<u64>::new(dir.path(), 0), 0..1 << 19);
+        faults::allow_reads(false);
+        let error = sorted.for_each(|_| Ok::<_, Error>(())).unwrap_err();
+        faults::allow_reads(true);
+        failed(error, "read a scratch file in", dir.path());
+        assert_eq!(all(&[sorted]).len(), 1 << 19, "it can be read again");
+
+        let gone = dir.path().join("gone");
+        let mut sorter: Sorter<u64> = Sorter::new(&gone, 0);
+        let error = (0..1 << 20).find_map(|i| sorter.push(i).err()).unwrap();
+        failed(error, "create a scratch file in", &gone);
+    }
+}
