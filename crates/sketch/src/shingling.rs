@@ -28,8 +28,12 @@ pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
 pub struct UnicodeVersion(pub u8, pub u8, pub u8);
 
 impl UnicodeVersion {
-    /// That of this crate's own tables of word characters and lower case.
+    /// That of the tables of word characters and lower case.
     pub const OWN: Self = Self(14, 0, 0);
+
+    /// That of the tables of word and sentence boundaries.
+    #[cfg(feature = "languages")]
+    pub(crate) const BREAKS: Self = Self(17, 0, 0);
 }
 
 impl fmt::Display for UnicodeVersion {
@@ -113,21 +117,12 @@ impl Tokens {
             Self::Words | Self::WordCharacters | Self::Characters | Self::Features => {
                 Some(UnicodeVersion::OWN)
             }
-            Self::UnicodeWords | Self::Sentences => segmentation_version(),
+            #[cfg(feature = "languages")]
+            Self::UnicodeWords | Self::Sentences => Some(UnicodeVersion::BREAKS),
+            #[cfg(not(feature = "languages"))]
+            Self::UnicodeWords | Self::Sentences => None,
         }
     }
-}
-
-#[cfg(feature = "languages")]
-#[expect(clippy::unnecessary_wraps, reason = "the one below has none")]
-fn segmentation_version() -> Option<UnicodeVersion> {
-    let (major, minor, update) = unicode_segmentation::UNICODE_VERSION;
-    Some(UnicodeVersion(major as u8, minor as u8, update as u8)) // Unicode's versions are small numbers
-}
-
-#[cfg(not(feature = "languages"))]
-fn segmentation_version() -> Option<UnicodeVersion> {
-    None
 }
 
 /// The normal form that text is brought into before anything else looks at it.

@@ -41,6 +41,8 @@
 //! LF, CR, U+0085, U+2028 or U+2029, as sentences do.
 
 #[cfg(feature = "languages")]
+mod breaks;
+#[cfg(feature = "languages")]
 mod normal;
 #[cfg(feature = "languages")]
 mod segments;
