@@ -34,6 +34,10 @@ impl UnicodeVersion {
     /// That of the tables of word and sentence boundaries.
     #[cfg(feature = "languages")]
     pub(crate) const BREAKS: Self = Self(17, 0, 0);
+
+    /// That of the tables of normal forms.
+    #[cfg(feature = "languages")]
+    pub(crate) const NORMAL: Self = Self(18, 0, 0);
 }
 
 impl fmt::Display for UnicodeVersion {
@@ -141,8 +145,7 @@ impl NormalForm {
     pub fn nfkc() -> Option<Self> {
         #[cfg(feature = "languages")]
         {
-            let (major, minor, update) = unicode_normalization::UNICODE_VERSION;
-            Some(Self::Nfkc(UnicodeVersion(major, minor, update)))
+            Some(Self::Nfkc(UnicodeVersion::NORMAL))
         }
         #[cfg(not(feature = "languages"))]
         None

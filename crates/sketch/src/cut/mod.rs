@@ -95,7 +95,7 @@ struct Work {
     lower: Vec<u8>,
     /// The text in its normal form, where it is not so already.
     #[cfg(feature = "languages")]
-    normal: String,
+    normal: normal::Work,
     /// A line with its long gaps cut short.
     #[cfg(feature = "languages")]
     line: String,
