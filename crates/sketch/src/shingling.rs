@@ -320,6 +320,13 @@ impl Widths {
         (0..usize::from(SHINGLE_WIDTH_MAX)).filter(move |bit| self.0 >> bit & 1 == 1).map(|bit| bit + 1)
     }
 
+    /// The widths of the shingles of a document of `units` units: those it is long enough for, or all its units if it is
+    /// too short for any.
+    pub(crate) fn of_document(self, units: usize) -> impl Iterator<Item = usize> {
+        let all = (units > 0 && units < self.narrowest()).then_some(units);
+        self.iter().filter(move |&width| width <= units).chain(all)
+    }
+
     /// The least width.
     #[must_use]
     pub fn narrowest(self) -> usize {
