@@ -10,7 +10,7 @@ use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler};
 const TEXTS: [&str; 6] = [
     include_str!("../src/segment/build.rs"),
     include_str!("../src/segment/near.rs"),
-    include_str!("../crates/sketch/src/rabin.rs"),
+    include_str!("../crates/sketch/src/classic/rabin.rs"),
     include_str!("../crates/sketch/src/token.rs"),
     include_str!("../src/segment/verify.rs"),
     include_str!("../format-spec.md"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/golden/rabin.tsv: Rabin's fingerprints, rolling hashes and the shingle hashes made of them, by
-a second implementation of the definitions in crates/sketch/src/{rabin,rabin_karp,shingle}.rs.
+a second implementation of the definitions in crates/sketch/src/classic/{rabin,rabin_karp}.rs and shingle.rs.
 
     python3 scripts/golden_rabin.py > tests/golden/rabin.tsv
 

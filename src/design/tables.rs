@@ -21,6 +21,10 @@
 //! - `reversed-P`: a second one with the order reversed;
 //! - `random-T-P-S`: `T` tables, all but the first with orders drawn from the seed `S`.
 //!
+//! The main path is `blocks-M`: `auto` and `small` choose among these only, `fast` also among `choose-M-J` and
+//! `nested-4-4`. The free designs and `expansion` are classic systems, which an index has only if its parameters name
+//! them.
+//!
 //! Table 1 of every design has the fingerprint's own order, so that its keys are the fingerprints.
 
 use std::fmt;

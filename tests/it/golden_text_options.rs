@@ -3,8 +3,8 @@
 //! (`scripts/golden_text_options.py`) from the specification.
 //!
 //! A difference here means that indexes written before no longer match texts sketched now. It may come with another
-//! version of a crate that cuts, normalises or stems: then that version must not be taken. Do not write the file again
-//! to make the test pass, unless the definition was changed on purpose.
+//! version of the crate that stems: then that version must not be taken. Do not write the file again to make the test
+//! pass, unless the definition was changed on purpose.
 
 #![cfg(feature = "languages")]
 

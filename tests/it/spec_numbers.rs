@@ -596,11 +596,11 @@ fn the_constants_of_sketching_are_those_of_the_source() {
         ("minhash", include_str!("../../crates/sketch/src/minhash/one_permutation.rs")),
         ("feature", include_str!("../../crates/sketch/src/feature.rs")),
         ("samples", include_str!("../../crates/sketch/src/samples.rs")),
-        ("rabin", include_str!("../../crates/sketch/src/rabin.rs")),
-        ("rabin_karp", include_str!("../../crates/sketch/src/rabin_karp.rs")),
-        ("linear", include_str!("../../crates/sketch/src/minhash/linear.rs")),
-        ("multiply_shift", include_str!("../../crates/sketch/src/minhash/multiply_shift.rs")),
-        ("matrix", include_str!("../../crates/sketch/src/minhash/matrix.rs")),
+        ("rabin", include_str!("../../crates/sketch/src/classic/rabin.rs")),
+        ("rabin_karp", include_str!("../../crates/sketch/src/classic/rabin_karp.rs")),
+        ("linear", include_str!("../../crates/sketch/src/classic/linear.rs")),
+        ("multiply_shift", include_str!("../../crates/sketch/src/classic/multiply_shift.rs")),
+        ("matrix", include_str!("../../crates/sketch/src/classic/matrix.rs")),
     ];
     let table = rows("### 10.1 Constants", &["constant", "value", "source"]);
     let names: Vec<&str> = table.iter().map(|row| row[0].as_str()).collect();

@@ -14,6 +14,7 @@
 //! computed here stands in files. Nothing in this crate reads files, clocks or random numbers, or starts
 //! threads.
 
+mod classic;
 pub mod cut;
 pub mod estimate;
 pub mod feature;
@@ -22,9 +23,6 @@ pub mod fungible;
 pub mod hash;
 pub mod idf;
 pub mod minhash;
-pub mod rabin;
-pub mod rabin_karp;
-mod rolling;
 pub mod samples;
 pub mod shingle;
 pub mod simhash;
@@ -41,6 +39,9 @@ pub mod params;
 mod shingling;
 mod sketcher;
 
+pub use classic::rabin::Rabin;
+pub use classic::rabin_karp::RabinKarp;
+pub use classic::{rabin, rabin_karp};
 pub use cut::{Cutter, Units};
 pub use error::{Error, Result};
 pub use estimate::{Resemblance, containment, intersection_from, jaccard, standard_error};
@@ -49,8 +50,6 @@ pub use fungible::{agreeing, fungible, small_features};
 pub use idf::IdfTable;
 pub use minhash::{MinHasher, matches, matches_by, pack};
 pub use params::SketchParams;
-pub use rabin::Rabin;
-pub use rabin_karp::RabinKarp;
 pub use samples::{Containment, Sample};
 pub use shingle::{Buffers, Shingler};
 pub use simhash::{Fingerprint, simhash, simhash_at};

@@ -55,10 +55,10 @@ use crate::error::Result;
 use crate::params::{ShingleHash, Shingling, Widths};
 use twindex_kernel::Level;
 
+use super::classic::rabin::Rabin;
+use super::classic::rolling::{RabinKarpBytes, by_rabin, by_rabin_karp};
 use super::cut::{Cutter, Units};
 use super::hash::{Fast, join};
-use super::rabin::Rabin;
-use super::rolling::{RabinKarpBytes, by_rabin, by_rabin_karp, widths_of};
 use super::words::Words;
 
 /// Turns texts into sets of shingles.
@@ -140,7 +140,7 @@ impl Shingler {
                     self.cutter.cut(text, units);
                     hashes.extend(units.iter().map(|unit| fast.token(unit)));
                 }
-                for width in widths_of(self.widths, hashes.len()) {
+                for width in self.widths.of_document(hashes.len()) {
                     let start = shingles.len();
                     shingles.extend_from_slice(hashes);
                     self.join(shingles, start, width);

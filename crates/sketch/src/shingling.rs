@@ -28,8 +28,16 @@ pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
 pub struct UnicodeVersion(pub u8, pub u8, pub u8);
 
 impl UnicodeVersion {
-    /// That of this crate's own tables of word characters and lower case.
+    /// That of the tables of word characters and lower case.
     pub const OWN: Self = Self(14, 0, 0);
+
+    /// That of the tables of word and sentence boundaries.
+    #[cfg(feature = "languages")]
+    pub(crate) const BREAKS: Self = Self(17, 0, 0);
+
+    /// That of the tables of normal forms.
+    #[cfg(feature = "languages")]
+    pub(crate) const NORMAL: Self = Self(18, 0, 0);
 }
 
 impl fmt::Display for UnicodeVersion {
@@ -113,21 +121,12 @@ impl Tokens {
             Self::Words | Self::WordCharacters | Self::Characters | Self::Features => {
                 Some(UnicodeVersion::OWN)
             }
-            Self::UnicodeWords | Self::Sentences => segmentation_version(),
+            #[cfg(feature = "languages")]
+            Self::UnicodeWords | Self::Sentences => Some(UnicodeVersion::BREAKS),
+            #[cfg(not(feature = "languages"))]
+            Self::UnicodeWords | Self::Sentences => None,
         }
     }
-}
-
-#[cfg(feature = "languages")]
-#[expect(clippy::unnecessary_wraps, reason = "the one below has none")]
-fn segmentation_version() -> Option<UnicodeVersion> {
-    let (major, minor, update) = unicode_segmentation::UNICODE_VERSION;
-    Some(UnicodeVersion(major as u8, minor as u8, update as u8)) // Unicode's versions are small numbers
-}
-
-#[cfg(not(feature = "languages"))]
-fn segmentation_version() -> Option<UnicodeVersion> {
-    None
 }
 
 /// The normal form that text is brought into before anything else looks at it.
@@ -146,8 +145,7 @@ impl NormalForm {
     pub fn nfkc() -> Option<Self> {
         #[cfg(feature = "languages")]
         {
-            let (major, minor, update) = unicode_normalization::UNICODE_VERSION;
-            Some(Self::Nfkc(UnicodeVersion(major, minor, update)))
+            Some(Self::Nfkc(UnicodeVersion::NORMAL))
         }
         #[cfg(not(feature = "languages"))]
         None
@@ -320,6 +318,13 @@ impl Widths {
     /// The widths, ascending.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..usize::from(SHINGLE_WIDTH_MAX)).filter(move |bit| self.0 >> bit & 1 == 1).map(|bit| bit + 1)
+    }
+
+    /// The widths of the shingles of a document of `units` units: those it is long enough for, or all its units if it is
+    /// too short for any.
+    pub(crate) fn of_document(self, units: usize) -> impl Iterator<Item = usize> {
+        let all = (units > 0 && units < self.narrowest()).then_some(units);
+        self.iter().filter(move |&width| width <= units).chain(all)
     }
 
     /// The least width.

@@ -6,6 +6,9 @@
 //! below it follow as they are. Values stand in blocks of 1,024 bytes that are decoded by themselves; an
 //! array of the blocks' last keys is searched by interpolation or bisection.
 //!
+//! This is the classic codec, for comparison with the paper: `codec=manku` chooses it, `auto` never does. The main path
+//! uses [`planes`](super::planes) and [`compact`](super::compact).
+//!
 //! ```text
 //! 0 head    64 bytes: the number of blocks B, 8 bytes; the lengths of the codes of positions 0 to 63, 4 bits
 //!           each, the lower half of a byte first; 24 zeros

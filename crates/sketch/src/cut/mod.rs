@@ -33,7 +33,9 @@
 //! document of stop words alone has no units.
 //!
 //! **Stems** are those of the Snowball stemmers of the crate `rust-stemmers` 1.2.0. A word that a stemmer would reduce
-//! to nothing, and a word of more than [`STEM_MAX`] bytes, are their own stems.
+//! to nothing, and a word of more than [`STEM_MAX`] bytes, are their own stems. A newer version of the crate is accepted
+//! for each language whose stemmer still makes the same stems of some hundred chosen words; for another language
+//! [`Cutter::new`] fails.
 //!
 //! **Long gaps.** Rule SB8 looks ahead without bound from each character behind a full stop, which takes quadratic time
 //! where a line has thousands of spaces behind one. So, of a gap between two words of a line (by [`tokens`]; before the
@@ -41,14 +43,18 @@
 //! LF, CR, U+0085, U+2028 or U+2029, as sentences do.
 
 #[cfg(feature = "languages")]
+mod breaks;
+#[cfg(feature = "languages")]
 mod normal;
 #[cfg(feature = "languages")]
 mod segments;
+#[cfg(feature = "languages")]
+mod stem_probes;
 mod stems;
 mod units;
 
 use crate::error::{Error, Result};
-use crate::params::{NormalForm, Shingling, Stemming, StopWords, Tokens, UnicodeVersion};
+use crate::params::{NormalForm, Shingling, StopWords, Tokens, UnicodeVersion};
 
 use super::token::{GROWN, GROWS, Kind, classify, tokens};
 use stems::{Stemmer, Stems};
@@ -93,7 +99,7 @@ struct Work {
     lower: Vec<u8>,
     /// The text in its normal form, where it is not so already.
     #[cfg(feature = "languages")]
-    normal: String,
+    normal: normal::Work,
     /// A line with its long gaps cut short.
     #[cfg(feature = "languages")]
     line: String,
@@ -105,8 +111,8 @@ impl Cutter {
     ///
     /// # Errors
     /// [`Error::Invalid`] names the field if this build has tables of another version of Unicode than the parameters
-    /// ask for, or was made without the feature `languages` that the field needs; and for combinations that mean
-    /// nothing, such as stop words with characters.
+    /// ask for, a stemmer that makes other stems, or was made without the feature `languages` that the field needs; and
+    /// for combinations that mean nothing, such as stop words with characters.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         shingling.check()?;
         let tokens = shingling.tokens;
@@ -118,12 +124,7 @@ impl Cutter {
             };
             check_version("normal-form", "nfkc", wanted, here)?;
         }
-        let stemmer = match shingling.stemming {
-            Stemming::None => None,
-            stemming => Some(Stemmer::new(stemming).ok_or_else(|| {
-                Error::Invalid(format!("parameters: stemming is {stemming}, {WITHOUT_LANGUAGES}"))
-            })?),
-        };
+        let stemmer = Stemmer::new(shingling.stemming)?;
         Ok(Self {
             tokens,
             normal_form: shingling.normal_form,

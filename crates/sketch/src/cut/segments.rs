@@ -1,13 +1,11 @@
 //! Words and sentences by the boundaries of UAX #29.
 
-use unicode_segmentation::UnicodeSegmentation;
-
 use super::super::token::{GROWN, GROWS, Kind, classify};
-use super::GAP_MAX;
+use super::{GAP_MAX, breaks};
 
 /// Calls `each` with every segment of the text that holds a word character, lower-cased.
 pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
-    for segment in text.split_word_bounds() {
+    for segment in breaks::words(text) {
         lower.clear();
         let mut word = false;
         for c in segment.chars() {
@@ -33,7 +31,7 @@ fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
 pub(super) fn sentences(text: &str, line: &mut String, mut each: impl FnMut(&str)) {
     // Where a line ends a sentence does (SB4), and the next starts as a text does.
     for whole in text.split_inclusive(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) {
-        shorten_gaps(whole, line).split_sentence_bounds().for_each(&mut each);
+        breaks::sentences(shorten_gaps(whole, line)).for_each(&mut each);
     }
 }
 
@@ -112,7 +110,7 @@ mod tests {
             let mut found = Vec::new();
             sentences(text, &mut String::new(), |sentence| found.push(sentence.trim_end().to_owned()));
             found.retain(|sentence| with_a_word(&sentence.as_str()));
-            let whole: Vec<_> = text.split_sentence_bounds().filter(with_a_word).map(str::trim_end).collect();
+            let whole: Vec<_> = breaks::sentences(text).filter(with_a_word).map(str::trim_end).collect();
             assert_eq!(found, whole);
         }
     }

@@ -1,5 +1,7 @@
 //! Words to stems.
 
+#[cfg(all(feature = "languages", test))]
+pub(super) use with_languages::probe;
 #[cfg(feature = "languages")]
 pub(super) use with_languages::{Stemmer, Stems};
 #[cfg(not(feature = "languages"))]
@@ -7,9 +9,14 @@ pub(super) use without::{Stemmer, Stems};
 
 #[cfg(feature = "languages")]
 mod with_languages {
+    use std::borrow::Cow;
+    use std::sync::OnceLock;
+
     use rust_stemmers::Algorithm;
     use xxhash_rust::xxh3::xxh3_64;
 
+    use super::super::stem_probes::PROBES;
+    use crate::error::{Error, Result};
     use crate::params::Stemming;
 
     /// A language's stemmer.
@@ -17,30 +24,68 @@ mod with_languages {
     pub(crate) struct Stemmer(Algorithm);
 
     impl Stemmer {
-        /// `None` where there is nothing to do.
-        pub(crate) fn new(stemming: Stemming) -> Option<Self> {
-            Some(Self(match stemming {
-                Stemming::None => return None,
-                Stemming::Arabic => Algorithm::Arabic,
-                Stemming::Danish => Algorithm::Danish,
-                Stemming::Dutch => Algorithm::Dutch,
-                Stemming::English => Algorithm::English,
-                Stemming::Finnish => Algorithm::Finnish,
-                Stemming::French => Algorithm::French,
-                Stemming::German => Algorithm::German,
-                Stemming::Greek => Algorithm::Greek,
-                Stemming::Hungarian => Algorithm::Hungarian,
-                Stemming::Italian => Algorithm::Italian,
-                Stemming::Norwegian => Algorithm::Norwegian,
-                Stemming::Portuguese => Algorithm::Portuguese,
-                Stemming::Romanian => Algorithm::Romanian,
-                Stemming::Russian => Algorithm::Russian,
-                Stemming::Spanish => Algorithm::Spanish,
-                Stemming::Swedish => Algorithm::Swedish,
-                Stemming::Tamil => Algorithm::Tamil,
-                Stemming::Turkish => Algorithm::Turkish,
-            }))
+        /// The stemmer of a language; `None` for [`Stemming::None`].
+        ///
+        /// # Errors
+        /// [`Error::Invalid`] if it makes other stems than those that indexes were made with. Each language is probed
+        /// once in a process, in less than a millisecond.
+        pub(crate) fn new(stemming: Stemming) -> Result<Option<Self>> {
+            static PROBED: [OnceLock<Result<()>>; PROBES.len()] = [const { OnceLock::new() }; PROBES.len()];
+            let Some(algorithm) = algorithm(stemming) else { return Ok(None) };
+            let place =
+                PROBES.iter().position(|probe| probe.0 == stemming).expect("each language has a probe");
+            PROBED[place]
+                .get_or_init(|| {
+                    let stemmer = rust_stemmers::Stemmer::create(algorithm);
+                    probe(&PROBES[place], |word| stemmer.stem(word))
+                })
+                .clone()?;
+            Ok(Some(Self(algorithm)))
         }
+    }
+
+    const fn algorithm(stemming: Stemming) -> Option<Algorithm> {
+        Some(match stemming {
+            Stemming::None => return None,
+            Stemming::Arabic => Algorithm::Arabic,
+            Stemming::Danish => Algorithm::Danish,
+            Stemming::Dutch => Algorithm::Dutch,
+            Stemming::English => Algorithm::English,
+            Stemming::Finnish => Algorithm::Finnish,
+            Stemming::French => Algorithm::French,
+            Stemming::German => Algorithm::German,
+            Stemming::Greek => Algorithm::Greek,
+            Stemming::Hungarian => Algorithm::Hungarian,
+            Stemming::Italian => Algorithm::Italian,
+            Stemming::Norwegian => Algorithm::Norwegian,
+            Stemming::Portuguese => Algorithm::Portuguese,
+            Stemming::Romanian => Algorithm::Romanian,
+            Stemming::Russian => Algorithm::Russian,
+            Stemming::Spanish => Algorithm::Spanish,
+            Stemming::Swedish => Algorithm::Swedish,
+            Stemming::Tamil => Algorithm::Tamil,
+            Stemming::Turkish => Algorithm::Turkish,
+        })
+    }
+
+    /// Refuses a stemmer that makes other stems of the words of a probe.
+    pub(in crate::cut) fn probe<'a>(
+        &(stemming, words, digest): &(Stemming, &'a str, u64),
+        stem: impl Fn(&'a str) -> Cow<'a, str>,
+    ) -> Result<()> {
+        let mut stems = String::with_capacity(words.len());
+        for word in words.split(' ') {
+            stems.push_str(&stem(word));
+            stems.push('\n');
+        }
+        if xxh3_64(stems.as_bytes()) == digest {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "parameters: stemming is {stemming}, and the {stemming} stemmer of the crate rust-stemmers in this build of \
+             twindex makes other stems than that of version 1.2.0, hence other shingles of the same text; build twindex \
+             with that version: `cargo update -p rust-stemmers --precise 1.2.0`"
+        )))
     }
 
     /// Words of which the table has room.
@@ -85,6 +130,8 @@ mod with_languages {
 
 #[cfg(not(feature = "languages"))]
 mod without {
+    use super::super::WITHOUT_LANGUAGES;
+    use crate::error::{Error, Result};
     use crate::params::Stemming;
 
     /// There is none.
@@ -92,8 +139,11 @@ mod without {
     pub(crate) enum Stemmer {}
 
     impl Stemmer {
-        pub(crate) fn new(_: Stemming) -> Option<Self> {
-            None
+        pub(crate) fn new(stemming: Stemming) -> Result<Option<Self>> {
+            if stemming == Stemming::None {
+                return Ok(None);
+            }
+            Err(Error::Invalid(format!("parameters: stemming is {stemming}, {WITHOUT_LANGUAGES}")))
         }
     }
 

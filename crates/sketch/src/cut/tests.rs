@@ -136,7 +136,7 @@ fn what_this_build_was_made_without_is_refused_by_field_with_advice() {
         ("tokens is unicode-words/16.0.0", with(|s| (s.tokens, s.unicode) = (Tokens::UnicodeWords, version))),
         ("tokens is sentences/16.0.0", with(|s| (s.tokens, s.unicode) = (Tokens::Sentences, version))),
         ("normal-form is nfkc/16.0.0", with(|s| s.normal_form = NormalForm::Nfkc(version))),
-        ("stemming is english", with(|s| s.stemming = Stemming::English)),
+        ("stemming is english", with(|s| s.stemming = crate::params::Stemming::English)),
     ] {
         let message = refused(&shingling);
         assert!(message.contains(field) && message.contains("the feature `languages`"), "{message}");
@@ -145,7 +145,10 @@ fn what_this_build_was_made_without_is_refused_by_field_with_advice() {
 
 #[cfg(feature = "languages")]
 mod with_languages {
+    use super::super::stem_probes::PROBES;
+    use super::super::stems::probe;
     use super::*;
+    use crate::params::Stemming;
 
     fn nfkc() -> Shingling {
         with(|shingling| shingling.normal_form = NormalForm::nfkc().unwrap())
@@ -235,6 +238,28 @@ mod with_languages {
         let english = stemmed(Stemming::English);
         assert_eq!(cut(&english, &format!("{long}ing")), [long.as_str()]);
         assert_eq!(cut(&english, &format!("{long}yings")), [format!("{long}yings")]);
+    }
+
+    #[test]
+    fn stemmer_of_each_language_makes_the_stems_of_its_probe() {
+        for &stemming in Stemming::ALL {
+            Cutter::new(&stemmed(stemming)).unwrap();
+        }
+    }
+
+    #[test]
+    fn stemmer_that_makes_another_stem_of_one_word_is_refused_with_its_name_and_advice() {
+        use rust_stemmers::{Algorithm, Stemmer};
+
+        let english = Stemmer::create(Algorithm::English);
+        let of_english = PROBES.iter().find(|probe| probe.0 == Stemming::English).unwrap();
+        assert_eq!(probe(of_english, |word| english.stem(word)), Ok(()));
+        let last = of_english.1.split(' ').next_back().unwrap();
+        let changed = |word| if word == last { "another".into() } else { english.stem(word) };
+        let Err(Error::Invalid(message)) = probe(of_english, changed) else { panic!("accepted") };
+        for part in ["stemming is english", "rust-stemmers", "--precise 1.2.0"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
     }
 
     #[test]

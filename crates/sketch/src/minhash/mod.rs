@@ -17,22 +17,19 @@
 //! | [`MultiplyShift`](Family::MultiplyShift) | 1 | t steps of 3 multiplications |
 //! | [`Matrix`](Family::Matrix) | 1 | t steps of 16 look-ups |
 //!
-//! The first is the default, by its speed. Those who want what the literature analyses, or features that match
-//! with exactly the probability J^s, take another one: of one permutation, a group of s minima matches a little
-//! less often (0.9 to 0.98 of J^14 for J = .8).
+//! The first is the default, by its speed; it is here, in `one_permutation.rs`. Those who want what the literature
+//! analyses, or features that match with exactly the probability J^s, take another one: of one permutation, a group
+//! of s minima matches a little less often (0.9 to 0.98 of J^14 for J = .8). The other three are in `classic/`.
 
-mod linear;
-mod matrix;
-mod multiply_shift;
 mod one_permutation;
 mod signature;
 
+use crate::classic::linear::Linear;
+use crate::classic::matrix::Matrix;
+use crate::classic::multiply_shift::MultiplyShift;
 use crate::params::Family;
 use twindex_kernel::Level;
 
-use linear::Linear;
-use matrix::Matrix;
-use multiply_shift::MultiplyShift;
 use one_permutation::OnePermutation;
 pub use signature::matches_by;
 pub use signature::{matches, pack};

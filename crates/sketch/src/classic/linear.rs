@@ -42,7 +42,7 @@ const BLOCK: usize = 256;
 /// The coefficients of t transformations, ready to be multiplied by the low 31 bits of x and by the others, and
 /// in halves of 32 and 29 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Linear {
+pub(crate) struct Linear {
     /// a.
     a: [Arc<[u32]>; 2],
     /// 2^31 a mod p.
@@ -52,7 +52,7 @@ pub(super) struct Linear {
 }
 
 impl Linear {
-    pub(super) fn new(minima: usize) -> Self {
+    pub(crate) fn new(minima: usize) -> Self {
         let halves = |factor: fn(u64) -> u64| {
             let factors = || (0..minima as u64).map(|j| factor(coefficients(j).0));
             [factors().map(|a| a as u32).collect(), factors().map(|a| (a >> 32) as u32).collect()]
@@ -64,13 +64,13 @@ impl Linear {
         }
     }
 
-    pub(super) fn minima(&self) -> usize {
+    pub(crate) fn minima(&self) -> usize {
         self.next_b.len()
     }
 
     /// Replaces `signature` by the minima of at least one hash.
     #[inline(always)]
-    pub(super) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
+    pub(crate) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
         signature.resize(self.minima(), 0);
         for (number, kept) in signature.chunks_mut(BLOCK).enumerate() {

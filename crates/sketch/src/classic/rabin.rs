@@ -29,7 +29,7 @@
 //! like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast) do not have. It says nothing of how the bits
 //! are distributed: what takes bits of a fingerprint for random mixes them first.
 //!
-//! **The polynomial of a seed.** With `mix` and `COUNT` as in [`shingle`](super::shingle), let `key =
+//! **The polynomial of a seed.** With `mix` and `COUNT` as in [`shingle`](crate::shingle), let `key =
 //! mix(seed ^ 0x452821e638d01377)`, the fifth word of the fraction of pi. P is x^64 plus the first of
 //!
 //! ```text
@@ -47,7 +47,7 @@ use crate::error::{Error, Result};
 use twindex_kernel::clmul::Clmul;
 use twindex_kernel::clmul::{Body, Modulus, Multiply, Portable, fastest};
 
-use super::hash::{COUNT, mix};
+use crate::hash::{COUNT, mix};
 
 /// The fifth word of the fraction of pi: sets polynomials apart from what else is made of a seed.
 const POLYNOMIALS: u64 = 0x4528_21e6_38d0_1377;

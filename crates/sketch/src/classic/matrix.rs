@@ -56,7 +56,7 @@ type Tables = [Table; PLACES];
 
 /// The tables of t transformations.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Matrix {
+pub(crate) struct Matrix {
     minima: usize,
     /// [`PLACES`] for each block.
     blocks: Arc<[Table]>,
@@ -70,7 +70,7 @@ impl fmt::Debug for Matrix {
 }
 
 impl Matrix {
-    pub(super) fn new(minima: usize) -> Self {
+    pub(crate) fn new(minima: usize) -> Self {
         let mut blocks = vec![[Row([0; LANES]); 1 << BITS]; minima.div_ceil(LANES) * PLACES];
         for (number, tables) in blocks.as_chunks_mut().0.iter_mut().enumerate() {
             fill(tables, number * LANES);
@@ -78,13 +78,13 @@ impl Matrix {
         Self { minima, blocks: blocks.into() }
     }
 
-    pub(super) fn minima(&self) -> usize {
+    pub(crate) fn minima(&self) -> usize {
         self.minima
     }
 
     /// Replaces `signature` by the minima of at least one hash.
     #[inline(always)]
-    pub(super) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
+    pub(crate) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
         signature.resize(self.minima, 0);
         for (tables, kept) in self.blocks.as_chunks().0.iter().zip(signature.chunks_mut(LANES)) {

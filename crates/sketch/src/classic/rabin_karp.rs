@@ -22,7 +22,7 @@
 //! are to be taken for random are mixed first.
 //!
 //! **The base of a seed**, with q = 2^61 - 1 ([`RabinKarp::seeded`]). With `mix` and `COUNT` as in
-//! [`shingle`](super::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`, the sixth word of the fraction of
+//! [`shingle`](crate::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`, the sixth word of the fraction of
 //! pi. The base is the first of
 //!
 //! ```text
@@ -33,7 +33,7 @@
 
 use crate::error::{Error, Result};
 
-use super::hash::{COUNT, mix};
+use crate::hash::{COUNT, mix};
 
 /// The sixth word of the fraction of pi: sets bases apart from what else is made of a seed.
 const BASES: u64 = 0xbe54_66cf_34e9_0c6c;

@@ -36,14 +36,14 @@ const BLOCK: usize = 512;
 
 /// The coefficients of t transformations, a by halves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MultiplyShift {
+pub(crate) struct MultiplyShift {
     a_low: Arc<[u32]>,
     a_high: Arc<[u32]>,
     b: Arc<[u64]>,
 }
 
 impl MultiplyShift {
-    pub(super) fn new(minima: usize) -> Self {
+    pub(crate) fn new(minima: usize) -> Self {
         let coefficients = || (0..minima as u64).map(coefficients);
         Self {
             a_low: coefficients().map(|(a, _)| a as u32).collect(),
@@ -52,13 +52,13 @@ impl MultiplyShift {
         }
     }
 
-    pub(super) fn minima(&self) -> usize {
+    pub(crate) fn minima(&self) -> usize {
         self.b.len()
     }
 
     /// Replaces `signature` by the minima of at least one hash.
     #[inline(always)]
-    pub(super) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
+    pub(crate) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
         signature.resize(self.minima(), u32::MAX);
         let blocks = self.a_low.chunks(BLOCK).zip(self.a_high.chunks(BLOCK)).zip(self.b.chunks(BLOCK));

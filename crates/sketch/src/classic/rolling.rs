@@ -3,7 +3,7 @@
 //! A shingle is the string of the bytes of its units, from the start of the first to the end of the last,
 //! with what stands between them: one space between two words. Its hash is `mix(f(1.string))`, f being the
 //! [fingerprint](super::rabin) or the [rolling hash](super::rabin_karp) of the seed, and the 1 in front
-//! making its length count. `mix`, the bijection of [`shingle`](super::shingle), adds no collision:
+//! making its length count. `mix`, the bijection of [`shingle`](crate::shingle), adds no collision:
 //! fingerprints are unique, but their bits are not distributed like those of random numbers, and minima and
 //! votes on bits need that.
 //!
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use crate::params::Widths;
 use twindex_kernel::clmul::{Body, Multiply, available, fastest};
 
-use super::cut::Units;
-use super::hash::mix;
 use super::rabin::Rabin;
 use super::rabin_karp::{RabinKarp, residue_61};
+use crate::cut::Units;
+use crate::hash::mix;
 
 /// Appends the hashes of the shingles of `units` by Rabin's fingerprints, the narrowest first. `prefixes` is
 /// working memory.
-pub(super) fn by_rabin(
+pub(crate) fn by_rabin(
     rabin: &Rabin,
     units: &Units,
     widths: Widths,
@@ -69,13 +69,13 @@ fn by_rabin_with(
 
 /// The hash of Rabin and Karp for bytes, modulo 2^61 - 1, with the powers of its base at hand.
 #[derive(Clone, Debug)]
-pub(super) struct RabinKarpBytes {
+pub(crate) struct RabinKarpBytes {
     hash: RabinKarp,
     powers: Arc<[u64; 256]>,
 }
 
 impl RabinKarpBytes {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let hash = RabinKarp::seeded(seed);
         let mut powers = [1; 256];
         for n in 1..powers.len() {
@@ -108,7 +108,7 @@ impl RabinKarpBytes {
 
 /// Appends the hashes of the shingles of `units` by the hash of Rabin and Karp, the narrowest first.
 /// `prefixes` is working memory.
-pub(super) fn by_rabin_karp(
+pub(crate) fn by_rabin_karp(
     hash: &RabinKarpBytes,
     units: &Units,
     widths: Widths,
@@ -150,20 +150,13 @@ fn shingles_of(
     hash: impl Fn(u64, u64, u64) -> u64,
 ) {
     let ranges = units.ranges();
-    for width in widths_of(widths, ranges.len()) {
+    for width in widths.of_document(ranges.len()) {
         let firsts = ranges.clone().zip(prefixes);
         let lasts = ranges.clone().zip(prefixes).skip(width - 1);
         shingles.extend(firsts.zip(lasts).map(|((first, [before, _]), (last, [_, whole]))| {
             mix(hash(*before, *whole, (last.end - first.start) as u64))
         }));
     }
-}
-
-/// The widths of the shingles of a document of `units` units: those it is long enough for, or all its units if it
-/// is too short for any.
-pub(super) fn widths_of(widths: Widths, units: usize) -> impl Iterator<Item = usize> {
-    let all = (units > 0 && units < widths.narrowest()).then_some(units);
-    widths.iter().filter(move |&width| width <= units).chain(all)
 }
 
 #[cfg(test)]
@@ -177,7 +170,7 @@ mod tests {
     /// The definition, which reads all bytes of every shingle.
     fn defined(units: &Units, widths: Widths, led: impl Fn(&[u8]) -> u64) -> Vec<u64> {
         let mut shingles = Vec::new();
-        for width in widths_of(widths, units.len()) {
+        for width in widths.of_document(units.len()) {
             for first in 0..=units.len() - width {
                 shingles.push(mix(led(units.shingle(first, width))));
             }

@@ -1,0 +1,20 @@
+//! Systems of the literature that can be chosen by name. The defaults use none of them.
+//!
+//! | system | chosen by | default in its place |
+//! |---|---|---|
+//! | [`rabin`]: Rabin's fingerprints over GF(2) | `shingle-hash=rabin` | `fast`, in [`shingle`](crate::shingle) |
+//! | [`rabin_karp`]: the rolling hash of Rabin and Karp | `shingle-hash=rabin-karp` | `fast` |
+//! | [`linear`], [`multiply_shift`], [`matrix`]: a hash function for each minimum | `minhash=` and the name | `one-permutation-filled`, in [`minhash`](crate::minhash) |
+//!
+//! [`rolling`] computes shingle hashes by the first two, for [`Shingler`](crate::Shingler).
+//! [`MinHasher`](crate::MinHasher) uses the families.
+//!
+//! They are for those who need a proven bound on collisions, exactly the probability J^s, or results that can be
+//! compared with a paper. Indexes with them are read and written like all others, so their numbers never change.
+
+pub(crate) mod linear;
+pub(crate) mod matrix;
+pub(crate) mod multiply_shift;
+pub mod rabin;
+pub mod rabin_karp;
+pub(crate) mod rolling;

@@ -1,0 +1,108 @@
+//! Compared with the crate `unicode-segmentation`, in the version that cut the text of the first indexes.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::tables::VERSION;
+use super::*;
+use crate::params::UnicodeVersion;
+
+fn check(text: &str) {
+    assert!(words(text).eq(text.split_word_bounds()), "words of {}", text.escape_unicode());
+    assert!(sentences(text).eq(text.split_sentence_bounds()), "sentences of {}", text.escape_unicode());
+}
+
+/// The first character of each value that `of` computes from the properties.
+fn representatives<T: Ord>(of: impl Fn((Word, Sentence)) -> T) -> Vec<char> {
+    let mut seen = BTreeSet::new();
+    ('\0'..=char::MAX).filter(|&c| seen.insert(of(traits(c)))).collect()
+}
+
+#[test]
+fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() {
+    let (major, minor, update) = VERSION;
+    assert_eq!(UnicodeVersion::BREAKS, UnicodeVersion(major, minor, update));
+    assert_eq!(unicode_segmentation::UNICODE_VERSION, (major.into(), minor.into(), update.into()));
+}
+
+#[test]
+fn every_character_ends_words_and_sentences_where_the_crate_does() {
+    for c in '\0'..=char::MAX {
+        check(&format!(
+            "a{c}a 1{c}1 \u{5d0}{c}\u{5d0} _{c}_ \u{30a2}{c}\u{30a2} {c}{c} \u{200d}{c} \u{1f1e6}{c}\u{1f1e6} a.{c}b."
+        ));
+        check(&format!("a. {c} b"));
+        check(&format!("a.{c}A{c}.A.{c}. A.){c}) {c} a!{c}a"));
+    }
+}
+
+#[test]
+fn every_three_combinations_of_properties_end_where_the_crate_does() {
+    let all = representatives(|(word, sentence)| (word as u8, sentence as u8));
+    assert_eq!(all.len(), TRAITS.len());
+    for &a in &all {
+        for &b in &all {
+            for &c in &all {
+                check(&String::from_iter([a, b, c]));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_four_values_end_words_where_the_crate_does() {
+    let all = representatives(|(word, _)| word as u8);
+    assert_eq!(all.len(), Word::PictographLetter as usize + 1);
+    for_each_sequence::<4>(&all, |text| {
+        assert!(words(text).eq(text.split_word_bounds()), "{}", text.escape_unicode());
+    });
+}
+
+#[test]
+fn every_five_values_end_sentences_where_the_crate_does() {
+    let all = representatives(|(_, sentence)| sentence as u8);
+    assert_eq!(all.len(), Sentence::SContinue as usize + 1);
+    for_each_sequence::<5>(&all, |text| {
+        assert!(sentences(text).eq(text.split_sentence_bounds()), "{}", text.escape_unicode());
+    });
+}
+
+/// Every sequence of `N` of the characters.
+fn for_each_sequence<const N: usize>(characters: &[char], mut each: impl FnMut(&str)) {
+    let mut text = String::new();
+    for number in 0..characters.len().pow(N as u32) {
+        text.clear();
+        let mut rest = number;
+        for _ in 0..N {
+            text.push(characters[rest % characters.len()]);
+            rest /= characters.len();
+        }
+        each(&text);
+    }
+}
+
+proptest! {
+    #[test]
+    fn representatives_in_any_order_end_where_the_crate_does(
+        text in prop::collection::vec(
+            prop::sample::select(representatives(|(word, sentence)| (word as u8, sentence as u8))),
+            0..24,
+        ),
+    ) {
+        check(&text.into_iter().collect::<String>());
+    }
+
+    #[test]
+    fn words_and_punctuation_end_where_the_crate_does(
+        text in "([ab] |[AB]|[.!?]|\\(|\\)|\"|'|’|,|:|;|1|_|-| |  |\u{5d0}|\u{301}|\u{200d}|\u{ad}|\u{1f468}|\u{1f1e9}|\n|\r){0,40}",
+    ) {
+        check(&text);
+    }
+
+    #[test]
+    fn any_text_ends_where_the_crate_does(text in any::<String>()) {
+        check(&text);
+    }
+}

@@ -1,0 +1,168 @@
+//! NFKC (UAX #15), with tables of our own. Only stretches that may not be in NFKC already are normalised.
+//!
+//! [`tables`] has the decompositions, compositions and combining classes of one version of Unicode, which the parameters
+//! of an index name. Later versions assign more characters but never change the normal form of those assigned. Here
+//! characters that this version does not assign stay as they are, whatever a newer dependency would know of them.
+
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use tables::{
+    CHANGES, CHARACTERS, COMPOSES, COMPOSITIONS, DECOMPOSED_BITS, DECOMPOSED_BLOCK_OF, DECOMPOSED_BLOCKS,
+    ENDS, TRAIT_BITS, TRAIT_BLOCK_OF, TRAIT_BLOCKS, TRAITS,
+};
+
+/// Working memory: the normal form of a text, and the characters of a stretch with their combining classes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    text: String,
+    stretch: Vec<(u8, char)>,
+}
+
+/// The text in NFKC: itself where it is so already, otherwise written to `work`.
+///
+/// A character of combining class 0 that never changes and composes with nothing before it can be normalised apart from
+/// everything before it. Most characters are so, and all of ASCII. The text is cut before each of them. A stretch of
+/// one such character and what follows is normalised only if it may not be in NFKC. Time is linear but for long runs of
+/// marks, which are sorted.
+pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
+    let Work { text: normal, stretch } = work;
+    let bytes = text.as_bytes();
+    normal.clear();
+    // The text before `copied` is in `normal`; the stretch that `at` is in begins at `start`.
+    let (mut copied, mut start, mut at) = (0, 0, 0);
+    let mut class = 0;
+    while at < bytes.len() {
+        if bytes[at].is_ascii() {
+            at += bytes[at..].iter().take_while(|byte| byte.is_ascii()).count();
+            (start, class) = (at - 1, 0);
+            continue;
+        }
+        let c = text[at..].chars().next().expect("`at` is before the end");
+        let trait_ = trait_of(c);
+        if trait_ == 0 {
+            (start, class) = (at, 0);
+        } else if trait_ & (CHANGES | COMPOSES) == 0 && trait_ >= class {
+            class = trait_;
+        } else {
+            let rest = &text[at..];
+            let end =
+                rest.char_indices().find(|&(_, c)| trait_of(c) == 0).map_or(text.len(), |(end, _)| at + end);
+            normal.push_str(&text[copied..start]);
+            push_normalised(&text[start..end], stretch, normal);
+            (copied, start, at, class) = (end, end, end, 0);
+            continue;
+        }
+        at += c.len_utf8();
+    }
+    if copied == 0 {
+        return text;
+    }
+    normal.push_str(&text[copied..]);
+    normal
+}
+
+/// Appends the NFKC of `text` to `normal`, by the definition: decompose, order, compose.
+fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut String) {
+    stretch.clear();
+    for c in text.chars() {
+        push_decomposed(c, stretch);
+    }
+    for marks in stretch.chunk_by_mut(|a, b| a.0 > 0 && b.0 > 0) {
+        marks.sort_by_key(|&(class, _)| class);
+    }
+    // Where the last starter is, and the class of the last character that was kept after it.
+    let mut starter: Option<usize> = None;
+    let mut class_before = 0;
+    let mut kept = 0;
+    for i in 0..stretch.len() {
+        let (class, c) = stretch[i];
+        // Blocked: by a character of the same or a higher class, or by another starter.
+        if let Some(starter) = starter
+            && (starter + 1 == kept || class_before < class)
+            && let Some(composed) = composition(stretch[starter].1, c)
+        {
+            stretch[starter].1 = composed;
+            continue;
+        }
+        if class == 0 {
+            starter = Some(kept);
+        }
+        class_before = class;
+        stretch[kept] = (class, c);
+        kept += 1;
+    }
+    normal.extend(stretch[..kept].iter().map(|&(_, c)| c));
+}
+
+/// Hangul syllables, which are composed by arithmetic: a leading consonant, a vowel, and perhaps a trailing consonant.
+const SYLLABLE: u32 = 0xac00;
+const LEADING: u32 = 0x1100;
+const VOWEL: u32 = 0x1161;
+/// One before the first trailing consonant.
+const TRAILING: u32 = 0x11a7;
+const VOWELS: u32 = 21;
+const TRAILINGS: u32 = 28;
+const LEADINGS: u32 = 19;
+
+/// Appends the full compatibility decomposition of a character, with combining classes.
+fn push_decomposed(c: char, stretch: &mut Vec<(u8, char)>) {
+    let mut push = |code: u32| {
+        let c = char::from_u32(code).expect("tables have characters");
+        stretch.push((combining_class(c), c));
+    };
+    let code = c as u32;
+    let syllable = code.wrapping_sub(SYLLABLE);
+    if syllable < LEADINGS * VOWELS * TRAILINGS {
+        push(LEADING + syllable / (VOWELS * TRAILINGS));
+        push(VOWEL + syllable / TRAILINGS % VOWELS);
+        if !syllable.is_multiple_of(TRAILINGS) {
+            push(TRAILING + syllable % TRAILINGS);
+        }
+        return;
+    }
+    let number = usize::from(DECOMPOSED_BLOCKS[place(&DECOMPOSED_BLOCK_OF, DECOMPOSED_BITS, c)]);
+    if number == 0 {
+        push(code);
+        return;
+    }
+    let characters = usize::from(ENDS[number - 1])..usize::from(ENDS[number]);
+    CHARACTERS[characters].iter().copied().for_each(push);
+}
+
+/// The character that two compose to.
+fn composition(first: char, second: char) -> Option<char> {
+    let (a, b) = (first as u32, second as u32);
+    let (leading, vowel) = (a.wrapping_sub(LEADING), b.wrapping_sub(VOWEL));
+    if leading < LEADINGS && vowel < VOWELS {
+        return char::from_u32(SYLLABLE + (leading * VOWELS + vowel) * TRAILINGS);
+    }
+    let (syllable, trailing) = (a.wrapping_sub(SYLLABLE), b.wrapping_sub(TRAILING));
+    if syllable < LEADINGS * VOWELS * TRAILINGS
+        && syllable.is_multiple_of(TRAILINGS)
+        && (1..TRAILINGS).contains(&trailing)
+    {
+        return char::from_u32(a + trailing);
+    }
+    let found = COMPOSITIONS.binary_search_by_key(&(a, b), |&(a, b, _)| (a, b)).ok()?;
+    char::from_u32(COMPOSITIONS[found].2)
+}
+
+/// The combining class of a character and what else decides whether it may stay: 0 for most.
+#[inline]
+fn trait_of(c: char) -> u16 {
+    TRAITS[usize::from(TRAIT_BLOCKS[place(&TRAIT_BLOCK_OF, TRAIT_BITS, c)])]
+}
+
+fn combining_class(c: char) -> u8 {
+    trait_of(c) as u8 // its low eight bits
+}
+
+/// Where the blocks of a table have the value of a character.
+#[inline]
+fn place(block_of: &[u8], bits: u32, c: char) -> usize {
+    let code = c as usize;
+    let block = block_of[(code >> bits).min(block_of.len() - 1)];
+    usize::from(block) << bits | code & ((1 << bits) - 1)
+}

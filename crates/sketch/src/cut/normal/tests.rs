@@ -1,0 +1,138 @@
+//! Compared with the crate `unicode-normalization`, in the version that normalised the text of the first indexes.
+
+use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization;
+
+use super::tables::VERSION;
+use super::*;
+use crate::params::UnicodeVersion;
+
+/// What is worth mixing: ASCII, marks, what composes and decomposes, Hangul, compatibility characters, what was added
+/// late or is not assigned.
+const LETTERS: [char; 40] = [
+    'a',
+    'e',
+    ' ',
+    '\n',
+    'é',
+    '\u{301}',
+    '\u{323}',
+    '\u{308}',
+    '\u{345}',
+    'ﬁ',
+    'Ａ',
+    '２',
+    'ｶ',
+    '\u{ff9e}',
+    '\u{1100}',
+    '\u{1161}',
+    '\u{11a8}',
+    '가',
+    '\u{212b}',
+    '…',
+    '東',
+    '\u{a0}',
+    '\u{1e9b}',
+    '😀',
+    '각',
+    '\u{11a7}',
+    '\u{344}',
+    '\u{f73}',
+    '\u{f71}',
+    '\u{f72}',
+    '\u{16d63}',
+    '\u{16d67}',
+    '\u{16d68}',
+    '\u{16d69}',
+    '\u{113c2}',
+    '\u{113c5}',
+    '\u{338}',
+    '=',
+    '\u{e0fff}',
+    '\u{2f800}',
+];
+
+fn check(text: &str, work: &mut Work) {
+    let expected: String = text.nfkc().collect();
+    assert_eq!(nfkc(text, work), expected, "{}", text.escape_unicode());
+}
+
+#[test]
+fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() {
+    let (major, minor, update) = VERSION;
+    assert_eq!(UnicodeVersion::NORMAL, UnicodeVersion(major, minor, update));
+    assert_eq!(VERSION, unicode_normalization::UNICODE_VERSION);
+}
+
+#[test]
+fn every_character_alone_between_letters_and_among_marks_has_the_normal_form_of_the_crate() {
+    let mut work = Work::default();
+    for c in '\0'..=char::MAX {
+        check(&format!("{c}"), &mut work);
+        check(&format!("e{c}\u{301}"), &mut work);
+        check(&format!("\u{323}\u{345}{c}\u{323}\u{1161}\u{11a8}"), &mut work);
+    }
+}
+
+#[test]
+fn every_pair_that_composes_does_so_before_and_after_marks() {
+    let mut work = Work::default();
+    for &(a, b, composed) in &COMPOSITIONS {
+        let [a, b, composed] = [a, b, composed].map(|code| char::from_u32(code).unwrap());
+        for text in [
+            format!("{a}{b}"),
+            format!("{a}{a}{b}{b}"),
+            format!("{a}\u{334}{b}"),
+            format!("{a}\u{345}{b}"),
+            format!("{a}{b}\u{301}"),
+            format!("{composed}\u{334}{b}"),
+            format!("x{composed}"),
+        ] {
+            check(&text, &mut work);
+        }
+    }
+    for a in '\u{1100}'..='\u{1113}' {
+        for b in '\u{1160}'..='\u{1176}' {
+            for c in ['\u{11a7}', '\u{11a8}', '\u{11c2}', '\u{11c3}', 'a'] {
+                check(&format!("{a}{b}{c}{c}"), &mut work);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_three_of_the_letters_have_the_normal_form_of_the_crate() {
+    let mut work = Work::default();
+    for a in LETTERS {
+        for b in LETTERS {
+            for c in LETTERS {
+                check(&String::from_iter([a, b, c]), &mut work);
+            }
+        }
+    }
+}
+
+#[test]
+fn text_in_order_is_not_copied() {
+    for text in ["", "plain ASCII", "Élève «déjà» 東京 — naïve 가나", "ẹ\u{35b}x\u{e0fff}"] {
+        let mut work = Work::default();
+        assert_eq!(nfkc(text, &mut work).as_ptr(), text.as_ptr(), "{text}");
+        assert_eq!((work.text.capacity(), work.stretch.capacity()), (0, 0));
+    }
+}
+
+proptest! {
+    #[test]
+    fn letters_in_any_order_have_the_normal_form_of_the_crate(
+        letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
+    ) {
+        let text: String = letters.into_iter().collect();
+        let mut work = Work { text: "left over".into(), stretch: vec![(1, 'x')] };
+        check(&text, &mut work);
+    }
+
+    #[test]
+    fn any_text_has_the_normal_form_of_the_crate(text in any::<String>()) {
+        check(&text, &mut Work::default());
+    }
+}
