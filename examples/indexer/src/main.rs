@@ -27,8 +27,8 @@ use tantivy::directory::MmapDirectory;
 use tantivy::query::TermQuery;
 use tantivy::schema::{Field, IndexRecordOption, STORED, STRING, Schema, TEXT, Value};
 use tantivy::{IndexWriter, TantivyDocument, Term};
-use twindex::verify;
 use twindex::RealVfs;
+use twindex::verify;
 use twindex::{Admitted, Error, Index, Params};
 
 mod pages;
