@@ -66,6 +66,7 @@ pub enum Admitted {
 
 /// What the caller chose; nothing else changes it.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
 struct Settings {
     /// Bytes of records held before they are written to a segment.
     memory: usize,

@@ -22,7 +22,6 @@ pub struct OwnAttached {
 
 impl OwnAttached {
     /// The document of this sketch.
-    #[must_use]
     pub fn with<'a>(&'a self, sketch: &'a Sketch) -> Document<'a> {
         Document::from(sketch).with_value(&self.value).with_stamp(self.stamp)
     }
