@@ -10,11 +10,11 @@
 //!
 //! Everything here works on snapshots and on numbers the caller chooses for documents.
 
+pub mod altavista;
 pub mod batch;
 pub mod bitmaps;
 pub mod candidates;
 pub mod distinct;
-pub mod elements;
 pub mod equal;
 pub mod families;
 pub mod forest;
@@ -23,7 +23,6 @@ pub mod hamming;
 pub mod leaders;
 mod odd_sketches;
 pub mod pairs;
-mod postings;
 pub mod prefix;
 pub mod raw;
 pub mod runs;
@@ -34,13 +33,13 @@ pub mod spanning;
 mod threads;
 pub mod verified;
 
+pub use altavista::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
 pub use bitmaps::bitmap_candidates;
 pub use candidates::{
     Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
 };
 pub use distinct::Sorting;
-pub use elements::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_groups};
 pub use families::{Difference, Families};
 pub use forest::Forest;

@@ -5,7 +5,7 @@
 //! 2. *index*: all documents go into an index, `OUT/index`.
 //! 3. *candidates*: groups whose sketches do not differ too much, or that share one of the rarest shingles of each, so
 //!    that none is missed, or a band of minima; or elements of their sketches, by `AltaVista`'s stages
-//!    ([`twindex_join::elements`]): shingle merge, pair formation and pair merge.
+//!    ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
 //! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
 //! 5. *cluster*: connected components of the verified pairs, and one document of each to keep.
 //! 6. *write*.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{io, mem};
 
-use super::runs::{Counted, Sorted, Sorter};
+use crate::runs::{Counted, Sorted, Sorter};
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
 

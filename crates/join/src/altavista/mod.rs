@@ -1,6 +1,8 @@
 //! Pairs of documents by the elements that their sketches share: the pipeline by which `AltaVista`'s 30 million documents
 //! of 1996 were clustered (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
 //!
+//! `dedup --method shingles` takes it; the main path finds candidates by [sets](crate::verified) or [bands](crate::candidates).
+//!
 //! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
 //!    documents of each element. Elements of one document only are dropped here; most are.
 //! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, where those behind it stand in its lists.
@@ -24,13 +26,15 @@
 //! of their hashes. A count is then a bound, and what passes it is counted among the first t of the union, as
 //! [`samples`](twindex_sketch::samples) has it.
 
+mod postings;
+
 use std::ops::Range;
 use std::path::Path;
 
-use super::candidates::Work;
-use super::postings::{ALONE, Capping, Lists, Pairs};
-use super::runs::Sorter;
-use super::sets::ShingleSets;
+use self::postings::{ALONE, Capping, Lists, Pairs};
+use crate::candidates::Work;
+use crate::runs::Sorter;
+use crate::sets::ShingleSets;
 use twindex::error::{Error, Result};
 use twindex::params::MODULAR_MAX;
 use twindex_sketch::{Containment, Resemblance, Sample};
