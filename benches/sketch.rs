@@ -8,7 +8,11 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use twindex::Params;
 use twindex::params::Shingling;
+#[cfg(feature = "languages")]
+use twindex::params::{NormalForm, Stemming, Tokens};
 use twindex::sketch::{Buffers, MinHasher, Scratch, Shingler, Sketch, Sketcher, simhash_at};
+#[cfg(feature = "languages")]
+use twindex::sketch::{Cutter, Units};
 use twindex_kernel::Level;
 
 /// Prose that is there wherever the benchmark is, about 100 kB.
@@ -152,5 +156,47 @@ fn stages(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, memory, stages);
+/// The choices of how text is cut, on the same prose and on text of several scripts.
+#[cfg(feature = "languages")]
+fn units(criterion: &mut Criterion) {
+    let scripts =
+        "L'été dernier, déjà vu… Быстрая лиса прыгает. הכלב החום. 東京タワーは高い。 빠른 갈색 여우가 뛴다. ";
+    let inputs = [("prose", documents()), ("scripts", vec![scripts.repeat(40); 25])];
+    let with = |change: &dyn Fn(&mut Shingling)| {
+        let mut shingling = Shingling::words(1, 0);
+        change(&mut shingling);
+        shingling
+    };
+    let of = |tokens| Shingling::words(1, 0).with_tokens(tokens).expect("this build has all tables");
+    let choices = [
+        ("words", with(&|_| ())),
+        ("words of nfkc", with(&|s| s.normal_form = NormalForm::nfkc().expect("this build has all tables"))),
+        ("stems", with(&|s| s.stemming = Stemming::English)),
+        ("unicode-words", of(Tokens::UnicodeWords)),
+        ("sentences", of(Tokens::Sentences)),
+    ];
+    let mut group = criterion.benchmark_group("units");
+    for (input, documents) in &inputs {
+        group.throughput(Throughput::Bytes(documents.iter().map(|text| text.len() as u64).sum()));
+        for (choice, shingling) in &choices {
+            let cutter = Cutter::new(shingling).expect("this build has all tables");
+            let mut units = Units::default();
+            group.bench_function(BenchmarkId::new(*choice, input), |bencher| {
+                bencher.iter(|| {
+                    for text in documents {
+                        cutter.cut(black_box(text), &mut units);
+                        black_box(&units);
+                    }
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+/// Needs the tables and stemmers.
+#[cfg(not(feature = "languages"))]
+fn units(_: &mut Criterion) {}
+
+criterion_group!(benches, memory, stages, units);
 criterion_main!(benches);
