@@ -161,3 +161,57 @@ impl From<twindex_sketch::Error> for Error {
         }
     }
 }
+
+/// A disagreement between bytes and the format, at an offset in the part being decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Bytes from the start of the part.
+    pub offset: u64,
+    /// What the format asks for.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl Fault {
+    /// A disagreement at `offset` of the part.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "callers have a number or a new String, never a thing to keep"
+    )]
+    pub fn new(offset: u64, expected: impl Into<String>, found: impl ToString) -> Self {
+        Self { offset, expected: expected.into(), found: found.to_string() }
+    }
+}
+
+/// Why a header was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not what was written.
+    Damaged(Fault),
+    /// Of another version or with unknown features: field, found, supported.
+    Unsupported(&'static str, String, String),
+}
+
+/// The error for damage in a section: `base` is where the section begins, `fault` counts from there.
+#[must_use]
+pub fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> Error {
+    Error::Corrupt {
+        path: path.to_owned(),
+        section,
+        offset: base.saturating_add(fault.offset),
+        expected: fault.expected,
+        found: fault.found,
+    }
+}
+
+/// A refused header as an error about a file.
+#[must_use]
+pub fn refused(path: &Path, section: &'static str, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Damaged(fault) => corrupt(path, section, 0, fault),
+        Refusal::Unsupported(field, found, supported) => {
+            Error::Unsupported { path: path.to_owned(), field, found, supported }
+        }
+    }
+}

@@ -14,6 +14,8 @@ use super::checksum::checksum;
 use super::wire::Fault;
 use crate::params::Params;
 
+pub use crate::error::Refusal;
+
 /// The first bytes of every file: a byte no text begins with, the name, and line ends that a transfer in text mode
 /// would change.
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
@@ -127,15 +129,6 @@ pub struct Header {
 /// Length of a [`Header`].
 pub const HEADER_BYTES: usize = 64;
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
-
-/// Why a header was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Not what was written.
-    Damaged(Fault),
-    /// Of another version or with unknown features: field, found, supported.
-    Unsupported(&'static str, String, String),
-}
 
 impl Header {
     /// A header of this version without features.

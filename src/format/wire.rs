@@ -6,27 +6,7 @@
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
-/// A disagreement between bytes and the format, at an offset in the part being decoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Bytes from the start of the part.
-    pub offset: u64,
-    /// What the format asks for.
-    pub expected: String,
-    /// What is there.
-    pub found: String,
-}
-
-impl Fault {
-    /// A disagreement at `offset` of the part.
-    #[allow(
-        clippy::needless_pass_by_value,
-        reason = "callers have a number or a new String, never a thing to keep"
-    )]
-    pub fn new(offset: u64, expected: impl Into<String>, found: impl ToString) -> Self {
-        Self { offset, expected: expected.into(), found: found.to_string() }
-    }
-}
+pub use crate::error::Fault;
 
 /// Sees `bytes` as an array of `T`.
 ///

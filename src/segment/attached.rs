@@ -5,7 +5,7 @@ use zerocopy::IntoBytes;
 use super::open::Segment;
 use super::output::SegmentOutput;
 use super::spilled::Chunks;
-use crate::error::Result;
+use crate::error::{Result, corrupt};
 use crate::format::attached::{self, Stamps};
 use crate::format::contents::Kind;
 use crate::format::samples::offset_bytes;
@@ -168,6 +168,16 @@ impl Segment {
         Ok(())
     }
 
+    /// The stamp of a document, where documents have stamps.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; also if the segment has no stamps.
+    pub(super) fn kept_stamp(&self, ordinal: u32) -> Result<u64> {
+        self.stamp(ordinal)?.ok_or_else(|| {
+            corrupt(self.path(), "stamps", 0, Fault::new(0, "a section of stamps", "none"))
+        })
+    }
+
     /// What is hashed of a document, as far as it is kept.
     pub(super) fn attached(&self, ordinal: u32) -> Result<RecordAttached<'_>> {
         let value = if self.values.is_some() { Some(self.value(ordinal)?) } else { None };
@@ -193,7 +203,7 @@ impl Segment {
         let (mut last, mut least): (Option<(u64, u32)>, Option<u64>) = (None, None);
         for place in 0..self.documents() {
             let ordinal = self.stamped_at(place)?;
-            let stamp = self.stamp(ordinal)?.unwrap_or(0);
+            let stamp = self.kept_stamp(ordinal)?;
             least = least.or(Some(stamp));
             if last >= Some((stamp, ordinal)) {
                 let found = format!("document {ordinal} of {stamp}");

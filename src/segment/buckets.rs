@@ -19,7 +19,7 @@ impl Segment {
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
-        let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
+        let (section, layout) = self.band(band)?;
         let key = bands::key(feature, layout.key_bits);
         let rows = layout.directory.bucket(At::new(self, section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
@@ -80,7 +80,7 @@ impl Segment {
         bits: u32,
         mut each: impl FnMut(u32),
     ) -> Result<()> {
-        let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
+        let (section, layout) = self.band(band)?;
         let key = bands::key(feature, layout.key_bits);
         let bits = bits.min(layout.key_bits);
         let shift = layout.key_bits - bits;
@@ -137,7 +137,7 @@ impl Segment {
         band: usize,
         mut each: impl FnMut(u32, u32) -> Result<()>,
     ) -> Result<()> {
-        let Some((section, layout)) = self.bands.get(band) else { return Ok(()) };
+        let (section, layout) = self.band(band)?;
         let mut rows = 0..0;
         for prefix in 0..1_u32 << layout.directory.bits {
             rows = layout.directory.next_bucket(At::new(self, section), prefix.into(), rows.end)?;
@@ -158,7 +158,10 @@ impl Segment {
         mut each: impl FnMut(u32, u32),
         mut lost: impl FnMut(Error),
     ) {
-        let Some((section, layout)) = self.bands.get(band) else { return };
+        let (section, layout) = match self.band(band) {
+            Ok(band) => band,
+            Err(error) => return lost(error),
+        };
         let mut end = 0;
         for prefix in 0..1_u32 << layout.directory.bits {
             let bucket = (|| {
@@ -181,6 +184,14 @@ impl Segment {
                 lost(error);
             }
         }
+    }
+
+    /// A band by its number, from 0.
+    #[inline]
+    fn band(&self, band: usize) -> Result<&(Section, bands::Band)> {
+        self.bands.get(band).ok_or_else(|| {
+            Error::Invalid(format!("band {band}: expected one of the {} bands of the segment", self.bands.len()))
+        })
     }
 
     /// Entries of all bands.

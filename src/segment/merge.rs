@@ -575,9 +575,7 @@ impl<'a, 'r> Merged<'a, 'r> {
             )?;
         }
         if params.expire_after.is_some() {
-            let stamp = |input: &Source<'a, '_>, ordinal: u32| -> Result<u64> {
-                Ok(input.segment.stamp(ordinal)?.unwrap_or(0))
-            };
+            let stamp = |input: &Source<'a, '_>, ordinal: u32| input.segment.kept_stamp(ordinal);
             let mut pairs = Sorter::new(self.room, self.room.share(4), 64);
             let (mut span, mut next): (Option<(u64, u64)>, u32) = (None, 0);
             self.for_each_origin(|input, ordinal| {

@@ -20,13 +20,13 @@ use zerocopy::little_endian::U32;
 use super::pages::{self, Known, Pages, Stretch, Trouble};
 use super::tables::{OpenTable, Tables};
 use crate::design::{Complete, Design};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, corrupt, refused};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
 use crate::format::bands::{self, Band};
 use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{self, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
-use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Refusal, Role};
+use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Role};
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
 use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::samples::{self, Choice, Samples};
@@ -564,28 +564,5 @@ impl Segment {
     #[must_use]
     pub fn sections(&self) -> &[Section] {
         &self.sections
-    }
-}
-
-/// The error for damage in a section: `base` is where the section begins, `fault` counts from there.
-#[must_use]
-pub fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> Error {
-    Error::Corrupt {
-        path: path.to_owned(),
-        section,
-        offset: base.saturating_add(fault.offset),
-        expected: fault.expected,
-        found: fault.found,
-    }
-}
-
-/// A refused header as an error about a file.
-#[must_use]
-pub fn refused(path: &Path, section: &'static str, refusal: Refusal) -> Error {
-    match refusal {
-        Refusal::Damaged(fault) => corrupt(path, section, 0, fault),
-        Refusal::Unsupported(field, found, supported) => {
-            Error::Unsupported { path: path.to_owned(), field, found, supported }
-        }
     }
 }

@@ -83,10 +83,13 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
 }
 
 /// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, nor to the generation
-/// `kept` before it. Only the writer calls this. Files whose names are not ours are left alone. Returns the bytes it
-/// removed.
-pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option<&Manifest>) -> u64 {
-    let Ok(names) = vfs.list(dir) else { return 0 };
+/// `kept` before it. Only the writer calls this. Files whose names are not ours are left alone, and so are those that
+/// cannot be removed: the next sweep tries again. Returns the bytes it removed.
+///
+/// # Errors
+/// The directory cannot be listed.
+pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option<&Manifest>) -> Result<u64> {
+    let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let generations = || {
         names.iter().filter_map(|name| match names::parse(name) {
             Some(Name::Manifest(generation)) => Some(generation),
@@ -121,5 +124,5 @@ pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option
             }
         }
     }
-    removed
+    Ok(removed)
 }

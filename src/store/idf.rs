@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use super::names;
 use super::state::read_whole;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, corrupt, refused};
 use crate::format::idf::IDF_BYTES_MAX;
 use crate::format::wire::Fault;
 use crate::idf::{from_bytes, to_bytes};
 use crate::params::{Params, SimhashWeights};
-use crate::segment::open::{corrupt, refused};
 use crate::sys::Vfs;
 use twindex_sketch::IdfTable;
 

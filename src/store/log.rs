@@ -8,13 +8,12 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use super::names;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, corrupt, refused};
 use crate::format::log::{
     self, Batch, BatchView, LOG_HEAD_BYTES, RECORD_ALIGNMENT, RECORD_HEAD_BYTES, RecordHead, RecordKind,
 };
 use crate::format::manifest::{LogEntry, Manifest};
 use crate::format::wire::Fault;
-use crate::segment::open::{corrupt, refused};
 use crate::sys::Vfs;
 use crate::sys::vfs::{AppendFile, ReadFile};
 

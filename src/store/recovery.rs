@@ -32,11 +32,10 @@ use super::commit;
 use super::log::{self, OpenLog, Position};
 use super::names::{self, Name};
 use super::state::{State, View, open_segment, read_whole};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
 use crate::format::wire::Fault;
-use crate::segment::open::{corrupt, refused};
 use crate::sys::{Access, Vfs};
 
 /// Who is told how many bytes of the logs have been read, and how many there are.
@@ -309,7 +308,7 @@ pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     if let Ok(before) = previous(vfs, dir, manifest) {
         // guard: a new writer keeps what the generation before names
         // without it: before.as_ref() -> None
-        commit::sweep(vfs, dir, manifest, before.as_ref());
+        let _ = commit::sweep(vfs, dir, manifest, before.as_ref()); // what stays goes with a later one
     }
 }
 

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::support::faults::{Faults, FaultyVfs, ways};
 use tempfile::TempDir;
@@ -209,6 +210,28 @@ fn a_stream_with_deletes_and_expiry_on_a_disk_that_fails_loses_nothing_that_was_
     );
     println!("{points} fault points; a commit that was not acknowledged stood after {later}");
     assert!(points > 400 && later > 0, "{points} {later}");
+}
+
+#[test]
+fn garbage_that_cannot_be_listed_is_an_error_and_not_none() {
+    let prepared = tempfile::tempdir().unwrap();
+    living(&prepared.path().join("index"));
+    let mut seen = 0;
+    for fails_at in 1.. {
+        let dir = copied(prepared.path());
+        let faults = Arc::new(Faults { fails_at, ..Faults::default() });
+        let vfs = Arc::new(FaultyVfs(Arc::clone(&faults)));
+        let writer = Index::open_with(vfs, &dir.path().join("index")).and_then(|index| index.writer());
+        let Ok(mut writer) = writer else { continue };
+        let before = faults.count.load(Ordering::Relaxed);
+        let removed = writer.gc();
+        let Some(failed) = faults.failed.lock().unwrap().clone() else { break };
+        if fails_at > before && failed.ends_with(": list") {
+            assert!(removed.is_err(), "{failed}: {removed:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
 }
 
 #[test]

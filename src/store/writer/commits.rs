@@ -283,7 +283,8 @@ impl Writer {
         // What is being merged has a name before anything names it.
         // guard: each commit removes what it does not need
         if busy.is_none() {
-            commit::sweep(vfs, dir, &self.next, keep.then_some(&*before));
+            // The commit stands whatever becomes of the garbage; the next sweep tries again.
+            let _ = commit::sweep(vfs, dir, &self.next, keep.then_some(&*before));
         }
         Ok(generation)
     }

@@ -246,6 +246,6 @@ impl Writer {
             commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;
             self.settled = true;
         }
-        Ok(commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None))
+        commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None)
     }
 }

@@ -395,8 +395,8 @@ impl Dump {
 }
 
 fn manifest(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyhow::Result<()> {
-    let manifest = Manifest::decode(bytes)
-        .map_err(|refusal| twindex::segment::open::refused(path, "manifest", refusal))?;
+    let manifest =
+        Manifest::decode(bytes).map_err(|refusal| twindex::error::refused(path, "manifest", refusal))?;
     let mut print = || {
         printer.header("manifest", "UUID of the index")?;
         printer.title("manifest")?;
@@ -455,7 +455,7 @@ fn manifest(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyh
 
 fn current(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyhow::Result<()> {
     let current =
-        Current::read(bytes).map_err(|refusal| twindex::segment::open::refused(path, "CURRENT", refusal))?;
+        Current::read(bytes).map_err(|refusal| twindex::error::refused(path, "CURRENT", refusal))?;
     let mut print = || {
         printer.header("CURRENT", "UUID of the index")?;
         debug_assert_eq!(printer.at, HEADER_BYTES);
