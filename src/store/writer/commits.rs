@@ -2,7 +2,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Durability, Life, Writer, next_number};
+use super::states::{Coming, Commits, Life, Place, Pointer, Publish, Route};
+use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest};
@@ -57,8 +58,8 @@ impl Writer {
             // Of the writer before: it is written again, with a generation.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
-                writer.changed = true;
-                writer.publish(false).map(drop)
+                writer.coming = Coming::Changed;
+                writer.publish(Publish::Commit).map(drop)
             });
         }
         self.guarded(|writer| {
@@ -81,17 +82,17 @@ impl Writer {
             self.expire_written()?;
         }
         self.view.advance()?;
-        if self.changed || collected && !self.batch.is_empty() {
+        if self.coming == Coming::Changed || collected && !self.batch.is_empty() {
             // A part of the batch is in segments, and the rest must come with it.
             self.flush_table()?;
             self.set_payload(payload);
-            self.publish(false)?;
+            self.publish(Publish::Commit)?;
         } else if !self.batch.is_empty() || payload.is_some() {
             self.log_batch(payload)?;
         } else {
             return self.keep_promise(self.settings.durability);
         }
-        self.looked_up = false;
+        self.route = Route::BySettings;
         let commit = self.view.commit;
         if !self.settings.makes_segments() {
             self.maintain().map_err(|error| Error::AfterCommit { commit, source: Box::new(error) })?;
@@ -109,8 +110,8 @@ impl Writer {
             (Some(log), Durability::Sync) => log.sync()?,
             (Some(log), Durability::Batch) => log.write()?,
             (None, Durability::Sync) if torn => {
-                self.changed = true;
-                return self.publish(false);
+                self.coming = Coming::Changed;
+                return self.publish(Publish::Commit);
             }
             _ => {}
         }
@@ -120,7 +121,7 @@ impl Writer {
     pub(super) fn set_payload(&mut self, payload: Option<&[u8]>) {
         if let Some(payload) = payload {
             self.view.payload = Some(payload.into());
-            self.changed = true;
+            self.coming = Coming::Changed;
         }
     }
 
@@ -134,14 +135,16 @@ impl Writer {
             if logs >= LOGS {
                 self.flush_table()?;
                 // A batch of deletes, or of a payload alone, has no rows, and the manifest has all of it.
-                self.owes_sync |= self.is_torn();
+                if self.is_torn() {
+                    self.commits = Commits::NeedThis;
+                }
                 if let Some(logged) = &mut self.next.logged {
                     logged.logs.clear();
                 }
                 self.batch.clear();
-                self.changed = true;
+                self.coming = Coming::Changed;
                 self.set_payload(payload);
-                return self.publish(false).map(drop);
+                return self.publish(Publish::Commit).map(drop);
             }
             self.begin_log(commit)?;
         }
@@ -168,7 +171,7 @@ impl Writer {
         self.view.count();
         if begins {
             // The manifest names the log, and is of the number of the first commit in it.
-            return self.publish_as(commit, true, true).map(drop);
+            return self.publish_as(commit, Publish::Log).map(drop);
         }
         let manifest = Arc::clone(&self.shared.published.read().manifest);
         // guard: a commit is shown before it is acknowledged
@@ -203,19 +206,17 @@ impl Writer {
         self.shared.published.read().position.is_some_and(|at| at.synced < at.batches)
     }
 
-    /// Makes the generation to come the current one, and removes what it does not need; the files of the one before
-    /// stay if they are to be kept.
-    pub(super) fn publish(&mut self, keep: bool) -> Result<u64> {
-        if !self.changed {
+    /// Makes the generation to come the current one, if it is another, and removes what it does not need.
+    pub(super) fn publish(&mut self, what: Publish) -> Result<u64> {
+        if self.coming == Coming::AsPublished {
             return Ok(self.view.commit);
         }
         let generation = next_number("generation of an index", self.view.commit)?;
-        self.publish_as(generation, keep, !keep)
+        self.publish_as(generation, what)
     }
 
-    /// As [`publish`](Self::publish), under this number; `acknowledges` is whether it has documents that the one before
-    /// has not.
-    pub(super) fn publish_as(&mut self, generation: u64, keep: bool, acknowledges: bool) -> Result<u64> {
+    /// As [`publish`](Self::publish), whatever is in it, under this number.
+    pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
         // The manifest has the deletes of every batch, so all of them must be durable before it.
         let named = self.next.logged.as_ref().is_some_and(|logged| !logged.logs.is_empty());
@@ -254,13 +255,13 @@ impl Writer {
 
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
-        let settles = acknowledges || begins || self.owes_sync;
+        let settles = what.acknowledges() || begins || self.commits == Commits::NeedThis;
         // Nobody opens what has no name yet: there, one sync behind `CURRENT` is enough.
         // guard: the directory is synced before CURRENT names what is in it
-        if self.named || !settles {
+        if self.place == Place::Named || !settles {
             commit::sync_dir(vfs, dir)?;
         }
-        self.settled = false;
+        self.pointer = Pointer::MayBeLost;
         let pointer = commit::write_current(vfs, dir, &current)?;
         self.life = Life::InDoubt;
         // guard: files go behind the generation that does without them
@@ -269,11 +270,11 @@ impl Writer {
         // guard: the directory is synced before files that have expired are removed
         if settles {
             commit::sync_dir(vfs, dir)?;
-            self.settled = true;
+            self.pointer = Pointer::Durable;
         }
         self.life = Life::Sound;
-        self.changed = false;
-        self.owes_sync = false;
+        self.coming = Coming::AsPublished;
+        self.commits = Commits::Durable;
         self.retired = None;
         let busy = self.merging.as_ref().map(|merging| merging.number);
         self.written.clear();
@@ -284,7 +285,7 @@ impl Writer {
         // guard: each commit removes what it does not need
         if busy.is_none() {
             // The commit stands whatever becomes of the garbage; the next sweep tries again.
-            let _ = commit::sweep(vfs, dir, &self.next, keep.then_some(&*before));
+            let _ = commit::sweep(vfs, dir, &self.next, what.keeps_before().then_some(&*before));
         }
         Ok(generation)
     }

@@ -2,6 +2,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::states::{Coming, Commits, Publish};
 use super::{Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
@@ -115,15 +116,14 @@ impl Writer {
             log.write()?;
         }
         // What was committed and never synced is durable with the segment only.
-        self.owes_sync |= match &self.log {
-            Some(log) => !log.is_synced(),
-            None => self.is_torn(),
-        };
+        if self.log.as_ref().map_or_else(|| self.is_torn(), |log| !log.is_synced()) {
+            self.commits = Commits::NeedThis;
+        }
         self.retired = self.log.take().or(self.retired.take());
         if let Some(logged) = &mut self.next.logged {
             logged.logs.clear();
         }
-        self.changed = true;
+        self.coming = Coming::Changed;
         Ok(())
     }
 
@@ -149,14 +149,14 @@ impl Writer {
         // They are newer than what is in the memtable.
         self.flush_table()?;
         // Also by documents that are deleted again in the same batch, as in the log.
-        self.changed |= self.view.is_to_advance();
+        self.coming.note(self.view.is_to_advance());
         if self.rows.is_some() {
             return self.flush_rows();
         }
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
         if !self.view.segments.is_empty() {
             for key in records.keys() {
-                self.changed |= self.view.forget(key)?;
+                self.coming.note(self.view.forget(key)?);
             }
         }
         let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
@@ -170,9 +170,9 @@ impl Writer {
         let Some(rows) = self.rows.take() else { return Ok(()) };
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
         let room = Room::new(self.settings.memory.saturating_mul(2), &scratch);
-        let (view, changed) = (&mut self.view, &mut self.changed);
+        let (view, coming) = (&mut self.view, &mut self.coming);
         let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, room, |key| {
-            *changed |= view.forget(Key::U64(key))?;
+            coming.note(view.forget(Key::U64(key))?);
             Ok(())
         })?;
         self.add(built)
@@ -183,7 +183,7 @@ impl Writer {
         if built.documents == 0 {
             return Ok(()); // nothing but deletes
         }
-        self.changed = true;
+        self.coming = Coming::Changed;
         let entry = SegmentEntry {
             number: self.take_number()?,
             length: built.length,
@@ -266,7 +266,7 @@ impl Writer {
         self.check_between("flush")?;
         self.guarded(|writer| {
             writer.flush_table()?;
-            if writer.changed { writer.publish(true).map(drop) } else { Ok(()) }
+            if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
         })
     }
 }

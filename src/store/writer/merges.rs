@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::states::{Coming, Pointer, Publish, Route};
 use super::{Durability, Writer};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
@@ -60,7 +61,7 @@ impl Writer {
         let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, room)?) };
         live.iter().try_for_each(|input| input.segment.check_map())?;
         self.keep_segments(|place, _, _| !taken[place]);
-        self.changed = true;
+        self.coming = Coming::Changed;
         built.map_or(Ok(()), |built| self.add(built))?;
         Ok(true)
     }
@@ -93,9 +94,9 @@ impl Writer {
             let table = if writer.view.segments.is_empty() { None } else { writer.take_table()? };
             writer.flush_table()?;
             writer.merge_all(table.as_ref(), |_| true)?;
-            writer.looked_up = false;
-            if writer.changed {
-                return writer.publish(false);
+            writer.route = Route::BySettings;
+            if writer.coming == Coming::Changed {
+                return writer.publish(Publish::Commit);
             }
             writer.keep_promise(Durability::Sync)?;
             writer.sweep_all()?;
@@ -107,10 +108,10 @@ impl Writer {
     pub(super) fn maintain(&mut self) -> Result<()> {
         if self.is_full(1) || self.is_log_long() {
             self.flush_table()?;
-            if !self.changed {
+            if self.coming == Coming::AsPublished {
                 self.empty_table()?; // a log of payloads alone, of which the manifest keeps the last
             }
-            self.publish(true)?;
+            self.publish(Publish::Shape)?;
         }
         if self.merging.as_ref().is_some_and(Merging::is_done) {
             self.finish_merge()?;
@@ -171,7 +172,7 @@ impl Writer {
     pub(super) fn check_between(&self, what: &str) -> Result<()> {
         self.check_process()?;
         self.check_sound()?;
-        if self.batch.is_empty() && self.records.is_empty() && self.rows.is_none() && !self.changed {
+        if self.batch.is_empty() && self.records.is_empty() && self.rows.is_none() && self.coming == Coming::AsPublished {
             return Ok(());
         }
         Err(Error::Invalid(format!("{what} between batches: commit this one first")))
@@ -199,8 +200,8 @@ impl Writer {
             return Ok(()); // what was deleted of it since could not be deleted of the output
         }
         merged.take_place(&mut self.next, &mut self.view)?;
-        self.changed = true;
-        self.publish(true).map(drop)
+        self.coming = Coming::Changed;
+        self.publish(Publish::Shape).map(drop)
     }
 
     /// Does the merge that is due, here and now; false if none is. Called until then, it leaves few segments.
@@ -242,9 +243,9 @@ impl Writer {
         self.check_lock()?;
         // A killed writer may have renamed CURRENT and not synced it; then the one before could come back.
         // guard: the directory is synced before a new writer collects garbage
-        if !self.settled {
+        if self.pointer == Pointer::MayBeLost {
             commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;
-            self.settled = true;
+            self.pointer = Pointer::Durable;
         }
         commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None)
     }

@@ -9,12 +9,14 @@
 mod commits;
 mod flush;
 mod merges;
+mod states;
 
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use self::states::{Coming, Commits, Life, Place, Pointer, Route, Settings};
 use super::document::Document;
 use super::index::{Index, Shared};
 use super::log::OpenLog;
@@ -33,9 +35,6 @@ use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
 use crate::sys::lock::{HeldLock, LockFailure};
-
-/// Bytes of records held before they are written to a segment; see [`Writer::set_memory`].
-const MEMORY: usize = 1 << 30;
 
 /// What a commit promises when it returns. All of them are atomic, and visible to this process's snapshots at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,66 +63,9 @@ pub enum Admitted {
     Duplicate(Hit),
 }
 
-/// What the caller chose; nothing else changes it.
-#[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
-struct Settings {
-    /// Bytes of records held before they are written to a segment.
-    memory: usize,
-    /// Whether a batch becomes one segment, whatever its size.
-    one_segment: bool,
-    /// Whether small batches go to the log.
-    logged: bool,
-    /// What a commit by the log promises.
-    durability: Durability,
-    /// Whether [`Writer::admit`] leaves out duplicates.
-    drop_duplicates: bool,
-    /// How far a stamp may be ahead of all before.
-    max_jump: u64,
-    /// Whether segments are merged in the background.
-    background: bool,
-    /// Bytes a second that such a merge may write; `None` for no limit.
-    rate: Option<u64>,
-}
-
-impl Settings {
-    /// The settings of a new writer.
-    fn of(params: &Params) -> Self {
-        Self {
-            memory: MEMORY,
-            one_segment: false,
-            logged: true,
-            durability: Durability::Sync,
-            drop_duplicates: false,
-            max_jump: params.expire_after.unwrap_or(u64::MAX),
-            background: true,
-            rate: None,
-        }
-    }
-
-    /// Whether each commit makes a segment, so that no batch goes to the log.
-    fn makes_segments(&self) -> bool {
-        self.one_segment || !self.logged
-    }
-}
-
-/// Whether a writer can still be used, and what its end may remove. It only moves on: from sound to one of the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    /// No step has failed.
-    Sound,
-    /// A step that touches the disk has failed: the writer refuses everything. The last commit is the current one, and
-    /// files of the batch can be removed.
-    Failed,
-    /// `CURRENT` may name the generation to come: set before the rename, and left behind when the rename or the sync
-    /// after it fails. The writer refuses everything, and nothing that this generation names may be removed.
-    InDoubt,
-}
-
 /// The one writer of an index. What it was given is invisible until [`commit`](Writer::commit), and is gone if it
 /// is dropped before.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "what is known of the batch and of the files")]
 pub struct Writer {
     shared: Arc<Shared>,
     lock: Box<dyn HeldLock>,
@@ -134,8 +76,7 @@ pub struct Writer {
     settings: Settings,
     /// Rows of the memtable when it was last looked whether they are too many.
     looked_at: u32,
-    /// True where this batch has been asked for keys or neighbours, and goes to the memtable from there on.
-    looked_up: bool,
+    route: Route,
     /// Records of a batch that will be segments at once.
     records: Records,
     /// Records given before those, where a batch is to become one segment and they can wait in a scratch file.
@@ -151,19 +92,15 @@ pub struct Writer {
     /// The generation to come: the published one, and segments already written for this batch. The deletes of its
     /// entries are those of the view when it is published.
     next: Manifest,
-    /// True where the generation to come has other documents in segments than the published one.
-    changed: bool,
+    coming: Coming,
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
     merging: Option<Merging>,
     merge_failure: Option<Error>,
     life: Life,
-    /// True where the generation to come has commits that are not durable without it.
-    owes_sync: bool,
-    /// True where `CURRENT` is known to be durable as it is.
-    settled: bool,
-    /// True where the directory has a name by which it is found after a crash.
-    named: bool,
+    commits: Commits,
+    pointer: Pointer,
+    place: Place,
     packed: Vec<u8>,
     scratch: Scratch,
 }
@@ -211,7 +148,7 @@ impl Writer {
             sketch_digest: state.sketch_digest,
             settings: Settings::of(&params),
             looked_at: 0,
-            looked_up: false,
+            route: Route::BySettings,
             records: Records::new(&params),
             rows: None,
             view: state.view.clone(),
@@ -220,14 +157,14 @@ impl Writer {
             retired: None,
             params,
             next: Manifest::clone(&state.manifest),
-            changed: false,
+            coming: Coming::AsPublished,
             written: Vec::new(),
             merging: None,
             merge_failure: None,
             life: Life::Sound,
-            owes_sync: false,
-            settled: false,
-            named: true,
+            commits: Commits::Durable,
+            pointer: Pointer::MayBeLost,
+            place: Place::Named,
             packed: Vec::new(),
             scratch: Scratch::default(),
             shared,
@@ -255,7 +192,7 @@ impl Writer {
 
     /// The directory gets its name when all is in it: before that, a crash leaves nothing that is opened.
     pub(super) fn set_unnamed(&mut self) {
-        self.named = false;
+        self.place = Place::Unnamed;
     }
 
     /// What commits promise from now on, as far as they go to the log; those that make a segment are always durable.
@@ -376,7 +313,7 @@ impl Writer {
         let key = key.into();
         self.check_sound()?;
         key.check(self.params.key)?;
-        self.looked_up = true;
+        self.route = Route::Memtable;
         if !self.records.is_empty() || self.rows.is_some() {
             self.guarded(|writer| {
                 writer.flush_records()?; // such records cannot be looked up
@@ -416,7 +353,7 @@ impl Writer {
 
     /// True where records of this batch become segments at once.
     fn collects(&self) -> bool {
-        self.settings.makes_segments() && !self.looked_up || !self.records.is_empty() || self.rows.is_some()
+        self.settings.makes_segments() && self.route == Route::BySettings || !self.records.is_empty() || self.rows.is_some()
     }
 
     /// Refuses what the index does not keep, or lacks, and a stamp that is too far ahead.

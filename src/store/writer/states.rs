@@ -1,0 +1,141 @@
+//! The states of a writer, by name: whether it goes on, what its next generation is, and what is known of the disk.
+
+use super::Durability;
+use crate::params::Params;
+
+/// Bytes of records held before they are written to a segment; see [`Writer::set_memory`](super::Writer::set_memory).
+const MEMORY: usize = 1 << 30;
+
+/// What the caller chose; nothing else changes it.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
+pub(super) struct Settings {
+    /// Bytes of records held before they are written to a segment.
+    pub(super) memory: usize,
+    /// Whether a batch becomes one segment, whatever its size.
+    pub(super) one_segment: bool,
+    /// Whether small batches go to the log.
+    pub(super) logged: bool,
+    /// What a commit by the log promises.
+    pub(super) durability: Durability,
+    /// Whether [`Writer::admit`](super::Writer::admit) leaves out duplicates.
+    pub(super) drop_duplicates: bool,
+    /// How far a stamp may be ahead of all before.
+    pub(super) max_jump: u64,
+    /// Whether segments are merged in the background.
+    pub(super) background: bool,
+    /// Bytes a second that such a merge may write; `None` for no limit.
+    pub(super) rate: Option<u64>,
+}
+
+impl Settings {
+    /// The settings of a new writer.
+    pub(super) fn of(params: &Params) -> Self {
+        Self {
+            memory: MEMORY,
+            one_segment: false,
+            logged: true,
+            durability: Durability::Sync,
+            drop_duplicates: false,
+            max_jump: params.expire_after.unwrap_or(u64::MAX),
+            background: true,
+            rate: None,
+        }
+    }
+
+    /// Whether each commit makes a segment, so that no batch goes to the log.
+    pub(super) fn makes_segments(&self) -> bool {
+        self.one_segment || !self.logged
+    }
+}
+
+/// Whether a writer can still be used, and what its end may remove. It only moves on: from sound to one of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// No step has failed.
+    Sound,
+    /// A step that touches the disk has failed: the writer refuses everything. The last commit is the current one, and
+    /// files of the batch can be removed.
+    Failed,
+    /// `CURRENT` may name the generation to come: set before the rename, and left behind when the rename or the sync
+    /// after it fails. The writer refuses everything, and nothing that this generation names may be removed.
+    InDoubt,
+}
+
+/// Where the rest of a batch goes. The next batch begins by the settings again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// To segments or to the memtable, as the settings say.
+    BySettings,
+    /// To the memtable: the batch has been asked for keys or neighbours, and records on their way to a segment cannot
+    /// be looked up.
+    Memtable,
+}
+
+/// The generation to come beside the published one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coming {
+    /// Its segments have the same documents.
+    AsPublished,
+    /// They have others: there is something to publish.
+    Changed,
+}
+
+impl Coming {
+    /// Takes note of a step that may have changed something.
+    pub(super) fn note(&mut self, changed: bool) {
+        if changed {
+            *self = Self::Changed;
+        }
+    }
+}
+
+/// Commits that were acknowledged with less than [`Durability::Sync`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Commits {
+    /// All of them are durable without the generation to come.
+    Durable,
+    /// Some become durable only with it.
+    NeedThis,
+}
+
+/// What is known of the file `CURRENT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pointer {
+    /// The directory was not synced since it was replaced: after a power failure the one before may be there.
+    MayBeLost,
+    /// It is durable as it is.
+    Durable,
+}
+
+/// Where the directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Under the name by which it is found after a crash.
+    Named,
+    /// Under a temporary name, until all is in it.
+    Unnamed,
+}
+
+/// Why a generation is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Publish {
+    /// A commit that goes to segments: what it has must be durable, and the files of the generation before may go.
+    Commit,
+    /// A log begins, whose first batch is a commit; the files of the generation before stay.
+    Log,
+    /// The same documents in other files; those of the generation before stay, as nothing says that this one is durable.
+    Shape,
+}
+
+impl Publish {
+    /// Whether it has documents that the generation before has not.
+    pub(super) fn acknowledges(self) -> bool {
+        self != Self::Shape
+    }
+
+    /// Whether the files of the generation before stay.
+    pub(super) fn keeps_before(self) -> bool {
+        self != Self::Commit
+    }
+}
