@@ -269,7 +269,7 @@ impl Record<'_> {
         }
     }
 
-    /// Something of it that is not as it should be, for [`Chunk::read`]: it is a bad record then, as one that cannot be
+    /// Something of it that is not as it should be, for `Chunk::read`: it is a bad record then, as one that cannot be
     /// parsed is.
     pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
         super::bad_at(&self.place(), reason)

@@ -20,14 +20,14 @@ pub enum Form {
     Json,
     /// An object made of a whole file of HTML.
     Html,
-    /// A row of a table, whose header stands at this number in the [`Headers`].
+    /// A row of a table, whose header stands at this number in the `Headers`.
     Row(u32),
     /// A record of a web archive, of which some consist of texts only.
     Archive {
         /// Of texts, not of pages.
         texts: bool,
     },
-    /// A row of a Parquet file, which stands at this number in the [`Headers`].
+    /// A row of a Parquet file, which stands at this number in the `Headers`.
     Columns(u32),
 }
 

@@ -155,7 +155,8 @@ impl Kind {
 pub struct InputOptions {
     /// The field that holds the text, `text` by default.
     pub text_field: String,
-    /// Whether that field holds features instead, as [`features`] says.
+    /// Whether that field holds features instead: an array of strings and integers, an array of pairs of a feature and its
+    /// weight, or an object of weights.
     pub features: bool,
     /// The field that holds the key, `id` by default.
     pub id_field: String,

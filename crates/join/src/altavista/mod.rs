@@ -1,7 +1,8 @@
 //! Pairs of documents by the elements that their sketches share: the pipeline by which `AltaVista`'s 30 million documents
 //! of 1996 were clustered (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
 //!
-//! `dedup --method shingles` takes it; the main path finds candidates by [sets](crate::verified) or [bands](crate::candidates).
+//! `dedup --method shingles` takes it; the main path finds candidates by
+//! [sets](mod@crate::verified) or [bands](mod@crate::candidates).
 //!
 //! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
 //!    documents of each element. Elements of one document only are dropped here; most are.
