@@ -14,6 +14,7 @@ use twindex::params::KeyKind;
 use twindex::sys::lock::LockFailure;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Document, Index, Key};
+use twindex_corpus::part_of;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::columns::Column;
@@ -38,11 +39,7 @@ impl Shards {
 
     /// Below the count, which an `i32` holds.
     pub(crate) fn of(&self, key: Key<'_>) -> i32 {
-        let hash = match key {
-            Key::Bytes(key) => xxh3_64(key),
-            Key::U64(key) => xxh3_64(&key.to_le_bytes()),
-        };
-        (((u128::from(hash) * u128::from(self.0)) >> 64) as u32).cast_signed()
+        part_of(key, self.0).cast_signed()
     }
 }
 

@@ -56,6 +56,7 @@ pub use dedup::{
 pub use error::InvalidOptions;
 pub use input::{AttachedFields, Counts, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};
 pub use observer::{Observer, Progress};
+pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextForm, TextOptions};
 pub use watch::Stages;

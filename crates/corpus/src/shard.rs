@@ -17,16 +17,22 @@ pub struct Shard {
     count: u32,
 }
 
+/// The part, from 0, that a document of this key is in, of `count` parts, 1 or more.
+#[must_use]
+pub fn part_of(key: Key<'_>, count: u32) -> u32 {
+    let hash = match key {
+        Key::Bytes(key) => xxh3_64(key),
+        Key::U64(key) => xxh3_64(&key.to_le_bytes()),
+    };
+    // The product's upper half is below `count`, and as even as the hash.
+    ((u128::from(hash) * u128::from(count)) >> 64) as u32
+}
+
 impl Shard {
     /// Whether a document of this key is in the part.
-    #[must_use] 
+    #[must_use]
     pub fn has(self, key: Key<'_>) -> bool {
-        let hash = match key {
-            Key::Bytes(key) => xxh3_64(key),
-            Key::U64(key) => xxh3_64(&key.to_le_bytes()),
-        };
-        // The product's upper half is below `count`, and as even as the hash.
-        (u128::from(hash) * u128::from(self.count)) >> 64 == u128::from(self.number - 1)
+        part_of(key, self.count) == self.number - 1
     }
 }
 
