@@ -2,7 +2,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::states::{Coming, Commits, Life, Place, Pointer, Publish, Route};
+use super::states::{Coming, Life, Owed, Place, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
@@ -136,7 +136,7 @@ impl Writer {
                 self.flush_table()?;
                 // A batch of deletes, or of a payload alone, has no rows, and the manifest has all of it.
                 if self.is_torn() {
-                    self.commits = Commits::NeedThis;
+                    self.owed = Owed::Sync;
                 }
                 if let Some(logged) = &mut self.next.logged {
                     logged.logs.clear();
@@ -255,7 +255,7 @@ impl Writer {
 
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
-        let settles = what.acknowledges() || begins || self.commits == Commits::NeedThis;
+        let settles = what.acknowledges() || begins || self.owed == Owed::Sync;
         // Nobody opens what has no name yet: there, one sync behind `CURRENT` is enough.
         // guard: the directory is synced before CURRENT names what is in it
         if self.place == Place::Named || !settles {
@@ -274,7 +274,7 @@ impl Writer {
         }
         self.life = Life::Sound;
         self.coming = Coming::AsPublished;
-        self.commits = Commits::Durable;
+        self.owed = Owed::Nothing;
         self.retired = None;
         let busy = self.merging.as_ref().map(|merging| merging.number);
         self.written.clear();

@@ -2,7 +2,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::states::{Coming, Commits, Publish};
+use super::states::{Coming, Owed, Publish};
 use super::{Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
@@ -117,7 +117,7 @@ impl Writer {
         }
         // What was committed and never synced is durable with the segment only.
         if self.log.as_ref().map_or_else(|| self.is_torn(), |log| !log.is_synced()) {
-            self.commits = Commits::NeedThis;
+            self.owed = Owed::Sync;
         }
         self.retired = self.log.take().or(self.retired.take());
         if let Some(logged) = &mut self.next.logged {

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::states::{Coming, Commits, Life, Place, Pointer, Route, Settings};
+use self::states::{Coming, Life, Owed, Place, Pointer, Route, Settings};
 use super::document::Document;
 use super::index::{Index, Shared};
 use super::log::OpenLog;
@@ -98,7 +98,7 @@ pub struct Writer {
     merging: Option<Merging>,
     merge_failure: Option<Error>,
     life: Life,
-    commits: Commits,
+    owed: Owed,
     pointer: Pointer,
     place: Place,
     packed: Vec<u8>,
@@ -162,7 +162,7 @@ impl Writer {
             merging: None,
             merge_failure: None,
             life: Life::Sound,
-            commits: Commits::Durable,
+            owed: Owed::Nothing,
             pointer: Pointer::MayBeLost,
             place: Place::Named,
             packed: Vec::new(),

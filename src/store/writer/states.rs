@@ -75,9 +75,9 @@ pub(super) enum Route {
 /// The generation to come beside the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coming {
-    /// Its segments have the same documents.
+    /// There is nothing to publish.
     AsPublished,
-    /// They have others: there is something to publish.
+    /// There is something to publish: other segments, a payload, the time, or a log that is left behind.
     Changed,
 }
 
@@ -90,13 +90,13 @@ impl Coming {
     }
 }
 
-/// Commits that were acknowledged with less than [`Durability::Sync`].
+/// Whether the generation to come owes commits a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Commits {
-    /// All of them are durable without the generation to come.
-    Durable,
-    /// Some become durable only with it.
-    NeedThis,
+pub(super) enum Owed {
+    /// No commit waits for it; what is not synced yet in the log is synced there.
+    Nothing,
+    /// Commits that were acknowledged with less than [`Durability::Sync`] become durable only with it.
+    Sync,
 }
 
 /// What is known of the file `CURRENT`.
@@ -124,7 +124,7 @@ pub(super) enum Publish {
     Commit,
     /// A log begins, whose first batch is a commit; the files of the generation before stay.
     Log,
-    /// The same documents in other files; those of the generation before stay, as nothing says that this one is durable.
+    /// The same documents in other files; those of the generation before stay, as this one need not be durable.
     Shape,
 }
 
