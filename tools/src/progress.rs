@@ -98,9 +98,9 @@ impl twindex_corpus::Progress for Progress {
     }
 }
 
-/// Whoever watches the command at work: bars and notes on standard error, folders that go at Ctrl-C.
+/// The command's observer: bars and notes on standard error, folders that go at Ctrl-C.
 pub(crate) struct Watching {
-    /// Says nothing.
+    /// No bars and no notes; a result that is missing is reported all the same.
     pub(crate) quiet: bool,
 }
 
@@ -113,6 +113,10 @@ impl twindex_corpus::Observer for Watching {
         if !self.quiet {
             report::note(note);
         }
+    }
+
+    fn missing(&self, what: &str) {
+        report::note(what);
     }
 
     fn half_done(&self, folder: &Path) -> Box<dyn Any> {

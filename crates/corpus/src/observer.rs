@@ -1,11 +1,11 @@
-//! Who watches a job: progress while it reads, notes, and folders that are half done.
+//! Observers of a job: progress while it reads, notes, and folders that are half done.
 
 use std::any::Any;
 use std::path::Path;
 
 /// How far a read has come. It ends when this is dropped.
 pub trait Progress: Sync {
-    /// So many bytes of the input are read; called for every few documents.
+    /// The number of bytes of the input that are read; called for every few documents.
     fn set(&self, bytes: u64);
 }
 
@@ -14,9 +14,9 @@ impl Progress for () {
     fn set(&self, _: u64) {}
 }
 
-/// Who watches a job. Every method does nothing unless it is written: `()` watches nothing.
+/// An observer of a job. Each method does nothing by default: `()` observes nothing.
 pub trait Observer: Sync {
-    /// A read begins, of so many bytes in all where that is known; `what` says in a word or two what is done.
+    /// A read begins. `total` is the number of bytes, where it is known; `what` names the work in a word or two.
     fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Progress + '_> {
         let _ = (what, total);
         Box::new(())
@@ -27,8 +27,13 @@ pub trait Observer: Sync {
         let _ = note;
     }
 
-    /// A folder that is made, and goes if the job fails. Until what is returned is dropped, whoever ends the process by
-    /// force may remove it.
+    /// A result that could not be made, while the job goes on without it.
+    fn missing(&self, what: &str) {
+        let _ = what;
+    }
+
+    /// A folder that is made, and goes if the job fails. Until what is returned is dropped, a program
+    /// that ends the process by force may remove it.
     fn half_done(&self, folder: &Path) -> Box<dyn Any> {
         let _ = folder;
         Box::new(())

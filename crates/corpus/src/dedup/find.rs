@@ -231,7 +231,7 @@ fn commit(index: Option<&Index>, writer: Option<Writer>) -> anyhow::Result<(Opti
 }
 
 fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
-    observer.note(&format!("no report.html: {error:#}"));
+    observer.missing(&format!("no report.html: {error:#}"));
 }
 
 /// Writes the tables of results, and returns the number of pairs.
