@@ -45,9 +45,6 @@ pub(crate) fn dedup(
     max_bucket: u32,
     memory: usize,
 ) -> Result<Dedup> {
-    if !(0.05..=1.0).contains(&threshold) {
-        return Err(Failure::invalid(format!("threshold: expected 0.05 to 1, found {threshold}")));
-    }
     if !(1..=twindex::params::SHINGLE_WIDTH_MAX).contains(&words) {
         let most = twindex::params::SHINGLE_WIDTH_MAX;
         return Err(Failure::invalid(format!("words: expected 1 to {most}, found {words}")));

@@ -45,14 +45,7 @@ impl From<twindex::sketch::Error> for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        let library = |error: anyhow::Error| match error.downcast::<Error>() {
-            Ok(error) => error,
-            Err(error) => Error::Invalid(format!("{error:#}")),
-        };
-        Self::Library(match error.downcast::<std::io::Error>() {
-            Ok(source) => Error::Io { op: "work in", path: std::env::temp_dir(), source },
-            Err(error) => library(error),
-        })
+        Self::Library(error.downcast::<Error>().unwrap_or_else(|error| Error::Invalid(format!("{error:#}"))))
     }
 }
 

@@ -70,6 +70,10 @@ def test_the_longest_is_kept_where_asked_for():
         twindex.dedup(given, keep="best")
     with pytest.raises(twindex.InvalidError, match="threshold: expected 0.05 to 1, found 2"):
         twindex.dedup(given, 2)
+    with pytest.raises(twindex.InvalidError, match="max_bucket: expected 2 to 4294967295, found 1"):
+        twindex.dedup(given, max_bucket=1)
+    with pytest.raises(twindex.InvalidError, match="memory: expected 65536 to"):
+        twindex.dedup(given, memory=1)
 
 
 def test_clusters_and_pairs_are_the_commands(tmp_path):

@@ -325,7 +325,8 @@ def dedup(
 ) -> Dedup:
     """Finds identical texts, and the pairs whose resemblance is `threshold` or more, counted exactly; clusters them.
     All of these pairs, unless a shingle is in more than `max_bucket` texts: see `Dedup.capped_shingles`. Texts and
-    pairs are held in memory; `memory` is what the join takes beside them."""
+    pairs are held in memory; `memory` is what the join takes beside them, in bytes. `threshold` is 0.05 to 1, `max_bucket`
+    2 or more, and `memory` 65,536 or more; other values raise `InvalidError`."""
 
 def set_threads(threads: int) -> None:
     """How many threads batches take; before the first batch. A process that is forked after it has none of them, and

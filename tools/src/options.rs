@@ -79,9 +79,6 @@ impl AccessArgs {
     }
 }
 
-/// Less would make a file of every few documents.
-const MEMORY_MIN: u64 = 1 << 16;
-
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
@@ -94,7 +91,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "expected a number, for example 512M".to_string())?;
     match number.checked_mul(unit) {
-        Some(size) if size < MEMORY_MIN => Err("at least 64K".into()),
+        Some(size) if size < twindex_corpus::MEMORY_MIN as u64 => Err("at least 64K".into()),
         Some(size) => usize::try_from(size).map_err(|_| "more than this machine can address".into()),
         None => Err("too large".into()),
     }

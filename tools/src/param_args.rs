@@ -13,13 +13,14 @@ use twindex::params::{
 };
 use twindex::planner::banding::{Banding, MINIMA, RECALL};
 use twindex::sketch::IdfTable;
-
-use crate::options::{Usage, parse_resemblance};
-use crate::text_args::TextArgs;
+use twindex_corpus::THRESHOLD_MIN;
 use twindex_corpus::contents;
 use twindex_corpus::idf;
 use twindex_corpus::sharing::bits_kept;
 use twindex_corpus::text::{Made, check_option};
+
+use crate::options::{Usage, parse_resemblance};
+use crate::text_args::TextArgs;
 
 /// What a new index keeps; for one that is there, the options given must agree with it.
 #[derive(Args, Clone, Debug)]
@@ -295,9 +296,6 @@ impl ParamArgs {
         Ok(())
     }
 }
-
-/// Below it no bands of the minima there are find the share of pairs that the documentation promises.
-const THRESHOLD_MIN: f64 = 0.05;
 
 /// A resemblance for which bands are to be chosen.
 pub(crate) fn parse_threshold(text: &str) -> Result<f64, String> {

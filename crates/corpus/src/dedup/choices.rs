@@ -1,21 +1,76 @@
 //! What the options of `dedup` choose together, and which of them go with nothing.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use twindex::Params;
-use twindex::params::SimhashWeights;
+use twindex::params::{BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, SIGNATURE_BITS, SimhashWeights};
 use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
 use super::near::{Join, Verify};
-use super::{BOTTOM, Dedup, Method};
+use super::{BOTTOM, Dedup, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
 use crate::observer::Observer;
 use crate::sharing;
 
+/// Refuses a number out of its range, or one that is none.
+pub(super) fn check_range<T: Copy + PartialOrd + Display>(
+    name: &str,
+    number: T,
+    range: RangeInclusive<T>,
+) -> Result<(), InvalidOptions> {
+    if range.contains(&number) {
+        return Ok(());
+    }
+    let (least, most) = range.into_inner();
+    Err(InvalidOptions::new(format!("{name}: expected {least} to {most}, found {number}")))
+}
+
+/// Refuses what a job on files and one on texts have in common and is out of its range.
+pub(super) fn check_common(
+    threshold: f64,
+    max_cluster: Option<u32>,
+    max_bucket: u32,
+    memory: usize,
+) -> Result<(), InvalidOptions> {
+    check_range("threshold", threshold, THRESHOLD_MIN..=1.0)?;
+    check_range("max_cluster", max_cluster.unwrap_or(u32::MAX), 2..=u32::MAX)?;
+    check_range("max_bucket", max_bucket, 2..=u32::MAX)?;
+    check_range("memory", memory, MEMORY_MIN..=usize::MAX)
+}
+
 impl Dedup {
+    /// Refuses numbers that are out of their ranges. The command's parser of options refuses them before.
+    fn check_ranges(&self) -> Result<(), InvalidOptions> {
+        check_common(self.threshold(), self.max_cluster, self.max_bucket, self.memory)?;
+        check_range("within", self.within.unwrap_or(0), 0..=10)?;
+        check_range("modulus", self.modulus.unwrap_or(1), 1..=u32::MAX)?;
+        check_range("bottom", self.bottom.unwrap_or(1), 1..=BOTTOM_MAX)?;
+        check_range("minima", self.minima.unwrap_or(MINIMA), MINIMA..=BANDS_MAX)?;
+        check_range("sharing.features", self.sharing.features.unwrap_or(1), 1..=BANDS_MAX)?;
+        check_range("sharing.bits", self.sharing.bits.unwrap_or(1), 1..=FEATURE_BITS_MAX.into())?;
+        let bits = self.signature_bits.unwrap_or(0);
+        if !SIGNATURE_BITS.contains(&bits) {
+            let why = format!("signature_bits: expected one of {SIGNATURE_BITS:?}, found {bits}");
+            return Err(InvalidOptions::new(why));
+        }
+        for (one, other, both) in [
+            ("modulus", "bottom", self.modulus.is_some() && self.bottom.is_some()),
+            ("preset", "minima", self.preset.is_some() && self.minima.is_some()),
+        ] {
+            if both {
+                return Err(InvalidOptions::new(format!("--{one} and --{other} exclude each other")));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses options that go with nothing.
     pub fn check(&self) -> anyhow::Result<()> {
+        self.check_ranges()?;
         if self.inputs.is_empty() {
             return Err(InvalidOptions::new(
                 "nothing to deduplicate: name INPUT files or folders, or - for standard input",

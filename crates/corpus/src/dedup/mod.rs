@@ -58,6 +58,10 @@ pub use self::texts::{DedupTexts, Found};
 
 /// Bytes that work may take unless it is said.
 pub const MEMORY: usize = 1 << 30;
+/// Less would make a file of every few documents.
+pub const MEMORY_MIN: usize = 1 << 16;
+/// The least threshold: below it no bands of the minima there are find the share of pairs that the documentation promises.
+pub const THRESHOLD_MIN: f64 = 0.05;
 /// Members of a bucket from which on not all are paired with all, unless it is said.
 pub const MAX_BUCKET: u32 = 10_000;
 
@@ -128,7 +132,7 @@ pub struct Dedup {
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
     /// stars: with their first member and the one before.
     pub max_bucket: u32,
-    /// Bytes for work that can go to disk instead.
+    /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
 

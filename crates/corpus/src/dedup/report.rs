@@ -8,7 +8,7 @@ use crate::input::Counts;
 use crate::watch::Stages;
 
 /// A shingle that too many texts have.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct CommonShingle {
     /// Its sampled hash, in hexadecimal.
     pub hash: String,
@@ -19,7 +19,7 @@ pub struct CommonShingle {
 }
 
 /// What a run found; as JSON, what `--json` prints.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// What was read.
     #[serde(flatten)]

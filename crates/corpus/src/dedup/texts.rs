@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use rayon::prelude::*;
+use twindex::Error;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler, Sketch};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::choices::check_common;
 use super::clusters::{Clusters, Keep, Rules};
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::near::{Join, Limits, Near};
@@ -41,7 +43,7 @@ pub struct DedupTexts {
     pub max_cluster: Option<u32>,
     /// As [`Dedup::max_bucket`](super::Dedup::max_bucket).
     pub max_bucket: u32,
-    /// Bytes for work that can go to disk instead, beside the texts and what is returned.
+    /// Bytes for work that can go to disk instead, beside the texts and what is returned; [`MEMORY_MIN`](super::MEMORY_MIN) or more.
     pub memory: usize,
 }
 
@@ -79,9 +81,11 @@ impl DedupTexts {
     ///
     /// # Errors
     ///
-    /// A shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
+    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<Found> {
-        let scratch = tempfile::tempdir()?;
+        check_common(self.threshold, self.max_cluster, self.max_bucket, self.memory)?;
+        let scratch = tempfile::tempdir()
+            .map_err(|error| Error::io("create a scratch folder in", &std::env::temp_dir(), error))?;
         let grouped = self.group(texts, scratch.path())?;
         let limits = Limits {
             folder: scratch.path(),

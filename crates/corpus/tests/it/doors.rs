@@ -1,11 +1,11 @@
-//! Documents of a file and the same texts in memory: what is near, and what stays, is the same.
+//! Documents of a file and the same texts in memory: what is near, what stays, and what is refused, is the same.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use twindex_corpus::{Dedup, DedupTexts, Keep};
+use twindex_corpus::{Dedup, DedupTexts, InvalidOptions, Keep, Method};
 
 /// Texts of drawn words: copies, near copies and others.
 fn texts() -> Vec<String> {
@@ -71,5 +71,44 @@ fn files_and_memory_are_decided_alike() {
             .collect();
         let of_file: Vec<Vec<String>> = rows(&out.join("pairs.tsv"));
         assert_eq!(of_file.iter().map(|row| &row[..3]).collect::<Vec<_>>(), pairs);
+    }
+}
+
+/// The message by which a job is refused.
+fn refused(change: impl FnOnce(&mut Dedup)) -> String {
+    let mut dedup = Dedup::new(["in.jsonl"], "out");
+    change(&mut dedup);
+    dedup.run().unwrap_err().downcast::<InvalidOptions>().unwrap().to_string()
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_by_name_before_anything_is_read() {
+    for (message, name) in [
+        (refused(|job| job.threshold = Some(0.04)), "threshold: expected 0.05 to 1, found 0.04"),
+        (refused(|job| job.threshold = Some(f64::NAN)), "threshold: expected 0.05 to 1, found NaN"),
+        (refused(|job| job.within = Some(11)), "within: expected 0 to 10, found 11"),
+        (refused(|job| job.modulus = Some(0)), "modulus: expected 1 to"),
+        (refused(|job| job.bottom = Some(0)), "bottom: expected 1 to"),
+        (refused(|job| job.minima = Some(119)), "minima: expected 120 to"),
+        (refused(|job| job.sharing.features = Some(0)), "sharing.features: expected 1 to"),
+        (refused(|job| job.sharing.bits = Some(0)), "sharing.bits: expected 1 to"),
+        (refused(|job| job.signature_bits = Some(3)), "signature_bits: expected one of"),
+        (refused(|job| job.max_cluster = Some(1)), "max_cluster: expected 2 to"),
+        (refused(|job| job.max_bucket = 1), "max_bucket: expected 2 to"),
+        (refused(|job| job.memory = 0), "memory: expected 65536 to"),
+        (
+            refused(|job| (job.method, job.modulus, job.bottom) = (Method::Shingles, Some(25), Some(128))),
+            "--modulus and --bottom exclude each other",
+        ),
+    ] {
+        assert!(message.starts_with(name), "{message}");
+    }
+    for job in [
+        DedupTexts { threshold: f64::NAN, ..DedupTexts::default() },
+        DedupTexts { max_bucket: 0, ..DedupTexts::default() },
+        DedupTexts { max_cluster: Some(1), ..DedupTexts::default() },
+        DedupTexts { memory: 1, ..DedupTexts::default() },
+    ] {
+        assert!(job.run(&[b"a"]).unwrap_err().is::<InvalidOptions>(), "{job:?}");
     }
 }
