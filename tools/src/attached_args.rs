@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::ensure;
 use clap::Args;
 use twindex::{Params, Writer};
+use twindex_corpus::input::AttachedFields;
 
 use crate::options::Usage;
-use twindex_corpus::input::AttachedFields;
 
 /// Options of verbs that add documents.
 #[derive(Args, Clone, Debug, Default)]

@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use twindex::Params;
 use twindex::params::KeyKind;
+use twindex_corpus::tsv;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::stage::{StageFile, What, Written};
-use twindex_corpus::tsv;
 
 /// The end of the name of a file of pairs, and of one of a forest.
 const SUFFIXES: [&str; 2] = ["pairs", "forest"];

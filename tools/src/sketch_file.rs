@@ -9,10 +9,10 @@ use twindex::format::header::{self, HEADER_BYTES, Header, Refusal, Role};
 use twindex::format::sketches::{Decoder, Row, Rows};
 use twindex::sketch::IdfTable;
 use twindex::{Error, Key, Params};
+use twindex_corpus::text::Made;
 
 use crate::options::Usage;
 use crate::param_args::ParamArgs;
-use twindex_corpus::text::Made;
 
 /// How much is asked of a file at once.
 const BUFFER: usize = 256 << 10;

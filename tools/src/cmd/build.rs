@@ -9,6 +9,11 @@ use clap::Args;
 use serde::Serialize;
 use twindex::sys::RealVfs;
 use twindex::{Document, Error, Fingerprint, Index, Key, Writer};
+use twindex_corpus::contents;
+use twindex_corpus::input::{Counts, Documents, InputOptions};
+use twindex_corpus::page::Space;
+use twindex_corpus::sketching::{Wanted, for_each_sketched, refused};
+use twindex_corpus::text::Made;
 
 use crate::attached_args::AttachedArgs;
 use crate::interrupt::HalfDone;
@@ -20,11 +25,6 @@ use crate::report::{self, Stopwatch, count, counted};
 use crate::resume::{Done, InputId};
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
-use twindex_corpus::contents;
-use twindex_corpus::input::{Counts, Documents, InputOptions};
-use twindex_corpus::page::Space;
-use twindex_corpus::sketching::{Wanted, for_each_sketched, refused};
-use twindex_corpus::text::Made;
 
 /// Options of `build`.
 #[derive(Args)]

@@ -9,6 +9,9 @@ use clap::{Args, Parser, ValueEnum};
 use serde::Serialize;
 use twindex::sys::Spill;
 use twindex::{Index, Key};
+use twindex_corpus::input::{Documents, InputOptions, Record};
+use twindex_corpus::sketching::{Job, for_each_chunk};
+use twindex_corpus::tsv;
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
 use super::pairs::Pairs;
@@ -17,9 +20,6 @@ use crate::pair_file::{KeyText, PairFiles};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, counted};
 use crate::stage::{StageArgs, What};
-use twindex_corpus::input::{Documents, InputOptions, Record};
-use twindex_corpus::sketching::{Job, for_each_chunk};
-use twindex_corpus::tsv;
 
 /// The first line of what is written.
 const HEAD: &str = "key\tcluster\tkept\tscore";

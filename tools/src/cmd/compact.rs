@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use twindex::Index;
+use twindex_corpus::page::Space;
 
 use crate::options::{Output, Work};
 use crate::report::{self, Stopwatch, counted};
-use twindex_corpus::page::Space;
 
 /// Options of `compact`.
 #[derive(Args)]

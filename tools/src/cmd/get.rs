@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use twindex::Index;
+use twindex_corpus::tsv;
 
 use crate::key_args::KeyArgs;
 use crate::options::Output;
 use crate::report;
-use twindex_corpus::tsv;
 
 /// Options of `get`.
 #[derive(Args)]

@@ -12,14 +12,14 @@ use twindex::sketch::IdfTable;
 use twindex::store::idf;
 use twindex::sys::RealVfs;
 use twindex::{Error, Params, Sketcher};
+use twindex_corpus::contents;
+use twindex_corpus::input::{Counts, Documents};
+use twindex_corpus::sketching::{Wanted, for_each_shingled};
 
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
 use crate::text_args::TextArgs;
-use twindex_corpus::contents;
-use twindex_corpus::input::{Counts, Documents};
-use twindex_corpus::sketching::{Wanted, for_each_shingled};
 
 /// Options of `idf`.
 #[derive(Args)]

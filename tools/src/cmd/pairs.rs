@@ -12,6 +12,8 @@ use clap::Args;
 use serde::Serialize;
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
+use twindex_corpus::input::InputOptions;
+use twindex_corpus::tsv;
 use twindex_join::{Effort, Meeting, meetings_within, pairs_within};
 
 use super::query::{key_number, write_key};
@@ -22,8 +24,6 @@ use crate::pair_file::{Fields, PAIRS, PairWriter};
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, Written};
-use twindex_corpus::input::InputOptions;
-use twindex_corpus::tsv;
 
 /// Options of `pairs`.
 #[derive(Args)]

@@ -17,6 +17,12 @@ use twindex::planner::Banding;
 use twindex::segment::Ask;
 use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Resemblance, Sketch, Snapshot};
+use twindex_corpus::contents;
+use twindex_corpus::input::Documents;
+use twindex_corpus::sharing;
+use twindex_corpus::sketching::{Wanted, for_each_shingled};
+use twindex_corpus::texts::Texts;
+use twindex_corpus::tsv;
 use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -27,12 +33,6 @@ use crate::raw_column::RawColumn;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, What, Written};
-use twindex_corpus::contents;
-use twindex_corpus::input::Documents;
-use twindex_corpus::sharing;
-use twindex_corpus::sketching::{Wanted, for_each_shingled};
-use twindex_corpus::texts::Texts;
-use twindex_corpus::tsv;
 
 /// What is written with --out or --into.
 const HITS: What = What { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };

@@ -8,10 +8,10 @@ use clap::Args;
 use serde::Serialize;
 use twindex::store::salvage::salvage;
 use twindex::sys::{RealVfs, Vfs};
+use twindex_corpus::tsv;
 
 use crate::options::Output;
 use crate::report::{self, count, counted};
-use twindex_corpus::tsv;
 
 /// Options of `salvage`.
 #[derive(Args)]

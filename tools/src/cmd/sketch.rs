@@ -12,6 +12,9 @@ use twindex::format::header::MAGIC;
 use twindex::format::sketches::{Encoded, Encoder, Row};
 use twindex::sketch::pack;
 use twindex::{Params, Sketcher};
+use twindex_corpus::input::{Counts, Documents, Parser, Record};
+use twindex_corpus::sketching::{Job, Sketching, for_each_chunk};
+use twindex_corpus::tsv;
 
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
@@ -20,9 +23,6 @@ use crate::report::{self, Stopwatch, counted};
 use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
 use crate::stage::{StageFile, What};
-use twindex_corpus::input::{Counts, Documents, Parser, Record};
-use twindex_corpus::sketching::{Job, Sketching, for_each_chunk};
-use twindex_corpus::tsv;
 
 /// The first line of a table of sketches.
 const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use twindex::{Index, Snapshot};
+use twindex_corpus::page::Space;
 
 use super::idf::Table;
 use crate::options::Output;
 use crate::report::{self, count};
-use twindex_corpus::page::Space;
 
 /// Options of `stats`.
 #[derive(Args)]

@@ -12,12 +12,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Durability, Error, Index, Writer};
-
-use crate::attached_args::AttachedArgs;
-use crate::options::{InputArgs, Output, Usage, Work};
-use crate::param_args::ParamArgs;
-use crate::progress::Progress;
-use crate::report::{self, Stopwatch, count, counted};
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::sketching::{
@@ -25,6 +19,12 @@ use twindex_corpus::sketching::{
 };
 use twindex_corpus::text::Made;
 use twindex_corpus::tsv;
+
+use crate::attached_args::AttachedArgs;
+use crate::options::{InputArgs, Output, Usage, Work};
+use crate::param_args::ParamArgs;
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, count, counted};
 
 /// Documents of a batch at most, however fast they come.
 const BATCH_MAX: usize = 10_000;

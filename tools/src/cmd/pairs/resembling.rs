@@ -11,13 +11,13 @@ use twindex::segment::Segment;
 use twindex::sketch::matches;
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
+use twindex_corpus::texts::Texts;
 use twindex_join::{
     Agreement, Candidates, Families, Sorted, Sorter, candidates_agreeing, candidates_agreeing_across,
 };
 
 use super::{Pairs, Verify};
 use crate::progress::Watching;
-use twindex_corpus::texts::Texts;
 
 /// Candidates that one thread verifies at once.
 const CHUNK: usize = 512;

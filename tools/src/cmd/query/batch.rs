@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use anyhow::Context;
 use twindex::store::snapshot::Place;
 use twindex::{Fingerprint, KeyBuf, Snapshot};
+use twindex_corpus::tsv;
 use twindex_join::{
     Effort, RawValues, Sorter, Way, answers_within, choose, choose_raw, finish_all, merge_sorted,
     raw_answers_within, sorted_answers_within,
@@ -18,7 +19,6 @@ use crate::in_order::in_order;
 use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
 use crate::stage::StageFile;
-use twindex_corpus::tsv;
 
 /// Fingerprints of a piece of a file that is asked: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
 const PIECE: usize = 8 << 20;
