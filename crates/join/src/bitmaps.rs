@@ -18,12 +18,12 @@ use zerocopy::IntoBytes;
 use super::candidates::{PAIRS, PAIRS_LEAST};
 use super::odd_sketches::{self, words_for};
 use super::prefix::Prefixes;
-use super::prefix::order::least_part;
-use super::sets::{ShingleSets, most_differences};
+use super::sets::ShingleSets;
 use super::threads::in_order;
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
 use twindex_kernel::{Kernel, Level, Simd};
+use twindex_sketch::nearness::{least_part, most_differences};
 
 /// Sketches that are compared at once.
 const LANES: usize = 8;

@@ -15,8 +15,9 @@
 //! Who is compared with whom is decided by [`Families::plan`], one batch of pairs after the other; the rest is
 //! done by any number of threads. Which leader a set has changes no result.
 
-use super::sets::{Reading, ShingleSets, least_intersection};
+use super::sets::{Reading, ShingleSets};
 use twindex::error::Result;
+use twindex_sketch::nearness::least_intersection;
 use twindex_sketch::{Resemblance, intersection_from};
 
 /// What is known of sets by their differences to leaders.

@@ -14,6 +14,7 @@ pub mod altavista;
 pub mod batch;
 pub mod bitmaps;
 pub mod candidates;
+pub mod cover;
 pub mod distinct;
 pub mod equal;
 pub mod families;
@@ -39,6 +40,7 @@ pub use bitmaps::bitmap_candidates;
 pub use candidates::{
     Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
 };
+pub use cover::{Covered, Pairs, Priority, cover_sets};
 pub use distinct::Sorting;
 pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_groups};
 pub use families::{Difference, Families};

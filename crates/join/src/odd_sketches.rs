@@ -43,7 +43,45 @@ pub(super) fn words_for(size: usize) -> usize {
 impl OddSketches {
     /// None yet, of which all will take this many bytes at most, or 8 bytes each; 32 MiB are never too much.
     pub(super) fn new(memory: usize) -> Self {
-        Self { words: Vec::new(), starts: Vec::new(), most: memory.max(BYTES) / size_of::<u64>(), halved: 0 }
+        Self::within(memory.max(BYTES))
+    }
+
+    /// As [`new`](Self::new), within this memory however little it is.
+    pub(super) fn within(memory: usize) -> Self {
+        Self { words: Vec::new(), starts: Vec::new(), most: memory / size_of::<u64>(), halved: 0 }
+    }
+
+    /// Replaces `words` by the sketch of a set, as long as one that is added now would be.
+    pub(super) fn make(&self, set: &[u64], words: &mut Vec<u64>) {
+        words.clear();
+        words.resize(self.words_for(set.len()), 0);
+        for &element in set {
+            toggle(words, element);
+        }
+    }
+
+    /// Adds a sketch that was [made](Self::make) here, of a set of so many elements; since then there may be less room.
+    pub(super) fn push_made(&mut self, words: &[u64], size: usize) {
+        let start = self.begin(size);
+        let own = &mut self.words[start..];
+        for some in words.chunks(own.len()) {
+            own.iter_mut().zip(some).for_each(|(own, word)| *own ^= word);
+        }
+    }
+
+    /// Bytes that are held.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<u64>() * self.words.len() + size_of::<usize>() * self.starts.len()
+    }
+
+    /// As [`least_difference`](Self::least_difference), of a set with this sketch and one that is here.
+    pub(super) fn least_difference_from(&self, sketch: &[u64], number: u32) -> u64 {
+        let other = self.of(number);
+        let (short, long) = if sketch.len() < other.len() { (sketch, other) } else { (other, sketch) };
+        vectorized(
+            #[inline(always)]
+            || differing(short, long),
+        )
     }
 
     /// Words for the sketch of a set, if there is the memory.

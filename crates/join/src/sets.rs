@@ -10,6 +10,7 @@ use super::leaders::{Leader, Leaders, NONE, Parts, Telling, Told, ones};
 use super::odd_sketches::OddSketches;
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
+use twindex_sketch::nearness::{could_resemble, least_intersection, most_differences};
 use twindex_sketch::{Resemblance, intersection_from, jaccard};
 
 /// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
@@ -435,35 +436,6 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether sets of these sizes can resemble each other by `threshold`: at best the smaller is part of the larger.
-pub(super) fn could_resemble(small: u64, large: u64, threshold: f64) -> bool {
-    Resemblance::Exact { intersection: small as usize, union: large as usize }.at_least(threshold)
-}
-
-/// The least intersection of two sets with `sum` elements in all whose resemblance is at least `threshold`; more than
-/// half of `sum` if there is none.
-pub(super) fn least_intersection(sum: usize, threshold: f64) -> usize {
-    let reaches = |both: usize| {
-        Resemblance::Exact { intersection: both, union: sum.saturating_sub(both) }.at_least(threshold)
-    };
-    // Near enough by a formula, and then by the definition itself, which rounds as it rounds.
-    #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
-    let mut least = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
-    while least > 0 && reaches(least - 1) {
-        least -= 1;
-    }
-    while least <= sum / 2 && !reaches(least) {
-        least += 1;
-    }
-    least
-}
-
-/// Elements in which two sets with `sum` elements in all differ at most, if their resemblance is at least `threshold`:
-/// what they do not share is in one of the two. None if there are no such sets.
-pub(super) fn most_differences(sum: usize, threshold: f64) -> Option<usize> {
-    sum.checked_sub(2 * least_intersection(sum, threshold))
-}
-
 fn resemblance_from(a: &[u64], b: &[u64], threshold: f64) -> Option<Resemblance> {
     let sum = a.len() + b.len();
     let intersection = intersection_from(a, b, least_intersection(sum, threshold))?;
@@ -601,18 +573,5 @@ mod tests {
         assert!(sets.push_told(alone, &[1, 2, 3], &[2]).is_err());
         assert_eq!(sets.push_told(told, &words, &[1]).unwrap(), 1, "nothing was added");
         assert_eq!(sets.size(1), 90);
-    }
-
-    #[test]
-    fn the_least_intersection_is_the_first_that_reaches_the_threshold() {
-        for hundredths in 1..=100_usize {
-            let threshold = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
-            for sum in 0..400_usize {
-                let counted = (0..=sum / 2)
-                    .find(|&both| sum > both && 100 * both >= hundredths * (sum - both))
-                    .unwrap_or(sum / 2 + 1);
-                assert_eq!(least_intersection(sum, threshold), counted, "{hundredths} {sum}");
-            }
-        }
     }
 }

@@ -32,23 +32,23 @@ pub use strings::{Unescaped, simple_escape};
 /// Bytes that come into the caches together, on the processors that matter here.
 pub const CACHE_LINE: usize = 64;
 
-/// Asks the processor to bring the cache line of `bytes[at]` near, without waiting for it; nothing happens where
-/// there is no such byte. A hint: it changes no result.
+/// Asks the processor to bring the cache line of `items[at]` near, without waiting for it; nothing happens where
+/// there is no such item. A hint: it changes no result.
 #[inline(always)]
-pub fn prefetch(bytes: &[u8], at: usize) {
+pub fn prefetch<T>(items: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
         // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has; it reads nothing the program
-        // could observe and faults on no address, so that the address need not be that of a byte. It is computed
+        // could observe and faults on no address, so that the address need not be that of an item. It is computed
         // by wrapping addition, which any pointer has.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast());
+            _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(at).cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    let _ = (items, at);
 }
 
 /// As [`prefetch`], for all lines of `bytes`.

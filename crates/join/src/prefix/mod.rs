@@ -39,10 +39,11 @@ use zerocopy::IntoBytes;
 
 use self::counts::{Crowds, Shared, counted};
 use self::index::{Ends, Heads, Index, Met, Posting, Slot};
-use self::order::{Classes, Ordered, Room, least_part};
-use super::sets::{ShingleSets, least_intersection};
+use self::order::{Classes, Ordered, Room};
+use super::sets::ShingleSets;
 use super::threads::on_threads;
 use twindex::error::Result;
+use twindex_sketch::nearness::{least_intersection, least_part};
 
 /// What was looked at, and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use super::super::sets::{ShingleSets, could_resemble, least_intersection};
+use super::super::sets::ShingleSets;
 use super::spread;
 use twindex::error::Result;
+use twindex_sketch::nearness::{could_resemble, least_intersection, least_part};
 
 /// How frequent elements are: 0 for rare ones to 3, four to a byte.
-pub(super) struct Classes(Vec<u8>);
+pub(in super::super) struct Classes(Vec<u8>);
 
 impl Classes {
     /// The table has 2^20 places, a quarter of a megabyte, and stays in a cache.
@@ -18,7 +19,7 @@ impl Classes {
     const STEPS: [u8; 3] = [4, 16, 64];
 
     /// From every so many-th set.
-    pub(super) fn of(sets: &ShingleSets) -> Result<Self> {
+    pub(in super::super) fn of(sets: &ShingleSets) -> Result<Self> {
         let mut counts = vec![0_u8; 1 << Self::BITS];
         let step = sets.elements().div_ceil(Self::SAMPLE).max(1) as usize;
         let mut read = Vec::new();
@@ -35,7 +36,7 @@ impl Classes {
     }
 
     #[inline(always)]
-    fn of_element(&self, element: u64) -> u8 {
+    pub(in super::super) fn of_element(&self, element: u64) -> u8 {
         let at = spread(element, Self::BITS);
         self.0[at >> 2] >> (2 * (at & 3)) & 3
     }
@@ -115,19 +116,4 @@ const PIECE_SETS: usize = 1 << 8;
 /// How many of the first elements of a set of `size` others of its size or more are to find it by.
 fn indexed_part(size: usize, threshold: f64) -> usize {
     (size + 1).saturating_sub(least_intersection(2 * size, threshold))
-}
-
-/// The least size of a set that can resemble one of `size` elements; more than `size` for none.
-pub(in super::super) fn least_part(size: usize, threshold: f64) -> usize {
-    let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
-    // As in `least_intersection`: a guess, and then the definition.
-    #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
-    let mut least = ((threshold * size as f64) as usize).min(size);
-    while least > 0 && resembles(least - 1) {
-        least -= 1;
-    }
-    while least <= size && !resembles(least) {
-        least += 1;
-    }
-    least
 }

@@ -1,0 +1,318 @@
+//! Where sets are compared with what an index of the kept ones finds.
+
+use super::super::hamming::Effort;
+use super::super::threads::on_threads;
+use super::index::{Index, Postings};
+use super::rarity::{Head, Rarity};
+use super::{BLOCK_ELEMENTS, BLOCK_SETS, Counting, Covering, Looked, PIECE_ELEMENTS, PIECE_SETS};
+use twindex::error::Result;
+use twindex_sketch::Nearness;
+
+/// Places that are looked at together where many sets share elements.
+const WINDOW: usize = 1 << 12;
+/// Fewer places than this are sorted.
+const FEW: usize = 64;
+/// How many elements before it is looked up the slot of an element is asked for.
+const AHEAD: usize = 8;
+
+/// What is left of a piece of a block when it was compared with what was kept before.
+#[derive(Default)]
+struct Piece {
+    looked: Vec<Looked>,
+    /// Of each set that is left where its elements and the words of its sketch end.
+    ends: Vec<(usize, usize)>,
+    /// What sets that are left are looked for by.
+    elements: Vec<u64>,
+    sketches: Vec<u64>,
+}
+
+/// A thread's working memory. No two share a line of a cache.
+#[repr(align(128))]
+struct Worker<'a> {
+    counting: Counting<'a>,
+    head: Head,
+    sketch: Vec<u64>,
+    places: Places,
+}
+
+/// The places that the elements of a set lead to, in their order.
+#[derive(Default)]
+struct Places {
+    /// Of elements that one set has.
+    single: Vec<u32>,
+    /// Bits of a window.
+    window: Vec<u64>,
+}
+
+/// Decides on all sets.
+pub(super) fn cover(covering: &mut Covering<'_>, effort: Effort<'_>) -> Result<()> {
+    let (sets, near) = (covering.sets, covering.near);
+    let threads = effort.threads.max(1);
+    let rarity = Rarity::of(sets, near, effort.memory / 2, threads)?;
+    let most = effort.memory.saturating_sub(rarity.bytes());
+    let mut workers: Vec<Worker<'_>> = (0..threads)
+        .map(|_| Worker {
+            counting: Counting::new(sets, near),
+            head: Head::default(),
+            sketch: Vec::new(),
+            places: Places::default(),
+        })
+        .collect();
+    // Ranks that are not decided on; all of them at first.
+    let mut left: Option<Vec<u32>> = None;
+    covering.covered.passes = 0;
+    loop {
+        covering.covered.passes += 1;
+        let mut pass = Pass { rarity: &rarity, index: Index::new(most), postponed: None };
+        let number = left.as_ref().map_or(sets.len(), Vec::len);
+        let rank = |at: usize| left.as_ref().map_or(at as u32, |left| left[at]);
+        let mut start = 0;
+        let mut block = Vec::new();
+        while start < number {
+            block.clear();
+            let mut elements = 0;
+            while start < number && block.len() < BLOCK_SETS && elements < BLOCK_ELEMENTS {
+                let rank = rank(start);
+                elements += sets.size(covering.at(rank));
+                block.push(rank);
+                start += 1;
+            }
+            pass.decide(covering, &block, &mut workers)?;
+        }
+        match pass.postponed {
+            None => return Ok(()),
+            postponed => left = postponed,
+        }
+    }
+}
+
+/// Once through all sets that are left.
+struct Pass<'a> {
+    rarity: &'a Rarity,
+    index: Index,
+    /// Ranks of sets that are near nothing in the index, after it was full.
+    postponed: Option<Vec<u32>>,
+}
+
+impl Pass<'_> {
+    /// Decides on the sets of a block; or, if the index is full, on those that are near what it has.
+    fn decide(
+        &mut self,
+        covering: &mut Covering<'_>,
+        block: &[u32],
+        workers: &mut [Worker<'_>],
+    ) -> Result<()> {
+        let pieces = pieces(covering, block);
+        let (before, index, rarity) = (&*covering, &self.index, self.rarity);
+        let made = on_threads(workers, &pieces, |worker, piece| {
+            let mut made = Piece::default();
+            for &rank in *piece {
+                worker.look(before, before.at(rank), rarity, index, &mut made)?;
+            }
+            Ok(made)
+        })?;
+        let first = self.index.members.len() as u32;
+        for (ranks, piece) in pieces.into_iter().zip(&made) {
+            let mut starts = (0, 0);
+            for ((&rank, &looked), &ends) in ranks.iter().zip(&piece.looked).zip(&piece.ends) {
+                let set = covering.at(rank);
+                let elements = &piece.elements[starts.0..ends.0];
+                let sketch = &piece.sketches[starts.1..ends.1];
+                starts = ends;
+                if covering.take(set, looked)? || sketch.is_empty() {
+                    continue;
+                }
+                let worker = &mut workers[0];
+                let lookup = Lookup { covering, set, index: &self.index, from: first };
+                let looked = lookup.nearest(elements, sketch, &mut worker.places, &mut worker.counting)?;
+                if covering.take(set, looked)? {
+                    continue;
+                }
+                if let Some(postponed) = &mut self.postponed {
+                    postponed.push(rank);
+                    continue;
+                }
+                self.keep(covering, rank, elements, sketch, &mut worker.counting, &mut worker.head)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a set that stays to the index, or, if that is full, postpones the decision.
+    fn keep(
+        &mut self,
+        covering: &Covering<'_>,
+        rank: u32,
+        elements: &[u64],
+        sketch: &[u64],
+        counting: &mut Counting<'_>,
+        head: &mut Head,
+    ) -> Result<()> {
+        let set = covering.at(rank);
+        let elements = match covering.near {
+            Nearness::Resemblance(_) => elements,
+            // Whatever of it others look for.
+            Nearness::Containment(_) => {
+                self.rarity.all(counting.set(set)?, head);
+                &head.shared
+            }
+        };
+        if self.index.is_full(elements.len()) {
+            self.postponed = Some(vec![rank]);
+        } else {
+            self.index.add(set, covering.sets.size(set) as u32, elements, sketch);
+        }
+        Ok(())
+    }
+}
+
+/// Cuts a block into pieces for threads.
+fn pieces<'b>(covering: &Covering<'_>, block: &'b [u32]) -> Vec<&'b [u32]> {
+    let (mut pieces, mut start, mut elements) = (Vec::new(), 0, 0);
+    for (at, &rank) in block.iter().enumerate() {
+        elements += covering.sets.size(covering.at(rank));
+        if at + 1 - start >= PIECE_SETS || elements >= PIECE_ELEMENTS {
+            pieces.push(&block[start..=at]);
+            (start, elements) = (at + 1, 0);
+        }
+    }
+    pieces.extend((start < block.len()).then(|| &block[start..]));
+    pieces
+}
+
+impl Worker<'_> {
+    /// Compares a set with what is in the index, and adds what there is to know of it to `made`.
+    fn look(
+        &mut self,
+        covering: &Covering<'_>,
+        set: u32,
+        rarity: &Rarity,
+        index: &Index,
+        made: &mut Piece,
+    ) -> Result<()> {
+        let Self { counting, head, sketch, places } = self;
+        let elements = counting.set(set)?;
+        let mut looked = Looked::default();
+        // One that has enough elements of its own is near no other, and no other is near it, unless it stands in it.
+        let is_alone = !rarity.head(elements, covering.near.prefix(elements.len()), head);
+        if is_alone {
+            head.shared.clear();
+        }
+        if !is_alone || matches!(covering.near, Nearness::Containment(_)) {
+            index.odd.make(elements, sketch);
+            let lookup = Lookup { covering, set, index, from: 0 };
+            looked = lookup.nearest(&head.shared, sketch, places, counting)?;
+            if looked.by.is_none() {
+                made.elements.extend_from_slice(&head.shared);
+                made.sketches.extend_from_slice(sketch);
+            }
+        }
+        made.looked.push(looked);
+        made.ends.push((made.elements.len(), made.sketches.len()));
+        Ok(())
+    }
+}
+
+/// A set that is looked for in the index, from a place on.
+struct Lookup<'l> {
+    covering: &'l Covering<'l>,
+    set: u32,
+    index: &'l Index,
+    from: u32,
+}
+
+impl Lookup<'_> {
+    /// The first of the index that the set is near.
+    fn nearest(
+        &self,
+        elements: &[u64],
+        sketch: &[u64],
+        places: &mut Places,
+        counting: &mut Counting<'_>,
+    ) -> Result<Looked> {
+        let mut looked = Looked::default();
+        let Places { single, window } = places;
+        let mut chains: Vec<&[u32]> = Vec::new();
+        single.clear();
+        for (at, &element) in elements.iter().enumerate() {
+            if let Some(&later) = elements.get(at + AHEAD) {
+                self.index.fetch(later);
+            }
+            match self.index.postings(element) {
+                Postings::None => {}
+                Postings::One(place) => single.extend((place >= self.from).then_some(place)),
+                Postings::Several(places) => {
+                    let from =
+                        if self.from == 0 { 0 } else { places.partition_point(|&place| place < self.from) };
+                    chains.extend((from < places.len()).then(|| &places[from..]));
+                }
+            }
+        }
+        let all = single.len() + chains.iter().map(|chain| chain.len()).sum::<usize>();
+        if all <= FEW {
+            single.extend(chains.drain(..).flatten());
+        }
+        single.sort_unstable();
+        let mut rest = &single[..];
+        // Windows in which there is any, in their order.
+        window.resize(WINDOW / u64::BITS as usize, 0);
+        while !chains.is_empty() {
+            let next = chains.iter().map(|chain| chain[0]).chain(rest.first().copied()).min().unwrap_or(0);
+            let start = next as usize / WINDOW * WINDOW;
+            window.fill(0);
+            let mut mark = |places: &mut &[u32]| {
+                let end = places.iter().position(|&place| place as usize >= start + WINDOW);
+                let (now, later) = places.split_at(end.unwrap_or(places.len()));
+                for &place in now {
+                    let at = place as usize - start;
+                    window[at / 64] |= 1 << (at % 64);
+                }
+                *places = later;
+            };
+            chains.iter_mut().for_each(&mut mark);
+            mark(&mut rest);
+            chains.retain(|chain| !chain.is_empty());
+            for (word, &bits) in window.iter().enumerate() {
+                let mut bits = bits;
+                while bits != 0 {
+                    let place = start + 64 * word + bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    if self.is_near(place as u32, sketch, counting, &mut looked)? {
+                        return Ok(looked);
+                    }
+                }
+            }
+        }
+        let mut last = None;
+        for &place in rest {
+            if last != Some(place) && self.is_near(place, sketch, counting, &mut looked)? {
+                break;
+            }
+            last = Some(place);
+        }
+        Ok(looked)
+    }
+
+    /// Compares the set with the one at a place.
+    #[inline]
+    fn is_near(
+        &self,
+        place: u32,
+        sketch: &[u64],
+        counting: &mut Counting<'_>,
+        looked: &mut Looked,
+    ) -> Result<bool> {
+        let Covering { sets, near, .. } = *self.covering;
+        let (size, other) = (sets.size(self.set) as usize, self.index.sizes[place as usize] as usize);
+        let Some(least) = near.least_shared(size, other) else { return Ok(false) };
+        looked.comparisons += 1;
+        let most = (size + other - 2 * least) as u64;
+        if self.index.odd.least_difference_from(sketch, place) > most {
+            return Ok(false);
+        }
+        looked.counted += 1;
+        let member = self.index.members[place as usize];
+        looked.by = counting.shared(self.set, member)?.map(|shared| (member, shared));
+        Ok(looked.by.is_some())
+    }
+}

@@ -1,0 +1,103 @@
+//! Where all pairs that come into question are known and few.
+
+use super::super::runs::Sorted;
+use super::super::threads::on_threads;
+use super::{BLOCK_SETS, Counting, Covering, Looked, PIECE_SETS};
+use twindex::error::Result;
+
+/// The pairs of a block: of each later set, in their order, the earlier ones, ascending. By their places in the order.
+#[derive(Default)]
+struct Block {
+    later: Vec<u32>,
+    /// Where the earlier ones of each end.
+    ends: Vec<usize>,
+    earlier: Vec<u32>,
+}
+
+impl Block {
+    fn push(&mut self, later: u32, earlier: u32) {
+        if self.later.last() != Some(&later) {
+            self.later.push(later);
+            self.ends.push(self.earlier.len());
+        }
+        self.earlier.push(earlier);
+        if let Some(end) = self.ends.last_mut() {
+            *end = self.earlier.len();
+        }
+    }
+
+    fn earlier(&self, number: usize) -> &[u32] {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.earlier[start..self.ends[number]]
+    }
+
+    fn clear(&mut self) {
+        self.later.clear();
+        self.ends.clear();
+        self.earlier.clear();
+    }
+}
+
+/// Decides on all sets. Pairs have the place of the later set in their upper half, and that of the earlier one below.
+pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: usize) -> Result<()> {
+    let (sets, near) = (covering.sets, covering.near);
+    let mut states: Vec<Counting<'_>> = (0..threads.max(1)).map(|_| Counting::new(sets, near)).collect();
+    let mut block = Block::default();
+    pairs.for_each(|pair| {
+        let (later, earlier) = ((pair >> 32) as u32, pair as u32);
+        if block.later.len() >= BLOCK_SETS && block.later.last() != Some(&later) {
+            decide(covering, &block, &mut states)?;
+            block.clear();
+        }
+        block.push(later, earlier);
+        Ok::<_, twindex::Error>(())
+    })?;
+    decide(covering, &block, &mut states)
+}
+
+/// Decides on the sets of a block, of which all others are decided on.
+fn decide(covering: &mut Covering<'_>, block: &Block, states: &mut [Counting<'_>]) -> Result<()> {
+    let Some(&first) = block.later.first() else { return Ok(()) };
+    let pieces: Vec<_> = (0..block.later.len())
+        .step_by(PIECE_SETS)
+        .map(|at| at..(at + PIECE_SETS).min(block.later.len()))
+        .collect();
+    let before = &*covering;
+    let looked = on_threads(states, &pieces, |counting, piece| {
+        piece
+            .clone()
+            .map(|number| {
+                let earlier = block.earlier(number);
+                let earlier = &earlier[..earlier.partition_point(|&rank| rank < first)];
+                look(before, counting, block.later[number], earlier)
+            })
+            .collect::<Result<Vec<Looked>>>()
+    })?;
+    for (number, looked) in looked.into_iter().flatten().enumerate() {
+        let set = covering.at(block.later[number]);
+        if !covering.take(set, looked)? {
+            let earlier = block.earlier(number);
+            let earlier = &earlier[earlier.partition_point(|&rank| rank < first)..];
+            let looked = look(covering, &mut states[0], block.later[number], earlier)?;
+            covering.take(set, looked)?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares a set with those of some others that are kept.
+fn look(covering: &Covering<'_>, counting: &mut Counting<'_>, rank: u32, earlier: &[u32]) -> Result<Looked> {
+    let (set, mut looked) = (covering.at(rank), Looked::default());
+    for &rank in earlier {
+        let other = covering.at(rank);
+        if covering.is_kept(other) {
+            looked.comparisons += 1;
+            looked.counted += 1;
+            if let Some(shared) = counting.shared(set, other)? {
+                looked.by = Some((other, shared));
+                break;
+            }
+        }
+    }
+    Ok(looked)
+}

@@ -1,0 +1,220 @@
+//! Which sets stay where near ones go: each is compared with those that stay, in the order of their priority.
+//!
+//! *A set goes if and only if a set that is kept, and that comes before it, is near it.* So no set goes that is not near
+//! a kept one, and no two kept ones are near each other, whatever families and chains there are. (It is called leader
+//! clustering; of the graph of what is near, the kept ones are the lexicographically first maximal independent set.)
+//! It depends on the sets and their order alone.
+//!
+//! Sets are taken in blocks, in their order. Those of a block are first compared with what was kept before the block, by
+//! all threads; what is left of them is then decided one after the other, against what the block itself keeps. What a set
+//! is compared with comes from one of two sources:
+//!
+//! - [`listed`]: all pairs whose odd sketches differ little enough ([`bitmaps`](super::bitmaps)), where these are few;
+//! - [`found`]: an index of the kept sets by those elements that other sets have, too, and that are among the rarest of
+//!   the set ([`rarity`]). Where it outgrows the memory, all later sets are compared with what it has, and those that are
+//!   left are gone through once more, with an empty one.
+//!
+//! Only kept sets are compared with, the nearest in priority first, and none any more once one is near. So the work is
+//! linear, beside these comparisons, which are counted. Nothing is capped.
+
+mod found;
+mod index;
+mod listed;
+mod pairs;
+mod rarity;
+
+use super::bitmaps::bitmap_candidates;
+use super::hamming::Effort;
+use super::runs::Sorter;
+use super::sets::{Reading, ShingleSets};
+use twindex::error::{Error, Result};
+use twindex_sketch::{Nearness, intersection_from};
+
+pub use pairs::Pairs;
+
+/// What stays, and what goes for what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Covered {
+    /// Of each set the kept one that it goes for: of those near it and before it the first. A set that is kept goes for
+    /// itself.
+    pub by: Vec<u32>,
+    /// Of each set the elements that it shares with that.
+    pub shared: Vec<u32>,
+    /// Comparisons of a set with a kept one.
+    pub comparisons: u64,
+    /// Of these, those for which elements were counted; the others were ruled out by their sketches.
+    pub counted: u64,
+    /// How often sets were gone through: more than once where memory was short.
+    pub passes: u32,
+}
+
+/// In which order sets are taken, and how much may be done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Priority<'a> {
+    /// The numbers of all sets, the first to be kept first; their own order if it is not given.
+    pub order: Option<&'a [u32]>,
+    /// Comparisons at most; any number if it is not given.
+    pub most: Option<u64>,
+}
+
+/// Sets that are taken together, and elements of theirs. What is found does not depend on it, how much is compared does.
+const BLOCK_SETS: usize = 2048;
+/// See [`BLOCK_SETS`].
+const BLOCK_ELEMENTS: u64 = 1 << 20;
+/// Sets of a block that a thread takes at once, and elements.
+const PIECE_SETS: usize = 64;
+/// See [`PIECE_SETS`].
+const PIECE_ELEMENTS: u64 = 1 << 15;
+/// More partners of a set than this are not listed.
+const PARTNERS: usize = 10_000;
+
+/// Finds out which sets stay, and for which of them each other one goes. Sets without elements stay: they are near none.
+///
+/// Takes about `effort.memory` bytes beside what `sets` holds, 8 bytes a set, and what the largest sets take.
+///
+/// ```
+/// use twindex_join::{Effort, ShingleSets, cover_sets};
+/// use twindex_sketch::Nearness;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// let mut sets = ShingleSets::new(dir.path(), 1 << 20);
+/// for set in [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6], [1, 2, 3, 6, 7]] {
+///     sets.push(&set)?;
+/// }
+/// // The second is near the first, and goes. The third is near the second alone, which is not kept.
+/// let near = Nearness::Resemblance(0.6);
+/// let covered = cover_sets(&sets, near, Default::default(), Effort::in_dir(dir.path()))?;
+/// assert_eq!(covered.by, [0, 0, 2]);
+/// // In the other order the second goes for the third.
+/// let order = twindex_join::Priority { order: Some(&[2, 1, 0]), ..Default::default() };
+/// let covered = cover_sets(&sets, near, order, Effort::in_dir(dir.path()))?;
+/// assert_eq!(covered.by, [0, 2, 2]);
+/// # Ok::<(), twindex::Error>(())
+/// ```
+///
+/// Time: linear in the elements, and in the comparisons. Sets that share their rarest elements without being near make
+/// these quadratic.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than are allowed.
+pub fn cover_sets(
+    sets: &ShingleSets,
+    near: Nearness,
+    priority: Priority<'_>,
+    effort: Effort<'_>,
+) -> Result<Covered> {
+    let mut covering = Covering::new(sets, near, priority);
+    if let Nearness::Resemblance(threshold) = near {
+        let rank = priority.order.map(ranks);
+        let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
+        // The later one in front.
+        let mut listed: Sorter<u64> = Sorter::new(effort.dir, effort.memory / 2);
+        let take = |batch: &[(u32, u32)]| {
+            batch.iter().try_for_each(|&(a, b)| {
+                let (a, b) = (rank_of(a), rank_of(b));
+                listed.push(u64::from(a.max(b)) << 32 | u64::from(a.min(b)))
+            })
+        };
+        if bitmap_candidates(sets, threshold, PARTNERS, effort.memory / 2, effort.threads, take)?.is_some() {
+            listed::cover(&mut covering, &listed.finish()?, effort.threads)?;
+            return Ok(covering.covered);
+        }
+    }
+    found::cover(&mut covering, effort)?;
+    Ok(covering.covered)
+}
+
+/// Of each set the place in this order.
+fn ranks(order: &[u32]) -> Vec<u32> {
+    let mut ranks = vec![0; order.len()];
+    for (rank, &set) in (0..).zip(order) {
+        ranks[set as usize] = rank;
+    }
+    ranks
+}
+
+/// What is being found out.
+struct Covering<'a> {
+    sets: &'a ShingleSets,
+    near: Nearness,
+    priority: Priority<'a>,
+    covered: Covered,
+}
+
+/// What one set was found to go for, and what it took to find that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looked {
+    /// The kept set, and the elements that both have.
+    by: Option<(u32, u32)>,
+    comparisons: u64,
+    counted: u64,
+}
+
+impl<'a> Covering<'a> {
+    fn new(sets: &'a ShingleSets, near: Nearness, priority: Priority<'a>) -> Self {
+        let numbers = 0..sets.len() as u32;
+        let shared = numbers.clone().map(|set| sets.size(set) as u32).collect();
+        let covered = Covered { by: numbers.collect(), shared, comparisons: 0, counted: 0, passes: 1 };
+        Self { sets, near, priority, covered }
+    }
+
+    /// The set with this place in the order.
+    fn at(&self, rank: u32) -> u32 {
+        self.priority.order.map_or(rank, |order| order[rank as usize])
+    }
+
+    fn is_kept(&self, set: u32) -> bool {
+        self.covered.by[set as usize] == set
+    }
+
+    /// Takes note of what was found; true if the set goes.
+    fn take(&mut self, set: u32, looked: Looked) -> Result<bool> {
+        self.covered.comparisons += looked.comparisons;
+        self.covered.counted += looked.counted;
+        if let Some(limit) = self.priority.most.filter(|&most| self.covered.comparisons > most) {
+            let found = self.covered.comparisons;
+            return Err(Error::Limit { what: "comparisons with kept sets", limit, found });
+        }
+        if let Some((by, shared)) = looked.by {
+            self.covered.by[set as usize] = by;
+            self.covered.shared[set as usize] = shared;
+        }
+        Ok(looked.by.is_some())
+    }
+}
+
+/// Counts what sets have in common: of one set after the other, each with several others.
+struct Counting<'a> {
+    sets: &'a ShingleSets,
+    near: Nearness,
+    one: Reading<'a>,
+    other: Reading<'a>,
+    read: [Vec<u64>; 2],
+}
+
+impl<'a> Counting<'a> {
+    fn new(sets: &'a ShingleSets, near: Nearness) -> Self {
+        let (one, other) = (Reading::new(sets), Reading::new(sets));
+        Self { sets, near, one, other, read: [Vec::new(), Vec::new()] }
+    }
+
+    /// The elements of a set that is to be compared.
+    fn set(&mut self, set: u32) -> Result<&[u64]> {
+        self.one.set(set)
+    }
+
+    /// How many elements a set shares with another one, if it is near it.
+    fn shared(&mut self, set: u32, other: u32) -> Result<Option<u32>> {
+        let sizes = (self.sets.size(set) as usize, self.sets.size(other) as usize);
+        let Some(least) = self.near.least_shared(sizes.0, sizes.1) else { return Ok(None) };
+        let shared = if self.sets.are_of_one_family(set, other) {
+            self.sets.shared((set, other), least, &mut self.read)?
+        } else {
+            intersection_from(self.one.set(set)?, self.other.set(other)?, least)
+        };
+        Ok(shared.filter(|&shared| self.near.is_met(shared, sizes.0, sizes.1)).map(|shared| shared as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! The same decision where all near pairs are known, however they were found.
+
+use std::path::Path;
+
+use super::super::runs::Sorter;
+use super::ranks;
+use twindex::error::Result;
+
+/// Takes pairs that are near, and decides which of their numbers stay: see [`cover_sets`](super::cover_sets).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// // 1 is near 0 and 2, which are not near each other.
+/// let mut pairs = twindex_join::Pairs::new(dir.path(), 1 << 20, 3, None);
+/// pairs.push(1, 2, 70)?;
+/// pairs.push(0, 1, 80)?;
+/// let (by, scores) = pairs.finish()?;
+/// assert_eq!((by, scores), (vec![0, 0, 2], vec![None, Some(80), None]));
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Pairs<'a> {
+    sorter: Sorter<u128>,
+    count: usize,
+    order: Option<&'a [u32]>,
+    ranks: Option<Vec<u32>>,
+}
+
+impl<'a> Pairs<'a> {
+    /// Of numbers below `count`, in this order, or their own. Takes about `memory` bytes, and scratch files in `dir`
+    /// beyond, beside 16 bytes a number.
+    #[must_use]
+    pub fn new(dir: &Path, memory: usize, count: usize, order: Option<&'a [u32]>) -> Self {
+        Self { sorter: Sorter::new(dir, memory), count, order, ranks: order.map(ranks) }
+    }
+
+    /// Adds a pair, in either order, and any number that says how near the two are.
+    ///
+    /// # Errors
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file.
+    pub fn push(&mut self, a: u32, b: u32, score: u64) -> Result<()> {
+        let rank = |number: u32| self.ranks.as_ref().map_or(number, |ranks| ranks[number as usize]);
+        let (a, b) = (rank(a), rank(b));
+        self.sorter.push(u128::from(a.max(b)) << 96 | u128::from(a.min(b)) << 64 | u128::from(score))
+    }
+
+    /// Of each number the one that is kept for it, which is the number itself if it stays; and how near the two are.
+    ///
+    /// # Errors
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file.
+    pub fn finish(self) -> Result<(Vec<u32>, Vec<Option<u64>>)> {
+        let Self { sorter, count, order, .. } = self;
+        let at = |rank: u32| order.map_or(rank, |order| order[rank as usize]);
+        let (mut by, mut scores): (Vec<u32>, _) = ((0..count as u32).collect(), vec![None; count]);
+        // When the pairs of a number come, all before it are decided on.
+        sorter.finish()?.for_each(|pair| {
+            let (later, earlier) = (at((pair >> 96) as u32), at((pair >> 64) as u32));
+            if by[later as usize] == later && by[earlier as usize] == earlier && later != earlier {
+                by[later as usize] = earlier;
+                scores[later as usize] = Some(pair as u64);
+            }
+            Ok::<_, twindex::Error>(())
+        })?;
+        Ok((by, scores))
+    }
+}

@@ -1,0 +1,189 @@
+//! How rare elements are: by which of them sets are looked for, so that few sets meet by accident.
+//!
+//! Any order of elements finds all that is near, as long as it is the same for all sets; which one is a question of
+//! speed alone. Here elements that no other set has come first, then the others by how often they were met in a sample.
+//! A set that has as many elements of its own as are looked for is near no other set, and is left alone.
+//!
+//! Elements are counted in a table of two bits each: none, one set, several. Those that fall together are taken for
+//! elements of several sets, which costs time and changes nothing. Where the table would be too small for all elements,
+//! those below some hash are counted, of all sets.
+
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use super::super::prefix::order::Classes;
+use super::super::sets::ShingleSets;
+use super::super::threads::on_threads;
+use twindex::error::Result;
+use twindex_kernel::prefetch;
+use twindex_sketch::Nearness;
+
+/// Cells for each element that is counted, where there is the memory.
+const CELLS: u64 = 4;
+/// The least cells for each: with fewer, fewer elements are counted.
+const CELLS_LEAST: u64 = 2;
+/// Of the elements of a set, those by which it is looked for, and this much of them more, are counted at least.
+const SPARE: f64 = 1.5;
+/// The least bytes of the table.
+const LEAST: usize = 1 << 12;
+/// Sets that a thread counts at once, and their elements.
+const PIECE: u64 = 1 << 17;
+/// Classes of elements that several sets have.
+const CLASSES: u8 = 4;
+
+/// Which elements are rare.
+pub(super) struct Rarity {
+    cells: Vec<AtomicU8>,
+    bits: u32,
+    /// Elements up to this one were counted.
+    last: u64,
+    classes: Classes,
+}
+
+/// Of a set, the elements that others may have, by which it is looked for; in a buffer that is used again.
+#[derive(Default)]
+pub(super) struct Head {
+    pub(super) shared: Vec<u64>,
+    others: Vec<u64>,
+}
+
+impl Rarity {
+    /// Counts the elements of all sets, in about `memory` bytes, on threads.
+    pub(super) fn of(sets: &ShingleSets, near: Nearness, memory: usize, threads: usize) -> Result<Self> {
+        let elements = sets.elements();
+        let most = 4 * memory.max(LEAST) as u64;
+        let bits = (CELLS * elements).clamp(64, most).ilog2();
+        let cells = 1_u64 << bits;
+        // As many as the table is good for, and so many that sets which share nothing are found out.
+        let fitting = cells as f64 / (CELLS_LEAST * elements.max(1)) as f64;
+        let share = fitting.max(SPARE * (1.0 - near.threshold())).min(1.0);
+        #[allow(clippy::cast_sign_loss, reason = "a share")]
+        let last = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
+        let mut table = Vec::new();
+        table.resize_with((cells / 4) as usize, AtomicU8::default);
+        let rarity = Self { cells: table, bits, last, classes: Classes::of(sets)? };
+        let pieces: Vec<_> = pieces(sets).collect();
+        let mut buffers = vec![Vec::new(); threads.max(1)];
+        on_threads(&mut buffers, &pieces, |read, piece| {
+            for set in piece.clone() {
+                read.clear();
+                rarity.count(sets.set(set, read)?);
+            }
+            Ok(())
+        })?;
+        Ok(rarity)
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Where an element is counted: the byte, and the place in it.
+    #[inline(always)]
+    fn cell(&self, element: u64) -> (usize, u32) {
+        // Elements are hashes, but may be a caller's. Those of a set ascend: bits that are spread.
+        let at = element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - self.bits);
+        ((at >> 2) as usize, 2 * (at & 3) as u32)
+    }
+
+    fn count(&self, set: &[u64]) {
+        let counted = &set[..set.partition_point(|&element| element <= self.last)];
+        for (at, &element) in counted.iter().enumerate() {
+            if let Some(&later) = counted.get(at + AHEAD) {
+                self.fetch(later);
+            }
+            let (byte, place) = self.cell(element);
+            let cell = &self.cells[byte];
+            // One bit for the first set, the other for a second. Whoever sets the first one is the only one to do so.
+            let before = cell.load(Relaxed) >> place & 3;
+            if before & 1 == 0 {
+                let before = cell.fetch_or(1 << place, Relaxed) >> place;
+                if before & 1 == 0 {
+                    continue;
+                }
+            }
+            if before & 2 == 0 {
+                cell.fetch_or(2 << place, Relaxed);
+            }
+        }
+    }
+
+    /// Asks for the line of a cache in which an element is counted.
+    #[inline(always)]
+    fn fetch(&self, element: u64) {
+        prefetch(&self.cells, self.cell(element).0);
+    }
+
+    /// True for an element that is known to be in one set only.
+    #[inline(always)]
+    fn is_alone(&self, element: u64) -> bool {
+        let (byte, place) = self.cell(element);
+        self.cells[byte].load(Relaxed) >> place & 2 == 0
+    }
+
+    /// Finds the first `wanted` elements of a set that others may have. False if none of them may: the first `wanted` are
+    /// of this set alone.
+    pub(super) fn head(&self, set: &[u64], wanted: usize, head: &mut Head) -> bool {
+        let Head { shared, others } = head;
+        let (counted, rest) = set.split_at(set.partition_point(|&element| element <= self.last));
+        // Each is written, and written over if it is of this set alone: that costs less than to guess.
+        others.resize(set.len(), 0);
+        let (mut alone, mut left) = (0, 0);
+        for (at, &element) in counted.iter().enumerate() {
+            if let Some(&later) = counted.get(at + AHEAD) {
+                self.fetch(later);
+            }
+            let is_alone = self.is_alone(element);
+            others[left] = element;
+            left += usize::from(!is_alone);
+            alone += usize::from(is_alone);
+            if alone == wanted {
+                return false;
+            }
+        }
+        others[left..left + rest.len()].copy_from_slice(rest);
+        others.truncate(left + rest.len());
+        let wanted = wanted - alone;
+        shared.clear();
+        if wanted >= others.len() {
+            shared.append(others);
+            return !shared.is_empty();
+        }
+        shared.resize(wanted, 0);
+        let mut found = 0;
+        for class in 0..CLASSES {
+            for &element in &*others {
+                if found == wanted {
+                    return true;
+                }
+                shared[found] = element;
+                found += usize::from(self.classes.of_element(element) == class);
+            }
+        }
+        true
+    }
+
+    /// All elements of a set that others may have.
+    pub(super) fn all(&self, set: &[u64], head: &mut Head) {
+        head.shared.clear();
+        head.shared
+            .extend(set.iter().copied().filter(|&element| element > self.last || !self.is_alone(element)));
+    }
+}
+
+/// How many elements before it is looked at the line that counts an element is asked for.
+const AHEAD: usize = 16;
+
+/// Sets in their order, in pieces for threads.
+fn pieces(sets: &ShingleSets) -> impl Iterator<Item = std::ops::Range<u32>> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let start = next;
+        let mut elements = 0;
+        while (next as usize) < sets.len() && elements < PIECE {
+            elements += sets.size(next);
+            next += 1;
+        }
+        (start < next).then_some(start..next)
+    })
+}

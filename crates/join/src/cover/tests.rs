@@ -1,0 +1,180 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::*;
+use twindex_kernel::splitmix::SplitMix;
+
+/// Sets of all kinds: families, chains in which each has most of the one before, copies, and sets of their own; of
+/// elements that few have, or many.
+fn corpus(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
+    let mut random = SplitMix(seed);
+    let mut sets: Vec<BTreeSet<u64>> = Vec::new();
+    for _ in 0..count {
+        let common = random.next().is_multiple_of(2);
+        let fresh = |random: &mut SplitMix| {
+            let element = random.next();
+            if common { SplitMix(element % 40).next() } else { element }
+        };
+        let size = (random.next() % most) as usize;
+        let mut set = match random.next() % 4 {
+            0 => BTreeSet::new(),
+            1 => sets.last().cloned().unwrap_or_default(),
+            _ if sets.is_empty() => BTreeSet::new(),
+            _ => sets[(random.next() % sets.len() as u64) as usize].clone(),
+        };
+        for _ in 0..random.next() % 3 {
+            let gone = set.iter().nth((random.next() % most) as usize).copied();
+            gone.map(|gone| set.remove(&gone));
+        }
+        let wanted = if set.is_empty() { size } else { set.len() + (random.next() % 3) as usize };
+        for _ in set.len()..wanted {
+            set.insert(fresh(&mut random));
+        }
+        sets.push(set);
+    }
+    sets.into_iter().map(|set| set.into_iter().collect()).collect()
+}
+
+fn stored(sets: &[Vec<u64>], dir: &Path, budget: usize) -> ShingleSets {
+    let mut stored = ShingleSets::new(dir, budget);
+    for set in sets {
+        let anchors = [set.first().copied().unwrap_or(0), set.len() as u64 / 8];
+        stored.push_like(set, &anchors[..1]).unwrap();
+    }
+    stored
+}
+
+/// The rule by its definition.
+fn by_brute_force(sets: &[Vec<u64>], order: &[u32], near: Nearness) -> (Vec<u32>, Vec<u32>) {
+    let (mut by, mut shared): (Vec<u32>, Vec<u32>) =
+        ((0..sets.len() as u32).collect(), sets.iter().map(|set| set.len() as u32).collect());
+    let mut kept: Vec<u32> = Vec::new();
+    for &set in order {
+        let first = kept.iter().find_map(|&other| {
+            near.shared(&sets[set as usize], &sets[other as usize]).map(|shared| (other, shared as u32))
+        });
+        match first {
+            Some((other, both)) => (by[set as usize], shared[set as usize]) = (other, both),
+            None => kept.push(set),
+        }
+    }
+    (by, shared)
+}
+
+fn shuffled(count: usize, seed: u64) -> Vec<u32> {
+    let mut random = SplitMix(seed);
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    for at in (1..count).rev() {
+        order.swap(at, (random.next() % (at as u64 + 1)) as usize);
+    }
+    order
+}
+
+/// Both ways of finding what is compared, where the first is open.
+fn covered(sets: &ShingleSets, near: Nearness, order: Option<&[u32]>, effort: Effort<'_>) -> Vec<Covered> {
+    let priority = Priority { order, most: None };
+    let mut by_index = Covering::new(sets, near, priority);
+    found::cover(&mut by_index, effort).unwrap();
+    vec![cover_sets(sets, near, priority, effort).unwrap(), by_index.covered]
+}
+
+#[test]
+fn what_stays_is_what_the_rule_says_whatever_the_memory_the_threads_and_the_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut removed, mut passes) = (0, 0);
+    for seed in 0..60_u64 {
+        let count = [0, 1, 20, 90, 200][(seed % 5) as usize];
+        let sets = corpus(seed, count, [6, 30, 120][(seed % 3) as usize]);
+        let order = shuffled(count, seed);
+        let natural: Vec<u32> = (0..count as u32).collect();
+        let ways = [(usize::MAX, 1 << 24, 1), (usize::MAX, 1 << 14, 3), (0, 0, 2)];
+        for threshold in [0.05, 0.5, 0.8, 0.9, 1.0] {
+            for near in [Nearness::Resemblance(threshold), Nearness::Containment(threshold)] {
+                for (wanted_order, order) in [(&natural, None), (&order, Some(&order[..]))] {
+                    let (by, shared) = by_brute_force(&sets, wanted_order, near);
+                    removed += (0..).zip(&by).filter(|&(set, &by)| set != by).count();
+                    for (budget, memory, threads) in ways {
+                        let stored = stored(&sets, dir.path(), budget);
+                        let effort = Effort { dir: dir.path(), memory, threads };
+                        for found in covered(&stored, near, order, effort) {
+                            assert_eq!(found.by, by, "{seed} {near:?} {budget} {memory}");
+                            assert_eq!(found.shared, shared, "{seed} {near:?} {budget} {memory}");
+                            passes = passes.max(found.passes);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(removed > 10_000 && passes > 2, "{removed} {passes}");
+}
+
+#[test]
+fn pairs_that_are_known_decide_as_sets_that_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..40 {
+        let sets = corpus(seed, 100, 30);
+        let order = shuffled(sets.len(), seed);
+        let near = Nearness::Resemblance(0.6);
+        let (by, shared) = by_brute_force(&sets, &order, near);
+        let mut pairs = Pairs::new(dir.path(), 0, sets.len(), Some(&order));
+        for a in (0..sets.len()).rev() {
+            for b in 0..a {
+                if let Some(shared) = near.shared(&sets[a], &sets[b]) {
+                    pairs.push(b as u32, a as u32, shared as u64).unwrap();
+                }
+            }
+        }
+        let (found, scores) = pairs.finish().unwrap();
+        assert_eq!(found, by, "{seed}");
+        for (set, score) in scores.into_iter().enumerate() {
+            assert_eq!(score, (by[set] != set as u32).then(|| u64::from(shared[set])), "{seed}");
+        }
+    }
+}
+
+#[test]
+fn comparisons_are_bounded_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = stored(&corpus(3, 200, 30), dir.path(), usize::MAX);
+    let effort = Effort { dir: dir.path(), memory: 1 << 20, threads: 1 };
+    let near = Nearness::Resemblance(0.5);
+    let all = cover_sets(&sets, near, Priority::default(), effort).unwrap();
+    let with = |most| cover_sets(&sets, near, Priority { order: None, most: Some(most) }, effort);
+    assert_eq!(with(all.comparisons).unwrap(), all);
+    let error = with(all.comparisons - 1).unwrap_err().to_string();
+    assert!(error.contains("comparisons with kept sets"), "{error}");
+}
+
+/// Records of one form: `common` of 105 elements, and `own` ones.
+fn records(count: usize, common: usize, of: u64, own: usize) -> Vec<Vec<u64>> {
+    let mut random = SplitMix(77);
+    let element = |number: u64| SplitMix(number + 1_000_003).next();
+    (0..count)
+        .map(|_| {
+            let mut set = BTreeSet::new();
+            while set.len() < common {
+                set.insert(element(random.next() % of));
+            }
+            set.extend((0..own).map(|_| random.next()));
+            set.into_iter().collect()
+        })
+        .collect()
+}
+
+#[test]
+fn a_family_in_which_all_share_something_is_compared_with_its_kept_ones_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = records(3000, 95, 105, 5);
+    let near = Nearness::Resemblance(0.8);
+    let order: Vec<u32> = (0..sets.len() as u32).collect();
+    let (by, shared) = by_brute_force(&sets, &order, near);
+    let kept = (0..).zip(&by).filter(|&(set, &by)| set == by).count();
+    let stored = stored(&sets, dir.path(), usize::MAX);
+    for memory in [1 << 26, 1 << 18] {
+        for found in covered(&stored, near, None, Effort { dir: dir.path(), memory, threads: 2 }) {
+            assert!(found.by == by && found.shared == shared, "{memory}");
+            assert!(found.comparisons < 150 * 3000, "{memory}: {} {kept}", found.comparisons);
+        }
+    }
+}
