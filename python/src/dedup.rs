@@ -5,7 +5,7 @@ use std::ffi::CString;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use twindex::params::Shingling;
-use twindex_corpus::{DedupTexts, Keep};
+use twindex_corpus::{Clustering, DedupTexts, Keep, ListedPairs};
 
 use crate::columns::Column;
 use crate::error::{Failure, Result};
@@ -18,7 +18,7 @@ pub(crate) struct Dedup {
     /// Of each text its resemblance to that.
     scores: Vec<f64>,
     kept: Vec<u32>,
-    /// Pairs of texts: the smaller place first.
+    /// Texts that go, with the one that is kept for them; or all pairs, the smaller place first.
     pairs: Vec<(u32, u32, f64)>,
     /// Shingles that too many texts have, beyond which pairs may be missing; and how many are too many.
     capped_shingles: u64,
@@ -33,13 +33,18 @@ impl Dedup {
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, threshold=0.8, *, keep="first", words=5, seed=0, max_bucket=10_000, memory=1 << 30))]
+#[pyo3(signature = (texts, threshold=0.8, *, keep="first", clusters="leaders", pairs="covering", max_work=None,
+    max_cluster=None, words=5, seed=0, max_bucket=10_000, memory=1 << 30))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     threshold: f64,
     keep: &str,
+    clusters: &str,
+    pairs: &str,
+    max_work: Option<u64>,
+    max_cluster: Option<u32>,
     words: u8,
     seed: u64,
     max_bucket: u32,
@@ -54,18 +59,31 @@ pub(crate) fn dedup(
         "longest" => Keep::Longest,
         other => return Err(Failure::invalid(format!("keep: expected first or longest, found {other}"))),
     };
+    let clusters = match clusters {
+        "leaders" => Clustering::Leaders,
+        "components" => Clustering::Components,
+        other => {
+            return Err(Failure::invalid(format!("clusters: expected leaders or components, found {other}")));
+        }
+    };
+    let pairs = match pairs {
+        "covering" => ListedPairs::Covering,
+        "all" => ListedPairs::All,
+        other => return Err(Failure::invalid(format!("pairs: expected covering or all, found {other}"))),
+    };
     let texts = Column::of("texts", texts)?;
     if u32::try_from(texts.len()).is_err() {
         return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {}", texts.len())));
     }
     let shingling = Shingling::words(words, seed);
-    let job = DedupTexts { threshold, shingling, keep, max_cluster: None, max_bucket, memory };
+    let job =
+        DedupTexts { threshold, shingling, keep, clusters, pairs, max_work, max_cluster, max_bucket, memory };
     let found = py.detach(|| work(&texts, &job))?;
     if found.capped_shingles > 0 {
         let Dedup { capped_shingles, cap, .. } = found;
         let why = format!(
             "{capped_shingles} shingles are in the prefixes of more than {cap} texts, which are not paired all with all: \
-             pairs may be missing, though clusters hold together; a larger max_bucket finds more"
+             pairs may be missing; a larger max_bucket finds more"
         );
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)?;
     }

@@ -43,22 +43,38 @@ def test_pairs_are_those_that_counting_finds():
             resemblance = len(sets[a] & sets[b]) / union if union else float(given[a] == given[b])
             if resemblance >= 0.7:
                 expected.append((a, b, resemblance))
-    found = twindex.dedup(given, 0.7, words=3)
     assert len(expected) > 100
-    assert [(a, b) for a, b, _ in found.pairs] == [(a, b) for a, b, _ in expected]
-    assert [score for *_, score in found.pairs] == pytest.approx([score for *_, score in expected])
-    assert found.kept == sorted(set(found.clusters)) and all(found.clusters[one] == one for one in found.kept)
-    for a, b, _ in expected:
-        assert found.clusters[a] == found.clusters[b]
+    for clusters in ("components", "leaders"):
+        found = twindex.dedup(given, 0.7, words=3, clusters=clusters, pairs="all")
+        assert [(a, b) for a, b, _ in found.pairs] == [(a, b) for a, b, _ in expected]
+        assert [score for *_, score in found.pairs] == pytest.approx([score for *_, score in expected])
+        assert found.kept == sorted(set(found.clusters)) and all(found.clusters[one] == one for one in found.kept)
+        if clusters == "components":
+            for a, b, _ in expected:
+                assert found.clusters[a] == found.clusters[b]
+    # The rule by its definition.
+    near = {(a, b): score for a, b, score in expected}
+    kept, covering = [], []
+    for text in range(len(given)):
+        first = next((other for other in kept if (other, text) in near), None)
+        if first is None:
+            kept.append(text)
+        else:
+            covering.append((text, first, near[first, text]))
+    found = twindex.dedup(given, 0.7, words=3)
+    assert found.kept == kept and len(covering) > 50
+    assert [(text, other) for text, other, _ in found.pairs] == [(text, other) for text, other, _ in covering]
+    assert [score for *_, score in found.pairs] == pytest.approx([score for *_, score in covering])
+    assert all(found.clusters[text] == other for text, other, _ in covering)
 
 
 def test_crowded_shingles_are_said():
     same = "one two three four five six seven eight nine ten"
     given = [f"{same} w{number}" for number in range(60)]
     with pytest.warns(UserWarning, match="prefixes of more than 10 texts"):
-        found = twindex.dedup(given, 0.5, words=2, max_bucket=10)
+        found = twindex.dedup(given, 0.5, words=2, max_bucket=10, pairs="all")
     assert found.capped_shingles > 0 and found.cap == 10 and found.kept == [0]
-    everything = twindex.dedup(given, 0.5, words=2)
+    everything = twindex.dedup(given, 0.5, words=2, pairs="all")
     assert everything.capped_shingles == 0 and len(everything.pairs) == 60 * 59 // 2 > len(found.pairs)
 
 

@@ -301,13 +301,14 @@ class Dedup:
 
     @property
     def pairs(self) -> list[tuple[int, int, float]]:
-        """Every pair at the threshold or above, if no shingle is crowded; of more than `max_bucket` identical texts,
-        only the pairs with the first."""
+        """Each text that goes, the text that is kept for it, and their resemblance. With `pairs="all"`, every pair at
+        the threshold or above, the smaller place first, if no shingle is crowded; of more than `max_bucket` identical
+        texts, only the pairs with the first."""
 
     @property
     def capped_shingles(self) -> int:
-        """Shingles in the prefixes of more than `cap` texts. These are not paired all with all, so pairs may be
-        missing; a warning says so."""
+        """With `pairs="all"` or `clusters="components"`, shingles in the prefixes of more than `cap` texts. These are
+        not paired all with all, so pairs may be missing; a warning says so."""
 
     @property
     def cap(self) -> int:
@@ -318,15 +319,24 @@ def dedup(
     threshold: float = 0.8,
     *,
     keep: Literal["first", "longest"] = "first",
+    clusters: Literal["leaders", "components"] = "leaders",
+    pairs: Literal["covering", "all"] = "covering",
+    max_work: int | None = None,
+    max_cluster: int | None = None,
     words: int = 5,
     seed: int = 0,
     max_bucket: int = 10_000,
     memory: int = 1 << 30,
 ) -> Dedup:
-    """Finds identical texts, and the pairs whose resemblance is `threshold` or more, counted exactly; clusters them.
-    All of these pairs, unless a shingle is in more than `max_bucket` texts: see `Dedup.capped_shingles`. Texts and
-    pairs are held in memory; `memory` is what the join takes beside them, in bytes. `threshold` is 0.05 to 1, `max_bucket`
-    2 or more, and `memory` 65,536 or more; other values raise `InvalidError`."""
+    """Decides which texts stay. A text goes if and only if a kept text before it resembles it by `threshold` or more,
+    counted exactly; texts come in their order, or the longest first. So no two kept texts are near each other, and nothing
+    goes that is not near a kept one. With `clusters="components"`, one text of each connected component of near texts
+    stays, and `max_cluster` cuts larger ones.
+
+    Each text is compared with kept texts alone; `max_work` ends the work with an error after so many comparisons.
+    `pairs="all"` lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: see
+    `Dedup.capped_shingles`. Texts and pairs are held in memory; `memory` is what the work takes beside them, in bytes.
+    `threshold` is 0.05 to 1, `max_bucket` 2 or more, and `memory` 65,536 or more; other values raise `InvalidError`."""
 
 def set_threads(threads: int) -> None:
     """How many threads batches take; before the first batch. A process that is forked after it has none of them, and

@@ -38,7 +38,12 @@ pub(crate) const FOREST: What =
 /// Columns of a forest.
 pub(crate) const FOREST_COLUMNS: &str = "root\tkey";
 /// The first lines of the tables of other verbs.
-const TABLES: [&str; 2] = ["a\tb\tdistance", "a\tb\tresemblance\tintersection\tunion"];
+const TABLES: [&str; 4] = [
+    "a\tb\tdistance",
+    "a\tb\tresemblance\tintersection\tunion",
+    "document\tkept\tdistance",
+    "document\tkept\tresemblance\tintersection\tunion",
+];
 /// The longest line: two of the longest keys, each byte escaped, and what follows.
 const LINE_BYTES_MAX: usize = 2 * 4 * 65_535 + 4096;
 /// Lines of a head.

@@ -124,31 +124,6 @@ pub(super) fn for_each_pair<E>(
     }
 }
 
-/// Of each group the document that is kept for it: of all documents of its component the first that none before it and
-/// none behind it `is_better` than. `roots` has the component of each group, named by one of its groups, `group_of` the
-/// group of each document, and each group has some.
-///
-/// # Errors
-/// What `is_better` returns.
-pub fn kept_of_groups<E>(
-    roots: &[u32],
-    group_of: &[u32],
-    mut is_better: impl FnMut(u32, u32) -> Result<bool, E>,
-) -> Result<Vec<u32>, E> {
-    let mut kept: Vec<Option<u32>> = vec![None; roots.len()];
-    for (document, &group) in (0..).zip(group_of) {
-        let kept = &mut kept[roots[group as usize] as usize];
-        let takes = match *kept {
-            None => true,
-            Some(other) => is_better(document, other)?,
-        };
-        if takes {
-            *kept = Some(document);
-        }
-    }
-    Ok(roots.iter().map(|&root| kept[root as usize].unwrap_or(u32::MAX)).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,17 +164,5 @@ mod tests {
         assert_eq!(collected(|each| for_each_pair_inside(&[4], 2, each)), []);
         assert_eq!(collected(|each| for_each_pair_between(&group, &[1, 2], 2, each)), [(4, 1), (4, 2)]);
         assert_eq!(collected(|each| for_each_pair_between(&[1, 2], &group, 2, each)), [(1, 4), (2, 4)]);
-    }
-
-    #[test]
-    fn the_first_of_the_best_documents_of_a_component_is_kept_for_all_its_groups() {
-        // Groups 0 and 2 are one component, 1 is another.
-        let (roots, group_of, lengths) = ([2, 1, 2], [0, 1, 0, 2, 2], [3, 1, 3, 8, 8]);
-        let kept = |is_better: &dyn Fn(u32, u32) -> bool| {
-            kept_of_groups(&roots, &group_of, |a, b| Ok::<_, ()>(is_better(a, b))).unwrap()
-        };
-        assert_eq!(kept(&|_, _| false), [0, 1, 0]);
-        assert_eq!(kept(&|a, b| lengths[a as usize] > lengths[b as usize]), [3, 1, 3]);
-        assert_eq!(kept_of_groups(&roots, &group_of, |_, _| Err("unreadable")), Err("unreadable"));
     }
 }

@@ -42,7 +42,7 @@ pub use candidates::{
 };
 pub use cover::{Covered, Pairs, Priority, cover_sets};
 pub use distinct::Sorting;
-pub use equal::{Groups, for_each_pair_between, for_each_pair_inside, kept_of_groups};
+pub use equal::{Groups, for_each_pair_between, for_each_pair_inside};
 pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use hamming::{Effort, Piece};

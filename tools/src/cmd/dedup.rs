@@ -25,7 +25,8 @@ use crate::text_args::TextArgs;
     twindex dedup today.jsonl --against yesterday/index -o today\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/report.html   what was found, as a page that stands alone\n\
-    OUT/pairs.tsv     a, b, resemblance, intersection, union: every pair found, a < b bytewise, sorted\n\
+    OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
+                      kept for it; with --pairs all every near pair, in columns a, b, a < b bytewise; sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns\n\
@@ -86,12 +87,22 @@ pub(crate) struct Dedup {
     /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
-    /// Which document of a cluster to keep: the first of the input, the one with the longest text (of equal ones
-    /// the first), or the one with the smallest key
+    /// Which of near documents to keep: the first of the input, the one with the longest text (of equal ones the
+    /// first), the one with the smallest key, or the one whose key has the smallest hash, which depends on no order
     #[arg(long, value_enum, default_value = "first")]
     keep: Keep,
-    /// Components of near documents with more than this are cut into clusters whose members are all near one of them;
-    /// chains cannot then join what has nothing in common [default: no limit]
+    /// Which documents go
+    #[arg(long, value_enum, value_name = "HOW", default_value = "leaders")]
+    clusters: Clustering,
+    /// Which pairs are in pairs.tsv; all of them can be quadratically many, and --max-bucket bounds them
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "covering")]
+    pairs: ListedPairs,
+    /// End with an error after so many comparisons of documents with kept ones: sets that share their rarest shingles
+    /// without being near are compared all with all [default: no limit]
+    #[arg(long, value_name = "N")]
+    max_work: Option<u64>,
+    /// With --clusters components, those with more documents than this are cut into clusters whose members are all near
+    /// one of them [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     max_cluster: Option<u32>,
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this are not paired all with
@@ -120,6 +131,25 @@ enum Keep {
     First,
     Longest,
     SmallestKey,
+    KeyHash,
+}
+
+/// Which documents go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Clustering {
+    /// One that a kept document before it is near, and no other
+    Leaders,
+    /// All but one of each connected component: also what is joined by a chain, and near nothing that is kept
+    Components,
+}
+
+/// Which pairs are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ListedPairs {
+    /// Each document that goes, with the one that is kept for it
+    Covering,
+    /// All near documents
+    All,
 }
 
 /// How candidates are found.
@@ -195,7 +225,17 @@ impl Dedup {
                 Keep::First => twindex_corpus::Keep::First,
                 Keep::Longest => twindex_corpus::Keep::Longest,
                 Keep::SmallestKey => twindex_corpus::Keep::SmallestKey,
+                Keep::KeyHash => twindex_corpus::Keep::KeyHash,
             },
+            clusters: match self.clusters {
+                Clustering::Leaders => twindex_corpus::Clustering::Leaders,
+                Clustering::Components => twindex_corpus::Clustering::Components,
+            },
+            pairs: match self.pairs {
+                ListedPairs::Covering => twindex_corpus::ListedPairs::Covering,
+                ListedPairs::All => twindex_corpus::ListedPairs::All,
+            },
+            max_work: self.max_work,
             max_cluster: self.max_cluster,
             max_bucket: self.max_bucket,
             memory: self.resources.memory,
@@ -223,27 +263,38 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
             against.display()
         ));
     }
+    let is_covering = job.pairs == twindex_corpus::ListedPairs::Covering
+        && job.clusters == twindex_corpus::Clustering::Leaders;
+    let pairs = if is_covering { "documents near a kept one" } else { "pairs" };
     lines.push(match job.method {
         twindex_corpus::Method::Minhash if job.verify() == twindex_corpus::Verify::None => format!(
-            "  near       {:>11}  pairs that share one of {} bands, not verified, copies included",
+            "  near       {:>11}  {pairs}: they share one of {} bands, not verified, copies included",
             count(report.pairs),
             job.banding().bands
         ),
         twindex_corpus::Method::Minhash | twindex_corpus::Method::Shingles => format!(
-            "  near       {:>11}  pairs with a resemblance of {} or more, {}, copies included",
+            "  near       {:>11}  {pairs}: a resemblance of {} or more, {}, copies included",
             count(report.pairs),
             job.threshold(),
             if job.verify() == twindex_corpus::Verify::Exact { "counted exactly" } else { "by an estimate" }
         ),
         twindex_corpus::Method::Simhash => format!(
-            "  near       {:>11}  pairs whose fingerprints differ in {} bits or fewer",
+            "  near       {:>11}  {pairs}: fingerprints that differ in {} bits or fewer",
             count(report.pairs),
             job.within.unwrap_or(3)
         ),
         twindex_corpus::Method::Exact => {
-            format!("  pairs      {:>11}  of identical documents", count(report.pairs))
+            let what = if is_covering { "documents with the text of a kept one" } else { "pairs of such" };
+            format!("  pairs      {:>11}  {what}", count(report.pairs))
         }
     });
+    if let Some(counted) = report.counted {
+        lines.push(format!(
+            "  compared   {:>11}  pairs of texts, each with the kept ones before it; {} of them counted",
+            count(report.candidates),
+            count(counted)
+        ));
+    }
     lines.push(format!(
         "  clusters   {:>11}  of two documents or more; the largest has {}",
         count(report.clusters),
@@ -277,6 +328,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
 fn remarks(job: &Job, report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     if let (Some(lowest), Some((a, b))) = (report.lowest_resemblance, &report.lowest_pair)
+        && job.clusters == twindex_corpus::Clustering::Components
         && lowest < job.threshold()
     {
         remarks.push(format!(

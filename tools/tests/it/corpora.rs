@@ -29,7 +29,7 @@ fn truth(path: &Path) -> Pairs {
 /// What `dedup` finds at four fifths.
 fn found(corpus: &Path) -> Pairs {
     let bench = Bench::new();
-    bench.ok(&format!("dedup {} -o out -q", corpus.display()));
+    bench.ok(&format!("dedup {} -o out --pairs all -q", corpus.display()));
     let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
     let pairs: Pairs = rows
         .iter()

@@ -11,6 +11,7 @@ use crate::support::{
 use twindex::{Params, Sketcher};
 
 const PAIRS: &str = "a\tb\tresemblance\tintersection\tunion";
+const COVERING: &str = "document\tkept\tresemblance\tintersection\tunion";
 const CLUSTERS: &str = "key\tcluster\tkept\tscore";
 
 /// The component of each document: the smallest number of its members.
@@ -19,6 +20,20 @@ fn components(count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> 
     for (a, b) in edges {
         let (from, to) = (of[a].max(of[b]), of[a].min(of[b]));
         of.iter_mut().filter(|component| **component == from).for_each(|component| *component = to);
+    }
+    of
+}
+
+/// Of each document the one that is kept for it, by the rule: it goes if one that is kept, and comes before it, is near
+/// it, and for the first of these.
+fn leaders(order: &[usize], near: &BTreeSet<(usize, usize)>) -> Vec<usize> {
+    let (mut of, mut kept) = (vec![usize::MAX; order.len()], Vec::new());
+    for &document in order {
+        let is_near = |&&other: &&usize| near.contains(&(document.min(other), document.max(other)));
+        of[document] = kept.iter().find(is_near).copied().unwrap_or(document);
+        if of[document] == document {
+            kept.push(document);
+        }
     }
     of
 }
@@ -55,7 +70,8 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     documents.push(("edge-b".into(), "e1 e2 e3 e4 e5 e6 e7 e8".into()));
     bench.write("in.jsonl", jsonl(&documents));
     let threshold = format!("0.{percent:02}");
-    let report = bench.json(&format!("dedup in.jsonl -o out --threshold {threshold} --keep {keep}"));
+    let all_pairs = format!("dedup in.jsonl -o out --threshold {threshold} --keep {keep} --pairs all");
+    let report = bench.json(&format!("{all_pairs} --clusters components"));
 
     let all = resemblances(&documents);
     let near: Vec<_> = all.iter().copied().filter(|&(_, _, both, all)| 100 * both >= percent * all).collect();
@@ -110,6 +126,44 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     assert_eq!(report["clusters"], component_sizes.values().filter(|&&size| size > 1).count());
     assert_eq!(report["largest_cluster"], *component_sizes.values().max().unwrap());
     assert_eq!(bench.json("verify out/index")["sound"], true);
+
+    // By the rule: what is kept for documents of one component is not one of them.
+    let mut order: Vec<usize> = (0..documents.len()).collect();
+    match keep {
+        "first" => {}
+        "longest" => order.sort_by_key(|&document| (usize::MAX - documents[document].1.len(), document)),
+        _ => order.sort_by_key(|&document| &documents[document].0),
+    }
+    let near: BTreeSet<(usize, usize)> = near.iter().map(|pair| (pair.0, pair.1)).collect();
+    let leaders = leaders(&order, &near);
+    let report = bench.json(&format!("{all_pairs} --force"));
+    assert_eq!(bench.rows("out/pairs.tsv", PAIRS), found);
+    let wanted = cluster_lines(&documents, &leaders, |members| leaders[members[0]], score);
+    assert_eq!(bench.rows("out/clusters.tsv", CLUSTERS), wanted);
+    let removed = (0..).zip(&leaders).filter(|&(document, &leader)| document != leader).count();
+    let kept = documents.len() - removed;
+    assert_eq!((&report["removed"], &report["kept"]), (&removed.into(), &kept.into()));
+    assert!(kept > rest.len() || percent > 90, "chains in the corpus: {kept} {}", rest.len());
+    // The pairs that decide, alone.
+    for join in ["auto", "prefix"] {
+        let line =
+            format!("dedup in.jsonl -o out --threshold {threshold} --keep {keep} --force --join {join}");
+        let report = bench.json(&line);
+        assert_eq!(bench.rows("out/clusters.tsv", CLUSTERS), wanted);
+        let mut covering: Vec<String> = (0..)
+            .zip(&leaders)
+            .filter(|&(document, &leader)| document != leader)
+            .map(|(document, &leader)| {
+                let pair = (document.min(leader), document.max(leader));
+                let line = lines.iter().find(|&(_, &(a, b, ..))| (a, b) == pair);
+                let counts = line.unwrap().0.splitn(3, '\t').last().unwrap();
+                format!("{}\t{}\t{counts}", documents[document].0, documents[leader].0)
+            })
+            .collect();
+        covering.sort_by_key(key);
+        assert_eq!(bench.rows("out/pairs.tsv", COVERING), covering);
+        assert_eq!((&report["pairs"], &report["chained"]), (&removed.into(), &0.into()));
+    }
 }
 
 #[test]
@@ -148,9 +202,8 @@ fn the_files_of_a_small_input_are_these() {
     assert_eq!(
         bench.read("out/pairs.tsv"),
         format!(
-            "{PAIRS}\n\
-             a\tb\t1.000000\t5\t5\na\tc\t0.800000\t4\t5\nb\tc\t0.800000\t4\t5\ne\tf\t1.000000\t1\t1\n\
-             g\th\t1.000000\t0\t0\n"
+            "{COVERING}\n\
+             a\tb\t1.000000\t5\t5\nc\tb\t0.800000\t4\t5\nf\te\t1.000000\t1\t1\nh\tg\t1.000000\t0\t0\n"
         )
     );
     assert_eq!(
@@ -197,7 +250,7 @@ fn exact_finds_equal_texts_and_nothing_else_and_makes_no_index() {
     let bench = Bench::new();
     let documents = corpus(7, 300);
     bench.write("in.jsonl", jsonl(&documents));
-    let report = bench.json("dedup in.jsonl -o out --method exact");
+    let report = bench.json("dedup in.jsonl -o out --method exact --pairs all");
     let mut wanted = Vec::new();
     for (place, (b, text)) in documents.iter().enumerate() {
         for (a, _) in documents[..place].iter().filter(|(_, other)| other == text) {
@@ -235,7 +288,9 @@ fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
     bench.write("in.jsonl", jsonl(&documents));
     for within in [0, 3, 7] {
         let out = format!("out{within}");
-        let report = bench.json(&format!("dedup in.jsonl -o {out} --method simhash --within {within}"));
+        let options = "--pairs all --clusters components";
+        let line = format!("dedup in.jsonl -o {out} --method simhash --within {within}");
+        let report = bench.json(&format!("{line} {options}"));
         let sketcher = Sketcher::new(&Params::builder().simhash(within as u8).build().unwrap()).unwrap();
         let fingerprints: Vec<_> =
             documents.iter().map(|(_, text)| sketcher.sketch(text).unwrap().fingerprint()).collect();
@@ -272,6 +327,15 @@ fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
         };
         let wanted = cluster_lines(&documents, &components, |members| members[0], score);
         assert_eq!(bench.rows(&format!("{out}/clusters.tsv"), CLUSTERS), wanted, "within {within}");
+
+        bench.ok(&format!("{line} --force -q"));
+        let order: Vec<usize> = (0..documents.len()).collect();
+        let leaders =
+            leaders(&order, &near.iter().map(|pair| (pair.3.min(pair.4), pair.3.max(pair.4))).collect());
+        let wanted = cluster_lines(&documents, &leaders, |members| leaders[members[0]], score);
+        assert_eq!(bench.rows(&format!("{out}/clusters.tsv"), CLUSTERS), wanted, "within {within}");
+        let removed = order.iter().filter(|&&document| leaders[document] != document).count();
+        assert_eq!(bench.rows(&format!("{out}/pairs.tsv"), "document\tkept\tdistance").len(), removed);
     }
 }
 
@@ -284,18 +348,18 @@ fn a_group_over_max_bucket_is_written_as_a_star_and_said_so() {
     documents.push(("n".into(), "The same words in each of these many documents!".into()));
     documents.push(("o".into(), "a text that resembles nothing else in this file".into()));
     bench.write("in.jsonl", jsonl(&documents));
-    let out = bench.ok("dedup in.jsonl -o out --max-bucket 2");
+    let out = bench.ok("dedup in.jsonl -o out --max-bucket 2 --pairs all");
     says(&out, &["1 group of identical documents over --max-bucket 2", "first member"]);
     let wanted = ["c0\tc3", "c1\tc3", "c2\tc3", "c3\tc4", "c3\tc5", "c3\tn"]
         .map(|pair| format!("{pair}\t1.000000\t5\t5"));
     assert_eq!(bench.rows("out/pairs.tsv", PAIRS), wanted);
     // The clusters and what is kept are as without a cap.
-    let report = bench.json("dedup in.jsonl -o full");
+    let report = bench.json("dedup in.jsonl -o full --pairs all");
     for file in ["clusters.tsv", "kept.jsonl"] {
         assert_eq!(bench.read(&format!("out/{file}")), bench.read(&format!("full/{file}")));
     }
     assert_eq!((&report["pairs"], &report["starred_groups"]), (&21.into(), &0.into()));
-    let report = bench.json("dedup in.jsonl -o out --max-bucket 2 --force");
+    let report = bench.json("dedup in.jsonl -o out --max-bucket 2 --force --pairs all");
     assert_eq!(
         (&report["pairs"], &report["starred_groups"], &report["removed"]),
         (&6.into(), &1.into(), &6.into())
@@ -316,7 +380,8 @@ fn a_bucket_over_max_bucket_keeps_its_chain_together_and_is_counted() {
         ("bands", "capped_buckets", "capped_shingles", "20 buckets of more texts than --max-bucket 2"),
         ("prefix", "capped_shingles", "capped_buckets", "1 shingle of more texts than --max-bucket 2"),
     ] {
-        let line = format!("dedup in.jsonl -o out-{join} --max-bucket 2 --join {join}");
+        let options = "--pairs all --clusters components";
+        let line = format!("dedup in.jsonl -o out-{join} --max-bucket 2 --join {join} {options}");
         let report = bench.json(&line);
         assert!(report[capped].as_u64().unwrap() > 0, "{report}");
         assert_eq!(
@@ -368,8 +433,8 @@ fn a_shuffled_input_gives_the_same_pairs() {
         documents.swap(place, random.below(place + 1));
     }
     bench.write("shuffled.jsonl", jsonl(&documents));
-    bench.ok("dedup in.jsonl -o out -q");
-    bench.ok("dedup shuffled.jsonl -o shuffled -q");
+    bench.ok("dedup in.jsonl -o out --pairs all -q");
+    bench.ok("dedup shuffled.jsonl -o shuffled --pairs all -q");
     assert!(bench.read("out/pairs.tsv").lines().count() > 300, "a test of something");
     assert_eq!(bench.read("out/pairs.tsv"), bench.read("shuffled/pairs.tsv"));
     let smallest = |out: &str, input: &str| {
@@ -392,8 +457,8 @@ fn kept_lines_are_verbatim_and_keys_are_escaped_in_tables_only() {
     bench.write("in.jsonl", lines.join("\n"));
     bench.ok("dedup in.jsonl -o out -q");
     assert_eq!(
-        bench.rows("out/pairs.tsv", PAIRS),
-        [r"back\\slash	carriage\rreturn	1.000000	3	3", r"line\nbreak	tab\there	1.000000	2	2"]
+        bench.rows("out/pairs.tsv", COVERING),
+        [r"carriage\rreturn	back\\slash	1.000000	3	3", r"line\nbreak	tab\there	1.000000	2	2"]
     );
     assert_eq!(
         bench.rows("out/clusters.tsv", CLUSTERS),
@@ -415,7 +480,8 @@ fn bands_find_a_part_of_what_the_others_find_and_leave_the_same_index() {
     for threshold in ["0.5", "0.8"] {
         let run = |join: &str| {
             let out = format!("{join}-{threshold}");
-            bench.ok(&format!("dedup in.jsonl -o {out} --join {join} --threshold {threshold} -q"));
+            bench
+                .ok(&format!("dedup in.jsonl -o {out} --join {join} --threshold {threshold} --pairs all -q"));
             bench.rows(&format!("{out}/pairs.tsv"), PAIRS)
         };
         let (auto, prefix, bands) = (run("auto"), run("prefix"), run("bands"));
@@ -451,8 +517,8 @@ fn estimates_come_with_their_standard_error_and_unverified_pairs_with_nothing() 
     };
     for bits in [1, 2, 4, 8, 16, 32] {
         let out = format!("bits{bits}");
-        let report =
-            bench.json(&format!("dedup in.jsonl -o {out} --verify signature --signature-bits {bits}"));
+        let report = bench
+            .json(&format!("dedup in.jsonl -o {out} --verify signature --signature-bits {bits} --pairs all"));
         let rows = table(&format!("{out}/pairs.tsv"), "a\tb\tresemblance\tstandard_error");
         assert_eq!(report["pairs"], rows.len());
         assert!(rows.len() > 300, "a test of something");
@@ -471,7 +537,7 @@ fn estimates_come_with_their_standard_error_and_unverified_pairs_with_nothing() 
         assert!(estimates > 100 && within * 100 >= estimates * 95, "{bits}: {within} of {estimates}");
         assert_eq!(bench.json(&format!("stats {out}/index"))["params"]["signature-bits"], bits.to_string());
     }
-    let report = bench.json("dedup in.jsonl -o none --verify none --minima 512");
+    let report = bench.json("dedup in.jsonl -o none --verify none --minima 512 --pairs all");
     let rows = table("none/pairs.tsv", "a\tb\tresemblance");
     assert!(rows.iter().all(|row| row[2] == "-" || row[2] == "1.000000"));
     assert!(rows.iter().any(|row| row[2] == "-") && rows.iter().any(|row| row[2] != "-"));
@@ -528,6 +594,9 @@ fn ways_of_joining_that_go_with_nothing_are_refused_as_usage() {
         ("--method exact --verify exact", &["--verify goes with --method minhash"]),
         ("--method simhash --signature-bits 8", &["--signature-bits goes with --method minhash"]),
         ("--max-cluster 1", &["--max-cluster"]),
+        ("--max-cluster 9", &["--max-cluster goes with --clusters components"]),
+        ("--max-work 9 --clusters components", &["--max-work goes with"]),
+        ("--max-work 9 --join bands", &["--max-work goes with"]),
     ] {
         let output = bench.command(&format!("dedup in.jsonl -o out {options}")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options}");
@@ -547,7 +616,7 @@ fn a_chain_is_reported_and_cut_where_clusters_are_limited() {
         })
         .collect();
     bench.write("in.jsonl", jsonl(&documents));
-    let whole = bench.json("dedup in.jsonl -o whole");
+    let whole = bench.json("dedup in.jsonl -o whole --clusters components");
     assert_eq!(
         (&whole["clusters"], &whole["largest_cluster"], &whole["chained"]),
         (&1.into(), &30.into(), &28.into())
@@ -555,21 +624,21 @@ fn a_chain_is_reported_and_cut_where_clusters_are_limited() {
     assert_eq!((&whole["lowest_resemblance"], &whole["cut_components"]), (&0.0.into(), &0.into()));
     assert_eq!(whole["cluster_sizes"][5], serde_json::json!([32, 1]));
     says(
-        &bench.ok("dedup in.jsonl -o whole --force"),
+        &bench.ok("dedup in.jsonl -o whole --force --clusters components"),
         &["resemble each other by 0.000", "1 of 17-32 documents"],
     );
 
-    let cut = bench.json("dedup in.jsonl -o cut --max-cluster 29");
+    let cut = bench.json("dedup in.jsonl -o cut --max-cluster 29 --clusters components");
     assert_eq!((&cut["cut_components"], &cut["chained"], &cut["pairs"]), (&1.into(), &0.into(), &29.into()));
     assert_eq!((&cut["clusters"], &cut["largest_cluster"]), (&15.into(), &2.into()));
     says(
-        &bench.ok("dedup in.jsonl -o cut --max-cluster 29 --force"),
+        &bench.ok("dedup in.jsonl -o cut --max-cluster 29 --force --clusters components"),
         &["1 component of more than 29 documents cut"],
     );
     let rows = bench.rows("cut/clusters.tsv", CLUSTERS);
     assert_eq!(rows[..3], ["k00\t1\tk00\t1.000000", "k01\t1\tk00\t0.846154", "k02\t2\tk02\t1.000000"]);
     // A limit that nothing reaches changes nothing.
-    bench.ok("dedup in.jsonl -o same --max-cluster 30 -q");
+    bench.ok("dedup in.jsonl -o same --max-cluster 30 --clusters components -q");
     assert_eq!(bench.read("same/clusters.tsv"), bench.read("whole/clusters.tsv"));
 }
 
@@ -720,7 +789,7 @@ fn no_documents_at_all_are_no_error() {
         (&report["documents"], &report["pairs"], &report["clusters"]),
         (&0.into(), &0.into(), &0.into())
     );
-    assert_eq!(bench.read("out/pairs.tsv"), format!("{PAIRS}\n"));
+    assert_eq!(bench.read("out/pairs.tsv"), format!("{COVERING}\n"));
     assert_eq!(bench.read("out/clusters.tsv"), format!("{CLUSTERS}\n"));
     assert_eq!(bench.read("out/kept.jsonl"), "");
     assert_eq!(bench.json("verify out/index")["sound"], true);

@@ -39,8 +39,10 @@ fn an_exact_answer_is_right_at_every_threshold_and_an_estimate_less_so() {
     bench.write("in.jsonl", jsonl(&documents));
     bench.write("truth.tsv", truth(&documents));
     bench.write("truth.tsv.gz", crate::support::gzip(truth(&documents).as_bytes()));
-    bench.ok("dedup in.jsonl --threshold 0.5 -o exact -q");
-    bench.ok("dedup in.jsonl --threshold 0.5 -o estimate --verify signature --signature-bits 4 -q");
+    bench.ok("dedup in.jsonl --threshold 0.5 -o exact --pairs all -q");
+    bench.ok(
+        "dedup in.jsonl --threshold 0.5 -o estimate --pairs all --verify signature --signature-bits 4 -q",
+    );
     let rows = |line: &str| bench.json(line)["rows"].as_array().unwrap().clone();
     let exact = rows("eval exact --truth truth.tsv");
     assert_eq!(exact, rows("eval exact/pairs.tsv --truth truth.tsv.gz"));
@@ -103,7 +105,7 @@ fn radii_from_0_to_10_are_counted_in_an_index_and_drawn() {
         &["figure.svg: cannot write", "exists"],
     );
     // The distances that `dedup` and `pairs` write say the same.
-    bench.ok("dedup in.jsonl --method simhash --within 10 -o out -q");
+    bench.ok("dedup in.jsonl --pairs all --method simhash --within 10 -o out -q");
     assert_eq!(bench.json("eval out --truth truth.tsv"), report);
     assert_eq!(bench.ok("eval i.twx --truth truth.tsv --within 3").lines().count(), 5);
 }

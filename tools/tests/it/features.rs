@@ -62,7 +62,7 @@ fn a_file_of_sketches_of_features_makes_the_index_of_features() {
 fn dedup_compares_sets_exactly_and_keeps_lines_verbatim() {
     let bench = Bench::new();
     sets(&bench);
-    bench.ok("dedup sets.jsonl --features-field ops --threshold 0.7 -o out -q");
+    bench.ok("dedup sets.jsonl --features-field ops --threshold 0.7 -o out --pairs all -q");
     assert_eq!(
         bench.read("out/pairs.tsv"),
         "a\tb\tresemblance\tintersection\tunion\na\tb\t1.000000\t6\t6\na\tc\t0.714286\t5\t7\nb\tc\t0.714286\t5\t7\n"

@@ -77,7 +77,7 @@ fn the_same_documents_in_every_form_give_the_same_pairs_and_clusters() {
         bench.ok(&format!("dedup {input} -o out-{input} -q"));
         for file in ["pairs.tsv", "clusters.tsv"] {
             let wanted = bench.read(&format!("lines/{file}"));
-            assert!(wanted.lines().count() > 50, "a test of something");
+            assert!(wanted.lines().count() > 20, "a test of something");
             assert!(bench.read(&format!("out-{input}/{file}")) == wanted, "{input}: {file}");
         }
         assert!(bench.path(&format!("out-{input}/{kept}")).exists(), "{input}: {kept}");

@@ -24,7 +24,7 @@ fn plain_compressed_and_piped_lines_give_the_same_files() {
     bench.ok("dedup first.jsonl second.jsonl.gz -o halves -q");
     for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
         let plain = bench.read(&format!("plain/{file}"));
-        assert!(plain.lines().count() > 50, "a test of something");
+        assert!(plain.lines().count() > 20, "a test of something");
         for other in ["gz", "zst", "stdin", "stdin-gz", "halves"] {
             assert!(bench.read(&format!("{other}/{file}")) == plain, "{other}/{file}");
         }
@@ -54,7 +54,7 @@ fn a_folder_gives_a_document_a_file_and_counts_what_is_no_text() {
     bench.write("in/picture.png", b"\x89PNG\0\0\0");
     bench.write("in/latin.txt", b"f\xfcr");
     bench.write("in/packed.txt.gz", gzip(text.as_bytes()));
-    let report = bench.json("dedup in -o out");
+    let report = bench.json("dedup in -o out --pairs all");
     assert_eq!(report["documents"], 5);
     let (binary, not_utf8) = (&report["skipped_binary"], &report["skipped_not_utf8"]);
     assert_eq!(binary.as_u64().unwrap() + not_utf8.as_u64().unwrap(), 3, "{report}");

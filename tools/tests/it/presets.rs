@@ -65,11 +65,12 @@ fn a_preset_that_contradicts_is_refused() {
 fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
     let bench = bench();
     let pairs = |name: &str| -> Vec<String> { bench.rows(name, "a\tb\tresemblance\tintersection\tunion") };
-    bench.ok("dedup in.jsonl -o chosen -q");
-    bench.ok("dedup in.jsonl -o named -q --preset lsh-20x6");
+    bench.ok("dedup in.jsonl --pairs all -o chosen -q");
+    bench.ok("dedup in.jsonl --pairs all -o named -q --preset lsh-20x6");
     assert_eq!(pairs("chosen/pairs.tsv"), pairs("named/pairs.tsv"));
 
-    let output = bench.command("dedup in.jsonl -o few --preset broder-84 --join bands").output().unwrap();
+    let output =
+        bench.command("dedup in.jsonl --pairs all -o few --preset broder-84 --join bands").output().unwrap();
     assert!(output.status.success());
     says(
         &String::from_utf8_lossy(&output.stderr),
@@ -81,7 +82,7 @@ fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
     assert_eq!(index.params().minhash.unwrap().bands, 6);
 
     // Prefixes need no bands.
-    bench.ok("dedup in.jsonl -o all --preset broder-84 --join prefix");
+    bench.ok("dedup in.jsonl --pairs all -o all --preset broder-84 --join prefix");
     assert_eq!(pairs("chosen/pairs.tsv"), pairs("all/pairs.tsv"));
 
     // At a threshold that the preset serves there is nothing to say.
@@ -142,8 +143,8 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
     assert_eq!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 3 -q")));
     assert_ne!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 7 -q")));
     // What shares nothing but chance is no pair, counted.
-    bench.ok("dedup in.jsonl -o all -q");
-    bench.ok("dedup in.jsonl -o some -q --preset small-8 --join bands --feature-bits 8");
+    bench.ok("dedup in.jsonl --pairs all -o all -q");
+    bench.ok("dedup in.jsonl --pairs all -o some -q --preset small-8 --join bands --feature-bits 8");
     let rows = |name: &str| bench.rows(name, "a\tb\tresemblance\tintersection\tunion");
     let (all, some) = (rows("all/pairs.tsv"), rows("some/pairs.tsv"));
     assert!(some.len() > 50 && some.len() < all.len() && some.iter().all(|pair| all.contains(pair)));
@@ -226,7 +227,8 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
 #[test]
 fn dedup_by_bytes_says_how_many_it_misses_by_the_rule_it_goes_by() {
     let bench = bench();
-    let output = bench.command("dedup in.jsonl -o few --preset small-8 --join bands").output().unwrap();
+    let output =
+        bench.command("dedup in.jsonl --pairs all -o few --preset small-8 --join bands").output().unwrap();
     assert!(output.status.success());
     says(
         &String::from_utf8_lossy(&output.stderr),

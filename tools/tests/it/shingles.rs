@@ -62,7 +62,8 @@ fn pairs_and_their_estimates_are_those_of_every_sketch_held_against_every_other(
     ] {
         let bench = Bench::new();
         bench.write("in.jsonl", jsonl(&documents));
-        let report = bench.json(&format!("dedup in.jsonl -o out {} --threshold {threshold}", how.options()));
+        let report = bench
+            .json(&format!("dedup in.jsonl --pairs all -o out {} --threshold {threshold}", how.options()));
         let sketches = how.of(&documents);
         let mut wanted = Vec::new();
         for b in 0..documents.len() {
@@ -110,7 +111,9 @@ fn counted_pairs_are_pairs_of_every_set_with_every_other_and_estimates_lose_few(
     let wanted: BTreeSet<String> = near.map(|&pair| pair_line(&documents, pair)).collect();
     // All shingles are looked at, and 64 of up to 80.
     for (options, least) in [("--modulus 1", 1.0), ("--bottom 64", 0.99), ("--modulus 4", 0.75)] {
-        bench.ok(&format!("dedup in.jsonl -o out --force -q --method shingles --verify exact {options}"));
+        bench.ok(&format!(
+            "dedup in.jsonl --pairs all -o out --force -q --method shingles --verify exact {options}"
+        ));
         let found: BTreeSet<String> = bench.rows("out/pairs.tsv", COUNTED).into_iter().collect();
         assert!(found.is_subset(&wanted), "{options}");
         let recall = found.len() as f64 / wanted.len() as f64;
@@ -148,7 +151,7 @@ fn shingles_that_too_many_have_are_capped_and_named_and_their_documents_hang_tog
         .map(|i| (format!("d{i:02}"), format!("{template} {template} again {template} n{i}")))
         .collect();
     bench.write("in.jsonl", jsonl(&documents));
-    let report = bench.json("dedup in.jsonl -o out --method shingles --max-bucket 20");
+    let report = bench.json("dedup in.jsonl --clusters components -o out --method shingles --max-bucket 20");
     assert_eq!((&report["bucket_cap"], &report["largest_bucket"]), (&20.into(), &60.into()));
     assert!(report["capped_shingles"].as_u64().unwrap() > 20, "{report}");
     let common = report["common_shingles"].as_array().unwrap();
@@ -162,7 +165,7 @@ fn shingles_that_too_many_have_are_capped_and_named_and_their_documents_hang_tog
     let pairs = bench.rows("out/pairs.tsv", ESTIMATES);
     assert_eq!(pairs.len(), 59 + 58);
     // What is said of a pair is what is said without a cap.
-    bench.ok("dedup in.jsonl -o whole --method shingles -q");
+    bench.ok("dedup in.jsonl --clusters components -o whole --method shingles -q");
     let whole: BTreeSet<String> = bench.rows("whole/pairs.tsv", ESTIMATES).into_iter().collect();
     assert!(whole.len() == 60 * 59 / 2 && pairs.iter().all(|pair| whole.contains(pair)));
     let said = bench.ok("dedup in.jsonl -o out --force --method shingles --max-bucket 20");
@@ -182,7 +185,8 @@ fn documents_whose_sketch_is_empty_are_said_to_be_near_nothing() {
     let documents: Vec<Document> =
         (0..40).map(|i| (format!("d{i:02}"), format!("one two three four {i}"))).collect();
     bench.write("in.jsonl", jsonl(&documents));
-    let report = bench.json("dedup in.jsonl -o out --method shingles --modulus 1000000");
+    let report =
+        bench.json("dedup in.jsonl --clusters components -o out --method shingles --modulus 1000000");
     assert_eq!(report["without_elements"], 40);
     let said = bench.ok("dedup in.jsonl -o out --force --method shingles --modulus 1000000");
     says(&said, &["40 documents without a shingle hash that 1000000 divides"]);
@@ -222,7 +226,7 @@ fn run(name: &str, options: &str) -> Option<(f64, f64, Value)> {
     let (input, truth) =
         (folder.join(format!("{name}.jsonl.zst")), folder.join(format!("{name}.truth.tsv.zst")));
     bench.write("truth.tsv", zstd::decode_all(fs::File::open(truth).unwrap()).unwrap());
-    let line = format!("dedup {} --method shingles {options}", input.display());
+    let line = format!("dedup {} --pairs all --method shingles {options}", input.display());
     let report = bench.json(&format!("{line} -o out"));
     bench.ok(&format!("{line} -o little --memory 16M -q"));
     for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {

@@ -8,7 +8,7 @@ fn pair(options: &str, a: &str, b: &str) -> Option<String> {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
     bench.write("list.txt", "THE\r\nof\nété\n");
-    bench.ok(&format!("dedup in.jsonl -o out -q --threshold .5 {options}"));
+    bench.ok(&format!("dedup in.jsonl --pairs all -o out -q --threshold .5 {options}"));
     let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
     assert!(rows.len() <= 1);
     rows.first().map(|row| row.strip_prefix("a\tb\t").unwrap().to_owned())
@@ -90,7 +90,7 @@ fn simhash_and_indexes_are_made_with_the_options_too() {
     let (a, b) = ("cafe\u{301} connected dogs running", "the café connecting dogs run");
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
     let options = "--normal-form nfkc --stop-words english --stemming english --words 1+2";
-    bench.ok(&format!("dedup in.jsonl -o out -q --method simhash --within 0 {options}"));
+    bench.ok(&format!("dedup in.jsonl --pairs all -o out -q --method simhash --within 0 {options}"));
     assert_eq!(bench.rows("out/pairs.tsv", "a\tb\tdistance"), ["a\tb\t0"]);
     bench.ok(&format!("build i.twx in.jsonl -q {options}"));
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
@@ -131,7 +131,7 @@ fn shingle_hashes_and_seeds_change_the_numbers_and_not_what_is_near() {
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
     let mut dumps = Vec::new();
     for options in ["", "--seed 1", "--shingle-hash rabin", "--shingle-hash rabin-karp"] {
-        bench.ok(&format!("dedup in.jsonl -o out --force -q --threshold .5 {options}"));
+        bench.ok(&format!("dedup in.jsonl --pairs all -o out --force -q --threshold .5 {options}"));
         let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
         assert_eq!(rows, ["a\tb\t0.600000\t3\t5"], "{options}");
         dumps.push(bench.contents("out/index"));
@@ -161,7 +161,7 @@ fn mistyped_names_are_usage_errors_that_list_the_right_ones() {
         ("--tokens characters --stop-words english", "--stop-words goes with words"),
         ("--tokens word-characters --stemming english", "--stemming goes with words"),
     ] {
-        for verb in ["build i.twx in.jsonl", "dedup in.jsonl -o out"] {
+        for verb in ["build i.twx in.jsonl", "dedup in.jsonl --pairs all -o out"] {
             let output = bench.command(&format!("{verb} {option}")).output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{verb} {option}: {stderr}");
@@ -219,7 +219,7 @@ fn a_bad_line_of_a_list_is_refused_with_its_place() {
         (many.as_bytes(), &["list.txt: ", "more than 4096 words"]),
     ] {
         bench.write("list.txt", list);
-        for verb in ["build i.twx in.jsonl", "dedup in.jsonl -o out"] {
+        for verb in ["build i.twx in.jsonl", "dedup in.jsonl --pairs all -o out"] {
             says(&bench.refused(&format!("{verb} --stop-words @list.txt")), parts);
         }
         assert_eq!(bench.names("."), ["in.jsonl", "list.txt"]);

@@ -9,6 +9,7 @@ use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
+use super::clusters::Clustering;
 use super::near::{Join, Verify};
 use super::{BOTTOM, Dedup, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
@@ -30,22 +31,27 @@ pub(super) fn check_range<T: Copy + PartialOrd + Display>(
 }
 
 /// Refuses what a job on files and one on texts have in common and is out of its range.
-pub(super) fn check_common(
-    threshold: f64,
-    max_cluster: Option<u32>,
-    max_bucket: u32,
-    memory: usize,
-) -> Result<(), InvalidOptions> {
+pub(super) fn check_common(threshold: f64, max_bucket: u32, memory: usize) -> Result<(), InvalidOptions> {
     check_range("threshold", threshold, THRESHOLD_MIN..=1.0)?;
-    check_range("max_cluster", max_cluster.unwrap_or(u32::MAX), 2..=u32::MAX)?;
     check_range("max_bucket", max_bucket, 2..=u32::MAX)?;
     check_range("memory", memory, MEMORY_MIN..=usize::MAX)
+}
+
+/// Refuses a size of clusters that goes with nothing, or is out of its range.
+pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> Result<(), InvalidOptions> {
+    check_range("max_cluster", max_cluster.unwrap_or(u32::MAX), 2..=u32::MAX)?;
+    if max_cluster.is_some() && clusters != Clustering::Components {
+        return Err(InvalidOptions::new(
+            "--max-cluster goes with --clusters components: others have no chains to be cut",
+        ));
+    }
+    Ok(())
 }
 
 impl Dedup {
     /// Refuses numbers that are out of their ranges. The command's parser of options refuses them before.
     fn check_ranges(&self) -> Result<(), InvalidOptions> {
-        check_common(self.threshold(), self.max_cluster, self.max_bucket, self.memory)?;
+        check_common(self.threshold(), self.max_bucket, self.memory)?;
         check_range("within", self.within.unwrap_or(0), 0..=10)?;
         check_range("modulus", self.modulus.unwrap_or(1), 1..=u32::MAX)?;
         check_range("bottom", self.bottom.unwrap_or(1), 1..=BOTTOM_MAX)?;
@@ -99,6 +105,14 @@ impl Dedup {
             return Err(InvalidOptions::new(format!("{option} goes with --method shingles")).into());
         }
         self.check_join()?;
+        check_clusters(self.clusters, self.max_cluster)?;
+        if self.max_work.is_some() && !(self.compares_with_kept()) {
+            return Err(InvalidOptions::new(
+                "--max-work goes with --method minhash, --verify exact and --clusters leaders: others do not count \
+                 comparisons",
+            )
+            .into());
+        }
         if self.against.is_some() && self.method == Method::Exact {
             return Err(
                 InvalidOptions::new("--against goes with --method minhash, shingles or simhash").into()
@@ -156,6 +170,14 @@ impl Dedup {
     #[must_use]
     pub fn resembles(&self) -> bool {
         matches!(self.method, Method::Minhash | Method::Shingles)
+    }
+
+    /// Whether each document is compared with those that stay, by counting.
+    pub(super) fn compares_with_kept(&self) -> bool {
+        self.method == Method::Minhash
+            && self.verify() == Verify::Exact
+            && self.join() != Join::Bands
+            && self.clusters == Clustering::Leaders
     }
 
     /// What is in the sketches that are joined.

@@ -3,32 +3,40 @@
 use std::collections::HashMap;
 
 use rayon::prelude::*;
-use twindex_join::kept_of_groups;
 
 use super::corpus::Corpus;
 use super::groups::Grouped;
-use super::near::Near;
+use super::near::{Decided, Near};
 use super::score::{Kind, Score};
 use crate::page::{Clustered, KEYS_SHOWN};
 
-/// Which document of a cluster stays.
+/// Which documents go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// The first of the input.
-    First,
-    /// The one with the longest text; of equal ones the first.
-    Longest,
-    /// The one with the smallest key, bytewise.
-    SmallestKey,
+pub enum Clustering {
+    /// One that a kept document before it is near, and no other: nothing goes that is not near a kept one, and no two kept
+    /// ones are near each other.
+    Leaders,
+    /// All but one of each connected component of near documents: what is joined by a chain goes, too, and may have nothing
+    /// in common with what is kept for it.
+    Components,
 }
 
-/// How clusters are made of pairs.
-pub(super) struct Rules {
-    pub keep: Keep,
+/// How it is decided what stays.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub clustering: Clustering,
+    /// The groups in the order in which they are decided on; their own if there is none.
+    pub order: Option<&'a [u32]>,
+    /// The document of each group that comes before its others.
+    pub firsts: &'a [u32],
     /// Resemblance from which on documents are near.
     pub threshold: f64,
     /// Larger components are cut.
     pub max_cluster: u32,
+    /// All near pairs are wanted.
+    pub all_pairs: bool,
+    /// Comparisons with kept groups at most.
+    pub most_comparisons: Option<u64>,
 }
 
 /// The clusters, numbered from 1 in the order of their smallest keys.
@@ -50,27 +58,66 @@ pub(super) struct Clusters {
 pub(super) type Measure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
 
 impl Clusters {
-    /// Connected components of the pairs, cut where they are too large, and the document to keep of each. Of two
-    /// documents `has_smaller_key` says whether the first has the smaller key.
+    /// What was decided, with the first document of each group that stays; or connected components of the pairs, cut where
+    /// they are too large, and the first document of each.
     pub(super) fn of(
         grouped: &Grouped,
         near: &mut Near,
-        rules: &Rules,
+        rules: &Rules<'_>,
         measure: &Measure<'_>,
-        has_smaller_key: impl Fn(u32, u32) -> bool,
+    ) -> twindex::Result<Self> {
+        match &mut near.decided {
+            Decided::Components(forest) => {
+                let roots = (0..grouped.groups.len() as u32).map(|group| forest.root(group)).collect();
+                Self::of_components(grouped, near, roots, rules, measure)
+            }
+            Decided::Leaders { by, scores } => {
+                let (by, scores) = (std::mem::take(by), std::mem::take(scores));
+                Ok(Self::of_leaders(grouped, near, by, scores, rules))
+            }
+        }
+    }
+
+    fn of_leaders(grouped: &Grouped, near: &Near, by: Vec<u32>, scores: Vec<u64>, rules: &Rules<'_>) -> Self {
+        let scores: Vec<Option<Score>> = (0..)
+            .zip(by.iter().zip(scores))
+            .map(|(group, (&by, score))| {
+                Some(if by == group { grouped.itself(group, near.kind) } else { near.kind.unpack(score) })
+            })
+            .collect();
+        let resembling = (0..).zip(by.iter().zip(&scores)).filter(|&(group, (&by, _))| group != by);
+        let lowest = resembling
+            .filter_map(|(group, (&by, score))| {
+                Some((score.as_ref()?.resemblance()?.value(), rules.firsts[by as usize], group))
+            })
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(value, kept, group)| {
+                let first = grouped.groups[group as usize].members[0];
+                (kept.min(first), kept.max(first), value)
+            });
+        let kept_of_group = by.into_iter().map(|by| rules.firsts[by as usize]).collect();
+        let mut clusters = Self { kept_of_group, scores, sizes: Vec::new(), chained: 0, cut: 0, lowest };
+        clusters.count_sizes(grouped);
+        clusters
+    }
+
+    fn of_components(
+        grouped: &Grouped,
+        near: &Near,
+        roots: Vec<u32>,
+        rules: &Rules<'_>,
+        measure: &Measure<'_>,
     ) -> twindex::Result<Self> {
         let groups = grouped.groups.len() as u32;
-        let (roots, cut) = {
-            let roots: Vec<u32> = (0..groups).map(|group| near.forest.root(group)).collect();
-            cut_large(grouped, near, roots, rules.max_cluster)?
-        };
-        let kept_of_group = kept_of_groups(&roots, &grouped.group_of, |document, other| {
-            Ok::<_, twindex::Error>(match rules.keep {
-                Keep::First => false, // documents come in the order of the input
-                Keep::Longest => grouped.group(document).text_bytes > grouped.group(other).text_bytes,
-                Keep::SmallestKey => has_smaller_key(document, other),
-            })
-        })?;
+        let (roots, cut) = cut_large(grouped, near, roots, rules.max_cluster)?;
+        // Of each component the first group.
+        let mut first_of = vec![None; groups as usize];
+        for rank in 0..groups {
+            let group = rules.order.map_or(rank, |order| order[rank as usize]);
+            first_of[roots[group as usize] as usize].get_or_insert(rules.firsts[group as usize]);
+        }
+        let kept_of_group: Vec<u32> =
+            roots.iter().map(|&root| first_of[root as usize].unwrap_or(u32::MAX)).collect();
         // Most are near the one that is kept, and stand in a pair with it.
         let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
         let mut known: Vec<Option<Score>> = vec![None; groups as usize];
@@ -93,14 +140,22 @@ impl Clusters {
             .collect::<twindex::Result<_>>()?;
         let lowest = lowest(grouped, &kept_of_group, &scores, rules.threshold, measure)?;
         let mut clusters = Self { kept_of_group, scores, sizes: Vec::new(), chained: 0, cut, lowest };
-        clusters.count(grouped, near.kind, rules.threshold);
+        clusters.count_sizes(grouped);
+        clusters.count_chained(grouped, near.kind, rules.threshold);
         Ok(clusters)
     }
 
-    fn count(&mut self, grouped: &Grouped, kind: Kind, threshold: f64) {
+    fn count_sizes(&mut self, grouped: &Grouped) {
         let mut sizes = vec![0; grouped.len()];
-        for ((group, &kept), score) in grouped.groups.iter().zip(&self.kept_of_group).zip(&self.scores) {
+        for (group, &kept) in grouped.groups.iter().zip(&self.kept_of_group) {
             sizes[kept as usize] += group.members.len() as u32;
+        }
+        sizes.retain(|&size| size > 0);
+        self.sizes = sizes;
+    }
+
+    fn count_chained(&mut self, grouped: &Grouped, kind: Kind, threshold: f64) {
+        for (group, score) in grouped.groups.iter().zip(&self.scores) {
             let near = match score {
                 Some(Score::Distance(_)) => true,
                 Some(Score::Candidate) => false,
@@ -109,8 +164,6 @@ impl Clusters {
             };
             self.chained += if near { 0 } else { group.members.len() as u64 };
         }
-        sizes.retain(|&size| size > 0);
-        self.sizes = sizes;
     }
 
     /// The keys of the least near pair.

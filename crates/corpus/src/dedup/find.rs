@@ -8,11 +8,12 @@ use twindex::{Index, Snapshot, Writer};
 use twindex_join::{Agreement, Effort};
 
 use super::against::Against;
-use super::clusters::{Clusters, Measure, Rules};
+use super::clusters::{Clustering, Clusters, Measure, Rules};
 use super::corpus::Corpus;
 use super::near::{Join, Limits, Near, Signatures, Verify};
+use super::priority::Priority;
 use super::score::Score;
-use super::{Dedup, Method, out};
+use super::{Dedup, ListedPairs, Method, out};
 use crate::observer::Observer;
 use crate::page::{self, Figures, Look};
 use crate::watch::{Lap, Stages, Stopwatch};
@@ -51,6 +52,8 @@ impl Dedup {
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
+        let priority = Priority::of(&corpus.grouped, self.keep, Some(&corpus.keys));
+        let rules = &self.rules(&priority);
         // What the index, or the page, holds meanwhile is half of the memory.
         let half = Limits { memory: limits.memory / 2, ..*limits };
         let is_by_sets = self.method == Method::Minhash && self.join() != Join::Bands;
@@ -62,9 +65,9 @@ impl Dedup {
             };
             let find = || {
                 let watch = Stopwatch::start();
-                let near = Near::by_sets(&corpus.grouped, self.join(), self.threshold(), &half)?;
+                let near = Near::by_sets(&corpus.grouped, self.join(), rules, &half)?;
                 let finding = watch.lap();
-                anyhow::Ok((finding, self.cluster_and_write(corpus, near, None, against, &half)?))
+                anyhow::Ok((finding, self.cluster_and_write(corpus, near, rules, None, against, &half)?))
             };
             let (indexed, found) = rayon::join(index_and_look, find);
             let ((indexing, aside), (finding, mut done)) = (indexed?, found?);
@@ -72,10 +75,10 @@ impl Dedup {
             (indexing, aside, done)
         } else {
             let (snapshot, indexing) = commit(index, writer)?;
-            let near = self.near(corpus, snapshot.as_ref(), limits, stages)?;
+            let near = self.near(corpus, snapshot.as_ref(), rules, limits, stages)?;
             let (aside, done) = rayon::join(
                 || self.look(snapshot.as_ref(), &half, Stopwatch::of_thread()),
-                || self.cluster_and_write(corpus, near, snapshot.as_ref(), against, &half),
+                || self.cluster_and_write(corpus, near, rules, snapshot.as_ref(), against, &half),
             );
             (indexing, aside, done?)
         };
@@ -121,12 +124,13 @@ impl Dedup {
         &self,
         corpus: &Corpus,
         mut near: Near,
+        rules: &Rules<'_>,
         snapshot: Option<&Snapshot>,
         against: Option<&Against>,
         limits: &Limits<'_>,
     ) -> anyhow::Result<Done> {
         let watch = Stopwatch::start();
-        let clusters = self.clusters(corpus, &mut near, snapshot)?;
+        let clusters = self.clusters(corpus, &mut near, rules, snapshot)?;
         let clustering = watch.lap();
         let kept = || {
             let watch = Stopwatch::of_thread();
@@ -166,24 +170,25 @@ impl Dedup {
         &self,
         corpus: &Corpus,
         snapshot: Option<&Snapshot>,
+        rules: &Rules<'_>,
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Near> {
         Ok(match (snapshot, self.method) {
             (Some(snapshot), Method::Simhash) => {
-                Near::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), limits)?
+                Near::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), rules, limits)?
             }
             (Some(_), Method::Shingles) => {
-                Near::by_sketches(&corpus.grouped, self.verify(), self.threshold(), limits, stages)?
+                Near::by_sketches(&corpus.grouped, self.verify(), rules, limits, stages)?
             }
             (Some(snapshot), Method::Minhash) => {
                 let agreement = match snapshot.params().minhash {
                     Some(minhash) => self.sharing.agreement(minhash, corpus.keys.len() as u64)?,
                     None => Agreement::in_one(snapshot.params()),
                 };
-                Near::by_bands(corpus, snapshot, agreement, (self.verify(), self.threshold()), limits)?
+                Near::by_bands(corpus, snapshot, agreement, self.verify(), rules, limits)?
             }
-            (None, _) | (_, Method::Exact) => Near::none(&corpus.grouped, limits)?,
+            (None, _) | (_, Method::Exact) => Near::none(&corpus.grouped, rules, limits)?,
         })
     }
 
@@ -192,15 +197,15 @@ impl Dedup {
         &self,
         corpus: &Corpus,
         near: &mut Near,
+        rules: &Rules<'_>,
         snapshot: Option<&Snapshot>,
     ) -> anyhow::Result<Clusters> {
-        let rules = Rules {
-            keep: self.keep,
-            threshold: self.threshold(),
-            max_cluster: self.max_cluster.unwrap_or(u32::MAX),
-        };
+        // Of leaders nothing is left to measure.
+        let is_measured = rules.clustering == Clustering::Components;
         let signatures = match (snapshot, self.method, self.verify()) {
-            (Some(snapshot), Method::Minhash, Verify::Signature) => Some(Signatures::of(corpus, snapshot)?),
+            (Some(snapshot), Method::Minhash, Verify::Signature) if is_measured => {
+                Some(Signatures::of(corpus, snapshot)?)
+            }
             _ => None,
         };
         let within = u32::from(self.within.unwrap_or(3));
@@ -218,8 +223,20 @@ impl Dedup {
                 _ => None,
             })
         };
-        let has_smaller_key = |a: u32, b: u32| corpus.keys[a as usize] < corpus.keys[b as usize];
-        Ok(Clusters::of(&corpus.grouped, near, &rules, measure, has_smaller_key)?)
+        Ok(Clusters::of(&corpus.grouped, near, rules, measure)?)
+    }
+
+    /// How it is decided what stays, of groups in this order.
+    fn rules<'p>(&self, priority: &'p Priority) -> Rules<'p> {
+        Rules {
+            clustering: self.clusters,
+            order: priority.order.as_deref(),
+            firsts: &priority.firsts,
+            threshold: self.threshold(),
+            max_cluster: self.max_cluster.unwrap_or(u32::MAX),
+            all_pairs: self.pairs == ListedPairs::All,
+            most_comparisons: self.max_work,
+        }
     }
 }
 
@@ -243,7 +260,8 @@ fn write_tables(
     limits: &Limits<'_>,
 ) -> anyhow::Result<u64> {
     let by_key = corpus.documents_by_key();
-    let pairs = out::write_pairs(corpus, &by_key, near, limits, &limits.folder.join("pairs.tsv"))?;
+    let listed = out::Listed { near, clusters };
+    let pairs = out::write_pairs(corpus, &by_key, listed, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     if let Some(against) = against {
         out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;

@@ -7,7 +7,9 @@
 //!    that none is missed, or a band of minima; or elements of their sketches, by `AltaVista`'s stages
 //!    ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
 //! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
-//! 5. *cluster*: connected components of the verified pairs, and one document of each to keep.
+//! 5. *decide*: a document goes if and only if one that is kept, and comes before it, is near it. For the exact
+//!    resemblance of sets this is one with the steps before: documents are compared with kept ones alone
+//!    ([`twindex_join::cover`]). Or one document of each connected component of the verified pairs stays.
 //! 6. *write*.
 //!
 //! All output is made in a temporary folder beside OUT, which gets its name at the end. [`DedupTexts`] does the same with
@@ -22,6 +24,7 @@ mod groups;
 mod lines;
 mod near;
 mod out;
+mod priority;
 mod report;
 mod score;
 mod texts;
@@ -51,8 +54,9 @@ use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
-pub use self::clusters::Keep;
+pub use self::clusters::Clustering;
 pub use self::near::{Join, Verify};
+pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::texts::{DedupTexts, Found};
 
@@ -124,9 +128,15 @@ pub struct Dedup {
     pub text: TextOptions,
     /// An IDF table that weights the shingles of [`Method::Simhash`].
     pub idf: Option<PathBuf>,
-    /// Which document of a cluster stays.
+    /// Which of near documents stays.
     pub keep: Keep,
-    /// Components of more documents are cut into clusters whose members are all near one of them; 2 or more. No limit by
+    /// Which documents go; [`Clustering::Leaders`] by default.
+    pub clusters: Clustering,
+    /// Which pairs are listed; [`ListedPairs::Covering`] by default.
+    pub pairs: ListedPairs,
+    /// Comparisons of documents with kept ones beyond which the job ends with an error; any number by default.
+    pub max_work: Option<u64>,
+    /// With [`Clustering::Components`], components of more documents are cut into clusters whose members are all near one of them; 2 or more. No limit by
     /// default.
     pub max_cluster: Option<u32>,
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
@@ -134,6 +144,15 @@ pub struct Dedup {
     pub max_bucket: u32,
     /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
+}
+
+/// Which pairs of documents are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListedPairs {
+    /// Each document that goes, with the one that is kept for it.
+    Covering,
+    /// All that are near each other, which may be quadratically many, and are bounded by [`Dedup::max_bucket`].
+    All,
 }
 
 /// What makes documents near.
@@ -176,6 +195,9 @@ impl Dedup {
             text: TextOptions::default(),
             idf: None,
             keep: Keep::First,
+            clusters: Clustering::Leaders,
+            pairs: ListedPairs::Covering,
+            max_work: None,
             max_cluster: None,
             max_bucket: MAX_BUCKET,
             memory: MEMORY,
@@ -263,6 +285,7 @@ impl Dedup {
             identical: corpus.keys.len() as u64 - corpus.grouped.groups.len() as u64,
             dropped: against.is_some().then_some(corpus.dropped.len() as u64),
             candidates: near.candidates,
+            counted: near.counted,
             pairs,
             clusters: clusters.sizes.iter().filter(|&&size| size > 1).count() as u64,
             largest_cluster: u64::from(clusters.sizes.iter().copied().max().unwrap_or(0)),

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use rayon::prelude::*;
-use twindex::sketch::matches;
+use twindex::sketch::{Nearness, matches};
 use twindex::{Key, Resemblance, Snapshot};
 use twindex_join::{
-    Agreement, Common, Effort, Families, Forest, Sorted, Sorter, candidates_agreeing, for_each_pair_between,
-    for_each_pair_inside, merge_elements, numbered_pairs_within, prefix_candidates, set_candidates,
+    Agreement, Common, Effort, Families, Forest, Pairs, Sorted, Sorter, candidates_agreeing, cover_sets,
+    for_each_pair_between, for_each_pair_inside, merge_elements, numbered_pairs_within, prefix_candidates,
+    set_candidates,
 };
 
+use super::clusters::Clustering;
+use super::clusters::Rules;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::score::{Estimate, Kind, Sampled, Score};
@@ -38,14 +41,16 @@ pub enum Verify {
     None,
 }
 
-/// Pairs of groups that are near, and what was met on the way to them.
+/// What of the groups is near, and what was met on the way to it.
 pub(super) struct Near {
-    /// Smaller group, larger group and packed score.
-    pub pairs: Sorted<u128>,
-    /// The components they make.
-    pub forest: Forest,
+    /// All pairs, where they are wanted: smaller group, larger group and packed score.
+    pub pairs: Option<Sorted<u128>>,
+    pub decided: Decided,
     pub kind: Kind,
+    /// Pairs of groups that were compared.
     pub candidates: u64,
+    /// Of these, pairs of which shingles were counted, where others were ruled out by their sketches.
+    pub counted: Option<u64>,
     /// Of what not all pairs are candidates.
     pub capped: Capped,
     /// The most common of the shingles that were capped, where they were counted one by one: texts, hash, and the first
@@ -53,6 +58,14 @@ pub(super) struct Near {
     pub most_common: Vec<(u64, u64, u32)>,
     /// CPU seconds for finding candidates, and for verifying them.
     pub seconds: (f64, f64),
+}
+
+/// Which groups stay, and which go for what.
+pub(super) enum Decided {
+    /// Of each group the one that is kept for it, itself if it stays; and the packed score of the two.
+    Leaders { by: Vec<u32>, scores: Vec<u64> },
+    /// One of each component stays.
+    Components(Forest),
 }
 
 /// What has so many members that they were not all paired with one another.
@@ -84,24 +97,44 @@ const BATCH: usize = 1 << 14;
 const ERRORS: f64 = 3.0;
 
 /// Takes verified pairs.
-struct Collector {
-    sorter: Sorter<u128>,
-    forest: Forest,
+struct Collector<'r> {
+    /// For what is wanted of them.
+    sorter: Option<Sorter<u128>>,
+    deciding: Deciding<'r>,
     verifying: f64,
 }
 
-impl Collector {
-    fn new(grouped: &Grouped, limits: &Limits<'_>) -> Self {
-        Self {
-            sorter: Sorter::new(limits.folder, limits.memory / 2),
-            forest: Forest::new(grouped.groups.len() as u32),
-            verifying: 0.0,
-        }
+enum Deciding<'r> {
+    Leaders(Pairs<'r>),
+    Components(Forest),
+    /// By something else.
+    No,
+}
+
+impl<'r> Collector<'r> {
+    fn new(grouped: &Grouped, rules: &Rules<'r>, limits: &Limits<'_>) -> Self {
+        let (groups, memory) = (grouped.groups.len(), limits.memory / 2);
+        let deciding = match rules.clustering {
+            Clustering::Components => Deciding::Components(Forest::new(groups as u32)),
+            Clustering::Leaders => {
+                Deciding::Leaders(Pairs::new(limits.folder, memory / 2, groups, rules.order))
+            }
+        };
+        let is_wanted = rules.all_pairs || rules.clustering == Clustering::Components;
+        let sorter = is_wanted.then(|| Sorter::new(limits.folder, memory));
+        Self { sorter, deciding, verifying: 0.0 }
     }
 
     fn push(&mut self, a: u32, b: u32, score: Score) -> twindex::Result<()> {
-        self.forest.join(a, b);
-        self.sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score.pack()))
+        match &mut self.deciding {
+            Deciding::Leaders(pairs) => pairs.push(a, b, score.pack())?,
+            Deciding::Components(forest) => {
+                forest.join(a, b);
+            }
+            Deciding::No => {}
+        }
+        let Some(sorter) = &mut self.sorter else { return Ok(()) };
+        sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score.pack()))
     }
 
     /// Verifies candidates on all cores.
@@ -153,13 +186,22 @@ impl Collector {
     }
 
     fn finish(self, kind: Kind, watch: &Stopwatch) -> twindex::Result<Near> {
-        let Self { sorter, forest, verifying } = self;
-        let pairs = sorter.finish()?;
+        let Self { sorter, deciding, verifying } = self;
+        let pairs = sorter.map(Sorter::finish).transpose()?;
+        let decided = match deciding {
+            Deciding::Components(forest) => Decided::Components(forest),
+            Deciding::Leaders(pairs) => {
+                let (by, scores) = pairs.finish()?;
+                Decided::Leaders { by, scores }
+            }
+            Deciding::No => Decided::Leaders { by: Vec::new(), scores: Vec::new() },
+        };
         Ok(Near {
             pairs,
-            forest,
+            decided,
             kind,
             candidates: 0,
+            counted: None,
             capped: Capped::default(),
             most_common: Vec::new(),
             seconds: (watch.cpu_seconds() - verifying, verifying),
@@ -169,19 +211,62 @@ impl Collector {
 
 impl Near {
     /// Nothing but groups.
-    pub(super) fn none(grouped: &Grouped, limits: &Limits<'_>) -> twindex::Result<Self> {
-        Collector::new(grouped, limits).finish(Kind::Resemblance, &Stopwatch::start())
+    pub(super) fn none(grouped: &Grouped, rules: &Rules<'_>, limits: &Limits<'_>) -> twindex::Result<Self> {
+        Collector::new(grouped, rules, limits).finish(Kind::Resemblance, &Stopwatch::start())
     }
 
-    /// Pairs whose sets resemble each other by `threshold` or more, all of them.
+    /// What is near by counting, each group compared with those that stay; and all pairs if they are wanted.
     pub(super) fn by_sets(
         grouped: &Grouped,
         join: Join,
-        threshold: f64,
+        rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
+        if rules.clustering == Clustering::Components {
+            return Self::pairs_by_sets(grouped, join, rules, limits);
+        }
         let watch = Stopwatch::start();
-        let mut collector = Collector::new(grouped, limits);
+        let near = Nearness::Resemblance(rules.threshold);
+        let priority = twindex_join::Priority {
+            order: rules.order,
+            most: rules.most_comparisons,
+            by_index: join == Join::Prefix,
+        };
+        let threads = rayon::current_num_threads();
+        let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
+        let covered = cover_sets(&grouped.sets, near, priority, effort)?;
+        let seconds = watch.cpu_seconds();
+        let mut all = if rules.all_pairs {
+            Self::pairs_by_sets(grouped, join, rules, limits)?
+        } else {
+            let none = Rules { clustering: Clustering::Components, ..*rules };
+            let mut none = Self::none(grouped, &none, limits)?;
+            none.pairs = None;
+            none
+        };
+        all.seconds.0 += seconds;
+        (all.candidates, all.counted) = (covered.comparisons, Some(covered.counted));
+        let size = |set: u32| grouped.sets.size(set);
+        let scores = (0..).zip(covered.by.iter().zip(&covered.shared)).map(|(set, (&by, &shared))| {
+            let union = size(set) + if by == set { 0 } else { size(by) - u64::from(shared) };
+            Score::Resemblance { intersection: shared, union: union as u32 }.pack()
+        });
+        all.decided = Decided::Leaders { scores: scores.collect(), by: covered.by };
+        Ok(all)
+    }
+
+    /// All pairs whose sets resemble each other by the threshold or more.
+    fn pairs_by_sets(
+        grouped: &Grouped,
+        join: Join,
+        rules: &Rules<'_>,
+        limits: &Limits<'_>,
+    ) -> twindex::Result<Self> {
+        let (watch, threshold) = (Stopwatch::start(), rules.threshold);
+        let mut collector = Collector::new(grouped, rules, limits);
+        if rules.clustering == Clustering::Leaders {
+            collector.deciding = Deciding::No;
+        }
         let mut families = Families::new(&grouped.sets, limits.memory / 4);
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
         let count = |batch: &[(u32, u32)]| collector.count(&mut families, batch, threshold);
@@ -201,11 +286,12 @@ impl Near {
         corpus: &Corpus,
         snapshot: &Snapshot,
         agreement: Agreement,
-        (verify, threshold): (Verify, f64),
+        verify: Verify,
+        rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> anyhow::Result<Self> {
-        let watch = Stopwatch::start();
-        let mut collector = Collector::new(&corpus.grouped, limits);
+        let (watch, threshold) = (Stopwatch::start(), rules.threshold);
+        let mut collector = Collector::new(&corpus.grouped, rules, limits);
         let room = (limits.folder, limits.memory / 4);
         let found = candidates_agreeing(snapshot, agreement, limits.max_bucket, room, |place| {
             Ok(corpus.group_at(place.key()?.as_key()))
@@ -252,12 +338,12 @@ impl Near {
     pub(super) fn by_sketches(
         grouped: &Grouped,
         verify: Verify,
-        threshold: f64,
+        rules: &Rules<'_>,
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Self> {
-        let watch = Stopwatch::start();
-        let Some((by, sketches)) = &grouped.sketches else { return Ok(Self::none(grouped, limits)?) };
+        let (watch, threshold) = (Stopwatch::start(), rules.threshold);
+        let Some((by, sketches)) = &grouped.sketches else { return Ok(Self::none(grouped, rules, limits)?) };
 
         let merging = Stopwatch::start();
         let merged = merge_elements(sketches, (limits.folder, limits.memory / 2))?;
@@ -270,7 +356,8 @@ impl Near {
 
         let merging = Stopwatch::start();
         // What the lists and the places in them take is half of what is left beside the sets.
-        let mut collector = Collector::new(grouped, &Limits { memory: limits.memory / 2, ..*limits });
+        let half = Limits { memory: limits.memory / 2, ..*limits };
+        let mut collector = Collector::new(grouped, rules, &half);
         let (kind, met) = if verify == Verify::Exact {
             let mut families = Families::new(&grouped.sets, limits.memory / 4);
             let mut batch = Vec::with_capacity(BATCH);
@@ -308,10 +395,11 @@ impl Near {
         corpus: &Corpus,
         snapshot: &Snapshot,
         within: u32,
+        rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
-        let mut collector = Collector::new(&corpus.grouped, limits);
+        let mut collector = Collector::new(&corpus.grouped, rules, limits);
         let threads = rayon::current_num_threads();
         numbered_pairs_within(
             snapshot,
@@ -332,13 +420,13 @@ impl Near {
         self.seconds = (finding * scale, verifying * scale);
     }
 
-    /// Hands each pair of groups to `each`, ascending, the smaller group first.
+    /// Hands each pair of groups to `each`, ascending, the smaller group first; none where they were not wanted.
     pub(super) fn for_each(
         &self,
         mut each: impl FnMut(u32, u32, Score) -> twindex::Result<()>,
     ) -> twindex::Result<()> {
-        self.pairs
-            .for_each(|pair| each((pair >> 96) as u32, (pair >> 64) as u32, self.kind.unpack(pair as u64)))
+        let Some(pairs) = &self.pairs else { return Ok(()) };
+        pairs.for_each(|pair| each((pair >> 96) as u32, (pair >> 64) as u32, self.kind.unpack(pair as u64)))
     }
 
     /// Hands each pair of documents to `each`, with its packed score: those of groups that are near, and those inside

@@ -12,6 +12,7 @@ use twindex_join::Sorter;
 use super::against::Against;
 use super::clusters::Clusters;
 use super::corpus::Corpus;
+use super::groups::Grouped;
 use super::near::{Limits, Near};
 use super::score::Score;
 use crate::durable_file::DurableFile;
@@ -21,6 +22,8 @@ use crate::tsv;
 
 /// The files that `dedup` makes always; who finds neither finds the work of somebody else.
 const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
+/// The first columns of pairs.tsv where it has the documents that go.
+const COVERING: &str = "document\tkept";
 /// The files in OUT, beside those of the documents that are kept.
 const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT];
 /// The page about what was found.
@@ -240,11 +243,50 @@ fn is_ours(name: &str) -> bool {
     FILES.contains(&name) || is_name_of_kept(name)
 }
 
-/// Writes every pair of documents, sorted; returns how many. Takes `memory` bytes, and a scratch file beyond.
+/// The pairs of documents that are listed.
+#[derive(Clone, Copy)]
+pub(super) struct Listed<'a> {
+    pub(super) near: &'a Near,
+    pub(super) clusters: &'a Clusters,
+}
+
+impl Listed<'_> {
+    /// Whether documents that go are listed, each with the one that is kept for it.
+    pub(super) fn is_covering(self) -> bool {
+        self.near.pairs.is_none()
+    }
+
+    /// Hands all near pairs to `each`, with their packed scores; where these were not wanted, each document that goes with
+    /// the one that is kept for it.
+    pub(super) fn for_each(
+        self,
+        grouped: &Grouped,
+        max_bucket: usize,
+        each: &mut impl FnMut(u32, u32, u64) -> twindex::Result<()>,
+    ) -> twindex::Result<()> {
+        let Self { near, clusters } = self;
+        if !self.is_covering() {
+            return near.for_each_of_documents(grouped, max_bucket, each);
+        }
+        for (number, group) in (0..).zip(&grouped.groups) {
+            let kept = clusters.kept_of_group[number as usize];
+            let score = if grouped.group_of[kept as usize] == number {
+                near.kind.pack_itself(grouped.itself(number, near.kind))
+            } else {
+                clusters.scores[number as usize].map_or(0, Score::pack)
+            };
+            let others = group.members.iter().filter(|&&document| document != kept);
+            others.copied().try_for_each(|document| each(document, kept, score))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the pairs of documents, sorted; returns how many. Takes `memory` bytes, and a scratch file beyond.
 pub(super) fn write_pairs(
     corpus: &Corpus,
     by_key: &[u32],
-    near: &Near,
+    listed: Listed<'_>,
     limits: &Limits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
@@ -252,18 +294,22 @@ pub(super) fn write_pairs(
     for (at, &document) in (0..).zip(by_key) {
         place[document as usize] = at;
     }
-    // Sorted by the places of the smaller and the larger key. Each pair of groups comes once, so each of documents.
+    // Sorted by the places of the keys: of two that are near, the smaller first. Each pair comes once.
     let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
+    let is_directed = listed.is_covering();
     let mut push = |a: u32, b: u32, score: u64| {
         let (a, b) = (place[a as usize], place[b as usize]);
-        sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score))
+        let (a, b) = if is_directed { (a, b) } else { (a.min(b), a.max(b)) };
+        sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
     };
-    near.for_each_of_documents(&corpus.grouped, limits.max_bucket, &mut push)?;
+    listed.for_each(&corpus.grouped, limits.max_bucket, &mut push)?;
+    let near = listed.near;
     let pairs = sorter.finish()?;
     let mut written = 0;
     let mut failure = None;
     write_file(path, |out| {
-        writeln!(out, "a\tb\t{}", near.kind.columns())?;
+        let pair = if is_directed { COVERING } else { "a\tb" };
+        writeln!(out, "{pair}\t{}", near.kind.columns())?;
         let all = pairs.for_each(|pair| {
             let key = |at: u32| &corpus.keys[by_key[at as usize] as usize];
             written += 1;

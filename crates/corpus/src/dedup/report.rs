@@ -31,9 +31,12 @@ pub struct Report {
     pub dropped: Option<u64>,
     /// Documents without words, or features.
     pub empty: u64,
-    /// Pairs of texts that were verified.
+    /// Pairs of texts that were compared.
     pub candidates: u64,
-    /// Pairs of documents that are near, copies included.
+    /// Of these, pairs of which shingles were counted, where others were ruled out by their sketches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u64>,
+    /// Lines of pairs.tsv: documents that go, or, where all were asked for, pairs of documents that are near.
     pub pairs: u64,
     /// Clusters of two documents or more.
     pub clusters: u64,

@@ -9,12 +9,15 @@ use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler, Sketch};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::choices::check_common;
-use super::clusters::{Clusters, Keep, Rules};
+use super::choices::{check_clusters, check_common};
+use super::clusters::{Clustering, Clusters, Rules};
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::near::{Join, Limits, Near};
+use super::out::Listed;
+use super::priority::{Keep, Priority};
 use super::score::Score;
-use super::{MAX_BUCKET, MEMORY};
+use super::{ListedPairs, MAX_BUCKET, MEMORY};
+use crate::InvalidOptions;
 
 /// Texts that one thread shingles at a time.
 const CHUNK: usize = 256;
@@ -37,8 +40,15 @@ pub struct DedupTexts {
     pub threshold: f64,
     /// How they are cut into shingles; five words by default.
     pub shingling: Shingling,
-    /// Which text of a cluster stays; [`Keep::SmallestKey`] is the first, as there are no keys.
+    /// Which of near texts stays; [`Keep::SmallestKey`] is the first, as there are no keys, and [`Keep::KeyHash`] is
+    /// refused.
     pub keep: Keep,
+    /// As [`Dedup::clusters`](super::Dedup::clusters).
+    pub clusters: Clustering,
+    /// As [`Dedup::pairs`](super::Dedup::pairs).
+    pub pairs: ListedPairs,
+    /// As [`Dedup::max_work`](super::Dedup::max_work).
+    pub max_work: Option<u64>,
     /// As [`Dedup::max_cluster`](super::Dedup::max_cluster).
     pub max_cluster: Option<u32>,
     /// As [`Dedup::max_bucket`](super::Dedup::max_bucket).
@@ -53,6 +63,9 @@ impl Default for DedupTexts {
             threshold: 0.8,
             shingling: Shingling::words(5, 0),
             keep: Keep::First,
+            clusters: Clustering::Leaders,
+            pairs: ListedPairs::Covering,
+            max_work: None,
             max_cluster: None,
             max_bucket: MAX_BUCKET,
             memory: MEMORY,
@@ -67,7 +80,8 @@ pub struct Found {
     pub kept_of: Vec<u32>,
     /// Of each text its resemblance to that.
     pub scores: Vec<f64>,
-    /// Pairs that are near, with their resemblance, the smaller place first, sorted.
+    /// Each text that goes, the one that is kept for it, and their resemblance; or all pairs that are near, the smaller
+    /// place first. Sorted.
     pub pairs: Vec<(u32, u32, f64)>,
     /// Shingles that too many texts have, beyond which pairs may be missing.
     pub capped_shingles: u64,
@@ -83,7 +97,11 @@ impl DedupTexts {
     ///
     /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<Found> {
-        check_common(self.threshold, self.max_cluster, self.max_bucket, self.memory)?;
+        check_common(self.threshold, self.max_bucket, self.memory)?;
+        check_clusters(self.clusters, self.max_cluster)?;
+        if self.keep == Keep::KeyHash {
+            return Err(InvalidOptions::new("keep: texts have no keys to be hashed").into());
+        }
         let scratch = tempfile::tempdir()
             .map_err(|error| Error::io("create a scratch folder in", &std::env::temp_dir(), error))?;
         let grouped = self.group(texts, scratch.path())?;
@@ -93,20 +111,26 @@ impl DedupTexts {
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,
         };
-        let mut near = Near::by_sets(&grouped, Join::Auto, self.threshold, &limits)?;
+        let priority = Priority::of(&grouped, self.keep, None);
         let rules = Rules {
-            keep: self.keep,
+            clustering: self.clusters,
+            order: priority.order.as_deref(),
+            firsts: &priority.firsts,
             threshold: self.threshold,
             max_cluster: self.max_cluster.unwrap_or(u32::MAX),
+            all_pairs: self.pairs == ListedPairs::All,
+            most_comparisons: self.max_work,
         };
+        let mut near = Near::by_sets(&grouped, Join::Auto, &rules, &limits)?;
         let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
-        // Texts have no keys but their places.
-        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, |_, _| false)?;
+        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure)?;
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
         let score_of = |group: u32| clusters.scores[group as usize].map_or(0.0, value);
         let mut pairs = Vec::new();
-        near.for_each_of_documents(&grouped, limits.max_bucket, &mut |a, b, score| {
-            pairs.push((a.min(b), a.max(b), value(near.kind.unpack(score))));
+        let listed = Listed { near: &near, clusters: &clusters };
+        listed.for_each(&grouped, limits.max_bucket, &mut |a, b, score| {
+            let (a, b) = if listed.is_covering() { (a, b) } else { (a.min(b), a.max(b)) };
+            pairs.push((a, b, value(near.kind.unpack(score))));
             Ok(())
         })?;
         pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));

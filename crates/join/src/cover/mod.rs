@@ -55,6 +55,8 @@ pub struct Priority<'a> {
     pub order: Option<&'a [u32]>,
     /// Comparisons at most; any number if it is not given.
     pub most: Option<u64>,
+    /// Kept sets are found by their rarest elements, however few there are.
+    pub by_index: bool,
 }
 
 /// Sets that are taken together, and elements of theirs. What is found does not depend on it, how much is compared does.
@@ -104,7 +106,9 @@ pub fn cover_sets(
     effort: Effort<'_>,
 ) -> Result<Covered> {
     let mut covering = Covering::new(sets, near, priority);
-    if let Nearness::Resemblance(threshold) = near {
+    if let Nearness::Resemblance(threshold) = near
+        && !priority.by_index
+    {
         let rank = priority.order.map(ranks);
         let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
         // The later one in front.

@@ -15,7 +15,7 @@ use twindex::error::Result;
 /// pairs.push(1, 2, 70)?;
 /// pairs.push(0, 1, 80)?;
 /// let (by, scores) = pairs.finish()?;
-/// assert_eq!((by, scores), (vec![0, 0, 2], vec![None, Some(80), None]));
+/// assert_eq!((by, scores), (vec![0, 0, 2], vec![0, 80, 0]));
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Debug)]
@@ -44,20 +44,21 @@ impl<'a> Pairs<'a> {
         self.sorter.push(u128::from(a.max(b)) << 96 | u128::from(a.min(b)) << 64 | u128::from(score))
     }
 
-    /// Of each number the one that is kept for it, which is the number itself if it stays; and how near the two are.
+    /// Of each number the one that is kept for it, which is the number itself if it stays; and the score of the two, 0 for
+    /// what stays.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
-    pub fn finish(self) -> Result<(Vec<u32>, Vec<Option<u64>>)> {
+    pub fn finish(self) -> Result<(Vec<u32>, Vec<u64>)> {
         let Self { sorter, count, order, .. } = self;
         let at = |rank: u32| order.map_or(rank, |order| order[rank as usize]);
-        let (mut by, mut scores): (Vec<u32>, _) = ((0..count as u32).collect(), vec![None; count]);
+        let (mut by, mut scores): (Vec<u32>, _) = ((0..count as u32).collect(), vec![0; count]);
         // When the pairs of a number come, all before it are decided on.
         sorter.finish()?.for_each(|pair| {
             let (later, earlier) = (at((pair >> 96) as u32), at((pair >> 64) as u32));
             if by[later as usize] == later && by[earlier as usize] == earlier && later != earlier {
                 by[later as usize] = earlier;
-                scores[later as usize] = Some(pair as u64);
+                scores[later as usize] = pair as u64;
             }
             Ok::<_, twindex::Error>(())
         })?;

@@ -72,7 +72,7 @@ fn shuffled(count: usize, seed: u64) -> Vec<u32> {
 
 /// Both ways of finding what is compared, where the first is open.
 fn covered(sets: &ShingleSets, near: Nearness, order: Option<&[u32]>, effort: Effort<'_>) -> Vec<Covered> {
-    let priority = Priority { order, most: None };
+    let priority = Priority { order, ..Priority::default() };
     let mut by_index = Covering::new(sets, near, priority);
     found::cover(&mut by_index, effort).unwrap();
     vec![cover_sets(sets, near, priority, effort).unwrap(), by_index.covered]
@@ -128,7 +128,7 @@ fn pairs_that_are_known_decide_as_sets_that_are_compared() {
         let (found, scores) = pairs.finish().unwrap();
         assert_eq!(found, by, "{seed}");
         for (set, score) in scores.into_iter().enumerate() {
-            assert_eq!(score, (by[set] != set as u32).then(|| u64::from(shared[set])), "{seed}");
+            assert_eq!(score, if by[set] == set as u32 { 0 } else { shared[set].into() }, "{seed}");
         }
     }
 }
@@ -140,7 +140,7 @@ fn comparisons_are_bounded_where_that_is_asked_for() {
     let effort = Effort { dir: dir.path(), memory: 1 << 20, threads: 1 };
     let near = Nearness::Resemblance(0.5);
     let all = cover_sets(&sets, near, Priority::default(), effort).unwrap();
-    let with = |most| cover_sets(&sets, near, Priority { order: None, most: Some(most) }, effort);
+    let with = |most| cover_sets(&sets, near, Priority { most: Some(most), ..Priority::default() }, effort);
     assert_eq!(with(all.comparisons).unwrap(), all);
     let error = with(all.comparisons - 1).unwrap_err().to_string();
     assert!(error.contains("comparisons with kept sets"), "{error}");

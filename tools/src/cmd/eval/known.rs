@@ -82,6 +82,13 @@ impl Columns {
     fn of(header: &str) -> Result<Self, String> {
         let names: Vec<&str> = header.trim_start_matches('#').split('\t').collect();
         let column = |name: &str| names.iter().position(|other| *other == name);
+        if matches!(names[..], ["document", "kept", ..]) {
+            return Err(
+                "has each document that goes with the one that is kept for it, not all pairs: `dedup` with \
+                        --pairs all lists these"
+                    .to_owned(),
+            );
+        }
         if !matches!(names[..], ["a", "b", ..] | ["id_a", "id_b", ..]) {
             return Err(format!(
                 "expected a header that begins with a, b or #id_a, id_b, set apart by tabs; found `{}`",
@@ -234,6 +241,7 @@ mod tests {
         for (table, parts) in [
             ("", &["empty"][..]),
             ("x\ty\n", &[":1:", "expected a header"]),
+            ("document\tkept\tdistance\n", &[":1:", "--pairs all"]),
             ("a\tb\tresemblance\tdistance\n", &[":1:", "which is meant"]),
             ("a\tb\tdistance\nx\ty\n", &[":2:", "expected 3 columns", "found 2"]),
             ("a\tb\tdistance\nx\ty\t65\n", &[":2:", "0 to 64, found 65"]),
