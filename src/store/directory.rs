@@ -29,12 +29,18 @@ const WAIT: Duration = Duration::from_millis(10);
 /// [`make`] waits for it.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`], [`Error::Io`].
+/// [`Error::AlreadyExists`]; [`Error::Io`] where the directory cannot be listed.
 pub(super) fn check_free(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     if !exists(vfs, path)? {
         return Ok(());
     }
-    let Ok(names) = vfs.list(path) else { return Err(taken(path)) };
+    let names = match vfs.list(path) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(taken(path)),
+        // A symbolic link whose target is missing: it exists, and leads to nothing that can be listed.
+        Err(error) if error.kind() == ErrorKind::NotFound && exists(vfs, path)? => return Err(taken(path)),
+        Err(error) => return Err(Error::io("list", path, error)),
+    };
     let names: Vec<_> = names.iter().map(|name| names::parse(name)).collect();
     let is_being_filled = names.contains(&Some(Name::Lock)) && !names.contains(&Some(Name::Current));
     if names.is_empty() || is_being_filled { Ok(()) } else { Err(taken(path)) }
