@@ -187,8 +187,11 @@ impl Segment {
     }
 
     /// A band by its number, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a band that the segment does not have.
     #[inline]
-    fn band(&self, band: usize) -> Result<&(Section, bands::Band)> {
+    pub(super) fn band(&self, band: usize) -> Result<&(Section, bands::Band)> {
         self.bands.get(band).ok_or_else(|| {
             Error::Invalid(format!("band {band}: expected one of the {} bands of the segment", self.bands.len()))
         })

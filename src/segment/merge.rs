@@ -482,7 +482,7 @@ impl<'a, 'r> Merged<'a, 'r> {
         let mut runs = Vec::new();
         let mut rows = 0;
         self.for_each_stripe(|input, stripe, map| {
-            let Some((section, _)) = input.segment.bands.get(band) else { return Ok(()) };
+            let (section, _) = input.segment.band(band)?;
             let mut run = Column::new(self.room, share);
             let mut seen = RoaringBitmap::new();
             let mut last = None;

@@ -80,6 +80,7 @@ impl<'f, I: Iterator<Item = (Bucket, &'f Front)>> Kernel for Sift<'_, '_, I> {
                 let near = simd.near16(lanes, scanned, left);
                 sifted[count] = Sifted { bucket: number, base, near };
                 count += usize::from(near != 0);
+                // Nothing is left after fewer than `LANES`: `near16` has taken them all.
                 lanes = lanes.get(LANES..).unwrap_or_default();
                 base += LANES as u32;
             }

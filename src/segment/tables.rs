@@ -44,6 +44,7 @@ impl<'a> At<'a> {
     pub(super) fn settle(&mut self, tables: &Tables) {
         if self.sound.is_empty() && self.segment.all_sound(&tables.stretch) {
             let Range { start, end } = tables.extent;
+            // Without the bytes it stays as it is: each read is checked.
             self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
             self.base = start as usize;
         }
@@ -237,7 +238,13 @@ impl Front {
     /// The plane's value of a row.
     #[inline(always)]
     pub(super) fn lane(&self, at: &At<'_>, row: u32) -> Result<u16> {
-        Ok(self.lanes(at, row..row + 1)?.first().map_or(0, |lane| lane.get()))
+        match self.lanes(at, row..row + 1)? {
+            [lane] => Ok(lane.get()),
+            lanes => {
+                let start = self.plane + row as usize * 2;
+                Err(self.odd_lanes(at, &(start..start + size_of_val(lanes))))
+            }
+        }
     }
 }
 
