@@ -19,12 +19,12 @@ use zerocopy::little_endian::U32;
 
 use super::pages::{self, Known, Pages, Stretch, Trouble};
 use super::tables::{OpenTable, Tables};
-use crate::design::{Complete, Design};
+use crate::design::Design;
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
 use crate::format::bands::{self, Band};
 use crate::format::checksum::{PAGE, checksum};
-use crate::format::contents::{self, Kind, Section};
+use crate::format::contents::{self, ENTRY_BYTES, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
 use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Role};
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
@@ -194,11 +194,11 @@ impl Segment {
             values: None,
             stamps: None,
         };
-        segment.read_params(header.params_digest.get())?;
+        segment.read_params(header.params_digest.get(), contents_offset)?;
         header.check_features(&segment.params).map_err(|e| fault("header", 0, e))?;
         let is_packed = header.incompatible.get() & FEATURE_PACKED != 0;
         let band_codec = if is_packed { bands::CODEC_PACKED } else { bands::CODEC_BYTES };
-        segment.check_sections(footer.documents.get(), footer.distinct.get(), footer_offset, band_codec)?;
+        segment.check_sections(&footer, footer_offset, band_codec)?;
         Ok(segment)
     }
 
@@ -220,7 +220,7 @@ impl Segment {
         Ok(())
     }
 
-    fn read_params(&mut self, digest: u128) -> Result<()> {
+    fn read_params(&mut self, digest: u128, contents_offset: u64) -> Result<()> {
         let section = self.sections[0];
         let wrong = |expected: &str, found: String| self.corrupt_at(&section, Fault::new(0, expected, found));
         if section.kind != Kind::Params
@@ -228,7 +228,9 @@ impl Segment {
             || section.codec != 1
             || section.rows != section.length
         {
-            return Err(wrong("the parameters as first section, codec 1", section.kind.name().into()));
+            let found = format!("{}, codec {}, {} rows", section.kind.name(), section.codec, section.rows);
+            let fault = Fault::new(0, "the parameters as first section, codec 1", found);
+            return Err(corrupt(&self.path, "table of contents", contents_offset, fault));
         }
         if section.length > u64::from(PARAMS_BYTES_MAX) {
             let expected = format!("at most {PARAMS_BYTES_MAX} bytes of parameters");
@@ -246,13 +248,8 @@ impl Segment {
 
     #[allow(clippy::too_many_lines, reason = "one straight list of checks, in the order of the sections")]
     /// Step 6. Takes the sections one by one in the order the format lays down.
-    fn check_sections(
-        &mut self,
-        documents: u64,
-        distinct: u64,
-        footer_offset: u64,
-        band_codec: u16,
-    ) -> Result<()> {
+    fn check_sections(&mut self, footer: &Footer, footer_offset: u64, band_codec: u16) -> Result<()> {
+        let (documents, distinct) = (footer.documents.get(), footer.distinct.get());
         if documents > DOCUMENTS_MAX
             || distinct > documents
             || (self.params.simhash.is_none() && distinct > 0)
@@ -262,21 +259,29 @@ impl Segment {
             let lie = Fault::new(40, expected, format!("{documents} and {distinct}"));
             return Err(corrupt(&self.path, "footer", footer_offset, lie));
         }
-        let mut rest = self.sections[1..].iter().copied();
+        let contents_offset = footer.contents_offset.get();
+        // The error for an entry, numbered from 0, of the table of contents.
+        let wrong_entry = |entry: usize, expected: String, found: String| {
+            let fault = Fault::new((entry * ENTRY_BYTES) as u64, expected, found);
+            corrupt(&self.path, "table of contents", contents_offset, fault)
+        };
+        let shown = |section: &Section| {
+            let Section { kind, index, codec, rows, .. } = section;
+            format!("section {} {index}, codec {codec}, {rows} rows", kind.name())
+        };
+        // The parameters, the first entry, have been read.
+        let mut entries = self.sections.iter().copied().enumerate().skip(1);
         let mut next = |kind: Kind, index: u16, codec: u16, rows: Option<u64>| -> Result<Section> {
-            let section = rest.next().unwrap_or(self.sections[0]);
+            let expected = || {
+                let rows = rows.map_or(String::new(), |rows| format!(", {rows} rows"));
+                format!("section {} {index}, codec {codec}{rows}", kind.name())
+            };
+            let Some((entry, section)) = entries.next() else {
+                return Err(wrong_entry(self.sections.len(), expected(), "the end".into()));
+            };
             let found = (section.kind, section.index, section.codec);
             if found != (kind, index, codec) || rows.is_some_and(|rows| rows != section.rows) {
-                let rows = rows.map_or(String::new(), |rows| format!(", {rows} rows"));
-                let expected = format!("section {} {index}, codec {codec}{rows}", kind.name());
-                let found = format!(
-                    "section {} {}, codec {}, {} rows",
-                    section.kind.name(),
-                    section.index,
-                    section.codec,
-                    section.rows
-                );
-                return Err(self.corrupt_at(&section, Fault::new(0, expected, found)));
+                return Err(wrong_entry(entry, expected(), shown(&section)));
             }
             Ok(section)
         };
@@ -325,18 +330,27 @@ impl Segment {
             }
             let mut all: Vec<OpenTable> = Vec::with_capacity(design.tables.len());
             for (index, hot) in (1..=count).zip(hot_sections) {
-                // The section that stands there says itself which codec it has; partial tables come behind whole ones.
+                // The table of contents says which codec the table has; partial tables come after complete ones.
                 let kinds = [Kind::Table, Kind::FilterTable];
-                let found = self.sections.iter().find(|s| s.index == index && kinds.contains(&s.kind));
-                let codec = found
-                    .and_then(|section| Codec::of(section.kind, section.codec))
-                    .filter(|&codec| match &all[..] {
-                        [] => matches!(codec, Codec::Complete(_)),
-                        [first] => matches!(codec, Codec::Partial(_)) || codec == first.codec,
-                        [.., last] => codec == last.codec,
-                    })
-                    .or(all.last().map(|table| table.codec))
-                    .unwrap_or(Codec::Complete(Complete::Planes));
+                let mut entries = self.sections.iter().enumerate();
+                let found = entries.find(|(_, found)| found.index == index && kinds.contains(&found.kind));
+                let Some((entry, found)) = found else {
+                    let none = format!("no table {index}");
+                    return Err(wrong_entry(0, format!("{count} tables of the design {}", design.name), none));
+                };
+                let codec = Codec::of(found.kind, found.codec).filter(|&codec| match &all[..] {
+                    [] => matches!(codec, Codec::Complete(_)),
+                    [first] => matches!(codec, Codec::Partial(_)) || codec == first.codec,
+                    [.., last] => codec == last.codec,
+                });
+                let Some(codec) = codec else {
+                    let expected = match &all[..] {
+                        [] => "a codec of complete tables".into(),
+                        [first] => format!("codec {}, or one of partial tables", first.codec.number()),
+                        [.., last] => format!("codec {} of {}", last.codec.number(), last.codec.kind().name()),
+                    };
+                    return Err(wrong_entry(entry, format!("table {index} by {expected}"), shown(found)));
+                };
                 let section = next(codec.kind(), index, codec.number(), Some(distinct))?;
                 all.push(OpenTable::open(self, &design, section, codec, hot)?);
             }
@@ -396,9 +410,8 @@ impl Segment {
             stamps = Some((section, layout.map_err(|e| self.corrupt_at(&section, e))?));
         }
         next(Kind::Checksums, 0, 1, None)?;
-        if let Some(section) = rest.next() {
-            let extra = Fault::new(0, "no further section", section.kind.name());
-            return Err(self.corrupt_at(&section, extra));
+        if let Some((entry, section)) = entries.next() {
+            return Err(wrong_entry(entry, "no further section".into(), shown(&section)));
         }
         self.keys = keys;
         self.fingerprints = fingerprints;

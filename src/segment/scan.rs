@@ -333,9 +333,10 @@ impl PostingsInOrder<'_> {
         let start = self.start;
         wire::column(&self.bytes[place..end]).map_err(|mut odd| {
             odd.offset += postings::range(start).start + place as u64;
-            let segment = self.segment;
-            let section = segment.fingerprints.as_ref().map_or(&segment.sections()[0], |kept| &kept.postings);
-            segment.corrupt_at(section, odd)
+            match &self.segment.fingerprints {
+                Some(fingerprints) => self.segment.corrupt_at(&fingerprints.postings, odd),
+                None => Segment::keeps_no_fingerprints(),
+            }
         })
     }
 
