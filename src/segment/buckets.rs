@@ -17,7 +17,7 @@ impl Segment {
     /// parameters say.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
     pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
         let (section, layout) = self.band(band)?;
         let key = bands::key(feature, layout.key_bits);
@@ -72,7 +72,7 @@ impl Segment {
     /// are read, or a bucket, if that is more.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
     pub fn same_feature_bits(
         &self,
         band: usize,
@@ -103,7 +103,7 @@ impl Segment {
     /// and the ordinals, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
     pub fn for_each_bucket(
         &self,
         band: usize,
@@ -131,7 +131,7 @@ impl Segment {
     /// Hands each entry of a band to `each`: band key and ordinal, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
     pub fn for_each_band_entry(
         &self,
         band: usize,

@@ -89,16 +89,24 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
             })
         });
     if let Err(error) = named {
-        for name in vfs.list(&temporary).unwrap_or_default() {
-            let _ = vfs.unlink(&temporary.join(name));
-        }
-        // guard: a failed creation takes its directory away
-        let _ = vfs.remove_dir(&temporary);
+        discard(vfs, &temporary);
         return Err(error);
     }
     // guard: the parent of a new index is synced before it is acknowledged
     // without it: commit::sync_dir(vfs, parent) -> Ok(())
     commit::sync_dir(vfs, parent)
+}
+
+/// Removes a directory that did not become an index, as far as that can be done. The caller returns the error that
+/// stopped it, which is the one to act on; a failure here only leaves files under a temporary name, which no reader opens.
+pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
+    // Without a list, nothing was made yet, or removing the directory fails for the same reason.
+    for name in vfs.list(temporary).unwrap_or_default() {
+        // A file that stays keeps the directory from being removed, no more.
+        let _ = vfs.unlink(&temporary.join(name));
+    }
+    // guard: a failed creation takes its directory away
+    let _ = vfs.remove_dir(temporary);
 }
 
 /// As [`make`], in an empty directory that is there. It may be a mount point, which no rename can replace.
@@ -125,16 +133,10 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
     if names.iter().any(|name| !matches!(names::parse(name), Some(Name::Lock | Name::Temporary))) {
         return Err(taken(path));
     }
-    let remove = |keep_lock: bool| {
-        for name in list().unwrap_or_default() {
-            match names::parse(&name) {
-                Some(Name::Lock) if keep_lock => {}
-                None => {} // not ours
-                Some(_) => drop(vfs.unlink(&path.join(name))),
-            }
-        }
-    };
-    remove(true);
+    // A leftover that cannot be removed is in nobody's way, and the first writer tries again.
+    for name in names.iter().filter(|name| names::parse(name) == Some(Name::Temporary)) {
+        let _ = vfs.unlink(&path.join(name));
+    }
     let mut pointed = false;
     let filled = fill(path)
         .and_then(|manifest| commit::write_manifest(vfs, path, &manifest))
@@ -142,7 +144,13 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
         .and_then(|current| commit::point(vfs, path, &current, &mut pointed))
         .and_then(|()| commit::sync_dir(vfs, path));
     if filled.is_err() && !pointed {
-        remove(false);
+        // The error that is returned is the one to act on. Files that cannot be listed or removed are not an index, as
+        // `CURRENT` does not exist; a directory that has them is refused by the next creation.
+        for name in list().unwrap_or_default() {
+            if names::parse(&name).is_some() {
+                let _ = vfs.unlink(&path.join(name));
+            }
+        }
     }
     drop(lock);
     filled
