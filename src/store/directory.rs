@@ -10,8 +10,7 @@ use super::names::{self, Name};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::sys::Vfs;
-use crate::sys::lock::LockFailure;
-use crate::sys::vfs::TEMPORARY_PREFIX;
+use crate::sys::vfs::{LockFailure, TEMPORARY_PREFIX};
 
 /// The directory that has, or will have, this path.
 pub(super) fn parent(path: &Path) -> &Path {

@@ -131,8 +131,8 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::sys::lock::{HeldLock, LockFailure};
-    use crate::sys::vfs::{AppendFile, ReadFile, RealVfs, TemporaryFile};
+    use crate::sys::RealVfs;
+    use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile};
     use crate::{Index, Params};
 
     /// Files that can be read, in a directory that cannot be listed.
