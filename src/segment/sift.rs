@@ -5,7 +5,8 @@
 
 use zerocopy::little_endian::U16;
 
-use super::tables::{At, Front};
+use super::file::At;
+use super::tables::Front;
 use crate::error::Result;
 use twindex_kernel::{Kernel, Level, Simd};
 

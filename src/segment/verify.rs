@@ -102,8 +102,8 @@ impl Segment {
     /// file looked at by step 1, which takes most of the time on a cold file.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
-        for page in 0..self.page_count() {
-            problems.extend(self.check_page(page).err());
+        for page in 0..self.file.page_count() {
+            problems.extend(self.file.check_page(page).err());
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
@@ -131,7 +131,7 @@ impl Segment {
 
     fn verify_gaps(&self) -> Result<()> {
         let zeros = |range: Range<u64>, section: &Section| {
-            let bytes = self.read_file(section.kind.name(), &range)?;
+            let bytes = self.file.read_file(section.kind.name(), &range)?;
             match bytes.iter().position(|&byte| byte != 0) {
                 None => Ok(()),
                 Some(at) => {
