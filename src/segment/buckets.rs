@@ -220,6 +220,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
+    #[inline]
     pub fn signature(&self, ordinal: u32) -> Result<&[u8]> {
         match &self.signatures {
             Some((section, width)) => self.read(section, signatures::range(ordinal.into(), *width)),
