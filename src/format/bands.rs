@@ -181,7 +181,8 @@ impl Band {
     }
 }
 
-/// So many bits, at most 63, from a bit on; zeros behind the end.
+/// `bits` bits, at most 63, from a bit on; zeros past the end of the bytes. Those of an entry are never past it: the bytes
+/// at [`Band::entries`] have all bits of their rows.
 #[inline(always)]
 fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     let (rest, shift) = (bytes.get(bit / 8..).unwrap_or_default(), (bit % 8) as u32);

@@ -34,10 +34,10 @@ pub fn range(rank: u64) -> Range<u64> {
 /// Reads an entry.
 ///
 /// # Errors
-/// A [`Fault`] for an ordinal that no document has.
+/// A [`Fault`] for an ordinal that no document has, and for other than 4 bytes.
 #[inline]
 pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault> {
-    let value = wire::column::<U32>(bytes)?.first().map_or(u32::MAX, |value| value.get());
+    let value = wire::word(bytes, range(rank).start)?;
     if value & LIST != 0 {
         Ok(Posting::List(value & !LIST))
     } else if u64::from(value) < documents {
@@ -57,10 +57,10 @@ pub fn list_head(rows: u64, place: u32) -> Range<u64> {
 /// Where the ordinals of the list at `place` stand, from the bytes at [`list_head`].
 ///
 /// # Errors
-/// A [`Fault`] for a count below 2 or above the documents.
+/// A [`Fault`] for a count below 2 or above the documents, and for other than 4 bytes.
 pub fn list_range(head: &[u8], rows: u64, place: u32, documents: u64) -> Result<Range<u64>, Fault> {
     let at = list_head(rows, place);
-    let count = wire::column::<U32>(head)?.first().map_or(0, |count| u64::from(count.get()));
+    let count = u64::from(wire::word(head, at.start)?);
     if (2..=documents).contains(&count) {
         Ok(at.end..at.end + count * 4)
     } else {
@@ -84,4 +84,23 @@ pub fn ordinals(bytes: &[u8], at: u64, documents: u64, mut each: impl FnMut(u32)
         each(ordinal);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_and_count_of_other_than_four_bytes_are_refused() {
+        assert_eq!(decode(&[6, 0, 0, 0], 3, 7), Ok(Posting::One(6)));
+        assert_eq!(decode(&[6, 0, 0, 0x80], 3, 7), Ok(Posting::List(6)));
+        assert_eq!(list_range(&[2, 0, 0, 0], 10, 1, 7), Ok(48..56));
+        for length in [0, 3, 5, 8] {
+            // Bytes that an entry and a count could have.
+            let bytes = &[2, 0, 0, 0, 2, 0, 0, 0][..length];
+            for (at, fault) in [(12, decode(bytes, 3, 7).unwrap_err()), (44, list_range(bytes, 10, 1, 7).unwrap_err())] {
+                assert_eq!((fault.offset, fault.found), (at, format!("{length} bytes")));
+            }
+        }
+    }
 }

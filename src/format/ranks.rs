@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use zerocopy::little_endian::U32;
-
 use super::wire::{self, Fault};
 
 /// Codec of the section.
@@ -23,14 +21,30 @@ pub fn range(ordinal: u64) -> Range<u64> {
 /// Reads a rank below `distinct`, or none.
 ///
 /// # Errors
-/// A [`Fault`] for a rank that no fingerprint has.
+/// A [`Fault`] for a rank that no fingerprint has, and for other than 4 bytes.
 pub fn decode(bytes: &[u8], ordinal: u64, distinct: u64) -> Result<Option<u32>, Fault> {
-    let rank = wire::column::<U32>(bytes)?.first().map_or(NO_RANK, |rank| rank.get());
+    let rank = wire::word(bytes, range(ordinal).start)?;
     if rank == NO_RANK {
         Ok(None)
     } else if u64::from(rank) < distinct {
         Ok(Some(rank))
     } else {
         Err(Fault::new(range(ordinal).start, format!("a rank below {distinct}"), rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rank_of_other_than_four_bytes_is_refused_and_not_read_as_none() {
+        assert_eq!(decode(&[4, 0, 0, 0], 3, 5), Ok(Some(4)));
+        assert_eq!(decode(&NO_RANK.to_le_bytes(), 3, 5), Ok(None));
+        assert_eq!(decode(&[5, 0, 0, 0], 3, 5).unwrap_err().offset, 12);
+        for length in [0, 3, 5, 8] {
+            let fault = decode(&[0; 8][..length], 3, 5).unwrap_err();
+            assert_eq!((fault.offset, fault.found), (12, format!("{length} bytes")));
+        }
     }
 }

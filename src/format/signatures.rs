@@ -11,6 +11,7 @@ pub const CODEC: u16 = 1;
 
 /// Where the signature of `ordinal` stands, at `width` bytes a document.
 #[must_use]
+#[inline]
 pub fn range(ordinal: u64, width: u64) -> Range<u64> {
     ordinal * width..(ordinal + 1) * width
 }

@@ -559,7 +559,10 @@ impl Decoder {
     /// Checks the end, which begins at `offset`, its magic left out of `bytes`.
     fn end(&self, bytes: &[u8], offset: u64) -> std::result::Result<(), Refusal> {
         let whole = [&footer::MAGIC[..], bytes].concat();
-        let Ok(end) = End::read_from_bytes(&whole) else { return Ok(()) }; // of that length, as checked
+        let end = End::read_from_bytes(&whole).map_err(|_| {
+            let found = format!("{} bytes", whole.len());
+            Refusal::Damaged(Fault::new(offset, format!("an end of {END_BYTES} bytes"), found))
+        })?;
         self.check(&whole[..END_BYTES - WORD], end.checksum.get(), offset)?;
         for (at, what, expected, found) in [
             (8, "file length", offset + END_BYTES as u64, end.file_length),

@@ -22,6 +22,23 @@ where
     })
 }
 
+/// Reads the one little-endian number of 4 bytes that stands at `at` of its part.
+///
+/// # Errors
+/// A [`Fault`] at `at` for fewer or more bytes.
+#[inline(always)]
+pub fn word(bytes: &[u8], at: u64) -> Result<u32, Fault> {
+    match <[u8; 4]>::try_from(bytes) {
+        Ok(bytes) => Ok(u32::from_le_bytes(bytes)),
+        Err(_) => Err(not_a_word(bytes, at)),
+    }
+}
+
+#[cold]
+fn not_a_word(bytes: &[u8], at: u64) -> Fault {
+    Fault::new(at, "a number of 4 bytes", format!("{} bytes", bytes.len()))
+}
+
 /// Splits off the first `length` bytes.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use zerocopy::IntoBytes;
 use super::open::Segment;
 use super::output::SegmentOutput;
 use super::spilled::Chunks;
-use crate::error::{Result, corrupt};
+use crate::error::{Error, Result, corrupt};
 use crate::format::attached::{self, Stamps};
 use crate::format::contents::Kind;
 use crate::format::samples::offset_bytes;
@@ -119,7 +119,7 @@ impl Segment {
 
     /// The ordinal at this place of the order of stamps.
     fn stamped_at(&self, place: u64) -> Result<u32> {
-        let Some((section, layout)) = &self.stamps else { return Ok(0) };
+        let (section, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
         let range = layout.ordinal(place);
         let at = range.start;
         let ordinal = wire::wide(self.read(section, range)?);
@@ -132,10 +132,10 @@ impl Segment {
 
     /// How many documents have a stamp of at most this: O(log n).
     fn stamped_to(&self, stamp: u64) -> Result<u64> {
-        match &self.stamps {
-            // Opening has read the least.
-            Some((_, layout)) if layout.base <= stamp => {}
-            _ => return Ok(0),
+        let (_, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
+        // Opening has read the least.
+        if stamp < layout.base {
+            return Ok(0);
         }
         let (mut low, mut high) = (0, self.documents());
         while low < high {
@@ -153,7 +153,7 @@ impl Segment {
     /// expires as time goes from one to the other. O(log n), and O(1) for each of them.
     ///
     /// # Errors
-    /// As [`value`](Self::value).
+    /// As [`value`](Self::value); also if the segment has no stamps.
     pub(crate) fn stamped_between(
         &self,
         above: Option<u64>,
@@ -173,9 +173,12 @@ impl Segment {
     /// # Errors
     /// [`Error::Corrupt`]; also if the segment has no stamps.
     pub(super) fn kept_stamp(&self, ordinal: u32) -> Result<u64> {
-        self.stamp(ordinal)?.ok_or_else(|| {
-            corrupt(self.path(), "stamps", 0, Fault::new(0, "a section of stamps", "none"))
-        })
+        self.stamp(ordinal)?.ok_or_else(|| self.has_no_stamps())
+    }
+
+    #[cold]
+    fn has_no_stamps(&self) -> Error {
+        corrupt(self.path(), Kind::Stamps.name(), 0, Fault::new(0, "a section of stamps", "none"))
     }
 
     /// What is hashed of a document, as far as it is kept.
@@ -219,5 +222,53 @@ impl Segment {
         }
         let found = format!("{layout:?}");
         Err(self.corrupt_at(section, Fault::new(0, format!("the least layout, {expected:?}"), found)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::params::Params;
+    use crate::segment::build::build;
+    use crate::segment::records::{Kept, Records};
+    use crate::sys::RealVfs;
+    use crate::Key;
+
+    /// A segment of three documents; with stamps 10, 20 and 30, or with none.
+    fn segment(stamped: bool) -> (tempfile::TempDir, Segment) {
+        let params = Params::builder().u64_keys().simhash(3);
+        let params = if stamped { params.expire_after(5) } else { params }.build().unwrap();
+        let mut records = Records::new(&params);
+        for key in 1..=3 {
+            let kept = Kept { fingerprint: key, ..Kept::default() };
+            let attached = attached::Attached { value: &[], stamp: stamped.then_some(10 * key) };
+            records.push_with(Key::U64(key), Some(kept), attached).unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.seg");
+        build(&records, &RealVfs, dir.path()).unwrap().publish(&path).unwrap();
+        let segment = Segment::open(&RealVfs, Path::new(&path)).unwrap();
+        (dir, segment)
+    }
+
+    #[test]
+    fn missing_stamp_is_an_error_and_not_a_stamp_of_zero_or_no_document() {
+        let between = |segment: &Segment, above, to| {
+            let mut found = Vec::new();
+            segment.stamped_between(above, to, |ordinal| found.push(ordinal)).map(|()| found)
+        };
+        let (_dir, stamped) = segment(true);
+        assert_eq!(stamped.kept_stamp(1).unwrap(), 20);
+        assert_eq!(between(&stamped, Some(10), 30).unwrap(), [1, 2]);
+        assert_eq!(between(&stamped, None, 9).unwrap(), [0; 0]);
+        let (_dir, plain) = segment(false);
+        assert_eq!(plain.stamp(1).unwrap(), None);
+        let refused = [plain.kept_stamp(1).map(drop), between(&plain, None, 30).map(drop), plain.stamped_at(0).map(drop)];
+        for refused in refused {
+            let Err(Error::Corrupt { section, expected, found, .. }) = refused else { panic!("{refused:?}") };
+            assert_eq!((section, expected.as_str(), found.as_str()), ("stamps", "a section of stamps", "none"));
+        }
     }
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::open::Segment;
-use super::tables::At;
 use crate::error::{Error, Result};
 use crate::format::bands::{self, Band, BandEntry};
 use crate::format::contents::Section;
@@ -17,11 +16,11 @@ impl Segment {
     /// parameters say.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
     pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
         let (section, layout) = self.band(band)?;
         let key = bands::key(feature, layout.key_bits);
-        let rows = layout.directory.bucket(At::new(self, section), layout.prefix(key).into())?;
+        let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
         let tag = layout.tag(key);
         // Entries ascend by tag; a bucket is a handful of entries unless it is hot.
@@ -54,10 +53,10 @@ impl Segment {
         };
         for (section, layout, key) in all() {
             let (prefix, known) = layout.leading(key, bits);
-            layout.directory.hint(At::new(self, section), prefix, known);
+            layout.directory.hint(self.at(section), prefix, known);
         }
         for (section, layout, key) in all() {
-            let (source, (prefix, known)) = (At::new(self, section), layout.leading(key, bits));
+            let (source, (prefix, known)) = (self.at(section), layout.leading(key, bits));
             // What is wrong here is said when it is read.
             let Ok(rows) = layout.directory.rows(source, prefix, known) else { continue };
             let entries = layout.entries(&rows);
@@ -72,7 +71,7 @@ impl Segment {
     /// are read, or a bucket, if that is more.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
     pub fn same_feature_bits(
         &self,
         band: usize,
@@ -85,7 +84,7 @@ impl Segment {
         let bits = bits.min(layout.key_bits);
         let shift = layout.key_bits - bits;
         let (prefix, known) = layout.leading(key, bits);
-        let rows = layout.directory.rows(At::new(self, section), prefix, known)?;
+        let rows = layout.directory.rows(self.at(section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
         // Bits of the tag that must agree: none if the directory has told all.
         let tag = u64::from(layout.tag(key)) >> shift;
@@ -103,7 +102,7 @@ impl Segment {
     /// and the ordinals, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
     pub fn for_each_bucket(
         &self,
         band: usize,
@@ -131,7 +130,7 @@ impl Segment {
     /// Hands each entry of a band to `each`: band key and ordinal, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
     pub fn for_each_band_entry(
         &self,
         band: usize,
@@ -140,7 +139,7 @@ impl Segment {
         let (section, layout) = self.band(band)?;
         let mut rows = 0..0;
         for prefix in 0..1_u32 << layout.directory.bits {
-            rows = layout.directory.next_bucket(At::new(self, section), prefix.into(), rows.end)?;
+            rows = layout.directory.next_bucket(self.at(section), prefix.into(), rows.end)?;
             let bytes = self.read(section, layout.entries(&rows))?;
             for entry in layout.decode(bytes, &rows) {
                 self.check_ordinal(section, layout, &rows, entry)?;
@@ -165,7 +164,7 @@ impl Segment {
         let mut end = 0;
         for prefix in 0..1_u32 << layout.directory.bits {
             let bucket = (|| {
-                let rows = layout.directory.bucket(At::new(self, section), prefix.into())?;
+                let rows = layout.directory.bucket(self.at(section), prefix.into())?;
                 if rows.start < end {
                     // Rows that stand in several buckets could make this take the square of the time.
                     let expected = format!("a bucket from row {end} or later");
@@ -187,8 +186,11 @@ impl Segment {
     }
 
     /// A band by its number, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a band that the segment does not have.
     #[inline]
-    fn band(&self, band: usize) -> Result<&(Section, bands::Band)> {
+    pub(super) fn band(&self, band: usize) -> Result<&(Section, bands::Band)> {
         self.bands.get(band).ok_or_else(|| {
             Error::Invalid(format!("band {band}: expected one of the {} bands of the segment", self.bands.len()))
         })
@@ -218,6 +220,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
+    #[inline]
     pub fn signature(&self, ordinal: u32) -> Result<&[u8]> {
         match &self.signatures {
             Some((section, width)) => self.read(section, signatures::range(ordinal.into(), *width)),

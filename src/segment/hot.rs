@@ -1,8 +1,8 @@
 //! Hot buckets: searched by their nested tables, so that a bucket of a million costs little more than any other.
 
-use super::open::Segment;
+use super::file::At;
 use super::output::SegmentOutput;
-use super::tables::{At, OpenTable, Tables};
+use super::tables::{OpenTable, Tables};
 use crate::design::Design;
 use crate::design::masks::masks;
 use crate::design::tables::{Table, spread};
@@ -12,13 +12,6 @@ use crate::format::hot::{self, Hot, HotBucket, NESTED};
 use crate::format::table::{Columns, Layout, Source};
 use crate::format::wire::Fault;
 use twindex_kernel::{Kernel, Level, Simd};
-
-/// The hot buckets of an open table.
-#[derive(Debug)]
-pub(super) struct OpenHot {
-    pub(super) section: Section,
-    pub(super) hot: Hot,
-}
 
 /// The search of a hot bucket.
 pub(super) struct NestedSearch<'a, 'b> {
@@ -111,20 +104,6 @@ impl NestedSearch<'_, '_> {
     }
 }
 
-impl OpenHot {
-    /// Opens the section of a table that is probed by `bits` bits.
-    pub(super) fn open(segment: &Segment, section: Section, rows: u64, bits: u32) -> Result<Self> {
-        let hot = Hot::open(At::new(segment, &section), section.rows, section.length, rows, bits)?;
-        Ok(Self { section, hot })
-    }
-
-    /// The hot bucket of a prefix that has so many rows, if it is one.
-    #[inline(always)]
-    pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
-        if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
-    }
-}
-
 /// Buckets by prefix, with key and rank of each fingerprint.
 pub(super) type Members = Vec<(u64, Vec<(u64, u32)>)>;
 
@@ -187,11 +166,10 @@ pub(super) fn write_hot<I: Iterator<Item = Result<u64>>, C: Columns>(
 mod tests {
     use std::path::Path;
 
-    use super::*;
     use crate::format::table::Probe;
     use crate::params::Params;
     use crate::segment::records::{Kept, Records};
-    use crate::segment::{Ask, Scratch, build};
+    use crate::segment::{Ask, Scratch, Segment, build};
     use crate::sys::RealVfs;
     use crate::{Key, segment};
 

@@ -32,7 +32,7 @@ use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
 use super::sorted::{Merge, Run, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
-use super::tables::At;
+use super::file::At;
 use crate::design::Scheme;
 use crate::error::{Error, Result};
 use crate::extsort;
@@ -420,7 +420,7 @@ impl<'a, 'r> Merged<'a, 'r> {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
             let Layout::Planes(planes) = first.layout else { return None };
             input.left_out.is_empty().then_some(KeysOfFirst {
-                source: At::new(input.segment, &first.section),
+                source: input.segment.at(&first.section),
                 planes,
                 walk: Walk::default(),
             })
@@ -482,7 +482,7 @@ impl<'a, 'r> Merged<'a, 'r> {
         let mut runs = Vec::new();
         let mut rows = 0;
         self.for_each_stripe(|input, stripe, map| {
-            let Some((section, _)) = input.segment.bands.get(band) else { return Ok(()) };
+            let (section, _) = input.segment.band(band)?;
             let mut run = Column::new(self.room, share);
             let mut seen = RoaringBitmap::new();
             let mut last = None;
@@ -733,7 +733,7 @@ impl Run<u128> for Listed<'_, '_> {
             if self.at == self.keys.len() {
                 self.keys.clear();
                 self.at = 0;
-                let source = At::new(self.input.segment, &fingerprints.tables.all[0].section);
+                let source = self.input.segment.at(&fingerprints.tables.all[0].section);
                 self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
                 if self.keys.is_empty() {
                     // A document has one rank, and is in the list of that alone, so all that have one are listed.

@@ -7,8 +7,8 @@
 //! - [`build`]: records to a file, front to back; [`rows`]: the same from more than fits in memory;
 //! - [`merge`]: segments to one;
 //! - [`sorted`], [`spilled`]: sorting, and columns that go to scratch files;
-//! - [`open`]: a file to a [`Segment`], checked as far as its head, contents and extents;
-//!   a page's checksum is looked at when the page is first touched;
+//! - `file`: the bytes, whose pages are compared with their checksums when they are first touched; `parsed`: a file whose
+//!   sections are known; [`open`]: a [`Segment`], whose sections are what the parameters ask for;
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`]: the questions;
 //! - [`verify`]: the slow proof that all of it is sound; [`salvage`]: what can be read where it is not.
 
@@ -16,6 +16,7 @@ pub mod ask;
 mod attached;
 pub mod buckets;
 pub mod build;
+mod file;
 mod hot;
 pub mod keys;
 pub mod merge;
@@ -23,6 +24,7 @@ pub mod near;
 pub mod open;
 mod output;
 mod pages;
+mod parsed;
 mod partial;
 mod probe;
 pub mod records;

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 pub use super::ask::{Ask, Near};
 use super::open::Segment;
 use super::probe::{Scratch, Search};
-use super::tables::{At, unanswered};
+use super::tables::unanswered;
 use crate::design::Scheme;
 use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
@@ -79,7 +79,7 @@ impl Segment {
         }
         let search = Search {
             segment: self,
-            at: At::new(self, &fingerprints.postings),
+            at: self.at(&fingerprints.postings),
             fingerprints,
             plan,
             ask,
@@ -159,7 +159,7 @@ impl Segment {
     pub fn fingerprint(&self, rank: u32) -> Result<u64> {
         let Some(fingerprints) = &self.fingerprints else { return Err(Self::keeps_no_fingerprints()) };
         let table = &fingerprints.tables.all[0];
-        table.layout.value(At::new(self, &table.section), rank.into())
+        table.layout.value(self.at(&table.section), rank.into())
     }
 
     /// The fingerprint's rank of a document; `None` for one without a sketch, and where no fingerprints are kept.

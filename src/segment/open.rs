@@ -9,46 +9,40 @@
 //! 5. the parameters against the digest in the header;
 //! 6. the sections against the parameters: all that belong, no others, and each as long as its rows ask for.
 //!
+//! Steps 1 to 5 make a `Parsed` file of the bytes, in `parsed`; step 6 makes a [`Segment`] of it, here. A [`Segment`] has
+//! passed all steps and never changes.
+//!
 //! Pages are checked when first touched; what their numbers say is checked where they are used. Header, footer,
 //! contents and checksums are read, not mapped. Time and memory O(sections + pages), a thousandth of the file.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use zerocopy::little_endian::U32;
-
-use super::pages::{self, Known, Pages, Stretch, Trouble};
+use super::file::{At, SegmentFile};
+use super::parsed::Parsed;
 use super::tables::{OpenTable, Tables};
-use crate::design::{Complete, Design};
-use crate::error::{Error, Result, corrupt, refused};
+use crate::design::Design;
+use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
-use crate::format::bands::{self, Band};
-use crate::format::checksum::{PAGE, checksum};
-use crate::format::contents::{self, Kind, Section};
-use crate::format::footer::{FOOTER_BYTES, Footer};
-use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Role};
+use crate::format::bands::Band;
+use crate::format::contents::{Kind, Section};
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
-use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::samples::{self, Choice, Samples};
 use crate::format::table::Codec;
-use crate::format::wire::{self, Fault};
-use crate::format::{DOCUMENTS_MAX, design, hot, postings, ranks, signatures};
+use crate::format::wire::Fault;
+use crate::format::{design, hot, postings, ranks, signatures};
 use crate::params::{KeyKind, Params};
 use crate::sys::Access;
-use crate::sys::mmap::View;
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
 
 /// An open segment: `Send + Sync`, shared by all who ask. The bytes are mapped, or read when first touched.
 #[derive(Debug)]
 pub struct Segment {
-    path: PathBuf,
-    bytes: View,
-    pages: Pages,
+    pub(super) file: SegmentFile,
     params: Params,
     salt: u128,
     digest: u128,
     documents: u64,
-    sections: Vec<Section>,
     pub(super) keys: Keys,
     pub(super) fingerprints: Option<Fingerprints>,
     pub(super) bands: Vec<(Section, Band)>,
@@ -102,104 +96,33 @@ impl Segment {
     }
 
     fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
-        let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
-        let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
-        let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
-        // guard: a file has room for a header and a footer
-        if length < least {
-            let cut = Fault::new(length, format!("at least {least} bytes"), format!("{length}"));
-            return Err(fault("segment", 0, cut));
-        }
-        let read = |offset: u64, length: u64| -> Result<Vec<u8>> {
-            let length = usize::try_from(length).map_err(|_| Error::Limit {
-                what: "bytes in memory",
-                limit: usize::MAX as u64,
-                found: length,
-            })?;
-            let mut bytes = vec![0; length];
-            file.read_exact_at(&mut bytes, offset).map_err(|e| Error::io("read", path, e))?;
-            Ok(bytes)
-        };
-
-        let header = read(0, HEADER_BYTES as u64)?;
-        let header =
-            Header::read(&header, Role::Segment).map_err(|refusal| refused(path, "header", refusal))?;
-        let salt = header.salt.get();
-
-        let footer_offset = length - FOOTER_BYTES as u64;
-        let footer = read(footer_offset, FOOTER_BYTES as u64)?;
-        let footer = Footer::read(&footer, salt, length).map_err(|e| fault("footer", footer_offset, e))?;
-
-        // The footer's checks leave offsets within the file, so this reads no more than the file has.
-        let contents_offset = footer.contents_offset.get();
-        let contents = read(contents_offset, footer_offset - contents_offset)?;
-        let expected = checksum(salt, contents_offset, &contents);
-        // guard: the footer and the contents are compared with their checksums
-        if footer.contents_checksum.get() != expected {
-            let found = format!("{:08x}", footer.contents_checksum.get());
-            let sums = Fault::new(28, format!("checksum {expected:08x} of the table of contents"), found);
-            return Err(fault("footer", footer_offset, sums));
-        }
-        let sections = contents::read(&contents, contents_offset)
-            .map_err(|e| fault("table of contents", contents_offset, e))?;
-
-        let sums = *sections.last().expect("contents::read asks for checksums");
-        let page_checksums = read(sums.offset, sums.length)?;
-        let expected = checksum(salt, sums.offset, &page_checksums);
-        if footer.checksums_checksum.get() != expected {
-            let found = format!("{:08x}", footer.checksums_checksum.get());
-            let sums = Fault::new(32, format!("checksum {expected:08x} of the checksums section"), found);
-            return Err(fault("footer", footer_offset, sums));
-        }
-        // What is between the checksums and the contents is the one place that no checksum covers.
-        let gap = read(sums.end(), contents_offset - sums.end())?;
-        if let Some(at) = gap.iter().position(|&byte| byte != 0) {
-            let padding = Fault::new(at as u64, "zero padding", format!("{:#04x}", gap[at]));
-            return Err(fault("checksums", sums.end(), padding));
-        }
-        let pages = sums.offset.div_ceil(PAGE);
-        let columns: &[U32] =
-            wire::column(&page_checksums).map_err(|odd| fault("checksums", sums.offset, odd))?;
-        if columns.len() as u64 != pages || sums.rows != pages || sums.index != 0 || sums.codec != 1 {
-            let found = format!(
-                "{} bytes, {} rows, index {}, codec {}",
-                sums.length, sums.rows, sums.index, sums.codec
-            );
-            return Err(fault(
-                "checksums",
-                sums.offset,
-                Fault::new(0, format!("{pages} checksums, codec 1"), found),
-            ));
-        }
-        let map_length = usize::try_from(length).map_err(|_| Error::Limit {
-            what: "bytes of a map",
-            limit: usize::MAX as u64,
-            found: length,
-        })?;
-
-        let mut segment = Self {
-            path: path.to_owned(),
-            bytes: View::new(file, map_length, access).map_err(|e| Error::io("map", path, e))?,
-            pages: Pages::new(salt, columns, sums.offset),
-            params: Params::builder().simhash(0).build()?,
+        let parsed = Parsed::read(file, path, access)?;
+        // The parameters, the first section, have been read.
+        let mut entries = Entries { parsed: &parsed, next: 1 };
+        let keys = entries.keys()?;
+        let fingerprints = entries.fingerprints()?;
+        let bands = entries.bands()?;
+        let signatures = entries.signatures()?;
+        let samples = entries.samples()?;
+        let values = entries.values()?;
+        let stamps = entries.stamps()?;
+        entries.take(Kind::Checksums, 0, 1, None)?;
+        entries.finish()?;
+        let Parsed { file, params, salt, digest, documents, .. } = parsed;
+        Ok(Self {
+            file,
+            params,
             salt,
-            digest: super::output::digest(&header, &page_checksums, &contents, &footer),
-            documents: footer.documents.get(),
-            sections,
-            keys: Keys::Front(sums),
-            fingerprints: None,
-            bands: Vec::new(),
-            signatures: None,
-            samples: [None; 2],
-            values: None,
-            stamps: None,
-        };
-        segment.read_params(header.params_digest.get())?;
-        header.check_features(&segment.params).map_err(|e| fault("header", 0, e))?;
-        let is_packed = header.incompatible.get() & FEATURE_PACKED != 0;
-        let band_codec = if is_packed { bands::CODEC_PACKED } else { bands::CODEC_BYTES };
-        segment.check_sections(footer.documents.get(), footer.distinct.get(), footer_offset, band_codec)?;
-        Ok(segment)
+            digest,
+            documents,
+            keys,
+            fingerprints,
+            bands,
+            signatures,
+            samples,
+            values,
+            stamps,
+        })
     }
 
     /// Reads the whole file and compares the checksums of all pages: less than [`verify`](Self::verify), at the
@@ -220,215 +143,31 @@ impl Segment {
         Ok(())
     }
 
-    fn read_params(&mut self, digest: u128) -> Result<()> {
-        let section = self.sections[0];
-        let wrong = |expected: &str, found: String| self.corrupt_at(&section, Fault::new(0, expected, found));
-        if section.kind != Kind::Params
-            || section.index != 0
-            || section.codec != 1
-            || section.rows != section.length
-        {
-            return Err(wrong("the parameters as first section, codec 1", section.kind.name().into()));
-        }
-        if section.length > u64::from(PARAMS_BYTES_MAX) {
-            let expected = format!("at most {PARAMS_BYTES_MAX} bytes of parameters");
-            return Err(wrong(&expected, section.length.to_string()));
-        }
-        let text = self.read(&section, 0..section.length)?;
-        let text = std::str::from_utf8(text).map_err(|e| wrong("UTF-8 text", e.to_string()))?;
-        let params = Params::decode(text).map_err(|e| wrong("parameters", e.to_string()))?;
-        if params.digest() != digest {
-            return Err(wrong("the parameters of the digest in the header", "others".into()));
-        }
-        self.params = params;
-        Ok(())
-    }
-
-    #[allow(clippy::too_many_lines, reason = "one straight list of checks, in the order of the sections")]
-    /// Step 6. Takes the sections one by one in the order the format lays down.
-    fn check_sections(
-        &mut self,
-        documents: u64,
-        distinct: u64,
-        footer_offset: u64,
-        band_codec: u16,
-    ) -> Result<()> {
-        if documents > DOCUMENTS_MAX
-            || distinct > documents
-            || (self.params.simhash.is_none() && distinct > 0)
-        {
-            let expected =
-                format!("at most {DOCUMENTS_MAX} documents and no more fingerprints than documents");
-            let lie = Fault::new(40, expected, format!("{documents} and {distinct}"));
-            return Err(corrupt(&self.path, "footer", footer_offset, lie));
-        }
-        let mut rest = self.sections[1..].iter().copied();
-        let mut next = |kind: Kind, index: u16, codec: u16, rows: Option<u64>| -> Result<Section> {
-            let section = rest.next().unwrap_or(self.sections[0]);
-            let found = (section.kind, section.index, section.codec);
-            if found != (kind, index, codec) || rows.is_some_and(|rows| rows != section.rows) {
-                let rows = rows.map_or(String::new(), |rows| format!(", {rows} rows"));
-                let expected = format!("section {} {index}, codec {codec}{rows}", kind.name());
-                let found = format!(
-                    "section {} {}, codec {}, {} rows",
-                    section.kind.name(),
-                    section.index,
-                    section.codec,
-                    section.rows
-                );
-                return Err(self.corrupt_at(&section, Fault::new(0, expected, found)));
-            }
-            Ok(section)
-        };
-        let long = |section: &Section, length: u64| {
-            if section.length == length {
-                return Ok(());
-            }
-            let found = format!("{} bytes", section.length);
-            Err(self.corrupt_at(
-                section,
-                Fault::new(0, format!("{length} bytes for {} rows", section.rows), found),
-            ))
-        };
-
-        let keys = match self.params.key {
-            KeyKind::U64 => {
-                let section = next(Kind::Keys, 0, keys::CODEC_FRAME, Some(documents))?;
-                let head = self.read(&section, 0..FRAME_HEAD_BYTES)?;
-                let frame = Frame::read(head, section.length, section.rows);
-                Keys::Frame(section, frame.map_err(|e| self.corrupt_at(&section, e))?)
-            }
-            KeyKind::Bytes => {
-                let section = next(Kind::Keys, 0, keys::CODEC_FRONT, Some(documents))?;
-                let least = keys::groups(documents) * 8 + 8;
-                if section.length < least {
-                    long(&section, least)?;
-                }
-                Keys::Front(section)
-            }
-        };
-        let mut fingerprints = None;
-        if self.params.simhash.is_some() {
-            let ranks = next(Kind::Ranks, 0, ranks::CODEC, Some(documents))?;
-            long(&ranks, documents * ranks::RANK_BYTES)?;
-            let named = next(Kind::Design, 0, design::CODEC, None)?;
-            long(&named, named.rows.min(design::NAME_BYTES_MAX))?;
-            let name = design::decode(self.read(&named, 0..named.length)?);
-            let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
-            let count = design.tables.len() as u16;
-            // A table has a hot section if it has hot buckets; `verify` finds out whether it should have.
-            let mut hot_sections = vec![None; count.into()];
-            for index in 1..=count {
-                if self.sections.iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {
-                    hot_sections[usize::from(index) - 1] = Some(next(Kind::Hot, index, hot::CODEC, None)?);
-                }
-            }
-            let mut all: Vec<OpenTable> = Vec::with_capacity(design.tables.len());
-            for (index, hot) in (1..=count).zip(hot_sections) {
-                // The section that stands there says itself which codec it has; partial tables come behind whole ones.
-                let kinds = [Kind::Table, Kind::FilterTable];
-                let found = self.sections.iter().find(|s| s.index == index && kinds.contains(&s.kind));
-                let codec = found
-                    .and_then(|section| Codec::of(section.kind, section.codec))
-                    .filter(|&codec| match &all[..] {
-                        [] => matches!(codec, Codec::Complete(_)),
-                        [first] => matches!(codec, Codec::Partial(_)) || codec == first.codec,
-                        [.., last] => codec == last.codec,
-                    })
-                    .or(all.last().map(|table| table.codec))
-                    .unwrap_or(Codec::Complete(Complete::Planes));
-                let section = next(codec.kind(), index, codec.number(), Some(distinct))?;
-                all.push(OpenTable::open(self, &design, section, codec, hot)?);
-            }
-            let postings = next(Kind::Postings, 0, postings::CODEC, Some(distinct))?;
-            if postings.length < distinct * 4 || postings.length % 4 != 0 {
-                long(&postings, distinct * 4)?;
-            }
-            let tables = Tables::new(design, all, distinct);
-            fingerprints = Some(Fingerprints { distinct, ranks, tables, postings });
-        }
-        let (mut band_sections, mut signature_section) = (Vec::new(), None);
-        if let Some(minhash) = self.params.minhash {
-            let mut rows = None;
-            for index in 1..=minhash.bands {
-                let section = next(Kind::Band, index, band_codec, rows)?;
-                rows = Some(section.rows);
-                if section.rows > documents {
-                    let found = section.rows.to_string();
-                    let lie = Fault::new(0, format!("at most {documents} documents in a band"), found);
-                    return Err(self.corrupt_at(&section, lie));
-                }
-                let band = Band::of(section.rows, documents, minhash.feature_bits.into(), band_codec);
-                long(&section, band.length)?;
-                band_sections.push((section, band));
-            }
-            let width = minhash.signature_bytes() as u64;
-            if width > 0 {
-                let section = next(Kind::Signatures, 0, signatures::CODEC, Some(documents))?;
-                long(&section, documents * width)?;
-                signature_section = Some((section, width));
-            }
-        }
-        let mut samples = [None; 2];
-        let chosen = [Kind::Bottom, Kind::Modular].into_iter().zip(Choice::of(&self.params));
-        for ((kind, choice), sample) in chosen.zip(&mut samples) {
-            let Some(choice) = choice else { continue };
-            let section = next(kind, 0, samples::CODEC, None)?;
-            let layout = Samples::of(choice, section.rows, documents).ok_or_else(|| {
-                self.corrupt_at(&section, Fault::new(0, "as many values as a file can have", section.rows))
-            })?;
-            long(&section, layout.length)?;
-            *sample = Some((section, layout));
-        }
-        let (mut values, mut stamps) = (None, None);
-        if self.params.values {
-            let section = next(Kind::Values, 0, attached::CODEC, None)?;
-            let layout = Values::of(section.rows, documents).ok_or_else(|| {
-                self.corrupt_at(&section, Fault::new(0, "as many bytes as a file can have", section.rows))
-            })?;
-            long(&section, layout.length)?;
-            values = Some((section, layout));
-        }
-        if self.params.expire_after.is_some() {
-            let section = next(Kind::Stamps, 0, attached::CODEC, Some(documents))?;
-            let head = self.read(&section, 0..STAMPS_HEAD_BYTES)?;
-            let layout = Stamps::read(head, section.length, documents);
-            stamps = Some((section, layout.map_err(|e| self.corrupt_at(&section, e))?));
-        }
-        next(Kind::Checksums, 0, 1, None)?;
-        if let Some(section) = rest.next() {
-            let extra = Fault::new(0, "no further section", section.kind.name());
-            return Err(self.corrupt_at(&section, extra));
-        }
-        self.keys = keys;
-        self.fingerprints = fingerprints;
-        self.bands = band_sections;
-        self.signatures = signature_section;
-        self.samples = samples;
-        self.values = values;
-        self.stamps = stamps;
-        Ok(())
+    /// A section as a codec sees it.
+    #[inline]
+    pub(super) fn at<'a>(&'a self, section: &'a Section) -> At<'a> {
+        At::new(&self.file, section)
     }
 
     /// The bytes at `range` of a section, their pages checked.
     #[inline(always)]
     pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
-        if range.end > section.length || range.start > range.end {
-            return Err(self.outside(section, &range));
-        }
-        let range = section.offset + range.start..section.offset + range.end;
-        self.pages.read(&self.bytes, &range).map_err(|trouble| self.unreadable(section.kind.name(), trouble))
+        self.file.read(section, range)
     }
 
-    /// The bytes at `range` of the file, as [`read`](Self::read) has those of a section; of no use behind the
-    /// pages' end.
-    pub(super) fn read_file(&self, section: &'static str, range: &Range<u64>) -> Result<&[u8]> {
-        self.pages.read(&self.bytes, range).map_err(|trouble| self.unreadable(section, trouble))
+    /// Sees the bytes at `range` of a section as a column of `T`.
+    #[inline(always)]
+    pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
+    where
+        T: zerocopy::FromBytes + zerocopy::Immutable + zerocopy::KnownLayout + zerocopy::Unaligned,
+    {
+        self.file.column(section, range)
     }
 
-    /// Compares a page with its checksum, even if it was found sound before.
-    pub(super) fn check_page(&self, page: u64) -> Result<()> {
-        self.pages.check(&self.bytes, page).map_err(|trouble| self.unreadable("page", trouble))
+    /// A fault at an offset of a section, as an error at an offset of the file.
+    #[cold]
+    pub(super) fn corrupt_at(&self, section: &Section, fault: Fault) -> Error {
+        self.file.corrupt_at(section, fault)
     }
 
     /// To be asked when a question has been answered from this segment, and before the answer is believed: a map whose
@@ -440,94 +179,19 @@ impl Segment {
     /// [`Error::Io`].
     #[inline]
     pub fn check_map(&self) -> Result<()> {
-        if self.bytes.is_lost() { Err(Error::io("read", &self.path, pages::lost())) } else { Ok(()) }
-    }
-
-    /// Pages in all.
-    pub(super) fn page_count(&self) -> u64 {
-        self.pages.count()
-    }
-
-    #[cold]
-    fn unreadable(&self, section: &'static str, trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Damaged(fault) => corrupt(&self.path, section, 0, fault),
-            Trouble::Failed(error) => Error::io("read", &self.path, error),
-        }
-    }
-
-    /// The whole file where it is mapped or in memory, otherwise nothing. Not checked: to be read where
-    /// [`knows`](Self::knows) says so.
-    #[inline(always)]
-    pub(super) fn whole(&self) -> &[u8] {
-        match &self.bytes {
-            View::Whole { bytes, .. } => bytes,
-            View::Fetched(_) => &[],
-        }
-    }
-
-    /// The section of a table, numbered from 0, of those that there are.
-    pub(super) fn table_section(&self, table: u32) -> &Section {
-        let tables = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all[table as usize]);
-        tables.map_or(&self.sections[0], |table| &table.section)
-    }
-
-    /// True once all pages of a stretch of a mapped file were found sound.
-    #[inline(always)]
-    pub(super) fn all_sound(&self, stretch: &Stretch) -> bool {
-        self.pages.all_sound(stretch)
-    }
-
-    /// Which pages were found sound.
-    #[inline(always)]
-    pub(super) fn known(&self) -> Known<'_> {
-        self.pages.known()
-    }
-
-    /// Says that the bytes at `range`, offsets in the file, will be read soon: the operating system begins to read
-    /// those of pages that were not touched yet, and this does not wait. Worth saying for all that a batch of questions
-    /// will read before the first of it is read: a disk serves many reads at once nearly as fast as one.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn will_need(&self, range: Range<u64>) {
-        self.pages.will_need(&self.bytes, &range);
-    }
-
-    #[cold]
-    fn outside(&self, section: &Section, range: &Range<u64>) -> Error {
-        let expected = format!("a place within {} bytes", section.length);
-        self.corrupt_at(section, Fault::new(range.start, expected, format!("{}..{}", range.start, range.end)))
-    }
-
-    /// A fault at an offset of a section, as an error at an offset of the file.
-    #[cold]
-    pub(super) fn corrupt_at(&self, section: &Section, fault: Fault) -> Error {
-        corrupt(&self.path, section.kind.name(), section.offset, fault)
-    }
-
-    /// Sees the bytes at `range` of a section as a column of `T`.
-    #[inline(always)]
-    pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
-    where
-        T: zerocopy::FromBytes + zerocopy::Immutable + zerocopy::KnownLayout + zerocopy::Unaligned,
-    {
-        let start = range.start;
-        wire::column(self.read(section, range)?).map_err(|mut fault| {
-            fault.offset += start;
-            self.corrupt_at(section, fault)
-        })
+        self.file.check_map()
     }
 
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Bytes of the file.
     #[must_use]
     pub fn length(&self) -> u64 {
-        self.bytes.len() as u64
+        self.file.length()
     }
 
     /// The parameters of its records.
@@ -563,6 +227,214 @@ impl Segment {
     /// Its sections, in the order of the file.
     #[must_use]
     pub fn sections(&self) -> &[Section] {
-        &self.sections
+        self.file.sections()
     }
+}
+
+/// Step 6: takes the entries of the table of contents one by one, in the order that the format lays down.
+struct Entries<'a> {
+    parsed: &'a Parsed,
+    /// The entry that is taken next, from 0.
+    next: usize,
+}
+
+impl Entries<'_> {
+    /// The section of the next entry, which must be this one.
+    fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
+        let entry = self.next;
+        let expected = || {
+            let rows = rows.map_or(String::new(), |rows| format!(", {rows} rows"));
+            format!("section {} {index}, codec {codec}{rows}", kind.name())
+        };
+        let Some(&section) = self.parsed.file.sections().get(entry) else {
+            return Err(self.parsed.wrong_entry(entry, expected(), "the end".into()));
+        };
+        let found = (section.kind, section.index, section.codec);
+        if found != (kind, index, codec) || rows.is_some_and(|rows| rows != section.rows) {
+            return Err(self.parsed.wrong_entry(entry, expected(), shown(&section)));
+        }
+        self.next += 1;
+        Ok(section)
+    }
+
+    /// Refuses entries that were not taken.
+    fn finish(self) -> Result<()> {
+        match self.parsed.file.sections().get(self.next) {
+            None => Ok(()),
+            Some(section) => {
+                Err(self.parsed.wrong_entry(self.next, "no further section".into(), shown(section)))
+            }
+        }
+    }
+
+    fn corrupt_at(&self, section: &Section, fault: Fault) -> Error {
+        self.parsed.file.corrupt_at(section, fault)
+    }
+
+    fn check_length(&self, section: &Section, length: u64) -> Result<()> {
+        if section.length == length {
+            return Ok(());
+        }
+        let found = format!("{} bytes", section.length);
+        Err(self.corrupt_at(
+            section,
+            Fault::new(0, format!("{length} bytes for {} rows", section.rows), found),
+        ))
+    }
+
+    fn keys(&mut self) -> Result<Keys> {
+        let documents = self.parsed.documents;
+        match self.parsed.params.key {
+            KeyKind::U64 => {
+                let section = self.take(Kind::Keys, 0, keys::CODEC_FRAME, Some(documents))?;
+                let head = self.parsed.file.read(&section, 0..FRAME_HEAD_BYTES)?;
+                let frame = Frame::read(head, section.length, section.rows);
+                Ok(Keys::Frame(section, frame.map_err(|e| self.corrupt_at(&section, e))?))
+            }
+            KeyKind::Bytes => {
+                let section = self.take(Kind::Keys, 0, keys::CODEC_FRONT, Some(documents))?;
+                let least = keys::groups(documents) * 8 + 8;
+                if section.length < least {
+                    self.check_length(&section, least)?;
+                }
+                Ok(Keys::Front(section))
+            }
+        }
+    }
+
+    fn fingerprints(&mut self) -> Result<Option<Fingerprints>> {
+        let Parsed { file, params, documents, distinct, .. } = self.parsed;
+        let (documents, distinct) = (*documents, *distinct);
+        if params.simhash.is_none() {
+            return Ok(None);
+        }
+        let ranks = self.take(Kind::Ranks, 0, ranks::CODEC, Some(documents))?;
+        self.check_length(&ranks, documents * ranks::RANK_BYTES)?;
+        let named = self.take(Kind::Design, 0, design::CODEC, None)?;
+        self.check_length(&named, named.rows.min(design::NAME_BYTES_MAX))?;
+        let name = design::decode(file.read(&named, 0..named.length)?);
+        let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
+        let count = design.tables.len() as u16;
+        // A table has a hot section if it has hot buckets; `verify` finds out whether it should have.
+        let mut hot_sections = vec![None; count.into()];
+        for index in 1..=count {
+            if file.sections().iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {
+                hot_sections[usize::from(index) - 1] = Some(self.take(Kind::Hot, index, hot::CODEC, None)?);
+            }
+        }
+        let mut all: Vec<OpenTable> = Vec::with_capacity(design.tables.len());
+        for (index, hot) in (1..=count).zip(hot_sections) {
+            let codec = self.codec_of_table(&design, index, &all)?;
+            let entry = self.next;
+            self.take(codec.kind(), index, codec.number(), Some(distinct))?;
+            all.push(OpenTable::open(file, &design, entry, codec, hot)?);
+        }
+        let postings = self.take(Kind::Postings, 0, postings::CODEC, Some(distinct))?;
+        if postings.length < distinct * 4 || postings.length % 4 != 0 {
+            self.check_length(&postings, distinct * 4)?;
+        }
+        let tables = Tables::new(design, all, distinct);
+        Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
+    }
+
+    /// The codec that the table of contents gives a table, numbered from 1, after these; partial tables come after
+    /// complete ones.
+    fn codec_of_table(&self, design: &Design, index: u16, before: &[OpenTable]) -> Result<Codec> {
+        let kinds = [Kind::Table, Kind::FilterTable];
+        let mut entries = self.parsed.file.sections().iter().enumerate();
+        let Some((entry, section)) =
+            entries.find(|(_, found)| found.index == index && kinds.contains(&found.kind))
+        else {
+            let expected = format!("{} tables of the design {}", design.tables.len(), design.name);
+            return Err(self.parsed.wrong_entry(0, expected, format!("no table {index}")));
+        };
+        let codec = Codec::of(section.kind, section.codec).filter(|&codec| match before {
+            [] => matches!(codec, Codec::Complete(_)),
+            [first] => matches!(codec, Codec::Partial(_)) || codec == first.codec,
+            [.., last] => codec == last.codec,
+        });
+        codec.ok_or_else(|| {
+            let expected = match before {
+                [] => "a codec of complete tables".into(),
+                [first] => format!("codec {}, or one of partial tables", first.codec.number()),
+                [.., last] => format!("codec {} of {}", last.codec.number(), last.codec.kind().name()),
+            };
+            self.parsed.wrong_entry(entry, format!("table {index} by {expected}"), shown(section))
+        })
+    }
+
+    fn bands(&mut self) -> Result<Vec<(Section, Band)>> {
+        let Parsed { params, documents, band_codec, .. } = self.parsed;
+        let Some(minhash) = params.minhash else { return Ok(Vec::new()) };
+        let (mut bands, mut rows) = (Vec::new(), None);
+        for index in 1..=minhash.bands {
+            let section = self.take(Kind::Band, index, *band_codec, rows)?;
+            rows = Some(section.rows);
+            if section.rows > *documents {
+                let found = section.rows.to_string();
+                let lie = Fault::new(0, format!("at most {documents} documents in a band"), found);
+                return Err(self.corrupt_at(&section, lie));
+            }
+            let band = Band::of(section.rows, *documents, minhash.feature_bits.into(), *band_codec);
+            self.check_length(&section, band.length)?;
+            bands.push((section, band));
+        }
+        Ok(bands)
+    }
+
+    /// The signatures and the bytes of each.
+    fn signatures(&mut self) -> Result<Option<(Section, u64)>> {
+        let (params, documents) = (&self.parsed.params, self.parsed.documents);
+        let width = params.minhash.map_or(0, |minhash| minhash.signature_bytes() as u64);
+        if width == 0 {
+            return Ok(None);
+        }
+        let section = self.take(Kind::Signatures, 0, signatures::CODEC, Some(documents))?;
+        self.check_length(&section, documents * width)?;
+        Ok(Some((section, width)))
+    }
+
+    fn samples(&mut self) -> Result<[Option<(Section, Samples)>; 2]> {
+        let mut samples = [None; 2];
+        let chosen = [Kind::Bottom, Kind::Modular].into_iter().zip(Choice::of(&self.parsed.params));
+        for ((kind, choice), sample) in chosen.zip(&mut samples) {
+            let Some(choice) = choice else { continue };
+            let section = self.take(kind, 0, samples::CODEC, None)?;
+            let layout = Samples::of(choice, section.rows, self.parsed.documents).ok_or_else(|| {
+                self.corrupt_at(&section, Fault::new(0, "as many values as a file can have", section.rows))
+            })?;
+            self.check_length(&section, layout.length)?;
+            *sample = Some((section, layout));
+        }
+        Ok(samples)
+    }
+
+    fn values(&mut self) -> Result<Option<(Section, Values)>> {
+        if !self.parsed.params.values {
+            return Ok(None);
+        }
+        let section = self.take(Kind::Values, 0, attached::CODEC, None)?;
+        let layout = Values::of(section.rows, self.parsed.documents).ok_or_else(|| {
+            self.corrupt_at(&section, Fault::new(0, "as many bytes as a file can have", section.rows))
+        })?;
+        self.check_length(&section, layout.length)?;
+        Ok(Some((section, layout)))
+    }
+
+    fn stamps(&mut self) -> Result<Option<(Section, Stamps)>> {
+        let (params, documents) = (&self.parsed.params, self.parsed.documents);
+        if params.expire_after.is_none() {
+            return Ok(None);
+        }
+        let section = self.take(Kind::Stamps, 0, attached::CODEC, Some(documents))?;
+        let head = self.parsed.file.read(&section, 0..STAMPS_HEAD_BYTES)?;
+        let layout = Stamps::read(head, section.length, documents);
+        Ok(Some((section, layout.map_err(|e| self.corrupt_at(&section, e))?)))
+    }
+}
+
+/// A section as errors show it.
+fn shown(section: &Section) -> String {
+    let Section { kind, index, codec, rows, .. } = section;
+    format!("section {} {index}, codec {codec}, {rows} rows", kind.name())
 }

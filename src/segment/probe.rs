@@ -17,10 +17,11 @@ use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
 use super::ask::{Ask, Near};
-use super::hot::{NestedSearch, OpenHot};
+use super::file::At;
+use super::hot::NestedSearch;
 use super::open::{Fingerprints, Segment};
 use super::sift::{Bucket, Sifted, sift};
-use super::tables::{At, Front, OpenTable, Plan, Step, Tables};
+use super::tables::{Front, OpenHot, OpenTable, Plan, Step, Tables};
 use crate::design::masks::{Masks, masks};
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
@@ -402,13 +403,13 @@ impl<'a> Search<'a, '_> {
         hits.reserve(room);
         let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), Next::default());
         let mut budget = self.ask.visits.map(Budget::new);
-        self.at.settle(self.tables());
+        self.tables().settle(&mut self.at);
         self.fill(&mut next);
         self.look_up(&mut guard, 0..WINDOW)?;
         while !self.scratch.ahead.is_empty() {
             let Scratch { probes, ahead, .. } = &mut *self.scratch;
             std::mem::swap(probes, ahead);
-            self.at.settle(self.tables());
+            self.tables().settle(&mut self.at);
             self.fill(&mut next);
             if let Some(budget) = &mut budget {
                 // One probe at a time, so that what is left out does not depend on what is asked together.
@@ -520,7 +521,7 @@ impl<'a> Search<'a, '_> {
                         }
                         let value = self.queries[query];
                         let (prefix, scanned) = (table.prefix_of(value), table.scanned_of(value));
-                        at.hint_bucket(table, prefix);
+                        table.hint_bucket(&at, prefix);
                         let bucket = Bucket { start: 0, end: 0, scanned, left: within };
                         probes.push(Probe { prefix, bucket, query: query as u32, step });
                     }
@@ -534,7 +535,7 @@ impl<'a> Search<'a, '_> {
                     continue;
                 };
                 let (prefix, scanned) = (table.prefix_of(value) ^ mask, table.scanned_of(value));
-                at.hint_bucket(table, prefix);
+                table.hint_bucket(&at, prefix);
                 let (query, left) = (query as u32, table.left(within, mask));
                 let bucket = Bucket { start: 0, end: 0, scanned, left };
                 probes.push(Probe { prefix, bucket, query, step });

@@ -6,7 +6,6 @@ use zerocopy::little_endian::U32;
 use zerocopy::IntoBytes;
 
 use super::open::{Fingerprints, Segment};
-use super::tables::At;
 use crate::error::Result;
 
 use crate::format::postings::{self, LIST, Posting};
@@ -24,7 +23,7 @@ impl Segment {
     pub fn for_each_fingerprint(&self, mut each: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let table = &fingerprints.tables.all[0];
-        let source = At::new(self, &table.section);
+        let source = self.at(&table.section);
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
@@ -39,7 +38,7 @@ impl Segment {
             let rows = 0..fingerprints.distinct;
             return Ok(vec![FingerprintStretch { rows, walk: None }]);
         };
-        let source = At::new(self, &table.section);
+        let source = self.at(&table.section);
         let (most, buckets) = (most.max(1) as u128, 1_u128 << planes.directory.bits);
         let mut walk = Walk::default();
         let mut all = Vec::new();
@@ -80,7 +79,7 @@ impl Segment {
     ) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let table = &fingerprints.tables.all[0];
-        let source = At::new(self, &table.section);
+        let source = self.at(&table.section);
         let mut keys = Vec::with_capacity(TOGETHER as usize);
         let (Layout::Planes(planes), Some(mut walk)) = (&table.layout, stretch.walk) else {
             table.layout.for_each(source, |_, fingerprint| {
@@ -115,7 +114,7 @@ impl Segment {
     pub fn for_each_table_row(&self, table: usize, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         let tables = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all);
         let Some(table) = tables.and_then(|all| all.get(table.checked_sub(1)?)) else { return Ok(()) };
-        table.layout.for_each(At::new(self, &table.section), each)
+        table.layout.for_each(self.at(&table.section), each)
     }
 
     /// Hands these ordinals and their ranks to `each`, ascending: as [`rank`](Self::rank), with less to do for each.
@@ -147,7 +146,7 @@ impl Segment {
         let documents = self.documents().min(LIST.into()) as u32;
         let (mut entries, mut lists): (&[U32], &[U32]) = (&[], &[]);
         if let Some(Fingerprints { postings: section, .. }) = &self.fingerprints
-            && !self.whole().is_empty()
+            && !self.file.whole().is_empty()
         {
             let rows = postings::range(section.rows).start;
             entries = self.column(section, 0..rows)?;
@@ -159,7 +158,7 @@ impl Segment {
     /// Compares one of so many parts of what [`held_postings`](Self::held_postings) then has at hand with its checksums.
     pub fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
-        if self.whole().is_empty() {
+        if self.file.whole().is_empty() {
             return Ok(());
         }
         let place = |part: usize| (u128::from(section.length) * part as u128 / parts as u128) as u64;
@@ -333,9 +332,10 @@ impl PostingsInOrder<'_> {
         let start = self.start;
         wire::column(&self.bytes[place..end]).map_err(|mut odd| {
             odd.offset += postings::range(start).start + place as u64;
-            let segment = self.segment;
-            let section = segment.fingerprints.as_ref().map_or(&segment.sections()[0], |kept| &kept.postings);
-            segment.corrupt_at(section, odd)
+            match &self.segment.fingerprints {
+                Some(fingerprints) => self.segment.corrupt_at(&fingerprints.postings, odd),
+                None => Segment::keeps_no_fingerprints(),
+            }
         })
     }
 

@@ -5,7 +5,8 @@
 
 use zerocopy::little_endian::U16;
 
-use super::tables::{At, Front};
+use super::file::At;
+use super::tables::Front;
 use crate::error::Result;
 use twindex_kernel::{Kernel, Level, Simd};
 
@@ -80,6 +81,7 @@ impl<'f, I: Iterator<Item = (Bucket, &'f Front)>> Kernel for Sift<'_, '_, I> {
                 let near = simd.near16(lanes, scanned, left);
                 sifted[count] = Sifted { bucket: number, base, near };
                 count += usize::from(near != 0);
+                // Nothing is left after fewer than `LANES`: `near16` has taken them all.
                 lanes = lanes.get(LANES..).unwrap_or_default();
                 base += LANES as u32;
             }

@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U16;
 
-use super::hot::OpenHot;
-use super::open::Segment;
+use super::file::{At, SegmentFile};
 use super::pages::Stretch;
 use super::sorted::sort_tail_in_order;
 use crate::design::{
@@ -15,150 +14,38 @@ use crate::design::{
 };
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
+use crate::format::hot::{self, Hot, HotBucket};
 use crate::format::table::planes::WIDE;
-use crate::format::table::{Codec, Filter, Layout, Source};
+use crate::format::table::{Codec, Filter, Layout};
 use crate::format::wire::Fault;
 
 use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
-/// A section of a segment as a codec sees it.
-#[derive(Clone, Copy)]
-pub(super) struct At<'a> {
-    segment: &'a Segment,
-    section: &'a Section,
-    /// [`Segment::whole`].
-    whole: &'a [u8],
-    /// The part of the file from `base` on that is known to be sound; empty as long as it is not known of all tables.
-    sound: &'a [u8],
-    base: usize,
-}
-
-impl<'a> At<'a> {
-    pub(super) fn new(segment: &'a Segment, section: &'a Section) -> Self {
-        Self { segment, section, whole: segment.whole(), sound: &[], base: 0 }
-    }
-
-    /// Looks whether all tables are known to be sound by now: then nothing of them need be asked for each read.
-    #[inline(always)]
-    pub(super) fn settle(&mut self, tables: &Tables) {
-        if self.sound.is_empty() && self.segment.all_sound(&tables.stretch) {
-            let Range { start, end } = tables.extent;
-            self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
-            self.base = start as usize;
-        }
-    }
-
-    /// As this one, for another section.
-    #[inline(always)]
-    pub(super) fn section(self, section: &'a Section) -> Self {
-        Self { section, ..self }
-    }
-
-    /// True as long as pages must be asked for, and announced.
-    #[inline(always)]
-    pub(super) fn is_cold(&self) -> bool {
-        self.sound.is_empty()
-    }
-
-    /// The bytes at `range` of the file, if they are where all is known to be sound.
-    #[inline(always)]
-    fn sound(&self, range: &Range<usize>) -> Option<&'a [u8]> {
-        self.sound.get(range.start.wrapping_sub(self.base)..range.end.wrapping_sub(self.base))
-    }
-
-    /// The bytes at `range` of the file, which is one of the section.
-    #[inline(always)]
-    fn bytes(&self, range: Range<usize>, section: &Section) -> Result<&'a [u8]> {
-        match self.sound(&range) {
-            Some(bytes) => Ok(bytes),
-            None => self.checked(&range, section),
-        }
-    }
-
-    // Out of line, and of what is borrowed, so that what is sound costs no copies.
-    #[inline(never)]
-    fn checked(&self, range: &Range<usize>, section: &Section) -> Result<&'a [u8]> {
-        if let Some(bytes) = self.whole.get(range.clone())
-            && self.segment.known().have(range)
-        {
-            return Ok(bytes);
-        }
-        let (start, end) = (range.start as u64 - section.offset, range.end as u64 - section.offset);
-        self.segment.read(section, start..end)
-    }
-
-    #[inline(never)]
-    fn announce_file(&self, range: &Range<usize>) {
-        if !self.segment.known().have(range) {
-            self.segment.will_need(range.start as u64..range.end as u64);
-        }
-    }
-
-    /// Hints at what the first stage reads of a table.
-    #[inline(always)]
-    pub(super) fn hint_bucket(&self, table: &'a OpenTable, prefix: u64) {
-        if let Some(front) = &table.front {
-            twindex_kernel::prefetch(self.whole, front.directory + prefix as usize * 4);
-            if self.is_cold() {
-                let entry = front.directory + prefix as usize * 4;
-                self.announce_file(&(entry..entry + 8));
-            }
-        } else {
-            table.layout.hint_directory(self.section(&table.section), prefix, table.bits);
-        }
-    }
-}
-
-impl<'a> Source<'a> for At<'a> {
-    #[inline(always)]
-    fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
-        let (offset, length) = (self.section.offset as usize, self.section.length);
-        if range.start > range.end || range.end > length {
-            return self.segment.read(self.section, range);
-        }
-        self.bytes(offset + range.start as usize..offset + range.end as usize, self.section)
-    }
-
-    #[cold]
-    fn corrupt(self, fault: Fault) -> Error {
-        self.segment.corrupt_at(self.section, fault)
-    }
-
-    #[inline(always)]
-    fn hint(self, at: u64) {
-        twindex_kernel::prefetch(self.whole, (self.section.offset + at) as usize);
-    }
-
-    #[inline(always)]
-    fn announce(self, range: Range<u64>) {
-        let offset = self.section.offset as usize;
-        if self.is_cold() {
-            self.announce_file(&(offset + range.start as usize..offset + range.end as usize));
-        }
-    }
-}
-
 /// What the first stages of a search read of a table by `planes` or a partial one: its directory, and a plane of 16
 /// bits. Places are offsets in the file, so that a probe costs few instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
-    /// From 0.
-    table: u32,
+    /// The table's entry in the table of contents, from 0.
+    entry: u32,
     directory: usize,
     plane: usize,
 }
 
 impl Front {
     /// Of a table that is probed by as many bits as its directory has; otherwise none.
-    fn of(table: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
+    fn of(entry: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
             Layout::Planes(planes) => (planes.directory, planes.scanned()),
             Layout::Filter(filter) => (filter.directory, filter.scanned()),
             _ => return None,
         };
         let (start, plane) = (section.offset as usize, (section.offset + plane) as usize);
-        (directory.bits == bits).then_some(Self { table: table as u32, directory: start, plane })
+        (directory.bits == bits).then_some(Self { entry: entry as u32, directory: start, plane })
+    }
+
+    fn section<'a>(&self, at: &At<'a>) -> &'a Section {
+        &at.file.sections()[self.entry as usize]
     }
 
     /// The rows of a bucket of a table that has `most`; what is read first of them is on its way.
@@ -190,14 +77,14 @@ impl Front {
 
     #[inline(never)]
     fn checked_rows(&self, at: &At<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
-        let section = at.segment.table_section(self.table);
+        let section = self.section(at);
         let entry = self.directory + prefix as usize * 4;
         let bytes = at.checked(&(entry..entry + 8), section)?;
         let both = <[u8; 8]>::try_from(bytes).map_or(1, u64::from_le_bytes);
         let (start, end) = (both as u32, (both >> 32) as u32);
         if start > end || u64::from(end) > most {
             let (expected, found) = (format!("ascending rows up to {most}"), format!("{start} and {end}"));
-            return Err(at.segment.corrupt_at(section, Fault::new(prefix * 4, expected, found)));
+            return Err(at.file.corrupt_at(section, Fault::new(prefix * 4, expected, found)));
         }
         if start < end {
             at.announce_file(&(self.plane + start as usize * 2..self.plane + end as usize * 2));
@@ -221,23 +108,29 @@ impl Front {
 
     #[inline(never)]
     fn checked_lanes<'a>(&self, at: &At<'a>, range: &Range<usize>) -> Result<&'a [U16]> {
-        let bytes = at.checked(range, at.segment.table_section(self.table))?;
+        let bytes = at.checked(range, self.section(at))?;
         <[U16]>::ref_from_bytes(bytes).map_err(|_| self.odd_lanes(at, range))
     }
 
     /// The error for a plane whose rows do not end at a whole value.
     #[cold]
     fn odd_lanes(&self, at: &At<'_>, range: &Range<usize>) -> Error {
-        let section = at.segment.table_section(self.table);
+        let section = self.section(at);
         let offset = (range.start as u64).saturating_sub(section.offset);
         let fault = Fault::new(offset, "values of 2 bytes each", format!("{} bytes", range.len()));
-        at.segment.corrupt_at(section, fault)
+        at.file.corrupt_at(section, fault)
     }
 
     /// The plane's value of a row.
     #[inline(always)]
     pub(super) fn lane(&self, at: &At<'_>, row: u32) -> Result<u16> {
-        Ok(self.lanes(at, row..row + 1)?.first().map_or(0, |lane| lane.get()))
+        match self.lanes(at, row..row + 1)? {
+            [lane] => Ok(lane.get()),
+            lanes => {
+                let start = self.plane + row as usize * 2;
+                Err(self.odd_lanes(at, &(start..start + size_of_val(lanes))))
+            }
+        }
     }
 }
 
@@ -266,18 +159,20 @@ pub(super) struct OpenTable {
 }
 
 impl OpenTable {
-    /// A table of this design, opened as far as its section's head.
+    /// The table of this design whose section is this entry of the table of contents, opened as far as its section's
+    /// head.
     pub(super) fn open(
-        segment: &Segment,
+        file: &SegmentFile,
         design: &Design,
-        section: Section,
+        entry: usize,
         codec: Codec,
         hot: Option<Section>,
     ) -> Result<Self> {
+        let section = file.sections()[entry];
         let place = usize::from(section.index) - 1;
         let table = &design.tables[place];
         let layout =
-            Layout::open(codec, At::new(segment, &section), section.rows, table.lead, section.length)?;
+            Layout::open(codec, At::new(file, &section), section.rows, table.lead, section.length)?;
         let leads = &table.order.bits()[..table.lead as usize];
         let bits = table.probe_bits(section.rows);
         let entry_order = matches!(codec, Codec::Partial(_)).then(|| design.entry_order(place));
@@ -293,10 +188,24 @@ impl OpenTable {
             entry_order,
             pointer_apart: !(0..POINTER_BITS).any(|bit| leads.contains(&bit)),
             bits,
-            front: Front::of(place, &layout, &section, bits),
-            hot: hot.map(|hot| OpenHot::open(segment, hot, section.rows, bits)).transpose()?,
+            front: Front::of(entry, &layout, &section, bits),
+            hot: hot.map(|hot| OpenHot::open(file, hot, section.rows, bits)).transpose()?,
             layout,
         })
+    }
+
+    /// Hints at what the first stage of a search reads of the table.
+    #[inline(always)]
+    pub(super) fn hint_bucket<'a>(&'a self, at: &At<'a>, prefix: u64) {
+        if let Some(front) = &self.front {
+            twindex_kernel::prefetch(at.whole, front.directory + prefix as usize * 4);
+            if at.is_cold() {
+                let entry = front.directory + prefix as usize * 4;
+                at.announce_file(&(entry..entry + 8));
+            }
+        } else {
+            self.layout.hint_directory(at.section(&self.section), prefix, self.bits);
+        }
     }
 
     /// The prefix by which a query is probed; of a difference of fingerprints, where their prefixes differ.
@@ -321,6 +230,27 @@ impl OpenTable {
     #[inline(always)]
     pub(super) fn prefix(&self, key: u64) -> u64 {
         key.checked_shr(64 - self.bits).unwrap_or(0)
+    }
+}
+
+/// The hot buckets of an open table.
+#[derive(Debug)]
+pub(super) struct OpenHot {
+    pub(super) section: Section,
+    pub(super) hot: Hot,
+}
+
+impl OpenHot {
+    /// Opens the section of a table that is probed by `bits` bits.
+    fn open(file: &SegmentFile, section: Section, rows: u64, bits: u32) -> Result<Self> {
+        let hot = Hot::open(At::new(file, &section), section.rows, section.length, rows, bits)?;
+        Ok(Self { section, hot })
+    }
+
+    /// The hot bucket of a prefix that has so many rows, if it is one.
+    #[inline(always)]
+    pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
+        if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
     }
 }
 
@@ -397,6 +327,12 @@ impl Tables {
         let sifted = steps.iter().all(|step| step.sieve.is_some());
         let scan = scans(self.design.name, self.rows, self.design.probes(within, self.rows)?);
         Ok(known.get_or_init(|| Plan { steps, sifted, scan }))
+    }
+
+    /// Lets reads do without checks once all tables are known to be sound.
+    #[inline(always)]
+    pub(super) fn settle(&self, at: &mut At<'_>) {
+        at.settle(&self.extent, &self.stretch);
     }
 
     /// Bytes from the first to the last of them.

@@ -24,8 +24,9 @@ use super::open::{Keys, Segment};
 use super::records::{RecordSketch, record_hash};
 use super::tables::sorted_values;
 use crate::design::{CodecChoice, Codecs, DesignChoice};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, corrupt};
 use crate::format::contents::{Kind, Section};
+use crate::format::header::Header;
 use crate::format::hot::Hot;
 use crate::format::keys::Frame;
 use crate::format::postings::{self, Posting};
@@ -101,8 +102,8 @@ impl Segment {
     /// file looked at by step 1, which takes most of the time on a cold file.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
-        for page in 0..self.page_count() {
-            problems.extend(self.check_page(page).err());
+        for page in 0..self.file.page_count() {
+            problems.extend(self.file.check_page(page).err());
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
@@ -130,7 +131,7 @@ impl Segment {
 
     fn verify_gaps(&self) -> Result<()> {
         let zeros = |range: Range<u64>, section: &Section| {
-            let bytes = self.read_file(section.kind.name(), &range)?;
+            let bytes = self.file.read_file(section.kind.name(), &range)?;
             match bytes.iter().position(|&byte| byte != 0) {
                 None => Ok(()),
                 Some(at) => {
@@ -156,7 +157,7 @@ impl Segment {
         self.for_each_key(|_, _| count += 1)?;
         if count != self.documents() {
             let expected = format!("{} keys", self.documents());
-            return Err(self.wrong(self.section(Kind::Keys), 0, &expected, count));
+            return Err(self.wrong(self.keys_section(), 0, &expected, count));
         }
         match self.keys {
             Keys::Frame(section, frame) if section.rows == 0 && (frame.base, frame.width) != (0, 0) => {
@@ -171,8 +172,8 @@ impl Segment {
                 if frame == least {
                     return Ok(());
                 }
-                let section = self.section(Kind::Keys);
-                Err(self.wrong(section, 0, &format!("the least frame, {least:?}"), format!("{frame:?}")))
+                let expected = format!("the least frame, {least:?}");
+                Err(self.wrong(self.keys_section(), 0, &expected, format!("{frame:?}")))
             }
             Keys::Frame(..) => Ok(()),
             Keys::Front(section) => {
@@ -188,8 +189,10 @@ impl Segment {
         }
     }
 
-    fn section(&self, kind: Kind) -> &Section {
-        self.sections().iter().find(|section| section.kind == kind).unwrap_or(&self.sections()[0])
+    fn keys_section(&self) -> &Section {
+        match &self.keys {
+            Keys::Frame(section, _) | Keys::Front(section) => section,
+        }
     }
 
     /// The fingerprints of table 1 ascend; and every table, the first too, is byte by byte what they ask for.
@@ -242,13 +245,15 @@ impl Segment {
                 Some(open) if open.section.rows == rows => {
                     self.compare(&open.section, |columns| Hot::encode(&buckets, table.bits, columns))?;
                 }
-                found => {
-                    let found = found.as_ref().map_or(0, |open| open.section.rows);
-                    if found != rows {
-                        let expected = format!("{rows} fingerprints in hot buckets");
-                        return Err(self.wrong(&table.section, 0, &expected, found));
-                    }
+                Some(open) => {
+                    let expected = format!("{rows} fingerprints in hot buckets");
+                    return Err(self.wrong(&open.section, 0, &expected, open.section.rows));
                 }
+                None if rows > 0 => {
+                    let expected = format!("a section of {rows} fingerprints in hot buckets");
+                    return Err(self.wrong(&table.section, 0, &expected, "none"));
+                }
+                None => {}
             }
         }
         Ok(())
@@ -459,9 +464,9 @@ impl Segment {
         if salt == self.salt() {
             Ok(())
         } else {
-            let section = self.section(Kind::Params);
-            let found = format!("{:032x}", self.salt());
-            Err(self.wrong(section, 0, &format!("salt {salt:032x} of the records"), found))
+            let (expected, found) = (format!("salt {salt:032x} of the records"), format!("{:032x}", self.salt()));
+            let at = std::mem::offset_of!(Header, salt) as u64;
+            Err(corrupt(self.path(), "header", 0, Fault::new(at, expected, found)))
         }
     }
 }

@@ -118,7 +118,9 @@ pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option
         // guard: files that nothing names are removed
         if superfluous {
             let path = dir.join(name);
+            // Only the count of removed bytes depends on the length.
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
+            // What cannot be removed costs space, is named by nothing, and is tried again by the next sweep.
             if vfs.unlink(&path).is_ok() {
                 removed += length;
             }

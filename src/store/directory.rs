@@ -10,8 +10,7 @@ use super::names::{self, Name};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::sys::Vfs;
-use crate::sys::lock::LockFailure;
-use crate::sys::vfs::TEMPORARY_PREFIX;
+use crate::sys::vfs::{LockFailure, TEMPORARY_PREFIX};
 
 /// The directory that has, or will have, this path.
 pub(super) fn parent(path: &Path) -> &Path {
@@ -29,12 +28,18 @@ const WAIT: Duration = Duration::from_millis(10);
 /// [`make`] waits for it.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`], [`Error::Io`].
+/// [`Error::AlreadyExists`]; [`Error::Io`] where the directory cannot be listed.
 pub(super) fn check_free(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     if !exists(vfs, path)? {
         return Ok(());
     }
-    let Ok(names) = vfs.list(path) else { return Err(taken(path)) };
+    let names = match vfs.list(path) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(taken(path)),
+        // A symbolic link whose target is missing: it exists, and leads to nothing that can be listed.
+        Err(error) if error.kind() == ErrorKind::NotFound && exists(vfs, path)? => return Err(taken(path)),
+        Err(error) => return Err(Error::io("list", path, error)),
+    };
     let names: Vec<_> = names.iter().map(|name| names::parse(name)).collect();
     let is_being_filled = names.contains(&Some(Name::Lock)) && !names.contains(&Some(Name::Current));
     if names.is_empty() || is_being_filled { Ok(()) } else { Err(taken(path)) }
@@ -83,16 +88,24 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
             })
         });
     if let Err(error) = named {
-        for name in vfs.list(&temporary).unwrap_or_default() {
-            let _ = vfs.unlink(&temporary.join(name));
-        }
-        // guard: a failed creation takes its directory away
-        let _ = vfs.remove_dir(&temporary);
+        discard(vfs, &temporary);
         return Err(error);
     }
     // guard: the parent of a new index is synced before it is acknowledged
     // without it: commit::sync_dir(vfs, parent) -> Ok(())
     commit::sync_dir(vfs, parent)
+}
+
+/// Removes a directory that did not become an index, as far as that can be done. The caller returns the error that
+/// stopped it, which is the one to act on; a failure here only leaves files under a temporary name, which no reader opens.
+pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
+    // Without a list, nothing was made yet, or removing the directory fails for the same reason.
+    for name in vfs.list(temporary).unwrap_or_default() {
+        // A file that stays keeps the directory from being removed, no more.
+        let _ = vfs.unlink(&temporary.join(name));
+    }
+    // guard: a failed creation takes its directory away
+    let _ = vfs.remove_dir(temporary);
 }
 
 /// As [`make`], in an empty directory that is there. It may be a mount point, which no rename can replace.
@@ -119,16 +132,10 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
     if names.iter().any(|name| !matches!(names::parse(name), Some(Name::Lock | Name::Temporary))) {
         return Err(taken(path));
     }
-    let remove = |keep_lock: bool| {
-        for name in list().unwrap_or_default() {
-            match names::parse(&name) {
-                Some(Name::Lock) if keep_lock => {}
-                None => {} // not ours
-                Some(_) => drop(vfs.unlink(&path.join(name))),
-            }
-        }
-    };
-    remove(true);
+    // A leftover that cannot be removed is in nobody's way, and the first writer tries again.
+    for name in names.iter().filter(|name| names::parse(name) == Some(Name::Temporary)) {
+        let _ = vfs.unlink(&path.join(name));
+    }
     let mut pointed = false;
     let filled = fill(path)
         .and_then(|manifest| commit::write_manifest(vfs, path, &manifest))
@@ -136,7 +143,13 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
         .and_then(|current| commit::point(vfs, path, &current, &mut pointed))
         .and_then(|()| commit::sync_dir(vfs, path));
     if filled.is_err() && !pointed {
-        remove(false);
+        // The error that is returned is the one to act on. Files that cannot be listed or removed are not an index, as
+        // `CURRENT` does not exist; a directory that has them is refused by the next creation.
+        for name in list().unwrap_or_default() {
+            if names::parse(&name).is_some() {
+                let _ = vfs.unlink(&path.join(name));
+            }
+        }
     }
     drop(lock);
     filled

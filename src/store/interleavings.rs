@@ -26,8 +26,7 @@ use crate::error::Error;
 use crate::params::Params;
 use crate::store::{Index, Snapshot, Writer};
 use crate::sys::Bytes;
-use crate::sys::lock::{HeldLock, LockFailure};
-use crate::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
+use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
 const DIR: &str = "/index";
 /// Schedules of each kind that a test draws, unless `TWINDEX_SCHEDULES` says otherwise.

@@ -81,9 +81,15 @@ impl Reader<'_> {
         Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
     }
 
+    /// The payload of the record at `offset` that [`sound`](Self::sound) returned.
     fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
-        let record = self.get(offset, head.record_bytes())?.unwrap_or_default();
-        Ok(&record[RECORD_HEAD_BYTES..][..head.length as usize])
+        let (path, end) = (self.path, self.end);
+        let payload = RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.length as usize;
+        let record = self.get(offset, head.record_bytes())?;
+        record.and_then(|record| record.get(payload)).ok_or_else(|| {
+            let expected = format!("a record of {} bytes", head.record_bytes());
+            corrupt(path, "log", 0, Fault::new(offset, expected, format!("the end at {end}")))
+        })
     }
 
     /// What the record at `offset` says of how much is synced.
@@ -111,6 +117,7 @@ impl Reader<'_> {
             let Some(left) = budget.checked_sub(head.record_bytes()) else { return Ok(None) };
             budget = left;
             if self.sound(salt, offset)?.is_some() {
+                // A sound record that cannot be decoded is damage, as if all of the file had been synced.
                 highest = highest.max(self.synced(offset, &head)?.unwrap_or(u64::MAX));
                 offset += head.record_bytes();
             } else {
@@ -147,6 +154,7 @@ pub(super) fn replay(
     let mut reader = Reader { path: &path, file, end, window: Vec::new(), start: 0 };
     let mut at = from;
     if at.offset == 0 {
+        // Fewer bytes than a head are refused as no bytes are.
         let head = reader.get(0, LOG_HEAD_BYTES)?.unwrap_or_default();
         let first = log::decode_head(head, manifest.uuid, &manifest.params, entry.number)
             .map_err(|refusal| refused(&path, "log", refusal))?;
@@ -166,6 +174,7 @@ pub(super) fn replay(
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
             let behind = reader.synced_behind(salt, at.offset, at.commit)?;
+            // Where it would cost too much to know, what is bad counts as damage.
             let synced = behind.unwrap_or(u64::MAX).max(at.synced);
             // guard: what is bad below the synced offset is damage
             if at.offset < synced {
@@ -352,5 +361,21 @@ impl OpenLog {
             self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::vfs::MemoryFile;
+
+    #[test]
+    fn payload_that_is_not_in_the_file_is_an_error_at_the_offset_of_its_record() {
+        let file = Box::new(MemoryFile(vec![0; 256]));
+        let mut reader = Reader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
+        let head = RecordHead { length: 100, kind: RecordKind::Batch, commit: 1 };
+        assert_eq!(reader.payload(0, &head).unwrap().len(), 100);
+        let error = reader.payload(192, &head).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { section: "log", offset: 192, .. }), "{error:?}");
     }
 }

@@ -366,6 +366,7 @@ impl Rows {
                 // Found by the first block in which both agree.
                 let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
                 if distance <= within && !earlier {
+                    // Found always: a fingerprint enters the chains after it entered `newest`, and leaves neither.
                     let mut row = self.newest.get(&other).copied().unwrap_or(NONE);
                     while row != NONE {
                         if self.is_live(row, limit) && each(row, distance).is_break() {

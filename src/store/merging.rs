@@ -94,6 +94,7 @@ impl Work {
             match sound {
                 Ok(segment) => output = Some((entry, segment)),
                 Err(error) => {
+                    // No manifest names the segment; if it stays, the next sweep removes it.
                     let _ = self.vfs.unlink(&names::segment(&self.dir, self.number));
                     return Err(error);
                 }

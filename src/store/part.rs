@@ -136,6 +136,7 @@ impl Part<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn signature(&self, ordinal: u32) -> Result<&[u8]> {
         match self {
             Self::Segment { segment, .. } => segment.signature(ordinal),

@@ -56,6 +56,7 @@ impl Telling {
             if !entry.grows {
                 return entry.length;
             }
+            // Only the reported progress depends on it; replaying the log reports why it cannot be read.
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();

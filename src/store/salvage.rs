@@ -187,10 +187,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
             Ok(told)
         }
         Err(error) => {
-            for name in vfs.list(&temporary).unwrap_or_default() {
-                let _ = vfs.unlink(&temporary.join(name));
-            }
-            let _ = vfs.remove_dir(&temporary);
+            directory::discard(&**vfs, &temporary);
             Err(error)
         }
     }

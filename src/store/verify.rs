@@ -46,7 +46,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
-            // One segment that does not open says nothing of the others.
+            // One segment that does not open says nothing of the others. A manifest that cannot be read is why the index
+            // does not open, and is reported as such below.
             let manifest = State::load_manifest(vfs, dir).ok();
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
@@ -80,7 +81,7 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         }
         Vec::new()
     });
-    // A commit may have come since: what it names is no leftover.
+    // A commit may have come since: what it names is no leftover. If it cannot be read, no file is called a leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {
         [&manifest, &newer]
@@ -130,8 +131,8 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::sys::lock::{HeldLock, LockFailure};
-    use crate::sys::vfs::{AppendFile, ReadFile, RealVfs, TemporaryFile};
+    use crate::sys::RealVfs;
+    use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile};
     use crate::{Index, Params};
 
     /// Files that can be read, in a directory that cannot be listed.

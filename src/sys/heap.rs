@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::lock::{HeldLock, LockFailure};
-use super::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
+use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
 /// A file system on which files can be written and published, and the last one published can be taken.
 #[derive(Clone, Debug, Default)]

@@ -8,21 +8,15 @@
 //! A child made by `fork` shares the lock with its parent. An explicit unlock by either process releases it for both,
 //! so only the process that took the lock unlocks it; any other only closes its copy of the descriptor.
 
-use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::vfs::ReadFile;
+pub use super::vfs::{HeldLock, LockFailure};
 
 /// The lock file holds less than this: a process number and 16 digits, each on a line.
 const CONTENT_BYTES_MAX: u64 = 64;
-
-/// A lock that is held; dropping it releases it.
-pub trait HeldLock: Debug + Send {
-    /// True while the file at the path is the file that is locked, and nobody else has taken the lock since.
-    fn is_current(&self) -> bool;
-}
 
 /// A lock of the operating system.
 #[derive(Debug)]
@@ -33,15 +27,6 @@ pub struct FileLock {
     process: u32,
     /// What this holder wrote to the file.
     content: String,
-}
-
-/// Why a lock was not to be had.
-#[derive(Debug)]
-pub enum LockFailure {
-    /// Another holds it; the text is its process number where known.
-    Held(Option<u32>),
-    /// The operating system refused.
-    Io(io::Error),
 }
 
 impl FileLock {

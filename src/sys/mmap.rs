@@ -7,14 +7,14 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 #[cfg(target_os = "linux")]
 use super::guard::Guarded;
-use super::vfs::ReadFile;
+use super::vfs::{Bytes, ReadFile};
 
 /// Elsewhere nothing is guarded.
 #[cfg(not(target_os = "linux"))]
@@ -54,26 +54,6 @@ pub enum Access {
     /// lengths is reserved. An index that is larger than memory is no case for it, unless few of its pages
     /// are ever asked for.
     Read,
-}
-
-/// The bytes of one immutable file: a read-only map, or a copy on the heap where there is nothing to map.
-#[derive(Debug)]
-pub enum Bytes {
-    /// Pages of the file, read by the kernel when touched.
-    Mapped(memmap2::Mmap),
-    /// A copy.
-    Heap(Vec<u8>),
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Heap(bytes) => bytes,
-        }
-    }
 }
 
 /// Maps the first `len` bytes of `file` read-only.

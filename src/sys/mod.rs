@@ -1,7 +1,7 @@
 //! The operating system: one seam for files, the map, the writer's lock.
 //!
-//! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; [`mmap`] holds the
-//! `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
+//! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; `real` is the disk. [`mmap`]
+//! holds the `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
 
 #[cfg(target_os = "linux")]
 pub mod guard;
@@ -9,10 +9,12 @@ pub mod heap;
 pub mod lock;
 pub mod mmap;
 pub mod paced;
+mod real;
 pub mod spill;
 pub mod vfs;
 pub mod zeroed;
 
-pub use mmap::{Access, Bytes};
+pub use mmap::Access;
+pub use real::RealVfs;
 pub use spill::Spill;
-pub use vfs::{RealVfs, Vfs};
+pub use vfs::{Bytes, Vfs};

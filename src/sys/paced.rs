@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::lock::{HeldLock, LockFailure};
-use super::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
+use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
 /// Another file system, whose temporary files are written at a pace.
 #[derive(Clone, Debug)]

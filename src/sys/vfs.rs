@@ -7,15 +7,14 @@
 //!
 //! There is no operation that changes what is written: files are created, published by rename, and unlinked, and a
 //! log only grows, in the hands of the writer that made it.
+//!
+//! The file system of the operating system is [`RealVfs`](super::RealVfs).
 
 use std::ffi::OsString;
 use std::fmt::Debug;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-
-use super::lock::{FileLock, HeldLock, LockFailure};
-use super::mmap::{self, Bytes};
 
 /// Temporary files of an index begin with this; what is left of them after a crash is swept by the next writer.
 pub const TEMPORARY_PREFIX: &str = ".twindex-tmp-";
@@ -103,164 +102,38 @@ pub trait ReadFile: Debug + Send + Sync {
     fn will_need(&self, _offset: u64, _length: u64) {}
 }
 
-/// The operating system's file system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RealVfs;
-
-#[allow(clippy::disallowed_methods, reason = "the real backend of the seam")]
-impl Vfs for RealVfs {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        match fs::symlink_metadata(path) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(TEMPORARY_PREFIX);
-        // The default mode of a temporary file hides it from other users; an index is as readable as any other
-        // file the user makes, and nobody has a reason to write to a published file.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
-        Ok(Box::new(RealTemporaryFile(builder.tempfile_in(dir)?)))
-    }
-
-    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        Ok(Box::new(OpenOptions::new().append(true).create_new(true).open(path)?))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        // Opening a FIFO would wait for a writer, so look before.
-        // guard: a file is a regular file
-        if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
-        Ok(Box::new(File::open(path)?))
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        if cfg!(unix) {
-            File::open(dir)?.sync_all()
-        } else {
-            // Elsewhere a directory cannot be opened as a file; renames are durable by the file system's journal.
-            Ok(())
-        }
-    }
-
-    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir(path)
-    }
-
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::hard_link(from, to)
-    }
-
-    #[cfg(unix)]
-    fn free_space(&self, dir: &Path) -> io::Result<Option<u64>> {
-        let space = rustix::fs::statvfs(dir)?;
-        Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
-    }
-
-    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
-        std::path::absolute(path)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
-        Ok(Box::new(FileLock::acquire(path)?))
-    }
+/// A lock that is held; dropping it releases it.
+pub trait HeldLock: Debug + Send {
+    /// True while the file at the path is the file that is locked, and nobody else has taken the lock since.
+    fn is_current(&self) -> bool;
 }
 
-impl AppendFile for File {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)
-    }
-
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_data() // the length goes with it, times do not
-    }
-}
-
+/// Why a lock was not to be had.
 #[derive(Debug)]
-struct RealTemporaryFile(tempfile::NamedTempFile);
-
-impl TemporaryFile for RealTemporaryFile {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.as_file_mut().write_all(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.0.as_file().sync_all()
-    }
-
-    fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()> {
-        let published = if replace { self.0.persist(path) } else { self.0.persist_noclobber(path) };
-        published.map(drop).map_err(|failure| failure.error)
-    }
+pub enum LockFailure {
+    /// Another holds it; the number is its process where known.
+    Held(Option<u32>),
+    /// The operating system refused.
+    Io(io::Error),
 }
 
-impl ReadFile for File {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
+/// The bytes of one immutable file: a read-only map, or a copy on the heap where there is nothing to map.
+#[derive(Debug)]
+pub enum Bytes {
+    /// Pages of the file, read by the kernel when touched.
+    Mapped(memmap2::Mmap),
+    /// A copy.
+    Heap(Vec<u8>),
+}
 
-    #[cfg(unix)]
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
-    }
+impl Deref for Bytes {
+    type Target = [u8];
 
-    #[cfg(windows)]
-    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match std::os::windows::fs::FileExt::seek_read(self, buffer, offset) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => (buffer, offset) = (&mut buffer[count..], offset + count as u64),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Heap(bytes) => bytes,
         }
-        Ok(())
-    }
-
-    #[cfg(not(any(unix, windows)))]
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        use std::io::{Read, Seek, SeekFrom};
-        // The file's one position is shared by all threads.
-        static SEEKING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
-        let _seeking = SEEKING.lock();
-        let mut file = self;
-        file.seek(SeekFrom::Start(offset))?;
-        file.read_exact(buffer)
-    }
-
-    fn map(&self, len: usize) -> io::Result<Bytes> {
-        mmap::map(self, len)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn will_need(&self, offset: u64, length: u64) {
-        mmap::will_need(self, offset, length);
     }
 }
 

@@ -21,7 +21,7 @@ use twindex::store::salvage::salvage;
 use twindex::store::verify::verify;
 use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Fingerprint, Index, Key, Params, Result, Writer};
+use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer};
 
 /// Keys, and what is kept under them.
 type Documents = BTreeMap<u64, String>;
@@ -232,6 +232,33 @@ fn garbage_that_cannot_be_listed_is_an_error_and_not_none() {
         }
     }
     assert!(seen > 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn create_in_a_directory_that_cannot_be_listed_reports_why() {
+    let dir = tempfile::tempdir().unwrap();
+    // The path is looked up first, then listed.
+    let refused = |errno| {
+        let faults = Arc::new(Faults { fails_at: 2, errno: Some(errno), ..Faults::default() });
+        let refused = Index::create_with(Arc::new(FaultyVfs(Arc::clone(&faults))), dir.path(), expiring());
+        assert_eq!(faults.failed.lock().unwrap().as_deref(), Some("2: list"));
+        refused.unwrap_err()
+    };
+    // EACCES, EIO, EMFILE.
+    for errno in [13, 5, 24] {
+        match refused(errno) {
+            Error::Io { op, path, source } => {
+                assert_eq!((op, path.as_path(), source.raw_os_error()), ("list", dir.path(), Some(errno)));
+            }
+            other => panic!("{errno}: {other:?}"),
+        }
+    }
+    // ENOTDIR is a file, ENOENT a symbolic link without a target.
+    for errno in [20, 2] {
+        let refused = refused(errno);
+        assert!(matches!(refused, Error::AlreadyExists { .. }), "{errno}: {refused:?}");
+    }
 }
 
 #[test]

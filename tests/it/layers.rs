@@ -45,11 +45,6 @@ const SOURCES: [&str; 7] = [
 
 /// Circles of files that are known, each with its files. One that is gone must leave this list.
 const KNOWN_CIRCLES: &[&[&str]] = &[
-    // The tables of a segment are opened from its sections and kept in it; to open when parsed and usable segments are
-    // two types.
-    &["src/segment/hot.rs", "src/segment/open.rs", "src/segment/tables.rs"],
-    // The seam and its real backend are one file.
-    &["src/sys/lock.rs", "src/sys/mmap.rs", "src/sys/vfs.rs"],
     // A line is understood by its form, and forms are written again by the kind of their files.
     &[
         "crates/corpus/src/input/batch.rs",

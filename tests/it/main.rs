@@ -30,6 +30,7 @@ mod merge;
 mod plan;
 mod planted;
 mod races;
+mod refusals;
 mod salvage;
 mod sample_accuracy;
 mod second_reader;

@@ -193,6 +193,7 @@ impl Resemblance {
     /// standard error takes `(m + 1) / (t + 2)` for the probability of a match, so that it is not zero where
     /// all or none of a few minima match. Without minima or bits nothing is known: 0, give or take 1.
     #[must_use]
+    #[inline]
     pub fn from_matches(matches: usize, minima: usize, bits: u8) -> Self {
         if minima == 0 || bits == 0 {
             return Self::Estimate { value: 0.0, standard_error: 1.0 };

@@ -129,7 +129,7 @@ impl Manku {
             return Ok(self.rows..self.rows);
         }
         let mut values = self.values(source, first)?;
-        let start = values.seek(source, *bounds.start())?.unwrap_or(values.rows.end);
+        let start = values.seek(source, *bounds.start())?.ok_or_else(|| self.falls_short(source, first))?;
         let Some(behind) = bounds.end().checked_add(1) else { return self.ordered(source, start..self.rows) };
         if let Some(end) = values.seek(source, behind)? {
             return self.ordered(source, start..end);
@@ -139,7 +139,7 @@ impl Manku {
             return self.ordered(source, start..self.rows);
         }
         let mut values = self.values(source, last)?;
-        let end = values.seek(source, behind)?.unwrap_or(values.rows.end);
+        let end = values.seek(source, behind)?.ok_or_else(|| self.falls_short(source, last))?;
         self.ordered(source, start..end)
     }
 
@@ -214,8 +214,8 @@ impl Manku {
             return Ok(None);
         }
         let mut values = self.values(source, block)?;
-        let row = values.seek(source, value)?;
-        Ok(row.filter(|_| values.last == value))
+        let row = values.seek(source, value)?.ok_or_else(|| self.falls_short(source, block))?;
+        Ok((values.last == value).then_some(row))
     }
 
     /// Hands all rows and their values to `each`, ascending, and checks everything on the way: keys, first
@@ -268,6 +268,7 @@ impl Manku {
                     "others".into(),
                 );
             }
+            // Without a value so far the block is empty, and 0 stands for its last key.
             let (at, key) = (self.keys + block * 8, last.unwrap_or(0));
             let found = u64::from_le_bytes(array(source, at)?);
             if found != key {
@@ -418,6 +419,13 @@ impl Manku {
         let expected = format!("the rows of block {block}, up to {}", self.rows);
         let found = format!("{}..{}", rows.start, rows.end);
         source.corrupt(Fault::new(self.firsts + block * 4, expected, found))
+    }
+
+    /// The error for a block whose values all lie below the last value that the keys give it.
+    #[cold]
+    fn falls_short<'a>(&self, source: impl Source<'a>, block: u64) -> Error {
+        let at = self.keys + block * 8;
+        source.corrupt(Fault::new(at, format!("the last value of block {block}"), "a larger one"))
     }
 }
 
@@ -650,7 +658,7 @@ impl Values<'_, '_> {
 }
 
 /// The next bits from `bit` on, at the top of a word: at least [`WORD_WHOLE`] of them, zeros below; zeros
-/// behind the block.
+/// behind the block, where [`Values::next`] finds that it has read too far.
 #[inline(always)]
 fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;
@@ -855,6 +863,21 @@ mod tests {
             assert!(codec.value(Memory(&section), row).unwrap_err().is_corruption());
         }
         assert_eq!(codec.value(Memory(&section), 0).unwrap(), 0xEF);
+    }
+
+    #[test]
+    fn block_whose_key_is_above_its_values_is_refused_and_does_not_hide_rows() {
+        let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
+        let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
+        assert_eq!(codec.find(Memory(&section), 0xFA).unwrap(), None);
+        section[64] = 0xFB;
+        assert_eq!(codec.find(Memory(&section), 0xF6).unwrap(), Some(2));
+        let error = codec.find(Memory(&section), 0xFA).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { offset: 64, .. }), "{error:?}");
+        for search in [Search::Binary, Search::Interpolation] {
+            assert_eq!(codec.rows(Memory(&section), 0xF5, 64, search).unwrap(), 1..2);
+            assert!(codec.rows(Memory(&section), 0xFA, 64, search).unwrap_err().is_corruption());
+        }
     }
 
     #[test]

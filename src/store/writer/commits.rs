@@ -334,7 +334,8 @@ impl Drop for Writer {
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
-            // What was committed and held back is written now; whoever asked for that has been promised nothing.
+            // What was committed and held back is written now; whoever asked for that has been promised nothing. Commits
+            // are as durable without the mark, and nobody is left to report its failure to.
             let _ = log.mark();
             self.show_durable();
         }
@@ -362,6 +363,7 @@ impl Drop for Writer {
         }
         self.view.segments.clear();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        // Files that cannot be removed are named by no manifest, and the next writer's sweep tries again.
         // guard: files of a batch that was not committed are removed
         for &number in &self.written {
             if published.manifest.segments.iter().all(|known| known.number != number) {

@@ -227,6 +227,7 @@ impl Writer {
         }
         self.written.retain(|number| !written.contains(number));
         for number in written {
+            // No manifest names these segments; what stays goes with the next sweep.
             let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
         }
         Ok(())

@@ -184,7 +184,7 @@ impl Writer {
         match merging.join() {
             Ok(merged) => self.take_place(merged),
             Err(error) => {
-                // Whoever took the lock away may have taken the number, too.
+                // Whoever took the lock away may have taken the number, too. What stays goes with the next sweep.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }

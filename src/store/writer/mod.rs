@@ -34,7 +34,7 @@ use crate::params::Params;
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
-use crate::sys::lock::{HeldLock, LockFailure};
+use crate::sys::vfs::{HeldLock, LockFailure};
 
 /// What a commit promises when it returns. All of them are atomic, and visible to this process's snapshots at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
