@@ -50,14 +50,6 @@ const KNOWN_CIRCLES: &[&[&str]] = &[
     &["src/segment/hot.rs", "src/segment/open.rs", "src/segment/tables.rs"],
     // The seam and its real backend are one file.
     &["src/sys/lock.rs", "src/sys/mmap.rs", "src/sys/vfs.rs"],
-    // A line is understood by its form, and forms are written again by the kind of their files.
-    &[
-        "crates/corpus/src/input/batch.rs",
-        "crates/corpus/src/input/columns.rs",
-        "crates/corpus/src/input/form.rs",
-        "crates/corpus/src/input/kept.rs",
-        "crates/corpus/src/input/rows.rs",
-    ],
 ];
 
 /// What a file imports: the file it takes from, and the path by which it names it.
