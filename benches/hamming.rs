@@ -19,35 +19,28 @@ use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
 use twindex::sys::RealVfs;
 use twindex::{Key, Params};
+use twindex_kernel::splitmix::SplitMix;
 
 const FINGERPRINTS: usize = 1_000_000;
 /// Queries that are asked together.
 const TOGETHER: usize = 16;
 const QUERIES: usize = 4096;
 
-fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-fn flipped(state: &mut u64, value: u64, most: u64) -> u64 {
-    let bits = splitmix(state) % (most + 1);
-    (0..bits).fold(value, |value, _| value ^ 1 << (splitmix(state) % 64))
+fn flipped(random: &mut SplitMix, value: u64, most: u64) -> u64 {
+    let bits = random.next() % (most + 1);
+    (0..bits).fold(value, |value, _| value ^ 1 << (random.next() % 64))
 }
 
 fn fingerprints(clustered: bool) -> Vec<u64> {
-    let mut state = 1;
+    let mut random = SplitMix(1);
     let mut values: Vec<u64> = Vec::with_capacity(FINGERPRINTS);
     for _ in 0..FINGERPRINTS {
-        let near = clustered && !values.is_empty() && splitmix(&mut state) % 100 < 30;
+        let near = clustered && !values.is_empty() && random.next() % 100 < 30;
         let value = if near {
-            let at = splitmix(&mut state) as usize % values.len();
-            flipped(&mut state, values[at], 6)
+            let at = random.next() as usize % values.len();
+            flipped(&mut random, values[at], 6)
         } else {
-            splitmix(&mut state)
+            random.next()
         };
         values.push(value);
     }
@@ -77,9 +70,9 @@ fn within(criterion: &mut Criterion) {
         let dir = tempfile::tempdir().unwrap();
         let segment = segment(&dir, &Params::builder().u64_keys().simhash(3).build().unwrap(), &values);
         // Half of the queries have at least one answer.
-        let mut state = 77;
+        let mut random = SplitMix(77);
         let queries: Vec<u64> = (0..QUERIES)
-            .map(|i| if i % 2 == 0 { splitmix(&mut state) } else { flipped(&mut state, values[i * 7], 3) })
+            .map(|i| if i % 2 == 0 { random.next() } else { flipped(&mut random, values[i * 7], 3) })
             .collect();
         let mut distinct = values.clone();
         distinct.sort_unstable();
@@ -99,10 +92,10 @@ fn within(criterion: &mut Criterion) {
 
 fn probe(criterion: &mut Criterion) {
     for (name, count) in [("1M", 1_000_000), ("10M", 10_000_000)] {
-        let mut state = 5;
-        let values: Vec<u64> = (0..count).map(|_| splitmix(&mut state)).collect();
+        let mut random = SplitMix(5);
+        let values: Vec<u64> = (0..count).map(|_| random.next()).collect();
         let queries: Vec<u64> = (0..16 * QUERIES)
-            .map(|i| if i % 2 == 0 { splitmix(&mut state) } else { flipped(&mut state, values[i * 7], 3) })
+            .map(|i| if i % 2 == 0 { random.next() } else { flipped(&mut random, values[i * 7], 3) })
             .collect();
         let tables = ("blocks-4".parse().unwrap(), "plain".parse().unwrap());
         let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
@@ -152,18 +145,18 @@ fn real_simhashes() -> Option<Vec<u64>> {
 
 fn partial(criterion: &mut Criterion) {
     let uniform = |count: usize| {
-        let mut state = 5;
-        (0..count).map(|_| splitmix(&mut state)).collect::<Vec<u64>>()
+        let mut random = SplitMix(5);
+        (0..count).map(|_| random.next()).collect::<Vec<u64>>()
     };
     let sets =
         [("1M", Some(uniform(1_000_000))), ("10M", Some(uniform(10_000_000))), ("real", real_simhashes())];
     for (name, values) in sets {
         let Some(values) = values else { continue };
-        let mut state = 77;
+        let mut random = SplitMix(77);
         let queries: Vec<u64> = (0..16 * QUERIES)
             .map(|i| {
-                let value = values[splitmix(&mut state) as usize % values.len()];
-                if i % 2 == 0 { splitmix(&mut state) } else { flipped(&mut state, value, 3) }
+                let value = values[random.next() as usize % values.len()];
+                if i % 2 == 0 { random.next() } else { flipped(&mut random, value, 3) }
             })
             .collect();
         let mut group = criterion.benchmark_group(format!("partial/{name}"));

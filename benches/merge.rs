@@ -33,21 +33,15 @@ use twindex::segment::spilled::Room;
 use twindex::segment::{Records, Segment, build, sorted};
 use twindex::sys::RealVfs;
 use twindex::{Key, Params};
+use twindex_kernel::splitmix::SplitMix;
 
 const SEGMENTS: usize = 8;
 const ROUNDS: usize = 5;
 const MEMORY: [usize; 3] = [64 << 20, 256 << 20, 1 << 30];
 
 fn random(count: usize) -> Vec<u64> {
-    let mut state = 1_u64;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    };
-    (0..count).map(|_| next()).collect()
+    let mut random = SplitMix(1);
+    (0..count).map(|_| random.next()).collect()
 }
 
 /// Seconds this thread has worked; on systems that do not say, seconds.

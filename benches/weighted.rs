@@ -10,20 +10,12 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use twindex::IdfBuilder;
 use twindex::params::Shingling;
 use twindex::sketch::{IdfTable, simhash, weighted};
+use twindex_kernel::splitmix::SplitMix;
 use twindex_kernel::weighted::{ITEMS_MAX, ones, ones_wide};
 
-/// Splitmix64.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
 fn numbers(seed: u64, count: usize) -> Vec<u64> {
-    let mut state = seed;
-    (0..count).map(|_| random(&mut state)).collect()
+    let mut random = SplitMix(seed);
+    (0..count).map(|_| random.next()).collect()
 }
 
 /// The definition, which is what the kernels are compared with.
@@ -83,11 +75,11 @@ fn look_ups(c: &mut Criterion) {
         let table = table(entries);
         let mut group = c.benchmark_group(format!("a table of {entries}"));
         group.throughput(Throughput::Elements(COUNT as u64));
-        let mut state = 5;
+        let mut random = SplitMix(5);
         let present = numbers(4, entries);
         // Half of the shingles are in the table, in no order.
         let asked: Vec<u64> = (0..COUNT)
-            .map(|i| random(&mut state) as usize % entries + i % 2 * entries)
+            .map(|i| random.next() as usize % entries + i % 2 * entries)
             .map(|place| present.get(place).copied().unwrap_or(place as u64 * 0x9E37_79B9_7F4A_7C15))
             .collect();
         group.bench_function("look-ups", |b| {

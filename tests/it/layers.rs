@@ -43,18 +43,6 @@ const SOURCES: [&str; 7] = [
     "python/src",
 ];
 
-/// Circles of files that are known, each with its files. One that is gone must leave this list.
-const KNOWN_CIRCLES: &[&[&str]] = &[
-    // A line is understood by its form, and forms are written again by the kind of their files.
-    &[
-        "crates/corpus/src/input/batch.rs",
-        "crates/corpus/src/input/columns.rs",
-        "crates/corpus/src/input/form.rs",
-        "crates/corpus/src/input/kept.rs",
-        "crates/corpus/src/input/rows.rs",
-    ],
-];
-
 /// What a file imports: the file it takes from, and the path by which it names it.
 type Imports = BTreeMap<String, BTreeSet<(String, String)>>;
 
@@ -291,27 +279,14 @@ fn folders_of_the_engine_import_downwards_only() {
 }
 
 #[test]
-fn files_import_each_other_in_no_circle_but_the_known_ones() {
-    let known: Vec<BTreeSet<String>> =
-        KNOWN_CIRCLES.iter().map(|circle| circle.iter().map(|&name| name.to_owned()).collect()).collect();
-    let (mut seen, mut wrong) = (Vec::new(), Vec::new());
+fn files_import_each_other_in_no_circle() {
+    let mut wrong = Vec::new();
     for sources in SOURCES {
         let imports = imports(&read_tree(&root().join(sources)));
-        for circle in circles(&imports) {
-            let named: BTreeSet<String> = circle.iter().map(|name| format!("{sources}/{name}")).collect();
-            if known.contains(&named) {
-                seen.push(named);
-            } else {
-                wrong.push(format!("{sources}: {}", described(&circle, &imports)));
-            }
-        }
+        wrong.extend(
+            circles(&imports).iter().map(|circle| format!("{sources}: {}", described(circle, &imports))),
+        );
     }
-    wrong.extend(
-        known
-            .iter()
-            .filter(|circle| !seen.contains(circle))
-            .map(|circle| format!("no longer a circle: {circle:?}")),
-    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

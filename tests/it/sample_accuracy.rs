@@ -11,29 +11,17 @@
 use twindex::params::MODULAR_MAX;
 use twindex::sketch::samples::{bottom, modular};
 use twindex::sketch::{Resemblance, Sample, containment, jaccard};
+use twindex_kernel::splitmix::SplitMix;
 
-/// Splitmix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Sets of these sizes with so many elements in common.
-    fn sets(&mut self, a: usize, b: usize, both: usize) -> (Vec<u64>, Vec<u64>) {
-        let common: Vec<u64> = (0..both).map(|_| self.next()).collect();
-        let mut rest = |size: usize| {
-            let mut set = common.clone();
-            set.extend((both..size).map(|_| self.next()));
-            set
-        };
-        (rest(a), rest(b))
-    }
+/// Sets of these sizes with so many elements in common.
+fn sets(random: &mut SplitMix, a: usize, b: usize, both: usize) -> (Vec<u64>, Vec<u64>) {
+    let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
+    let mut rest = |size: usize| {
+        let mut set = common.clone();
+        set.extend((both..size).map(|_| random.next()));
+        set
+    };
+    (rest(a), rest(b))
 }
 
 const T: usize = 100;
@@ -82,12 +70,12 @@ fn check(
     ratios: &mut Vec<f64>,
 ) {
     let trials = if sizes.0.max(sizes.1) > 500 { 5000 } else { 20_000 };
-    let mut random = Random(sizes.0 as u64 * 31 + sizes.2 as u64);
+    let mut random = SplitMix(sizes.0 as u64 * 31 + sizes.2 as u64);
     let mut sketches = Sketches { scratch: Vec::new(), a: Vec::new(), b: Vec::new() };
     let (mut sum, mut squares, mut claimed, mut looked_at, mut known) = (0.0, 0.0, 0.0, 0, 0_u32);
     let mut least_claim = f64::INFINITY;
     for _ in 0..trials {
-        let (a, b) = random.sets(sizes.0, sizes.1, sizes.2);
+        let (a, b) = sets(&mut random, sizes.0, sizes.1, sizes.2);
         let (a, b) = sketches.of(method, &a, &b);
         let Some((value, error, sampled)) = estimate(&a, &b) else { continue };
         known += 1;
@@ -190,11 +178,11 @@ fn containment_is_estimated_without_bias_and_with_an_honest_error_at_unequal_siz
 
 #[test]
 fn sets_of_fewer_than_t_are_compared_exactly() {
-    let mut random = Random(7);
+    let mut random = SplitMix(7);
     let mut sketches = Sketches { scratch: Vec::new(), a: Vec::new(), b: Vec::new() };
     for (a, b, both) in [(20, 20, 13), (99, 99, 90), (1, 99, 1), (5, 60, 0)] {
         for _ in 0..200 {
-            let (a, b) = random.sets(a, b, both);
+            let (a, b) = sets(&mut random, a, b, both);
             let (x, y) = sketches.of(Method::Bottom, &a, &b);
             let (mut a, mut b) = (a.clone(), b.clone());
             a.sort_unstable();
@@ -211,13 +199,13 @@ fn sets_of_fewer_than_t_are_compared_exactly() {
 /// The rule for documents longer than the format has room for.
 #[test]
 fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known() {
-    let mut random = Random(9);
+    let mut random = SplitMix(9);
     let mut sketches = Sketches { scratch: Vec::new(), a: Vec::new(), b: Vec::new() };
     let (mut sum, mut squares, mut claimed) = (0.0, 0.0, 0.0);
     let trials = 24;
     for _ in 0..trials {
         // 100,000 and 150,000 shingles, of which 75,000 are common; one in one is kept.
-        let (a, b) = random.sets(100_000, 150_000, 75_000);
+        let (a, b) = sets(&mut random, 100_000, 150_000, 75_000);
         modular(&a, 1, &mut sketches.a);
         modular(&b, 1, &mut sketches.b);
         assert_eq!((sketches.a.len(), sketches.b.len()), (MODULAR_MAX, MODULAR_MAX));

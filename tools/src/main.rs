@@ -16,6 +16,7 @@ mod resume;
 mod shard;
 mod sketch_file;
 mod stage;
+mod stop_lists;
 mod text_args;
 
 use std::process::ExitCode;

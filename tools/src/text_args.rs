@@ -5,6 +5,8 @@ use clap::{Args, ValueEnum};
 use twindex::params::{ShingleHash, Stemming, Tokens, Widths};
 use twindex_corpus::text::{StopList, TextForm, TextOptions};
 
+use crate::stop_lists::LANGUAGES;
+
 /// Options of verbs that turn text into shingles. Those that are not given have the value of the help for a new
 /// index, and that of the index for one that is there.
 #[derive(Args, Clone, Debug, Default)]
@@ -73,10 +75,10 @@ fn parse_stop_words(text: &str) -> Result<StopList, String> {
     if text == "none" {
         return Ok(StopList::None);
     }
-    if let Some(&(name, code)) = LANGUAGES.iter().find(|(name, _)| *name == text) {
-        return Ok(StopList::Words { name, words: stop_words::lookup(code).unwrap_or_default() });
+    if let Some(language) = LANGUAGES.iter().find(|language| language.name == text) {
+        return Ok(StopList::Words { name: language.name, words: language.words()? });
     }
-    let names: Vec<_> = LANGUAGES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<_> = LANGUAGES.iter().map(|language| language.name).collect();
     Err(format!("there is no list of this language; expected @FILE, none, or one of {}", names.join(", ")))
 }
 
@@ -98,39 +100,18 @@ impl TextArgs {
     }
 }
 
-/// Languages with a list of stop words, and the code of the list.
-#[rustfmt::skip]
-const LANGUAGES: [(&str, &str); 66] = [
-    ("afrikaans", "af"), ("albanian", "sq"), ("arabic", "ar"), ("armenian", "hy"), ("azerbaijani", "az"),
-    ("basque", "eu"), ("belarusian", "be"), ("bengali", "bn"), ("breton", "br"), ("bulgarian", "bg"),
-    ("catalan", "ca"), ("chinese", "zh"), ("croatian", "hr"), ("czech", "cs"), ("danish", "da"), ("dutch", "nl"),
-    ("english", "en"), ("esperanto", "eo"), ("estonian", "et"), ("finnish", "fi"), ("french", "fr"),
-    ("galician", "gl"), ("german", "de"), ("greek", "el"), ("gujarati", "gu"), ("hausa", "ha"), ("hebrew", "he"),
-    ("hindi", "hi"), ("hungarian", "hu"), ("indonesian", "id"), ("irish", "ga"), ("italian", "it"),
-    ("japanese", "ja"), ("kazakh", "kk"), ("korean", "ko"), ("kurdish", "ku"), ("latin", "la"), ("latvian", "lv"),
-    ("lithuanian", "lt"), ("malay", "ms"), ("marathi", "mr"), ("nepali", "ne"), ("norwegian", "no"),
-    ("persian", "fa"), ("polish", "pl"), ("portuguese", "pt"), ("romanian", "ro"), ("russian", "ru"),
-    ("slovak", "sk"), ("slovenian", "sl"), ("somali", "so"), ("sotho", "st"), ("spanish", "es"), ("swahili", "sw"),
-    ("swedish", "sv"), ("tagalog", "tl"), ("tajik", "tg"), ("tamil", "ta"), ("thai", "th"), ("turkish", "tr"),
-    ("ukrainian", "uk"), ("urdu", "ur"), ("uzbek", "uz"), ("vietnamese", "vi"), ("yoruba", "yo"), ("zulu", "zu"),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_list_has_its_name_and_can_be_stored() {
-        let mut codes: Vec<&str> = LANGUAGES.iter().map(|(_, code)| *code).collect();
-        codes.push("hinglish"); // Hindi in Latin letters: no name of a language
-        codes.sort_unstable();
-        assert_eq!(codes, stop_words::available_languages());
-        for (name, _) in LANGUAGES {
-            let list = parse_stop_words(name).unwrap();
+    fn every_list_can_be_stored() {
+        for language in LANGUAGES {
+            let list = parse_stop_words(language.name).unwrap();
             for tokens in [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences] {
                 let options = TextOptions { tokens: Some(tokens), ..TextOptions::default() };
                 let words = list.words(&options.shingling().unwrap());
-                assert!(!words.unwrap().is_empty(), "{name}, {tokens}");
+                assert!(!words.unwrap().is_empty(), "{}, {tokens}", language.name);
             }
         }
     }

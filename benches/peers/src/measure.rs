@@ -12,22 +12,12 @@ pub fn count_and_rounds() -> Result<(usize, usize)> {
     Ok((count, rounds))
 }
 
-/// SplitMix64.
-pub struct Random(pub u64);
+#[path = "../../../tests/support/random.rs"]
+mod random;
+
+pub use random::Random;
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
     /// The value with up to so many bits flipped.
     pub fn flip(&mut self, value: u64, bits: usize) -> u64 {
         (0..self.below(bits + 1)).fold(value, |value, _| value ^ 1 << self.below(64))

@@ -13,6 +13,7 @@ use super::source::{Columns, Source};
 use crate::error::{Error, Result};
 use crate::format::place;
 use crate::format::wire::Fault;
+use twindex_kernel::splitmix::SplitMix;
 use twindex_kernel::{Kernel, Level, Simd};
 
 thread_local! {
@@ -126,15 +127,10 @@ fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
             .all(|(expected, &byte)| expected.is_none_or(|expected| expected == byte))
 }
 
-/// Splitmix64: values that look random, the same in every run.
+/// Values that look random, the same in every run.
 pub(super) fn random(seed: u64) -> impl Iterator<Item = u64> {
-    (1..).map(move |step: u64| {
-        let mut z =
-            seed.wrapping_mul(0xA076_1D64_78BD_642F).wrapping_add(step.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    })
+    let mut random = SplitMix(seed.wrapping_mul(0xA076_1D64_78BD_642F));
+    std::iter::repeat_with(move || random.next())
 }
 
 fn sorted(mut values: Vec<u64>) -> Vec<u64> {

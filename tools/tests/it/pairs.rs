@@ -37,6 +37,29 @@ fn pairs_counted_on_the_texts_are_all_pairs_and_their_fractions() {
     assert_eq!(small, out);
 }
 
+/// Keys of one segment lie among those of the other, and deleted documents among them.
+#[test]
+fn pairs_by_resemblance_of_several_segments_are_those_of_one() {
+    let (bench, documents) = bench();
+    for first in [1, 0] {
+        let part: Vec<Document> = documents.iter().skip(first).step_by(2).cloned().collect();
+        bench.write("part.jsonl", jsonl(&part));
+        bench.ok("build several.twx part.jsonl --bands 50 --rows 4 -q");
+    }
+    for index in ["all.twx", "several.twx"] {
+        for document in [3, 170, 450] {
+            bench.ok(&format!("delete {index} {} -q", documents[document].0));
+        }
+    }
+    assert_eq!(bench.json("stats several.twx")["segments"], 2);
+    for options in ["", " --verify exact --texts all.jsonl"] {
+        let [one, several] = ["all.twx", "several.twx"]
+            .map(|index| bench.ok(&format!("pairs {index} --resembling 0.8 -q{options}")));
+        assert!(one.lines().count() > 100, "a test of something");
+        assert_eq!(several, one, "{options}");
+    }
+}
+
 #[test]
 fn pairs_across_two_indexes_have_one_document_of_each() {
     let (bench, documents) = bench();

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::features::Features;
-use super::form::{self, Form, Headers, Understood};
-use super::fields::Fields;
+use super::content::Content;
+use super::form::Form;
 use super::jsonl::Found;
-use super::{InputOptions, InvalidUtf8, OwnAttached, Place, Problem, folder, page_text};
+use super::parser::{self, Parser, Understood};
+use super::{OwnAttached, Place, Problem, folder, page_text};
 
 /// Bytes of a batch that is cut up for many threads, and little enough that it is still in the caches of one when it is
 /// looked into.
@@ -92,13 +92,13 @@ impl Batch {
     }
 
     /// True if there is nothing more: no record, and no failure either.
-    #[must_use] 
+    #[must_use]
     pub fn is_over(&self) -> bool {
         self.records.is_empty() && self.failure.is_none()
     }
 
     /// Whether any record is in it.
-    #[must_use] 
+    #[must_use]
     pub fn has_records(&self) -> bool {
         !self.records.is_empty()
     }
@@ -141,13 +141,13 @@ impl Batch {
     }
 
     /// All of the batch.
-    #[must_use] 
+    #[must_use]
     pub fn whole(&self) -> Chunk<'_> {
         Chunk { batch: self, records: &self.records }
     }
 
     /// Cuts the batch in runs of records of about this many bytes, no fewer than one.
-    #[must_use] 
+    #[must_use]
     pub fn chunks(&self, bytes: usize) -> Vec<Chunk<'_>> {
         let mut chunks = Vec::new();
         let (mut start, mut size) = (0, 0);
@@ -180,50 +180,12 @@ pub struct Seen {
     pub(super) bad: Vec<Problem>,
 }
 
-/// Finds out what records say; shared by threads.
-#[derive(Clone, Debug)]
-pub struct Parser {
-    pub(super) fields: Fields,
-    pub(super) invalid_utf8: InvalidUtf8,
-    pub(super) headers: Headers,
-    pub(super) record_bytes_max: usize,
-}
-
 /// Working memory, reused from record to record.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    lines: form::Buffers,
+    lines: parser::Buffers,
     /// The text of a page.
     text: String,
-}
-
-/// What is compared.
-#[derive(Clone, Copy, Debug)]
-pub enum Content<'r> {
-    /// A text.
-    Text(&'r str),
-    /// Features that the caller brought.
-    Features(&'r Features),
-}
-
-impl<'r> Content<'r> {
-    /// The length of the text, or of the names of the features.
-    #[must_use] 
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::Features(features) => features.bytes(),
-        }
-    }
-
-    /// Bytes that are equal for equal contents and for no others.
-    #[must_use] 
-    pub fn identity(self) -> Cow<'r, [u8]> {
-        match self {
-            Self::Text(text) => Cow::Borrowed(text.as_bytes()),
-            Self::Features(features) => Cow::Owned(features.canonical()),
-        }
-    }
 }
 
 /// One document.
@@ -261,7 +223,7 @@ impl Record<'_> {
     }
 
     /// Where it stands.
-    #[must_use] 
+    #[must_use]
     pub fn place(&self) -> Place {
         match &self.from {
             From::Line { form, number, name, .. } => Place::of(Arc::clone(name), *number, form.unit()),
@@ -283,7 +245,7 @@ impl Record<'_> {
     pub fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
         match &self.from {
             From::Line { form, line, .. } => {
-                form::attached(*form, line, parser).map_err(|error| self.bad(&format!("{error:#}")))
+                parser::attached(*form, line, parser).map_err(|error| self.bad(&format!("{error:#}")))
             }
             // Fields of text files are refused before anything is read.
             From::Whole(_) => Ok(OwnAttached::default()),
@@ -291,7 +253,7 @@ impl Record<'_> {
     }
 
     /// Where its [`line`](Self::line) can be read again: the file, and the offset in it.
-    #[must_use] 
+    #[must_use]
     pub fn origin(&self) -> Option<(&Arc<Path>, u64)> {
         match &self.from {
             From::Line { name, offset, .. } => offset.map(|offset| (*name, offset)),
@@ -300,7 +262,7 @@ impl Record<'_> {
     }
 
     /// What its [`line`](Self::line) is.
-    #[must_use] 
+    #[must_use]
     pub fn form(&self) -> Form {
         match &self.from {
             From::Line { form, .. } => *form,
@@ -321,36 +283,6 @@ impl Record<'_> {
             From::Line { line, .. } => Cow::Borrowed(line),
             From::Whole(whole) => Cow::Owned(folder::line(&whole.key, &whole.text, &parser.fields)?),
         })
-    }
-}
-
-impl Parser {
-    /// For inputs that are read with these options.
-    #[must_use] 
-    pub fn new(options: &InputOptions) -> Self {
-        let fields = Fields {
-            id: options.id_field.clone(),
-            text: options.text_field.clone(),
-            features: options.features,
-            attached: options.attached.clone(),
-        };
-        let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
-        Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max }
-    }
-
-    /// The [`identity`](Content::identity) of what a [`line`](Record::line) says.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the line.
-    pub fn identity_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<Vec<u8>> {
-        form::identity(form, line, self)
-    }
-
-    /// What stood once in an input and concerns all of its records.
-    #[must_use] 
-    pub fn headers(&self) -> &Headers {
-        &self.headers
     }
 }
 
@@ -391,7 +323,7 @@ impl Chunk<'_> {
                 }
                 &Raw::Line { start, end, form, number, name, offset } => {
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
-                    match form::understand(form, line, parser, &mut buffers.lines) {
+                    match parser::understand(form, line, parser, &mut buffers.lines) {
                         Ok(Understood::Document { key, content, line: again, replaced }) => {
                             // A line in which bytes were replaced is not the one in the file.
                             let offset = offset.filter(|_| std::ptr::eq(again, line));

@@ -32,7 +32,8 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
 use super::fields;
-use super::form::{Header, Headers};
+use super::form::PARQUET;
+use super::kept_names;
 use super::thrift::{self, Checked};
 use super::{AttachedFields, OwnAttached, Place, Problem, open};
 
@@ -43,9 +44,6 @@ const BYTES_AT_ONCE: i64 = 16 << 20;
 const HEAD_BYTES: usize = 12;
 /// Bytes of a stamp and a value's length in a line.
 const ATTACHED_BYTES: usize = 12;
-
-/// The end of the names of such files.
-pub(super) const SUFFIX: &str = "parquet";
 
 /// A Parquet file whose rows are documents.
 #[derive(Debug)]
@@ -101,8 +99,6 @@ fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 /// The rows of one file.
 pub(super) struct Rows {
     path: Arc<Path>,
-    /// The number of the file.
-    file: u32,
     reader: ParquetRecordBatchReader,
     places: Places,
     fields: fields::Fields,
@@ -131,7 +127,7 @@ struct Places {
 pub(super) type Numbered = (u64, Result<Vec<u8>, String>);
 
 impl Rows {
-    /// Opens a file and finds its columns.
+    /// Opens a file and finds its columns; the file is what rows that are kept are copied from.
     ///
     /// # Errors
     ///
@@ -140,9 +136,8 @@ impl Rows {
         path: &Path,
         fields: &fields::Fields,
         row_bytes_max: usize,
-        headers: &Headers,
         consumed: &Arc<AtomicU64>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<(Self, File), Problem> {
         let name: Arc<Path> = Arc::from(path);
         let problem = |reason: String| Problem { place: Place::file(Arc::clone(&name)), reason };
         let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
@@ -151,16 +146,10 @@ impl Rows {
         let Begun { reader, schema, compression, rows, places } =
             guarded(|| begin(file, fields, row_bytes_max))
                 .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
-        let file = headers.push(Header::Columns(Arc::new(File {
-            path: Arc::clone(&name),
-            schema,
-            compression,
-            stamp,
-        })));
+        let file = File { path: Arc::clone(&name), schema, compression, stamp };
         let consumed = Arc::clone(consumed);
-        Ok(Self {
+        let rows = Self {
             path: name,
-            file,
             reader,
             places,
             fields: fields.clone(),
@@ -171,17 +160,13 @@ impl Rows {
             consumed,
             counted: 0,
             row_bytes_max,
-        })
+        };
+        Ok((rows, file))
     }
 
     /// What messages call the file.
     pub(super) fn name(&self) -> &Arc<Path> {
         &self.path
-    }
-
-    /// The number of the file.
-    pub(super) fn file(&self) -> u32 {
-        self.file
     }
 
     /// The next row with its number, counted from 1; none at the end.
@@ -531,7 +516,7 @@ impl Writers {
         let at = if let Some(at) = known {
             at
         } else {
-            let name = super::kept::name(SUFFIX, self.files.len());
+            let name = kept_names::name(PARQUET, self.files.len());
             let output = fs::File::create_new(self.folder.join(&name))
                 .with_context(|| format!("{name}: cannot write"))?;
             let properties = WriterProperties::builder().set_compression(file.compression).build();
@@ -554,7 +539,7 @@ impl Writers {
         self.flush()?;
         let mut names = Vec::new();
         for (at, (_, writer)) in std::mem::take(&mut self.files).into_iter().enumerate() {
-            let name = super::kept::name(SUFFIX, at);
+            let name = kept_names::name(PARQUET, at);
             let whole = || -> anyhow::Result<()> {
                 let mut output = writer.into_inner()?;
                 output.flush()?;
@@ -629,8 +614,8 @@ mod tests {
         fields::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    fn open(path: &Path, headers: &Headers) -> Result<Rows, Problem> {
-        Rows::open(path, &fields(), 1000, headers, &Arc::default())
+    fn open(path: &Path) -> Result<(Rows, File), Problem> {
+        Rows::open(path, &fields(), 1000, &Arc::default())
     }
 
     fn strings(of: impl Iterator<Item = Option<String>>) -> ArrayRef {
@@ -646,10 +631,9 @@ mod tests {
         let ids: ArrayRef = Arc::new((0..1000).map(|row| row - 5).collect::<Int64Array>());
         write(&path, vec![("text", texts), ("extra", extra), ("id", ids)]);
 
-        let headers = Headers::default();
-        let mut rows = open(&path, &headers).unwrap();
+        let (mut rows, file) = open(&path).unwrap();
+        let file = Arc::new(file);
         let mut kept = Writers::new(folder.path(), 1 << 20);
-        let file = headers.columns(rows.file()).unwrap();
         let mut number = 0_i64;
         while let Some((row, line)) = rows.next().unwrap() {
             let line = line.unwrap();
@@ -692,7 +676,7 @@ mod tests {
         let ids = strings([some("a"), None, some("c"), some("d"), some("")].into_iter());
         let texts = strings([None, some("b"), Some("x".repeat(1001)), some("d"), some("e")].into_iter());
         write(&path, vec![("id", ids), ("text", texts)]);
-        let mut rows = open(&path, &Headers::default()).unwrap();
+        let (mut rows, _) = open(&path).unwrap();
         let mut said = Vec::new();
         while let Some((_, line)) = rows.next().unwrap() {
             said.push(line.map(|line| parts(&line, &fields()).unwrap().key.to_vec()));
@@ -713,13 +697,13 @@ mod tests {
         let path = folder.path().join("in.parquet");
         let ids: ArrayRef = Arc::new(Int64Array::from(vec![1]));
         write(&path, vec![("id", Arc::clone(&ids)), ("body", strings([Some(String::new())].into_iter()))]);
-        let message = open(&path, &Headers::default()).err().unwrap().to_string();
+        let message = open(&path).err().unwrap().to_string();
         assert!(
             message.ends_with("no column \"text\" among \"id\", \"body\"; see --id-field and --text-field"),
             "{message}"
         );
         write(&path, vec![("id", Arc::clone(&ids)), ("text", ids)]);
-        let message = open(&path, &Headers::default()).err().unwrap().to_string();
+        let message = open(&path).err().unwrap().to_string();
         assert!(
             message.ends_with("the column \"text\" holds Int64, where strings are expected"),
             "{message}"
@@ -733,7 +717,7 @@ mod tests {
         let ids = strings((0..ROWS_AT_ONCE).map(|row| Some(row.to_string())));
         let texts = strings((0..ROWS_AT_ONCE).map(|_| Some("x".repeat(200_000))));
         write(&path, vec![("id", ids), ("text", texts)]);
-        let mut rows = Rows::open(&path, &fields(), 1 << 20, &Headers::default(), &Arc::default()).unwrap();
+        let (mut rows, _) = Rows::open(&path, &fields(), 1 << 20, &Arc::default()).unwrap();
         assert_eq!(rows.next().unwrap().unwrap().1.unwrap().len(), HEAD_BYTES + 1 + 200_000);
         let (decoded, _) = rows.batch.as_ref().unwrap();
         assert_eq!(decoded.num_rows(), ROWS_AT_ONCE);
@@ -753,7 +737,7 @@ mod tests {
             let mut bad = good.clone();
             bad[at] ^= 0x41;
             fs::write(&path, if at % 2 == 0 { &bad } else { &good[..at] }).unwrap();
-            let read = open(&path, &Headers::default()).and_then(|mut rows| {
+            let read = open(&path).and_then(|(mut rows, _)| {
                 while rows.next()?.is_some() {}
                 Ok(())
             });
@@ -792,11 +776,10 @@ mod tests {
         let path = folder.path().join("in.parquet");
         let column = || strings((0..5).map(|row| Some(format!("text {row}"))));
         write(&path, vec![("id", column()), ("text", column())]);
-        let headers = Headers::default();
-        let mut rows = open(&path, &headers).unwrap();
+        let (mut rows, file) = open(&path).unwrap();
         let (_, line) = rows.next().unwrap().unwrap();
         let mut kept = Writers::new(folder.path(), 1 << 20);
-        kept.push(&headers.columns(rows.file()).unwrap(), &line.unwrap()).unwrap();
+        kept.push(&Arc::new(file), &line.unwrap()).unwrap();
         fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"x").unwrap();
         let message = kept.finish().unwrap_err().to_string();
         assert!(message.contains("changed since it was read"), "{message}");

@@ -10,11 +10,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use twindex_kernel::Unescaped;
 
+use super::content::Content;
 use super::features::{self, Features};
 use super::fields::Fields;
 use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
-use super::{Content, InvalidUtf8, Place, Problem};
+use super::{InvalidUtf8, Place, Problem};
 
 /// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
 /// come to its ends.

@@ -6,27 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::columns;
-use super::form::{self, Form, Headers};
+use super::form::{Form, PARQUET};
+use super::headers::Headers;
+use super::kept_names::name;
 use crate::durable_file::DurableFile;
-
-/// The names of these files begin so.
-const STEM: &str = "kept";
-
-/// The name of a file of documents that are kept; `number` counts those of one suffix from 0.
-pub(super) fn name(suffix: &str, number: usize) -> String {
-    if number == 0 { format!("{STEM}.{suffix}") } else { format!("{STEM}-{}.{suffix}", number + 1) }
-}
-
-/// Whether a file has the name of one of documents that are kept.
-#[must_use] 
-pub fn is_name(file: &str) -> bool {
-    let Some((stem, suffix)) = file.rsplit_once('.') else { return false };
-    let number = stem.strip_prefix(STEM).and_then(|rest| match rest {
-        "" => Some(1),
-        rest => rest.strip_prefix('-')?.parse::<u32>().ok().filter(|number| *number > 1),
-    });
-    ["jsonl", "csv", "tsv", "wet", "warc", columns::SUFFIX].contains(&suffix) && number.is_some()
-}
 
 /// Documents that are written at once.
 #[derive(Default)]
@@ -49,13 +32,13 @@ impl Block {
     }
 
     /// Whether nothing is in it.
-    #[must_use] 
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
     /// Whether it is time to write it.
-    #[must_use] 
+    #[must_use]
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= Self::BYTES
     }
@@ -92,7 +75,7 @@ pub struct Kept {
 
 impl Kept {
     /// `memory` bounds what is held of rows of Parquet files.
-    #[must_use] 
+    #[must_use]
     pub fn new(folder: &Path, headers: Headers, memory: usize) -> Self {
         let columns = columns::Writers::new(folder, memory);
         Self { folder: folder.to_owned(), headers, files: Vec::new(), open: None, columns }
@@ -121,7 +104,7 @@ impl Kept {
                 return self.columns.push(&file, bytes);
             }
         };
-        let at = self.file(form::suffix(form, &self.headers), header)?;
+        let at = self.file(suffix(form, &self.headers), header)?;
         let written = self.open.as_mut().map_or(Ok(()), |(_, file)| file.write_all(bytes));
         written.with_context(|| format!("{}: cannot write", self.files[at].2))
     }
@@ -187,28 +170,13 @@ impl Kept {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_kept_documents_are_known_and_others_are_not() {
-        for (suffix, number, wanted) in [("jsonl", 0, "kept.jsonl"), ("csv", 1, "kept-2.csv")] {
-            assert_eq!(name(suffix, number), wanted);
-            assert!(is_name(wanted));
-        }
-        for other in [
-            "kept",
-            "kept.txt",
-            "keptx.csv",
-            "kept-a.csv",
-            "kept-.csv",
-            "kept2.csv",
-            "kept-1.csv",
-            "my.csv",
-            "kept.parquet.bak",
-        ] {
-            assert!(!is_name(other), "{other}");
-        }
+/// The name of the file that documents of one form are written to again, behind `kept`.
+fn suffix(form: Form, headers: &Headers) -> &'static str {
+    match form {
+        Form::Json | Form::Html => "jsonl",
+        Form::Row(number) => headers.row(number).map_or("csv", |header| header.suffix()),
+        Form::Archive { texts: true } => "wet",
+        Form::Archive { texts: false } => "warc",
+        Form::Columns(_) => PARQUET,
     }
 }

@@ -28,18 +28,22 @@
 mod attached;
 mod batch;
 mod columns;
+mod content;
 mod features;
 mod fields;
 mod folder;
 mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
+mod headers;
 #[cfg(feature = "html")]
 mod html;
 mod http;
 mod jsonl;
 mod kept;
+mod kept_names;
 mod open;
+mod parser;
 mod place;
 mod rows;
 mod scan;
@@ -61,13 +65,16 @@ use serde::Serialize;
 use crate::numbers::{count, counted};
 pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
-pub use batch::{BATCH_BYTES, Batch, Buffers, Content, Parser, Record, Seen};
+pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
+pub use content::Content;
 use folder::Contents;
 pub use form::Form;
-use form::Headers;
+use headers::Headers;
 use jsonl::JsonLines;
-pub use kept::{Block, Kept, is_name as is_name_of_kept};
+pub use kept::{Block, Kept};
+pub use kept_names::is_name as is_name_of_kept;
 use open::{Origin, Reader};
+pub use parser::Parser;
 pub use place::Place;
 use window::Window;
 
@@ -137,7 +144,7 @@ impl Kind {
             Self::Tsv => &["tsv"],
             Self::Wet => &["wet"],
             Self::Warc => &["warc"],
-            Self::Parquet => &[columns::SUFFIX],
+            Self::Parquet => &[form::PARQUET],
         }
     }
 
@@ -283,7 +290,7 @@ impl Counts {
     }
 
     /// What a person should know who reads nothing but the summary, of inputs that were all read as documents.
-    #[must_use] 
+    #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.documents == 0 && self.skipped_bad == 0 {
@@ -295,7 +302,7 @@ impl Counts {
 
     /// As [`Counts::remarks`], where inputs may have been passed over, or were none of documents: none having been found
     /// says nothing then.
-    #[must_use] 
+    #[must_use]
     pub fn remarks_of_part(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let passed_over = self.skipped_binary + self.skipped_not_utf8;
@@ -420,9 +427,9 @@ pub struct Documents {
 /// An input of many records.
 enum Records {
     Lines(JsonLines),
-    Rows(Box<rows::Rows>),
+    Rows(Box<rows::Rows>, Form),
     Archive(warc::Records, Form),
-    Columns(Box<columns::Rows>),
+    Columns(Box<columns::Rows>, Form),
 }
 
 impl Records {
@@ -440,8 +447,8 @@ impl Records {
                 let reason = "Parquet is read from its end; name a regular file".to_owned();
                 return Err(Problem { place: Place::file(origin.name()), reason });
             };
-            let rows = columns::Rows::open(&path, fields, bytes_max, headers, consumed)?;
-            return Ok(Self::Columns(Box::new(rows)));
+            let (rows, file) = columns::Rows::open(&path, fields, bytes_max, consumed)?;
+            return Ok(Self::Columns(Box::new(rows), Form::Columns(headers.push_columns(file))));
         }
         let reader = Reader::open(origin, consumed)?;
         Ok(match kind {
@@ -449,7 +456,8 @@ impl Records {
             Kind::Csv | Kind::Tsv => {
                 let delimiter = if kind == Kind::Csv { b',' } else { b'\t' };
                 let window = Window::new(reader);
-                Self::Rows(Box::new(rows::Rows::open(window, delimiter, fields, bytes_max, headers)?))
+                let (rows, header) = rows::Rows::open(window, delimiter, fields, bytes_max)?;
+                Self::Rows(Box::new(rows), Form::Row(headers.push_row(header)))
             }
             Kind::Wet | Kind::Warc => {
                 let form = Form::Archive { texts: kind == Kind::Wet };
@@ -483,23 +491,18 @@ impl Records {
                 }
                 Ok(true)
             }
-            Self::Rows(rows) => {
-                let (form, name) = (Form::Row(rows.header()), Arc::clone(rows.name()));
-                rows.next(|number, found| push(form, name, number, found))
+            Self::Rows(rows, form) => {
+                let name = Arc::clone(rows.name());
+                rows.next(|number, found| push(*form, name, number, found))
             }
             Self::Archive(records, form) => {
                 let name = Arc::clone(records.name());
                 records.next(|number, found| push(*form, name, number, found))
             }
-            Self::Columns(rows) => {
+            Self::Columns(rows, form) => {
                 let Some((number, line)) = rows.next()? else { return Ok(false) };
                 let found = line.as_deref().map(|line| jsonl::Found { line, offset: None });
-                push(
-                    Form::Columns(rows.file()),
-                    Arc::clone(rows.name()),
-                    number,
-                    found.map_err(Clone::clone),
-                );
+                push(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
                 Ok(true)
             }
         }
@@ -522,7 +525,7 @@ impl TableLines {
     }
 
     /// What messages call it.
-    #[must_use] 
+    #[must_use]
     pub fn name(&self) -> Arc<Path> {
         Arc::clone(self.0.name())
     }
@@ -754,7 +757,7 @@ impl Documents {
     }
 
     /// What finds out what records say; a copy for each thread.
-    #[must_use] 
+    #[must_use]
     pub fn parser(&self) -> &Parser {
         &self.parser
     }
@@ -795,20 +798,20 @@ impl Documents {
     }
 
     /// What has been read and passed over so far.
-    #[must_use] 
+    #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// Bytes of the inputs themselves (compressed, if they are) that have been read.
-    #[must_use] 
+    #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.consumed.load(Ordering::Relaxed)
     }
 
     /// What [`Documents::bytes_read`] will be at the end, unless a file changes; `None` with standard input
     /// or a pipe among the inputs.
-    #[must_use] 
+    #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.total_bytes
     }

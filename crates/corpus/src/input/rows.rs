@@ -10,9 +10,7 @@ use std::sync::Arc;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::fields;
-use super::form::Headers;
 use super::jsonl::Found;
-
 use super::window::Window;
 use super::{OwnAttached, Place, Problem};
 
@@ -147,8 +145,6 @@ pub(super) struct Rows {
     reader: Reader,
     delimiter: u8,
     row_bytes_max: usize,
-    /// The number of its header.
-    header: u32,
     /// Where fields go that are not looked at.
     fields: Vec<u8>,
     ends: Vec<usize>,
@@ -165,7 +161,7 @@ struct Row {
 }
 
 impl Rows {
-    /// Reads the header of a table.
+    /// Begins to read a table: its header, which the rows are to be understood by, and the rows after it.
     ///
     /// # Errors
     ///
@@ -175,14 +171,12 @@ impl Rows {
         delimiter: u8,
         fields: &fields::Fields,
         row_bytes_max: usize,
-        headers: &Headers,
-    ) -> Result<Self, Problem> {
+    ) -> Result<(Self, Header), Problem> {
         let mut rows = Self {
             window,
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             delimiter,
             row_bytes_max: HEADER_BYTES_MAX,
-            header: 0,
             fields: vec![0; FIELD_BYTES],
             ends: vec![0; FIELD_ENDS],
         };
@@ -202,20 +196,14 @@ impl Rows {
         }
         let line = trimmed(&rows.window.bytes()[..row.taken]).0;
         let header = Header::parse(line, delimiter, fields).map_err(|reason| of_file(&rows, reason))?;
-        rows.header = headers.push_row(header);
         rows.window.take(row.taken);
         rows.row_bytes_max = row_bytes_max;
-        Ok(rows)
+        Ok((rows, header))
     }
 
     /// What messages call the stream.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.window.name()
-    }
-
-    /// The number of the header.
-    pub(super) fn header(&self) -> u32 {
-        self.header
     }
 
     /// Hands the next row, with the number of the line it begins in, to `take`, or what is wrong with it; false at
@@ -333,10 +321,8 @@ mod tests {
             features: false,
             ..Default::default()
         };
-        let headers = Headers::default();
-        let mut rows =
-            Rows::open(window, delimiter, &fields, max, &headers).map_err(|problem| problem.to_string())?;
-        let header = headers.row(rows.header()).unwrap();
+        let (mut rows, header) =
+            Rows::open(window, delimiter, &fields, max).map_err(|problem| problem.to_string())?;
         let mut all = Vec::new();
         let mut buffers = Fields::default();
         while rows

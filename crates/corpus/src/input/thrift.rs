@@ -475,8 +475,7 @@ mod tests {
         let path = folder.path().join("in.parquet");
         fs::write(&path, bytes).unwrap();
         let fields = super::super::fields::Fields::default();
-        let headers = super::super::form::Headers::default();
-        let rows = super::super::columns::Rows::open(&path, &fields, 1000, &headers, &Arc::default());
+        let rows = super::super::columns::Rows::open(&path, &fields, 1000, &Arc::default());
         rows.err().unwrap().to_string()
     }
 

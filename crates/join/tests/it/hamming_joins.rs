@@ -8,38 +8,27 @@ use twindex_join::{
     Effort, Meeting, RawValues, Way, answers_within, choose, meetings_within, pairs_within,
     raw_answers_within, raw_meetings_within, sorted_answers_within,
 };
+use twindex_kernel::splitmix::SplitMix;
 
-/// Splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn flipped(&mut self, value: u64, bits: u64) -> u64 {
-        (0..bits).fold(value, |value, _| value ^ 1 << (self.next() % 64))
-    }
+fn flipped(random: &mut SplitMix, value: u64, bits: u64) -> u64 {
+    (0..bits).fold(value, |value, _| value ^ 1 << (random.next() % 64))
 }
 
 /// Sets that tables find easy, and such as they do not.
 fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
-    let mut random = Random(seed);
+    let mut random = SplitMix(seed);
     let mut sets = BTreeMap::new();
     sets.insert("uniform", (0..5000).map(|_| random.next()).collect());
     let mut clustered: Vec<u64> = Vec::new();
     for at in 0..6000_usize {
         let copied = clustered.get(random.next() as usize % (2 * at + 1)).copied();
         let flips = random.next() % 12;
-        let value = copied.map(|value| random.flipped(value, flips));
+        let value = copied.map(|value| flipped(&mut random, value, flips));
         clustered.push(value.unwrap_or_else(|| random.next()));
     }
     sets.insert("clustered", clustered);
     // One block is the same in all of them, and most of another.
-    let hot = |random: &mut Random| {
+    let hot = |random: &mut SplitMix| {
         let value = random.next();
         if value.is_multiple_of(8) { value >> 16 } else { value >> 16 & !(0xffff << 20) }
     };
@@ -49,7 +38,7 @@ fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
     sets.insert("few bits", (0..5000).map(|_| random.next() & scattered).collect());
     sets.insert("hardly any bits", (0..1500).map(|_| random.next() & 0x8001_0840_2100_0c11).collect());
     let centre = random.next();
-    sets.insert("a ball", (0..1500).map(|at| random.flipped(centre, at % 7)).collect());
+    sets.insert("a ball", (0..1500).map(|at| flipped(&mut random, centre, at % 7)).collect());
     // Ones are rare, so that no block tells much.
     sets.insert("sparse", (0..5000).map(|_| random.next() & random.next() & random.next()).collect());
     sets.insert("hardly any", vec![7, 7, 8, u64::MAX]);
@@ -148,14 +137,15 @@ fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
 #[test]
 fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
     let dir = tempfile::tempdir().unwrap();
-    let mut random = Random(4);
+    let mut random = SplitMix(4);
     let mut set: Vec<u64> = Vec::new();
     for at in 0..80_000_usize {
         // The first bits of all blocks are the same, so that all of a table is one part, and the others make buckets.
         let new = random.next() & 0x0fff_0fff_0fff_0fff;
         let earlier = set.get(random.next() as usize % (at + 1)).copied();
         let flips = random.next() % 5;
-        let value = earlier.filter(|_| at % 3 == 2).map_or(new, |earlier| random.flipped(earlier, flips));
+        let value =
+            earlier.filter(|_| at % 3 == 2).map_or(new, |earlier| flipped(&mut random, earlier, flips));
         set.push(value);
     }
     let (most, few) = set.split_at(77_000);
@@ -274,7 +264,7 @@ fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_m
 #[test]
 fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
     let dir = tempfile::tempdir().unwrap();
-    let mut random = Random(5);
+    let mut random = SplitMix(5);
     let mut set: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
     set.extend((0..500).map(|at| set[at * 31] ^ 1 << (at % 64)).collect::<Vec<_>>());
     let questions: Vec<Fingerprint> =
@@ -320,10 +310,14 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
     for (name, set) in sets(3).into_iter().filter(|(name, _)| ["clustered", "a hot block"].contains(name)) {
         let (one, live) = index(&dir, name, &set, 3);
         let snapshot = one.snapshot();
-        let mut random = Random(9);
+        let mut random = SplitMix(9);
         let questions: Vec<Fingerprint> = (0..3000)
             .map(|at| {
-                Fingerprint(if at % 3 == 0 { random.next() } else { random.flipped(set[at], at as u64 % 5) })
+                Fingerprint(if at % 3 == 0 {
+                    random.next()
+                } else {
+                    flipped(&mut random, set[at], at as u64 % 5)
+                })
             })
             .collect();
         for radius in [0, 3, 5, 10] {
@@ -381,12 +375,12 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
 #[test]
 fn what_many_fingerprints_have_near_each_other_depends_on_neither_threads_nor_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let mut random = Random(5);
+    let mut random = SplitMix(5);
     let mut set: Vec<u64> = Vec::new();
     for at in 0..150_000_usize {
         let copied = set.get(random.next() as usize % (3 * at + 1)).copied();
         let flips = random.next() % 5;
-        let value = copied.map(|value| random.flipped(value, flips));
+        let value = copied.map(|value| flipped(&mut random, value, flips));
         set.push(value.unwrap_or_else(|| random.next()));
     }
     let (left, right) = set.split_at(90_000);

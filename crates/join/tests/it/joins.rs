@@ -85,7 +85,7 @@ fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one(
     }
 }
 
-/// Splitmix64.
+/// As splitmix64 without its second multiplication: the seeds below were chosen for these numbers.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -21,25 +21,18 @@ use twindex::store::verify::verify;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Index, Params, Sketch, Sketcher, Snapshot};
 use twindex_join::{Agreement, candidates, candidates_across, candidates_agreeing};
+use twindex_kernel::splitmix::SplitMix;
 
 fn of_sets(params: ParamsBuilder) -> Params {
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
     params.u64_keys().shingling(shingling).build().unwrap()
 }
 
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ z >> 31
-}
-
 /// Sketches of two sets of so many elements, of which some are common: their resemblance, and both.
-fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), state: &mut u64) -> [Sketch; 2] {
-    let common: Vec<u64> = (0..both).map(|_| random(state)).collect();
+fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), random: &mut SplitMix) -> [Sketch; 2] {
+    let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     [(); 2].map(|()| {
-        let own = (both..size).map(|_| random(state));
+        let own = (both..size).map(|_| random.next());
         let set: Vec<u64> =
             common.iter().copied().chain(own).map(|element| sketcher.feature_number(element)).collect();
         let mut sketch = Sketch::default();
@@ -53,10 +46,10 @@ fn bytes_of(bits: u8) -> Params {
     of_sets(Params::builder().preset(Preset::SMALL_8).feature_bits(bits).signature_bits(0))
 }
 
-fn sketches(pairs: usize, state: &mut u64) -> Vec<Sketch> {
+fn sketches(pairs: usize, random: &mut SplitMix) -> Vec<Sketch> {
     let sketcher = Sketcher::new(&bytes_of(8)).unwrap();
     let commons = [(100, 90), (100, 95), (100, 97)];
-    (0..pairs).flat_map(|pair| pair_of(&sketcher, commons[pair % 3], state)).collect()
+    (0..pairs).flat_map(|pair| pair_of(&sketcher, commons[pair % 3], random)).collect()
 }
 
 fn put(index: &Index, sketches: &[Sketch], from: usize) {
@@ -111,7 +104,7 @@ fn index_of(dir: &TempDir, name: &str, bits: u8) -> Index {
 fn bytes_of_features_are_found_in_memory_logs_segments_copies_and_what_is_merged_and_salvaged() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
-    let all = sketches(300, &mut 7);
+    let all = sketches(300, &mut SplitMix(7));
     put(&index, &all[..200], 0);
     check(&index, &all[..200], "a log, read by its writer");
     let again = Index::open(index.path()).unwrap();
@@ -155,7 +148,7 @@ fn bytes_of_features_are_found_in_memory_logs_segments_copies_and_what_is_merged
 #[test]
 fn a_log_whose_band_keys_have_bits_that_are_not_kept_is_damage_by_name_and_place() {
     let dir = tempfile::tempdir().unwrap();
-    let all = sketches(1, &mut 9);
+    let all = sketches(1, &mut SplitMix(9));
     let index = index_of(&dir, "index", 8);
     put(&index, &all, 0);
     drop(index);
@@ -187,7 +180,7 @@ fn a_log_whose_band_keys_have_bits_that_are_not_kept_is_damage_by_name_and_place
 #[test]
 fn bytes_that_are_kept_answer_as_the_first_bytes_of_what_more_is_kept_of() {
     let dir = tempfile::tempdir().unwrap();
-    let all = sketches(400, &mut 5);
+    let all = sketches(400, &mut SplitMix(5));
     let (narrow, wide) = (index_of(&dir, "narrow", 8), index_of(&dir, "wide", 32));
     for index in [&narrow, &wide] {
         put(index, &all[..500], 0);
@@ -233,7 +226,7 @@ fn bytes_that_are_kept_answer_as_the_first_bytes_of_what_more_is_kept_of() {
 #[test]
 fn more_bits_than_are_kept_are_refused_and_the_error_says_how_many_there_are() {
     let dir = tempfile::tempdir().unwrap();
-    let all = sketches(3, &mut 3);
+    let all = sketches(3, &mut SplitMix(3));
     let index = index_of(&dir, "index", 8);
     put(&index, &all, 0);
     index.compact().unwrap();
@@ -260,7 +253,7 @@ fn sketches_of_an_index_with_more_bits_go_into_one_with_fewer_and_ask_it() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
     let wide = Sketcher::new(&bytes_of(32)).unwrap();
-    let [one, other] = pair_of(&wide, (100, 97), &mut 1);
+    let [one, other] = pair_of(&wide, (100, 97), &mut SplitMix(1));
     let mut writer = index.writer().unwrap();
     writer.put(1, &one).unwrap();
     writer.commit().unwrap();
@@ -271,7 +264,7 @@ fn sketches_of_an_index_with_more_bits_go_into_one_with_fewer_and_ask_it() {
 #[test]
 fn an_index_of_bytes_accepts_as_many_documents_as_the_formula_says() {
     let pairs = 1500;
-    let mut state = 11;
+    let mut random = SplitMix(11);
     // The formula takes features for independent, which those of `linear` are.
     let params = Params::builder().preset(Preset::SMALL_8).family(Family::Linear).signature_bits(0);
     let params = of_sets(params);
@@ -283,7 +276,7 @@ fn an_index_of_bytes_accepts_as_many_documents_as_the_formula_says() {
             let index = Index::create(dir.path().join("index"), params.clone()).unwrap();
             let sketcher = index.sketcher().unwrap();
             let made: Vec<[Sketch; 2]> =
-                (0..pairs).map(|_| pair_of(&sketcher, (size, both), &mut state)).collect();
+                (0..pairs).map(|_| pair_of(&sketcher, (size, both), &mut random)).collect();
             let mut writer = index.writer().unwrap();
             for (key, [stored, _]) in (0_u64..).zip(&made) {
                 writer.put(key, stored).unwrap();

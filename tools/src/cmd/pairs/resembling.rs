@@ -1,13 +1,14 @@
 //! Pairs of documents that share a band, verified by their signatures or by their texts.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use rayon::prelude::*;
+use twindex::extsort::Merge;
 use twindex::segment::Segment;
+use twindex::segment::keys::LiveKeys;
 use twindex::sketch::matches;
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
@@ -78,34 +79,21 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     fn new(path: &'a Path, index: &'a Index, snapshot: &'a Snapshot) -> twindex::Result<Self> {
-        let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
-        let live: Vec<Vec<u32>> = snapshot
-            .segments()
-            .map(|(segment, deleted)| {
-                (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)).collect()
-            })
-            .collect();
-        let mut documents = Vec::with_capacity(live.iter().map(Vec::len).sum());
-        if let [only] = live.as_slice() {
-            documents.extend(only.iter().map(|&ordinal| (0, ordinal)));
+        let live: Vec<_> = snapshot.segments().collect();
+        let mut documents = Vec::with_capacity(snapshot.documents() as usize);
+        if let [(segment, deleted)] = live.as_slice() {
+            let live = (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal));
+            documents.extend(live.map(|ordinal| (0, ordinal)));
         } else {
-            // Ordinals are in the order of keys: one merge puts all of them in it.
-            let mut next = vec![0; live.len()];
-            let mut heap = BinaryHeap::new();
-            for (number, (segment, live)) in segments.iter().zip(&live).enumerate() {
-                if let Some(&first) = live.first() {
-                    heap.push(Reverse((segment.key(first)?, number)));
-                }
-            }
-            while let Some(Reverse((_, number))) = heap.pop() {
-                documents.push((number as u32, live[number][next[number]]));
-                next[number] += 1;
-                if let Some(&ordinal) = live[number].get(next[number]) {
-                    heap.push(Reverse((segments[number].key(ordinal)?, number)));
-                }
+            // Ordinals are in the order of keys, so one merge puts all documents in that order.
+            let sources = live.iter().map(|(segment, deleted)| LiveKeys::new(segment, Some(deleted)));
+            let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
+            while let Some((number, &(_, ordinal))) = merge.next()? {
+                documents.push((number as u32, ordinal));
             }
             snapshot.check_maps()?;
         }
+        let segments = live.into_iter().map(|(segment, _)| segment).collect();
         let mut places: Vec<u32> = (0..documents.len() as u32).collect();
         places.sort_unstable_by_key(|&place| documents[place as usize]);
         Ok(Self { path, index, snapshot, segments, documents, places })

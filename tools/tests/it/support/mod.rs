@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 // Shared with the tests of the engine.
+#[path = "../../../../tests/support/random.rs"]
+mod random;
 #[path = "../../../../tests/support/skip.rs"]
 pub mod skip;
 
@@ -13,6 +15,8 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
+
+pub use random::Random;
 
 /// The command, as it was built for the tests.
 pub const TWINDEX: &str = env!("CARGO_BIN_EXE_twindex");
@@ -40,23 +44,6 @@ pub fn strace(command: &mut std::process::Command) -> Option<std::process::Outpu
     }
     assert!(output.status.success(), "{said}");
     Some(output)
-}
-
-/// Splitmix64, so that every run is the same.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
 }
 
 /// A folder of its own for one test, in which the command runs, so that messages name short paths.

@@ -24,7 +24,9 @@ fn representatives<T: Ord>(of: impl Fn((Word, Sentence)) -> T) -> Vec<char> {
 fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::BREAKS, UnicodeVersion(major, minor, update));
-    assert_eq!(unicode_segmentation::UNICODE_VERSION, (major.into(), minor.into(), update.into()));
+    let (ours, compared) =
+        ((major.into(), minor.into(), update.into()), unicode_segmentation::UNICODE_VERSION);
+    assert_eq!(ours, compared, "compare with a version of unicode-segmentation that has our Unicode");
 }
 
 #[test]

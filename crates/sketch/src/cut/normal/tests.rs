@@ -61,7 +61,8 @@ fn check(text: &str, work: &mut Work) {
 fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::NORMAL, UnicodeVersion(major, minor, update));
-    assert_eq!(VERSION, unicode_normalization::UNICODE_VERSION);
+    let compared = unicode_normalization::UNICODE_VERSION;
+    assert_eq!(VERSION, compared, "compare with a version of unicode-normalization that has our Unicode");
 }
 
 #[test]

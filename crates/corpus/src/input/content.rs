@@ -1,0 +1,34 @@
+//! What of a document is compared.
+
+use std::borrow::Cow;
+
+use super::features::Features;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'r> {
+    /// A text.
+    Text(&'r str),
+    /// Features that the caller brought.
+    Features(&'r Features),
+}
+
+impl<'r> Content<'r> {
+    /// The length of the text, or of the names of the features.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Features(features) => features.bytes(),
+        }
+    }
+
+    /// Bytes that are equal for equal contents and for no others.
+    #[must_use]
+    pub fn identity(self) -> Cow<'r, [u8]> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text.as_bytes()),
+            Self::Features(features) => Cow::Owned(features.canonical()),
+        }
+    }
+}
