@@ -9,8 +9,8 @@ use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
-use super::clusters::Clustering;
 use super::near::{Join, Verify};
+use super::rules::Clustering;
 use super::{BOTTOM, Dedup, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;

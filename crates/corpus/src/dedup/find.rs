@@ -8,10 +8,11 @@ use twindex::{Index, Snapshot, Writer};
 use twindex_join::{Agreement, Effort};
 
 use super::against::Against;
-use super::clusters::{Clustering, Clusters, Measure, Rules};
+use super::clusters::{Clusters, Measure};
 use super::corpus::Corpus;
 use super::near::{Join, Limits, Near, Signatures, Verify};
 use super::priority::Priority;
+use super::rules::{Clustering, Rules};
 use super::score::Score;
 use super::{Dedup, ListedPairs, Method, out};
 use crate::observer::Observer;

@@ -26,6 +26,7 @@ mod near;
 mod out;
 mod priority;
 mod report;
+mod rules;
 mod score;
 mod texts;
 
@@ -54,10 +55,10 @@ use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
-pub use self::clusters::Clustering;
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
+pub use self::rules::Clustering;
 pub use self::texts::{DedupTexts, Found};
 
 /// Bytes that work may take unless it is said.

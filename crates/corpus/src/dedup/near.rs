@@ -11,10 +11,9 @@ use twindex_join::{
     set_candidates,
 };
 
-use super::clusters::Clustering;
-use super::clusters::Rules;
 use super::corpus::Corpus;
 use super::groups::Grouped;
+use super::rules::{Clustering, Rules};
 use super::score::{Estimate, Kind, Sampled, Score};
 use crate::observer::Observer;
 use crate::watch::{Stages, Stopwatch};

@@ -10,11 +10,12 @@ use twindex::sketch::{Buffers, Shingler, Sketch};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::choices::{check_clusters, check_common};
-use super::clusters::{Clustering, Clusters, Rules};
+use super::clusters::Clusters;
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::near::{Join, Limits, Near};
 use super::out::Listed;
 use super::priority::{Keep, Priority};
+use super::rules::{Clustering, Rules};
 use super::score::Score;
 use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
