@@ -107,7 +107,7 @@ impl Pass<'_> {
         let made = on_threads(workers, &pieces, |worker, piece| {
             let mut made = Piece::default();
             for &rank in *piece {
-                worker.look(before, before.at(rank), rarity, index, &mut made)?;
+                worker.look(before, rank, rarity, index, &mut made)?;
             }
             Ok(made)
         })?;
@@ -123,10 +123,13 @@ impl Pass<'_> {
                     continue;
                 }
                 let worker = &mut workers[0];
-                let lookup = Lookup { covering, set, index: &self.index, from: first };
-                let looked = lookup.nearest(elements, sketch, &mut worker.places, &mut worker.counting)?;
-                if covering.take(set, looked)? {
-                    continue;
+                if !covering.is_fixed(rank) {
+                    let lookup = Lookup { covering, set, index: &self.index, from: first };
+                    let looked =
+                        lookup.nearest(elements, sketch, &mut worker.places, &mut worker.counting)?;
+                    if covering.take(set, looked)? {
+                        continue;
+                    }
                 }
                 if let Some(postponed) = &mut self.postponed {
                     postponed.push(rank);
@@ -185,12 +188,13 @@ impl Worker<'_> {
     fn look(
         &mut self,
         covering: &Covering<'_>,
-        set: u32,
+        rank: u32,
         rarity: &Rarity,
         index: &Index,
         made: &mut Piece,
     ) -> Result<()> {
         let Self { counting, head, sketch, places } = self;
+        let set = covering.at(rank);
         let elements = counting.set(set)?;
         let mut looked = Looked::default();
         // One that has enough elements of its own is near no other, and no other is near it, unless it stands in it.
@@ -200,8 +204,10 @@ impl Worker<'_> {
         }
         if !is_alone || matches!(covering.near, Nearness::Containment(_)) {
             index.odd.make(elements, sketch);
-            let lookup = Lookup { covering, set, index, from: 0 };
-            looked = lookup.nearest(&head.shared, sketch, places, counting)?;
+            if !covering.is_fixed(rank) {
+                let lookup = Lookup { covering, set, index, from: 0 };
+                looked = lookup.nearest(&head.shared, sketch, places, counting)?;
+            }
             if looked.by.is_none() {
                 made.elements.extend_from_slice(&head.shared);
                 made.sketches.extend_from_slice(sketch);

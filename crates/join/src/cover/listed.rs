@@ -88,6 +88,9 @@ fn decide(covering: &mut Covering<'_>, block: &Block, states: &mut [Counting<'_>
 /// Compares a set with those of some others that are kept.
 fn look(covering: &Covering<'_>, counting: &mut Counting<'_>, rank: u32, earlier: &[u32]) -> Result<Looked> {
     let (set, mut looked) = (covering.at(rank), Looked::default());
+    if covering.is_fixed(rank) {
+        return Ok(looked);
+    }
     for &rank in earlier {
         let other = covering.at(rank);
         if covering.is_kept(other) {

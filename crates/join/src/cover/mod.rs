@@ -53,6 +53,8 @@ pub struct Covered {
 pub struct Priority<'a> {
     /// The numbers of all sets, the first to be kept first; their own order if it is not given.
     pub order: Option<&'a [u32]>,
+    /// So many of the first are kept whatever they are near: a history that others are compared with.
+    pub fixed: u32,
     /// Comparisons at most; any number if it is not given.
     pub most: Option<u64>,
     /// Kept sets are found by their rarest elements, however few there are.
@@ -165,6 +167,11 @@ impl<'a> Covering<'a> {
     /// The set with this place in the order.
     fn at(&self, rank: u32) -> u32 {
         self.priority.order.map_or(rank, |order| order[rank as usize])
+    }
+
+    /// Whether the set at this place stays whatever it is near.
+    fn is_fixed(&self, rank: u32) -> bool {
+        rank < self.priority.fixed
     }
 
     fn is_kept(&self, set: u32) -> bool {

@@ -24,6 +24,7 @@ pub struct Pairs<'a> {
     count: usize,
     order: Option<&'a [u32]>,
     ranks: Option<Vec<u32>>,
+    fixed: u32,
 }
 
 impl<'a> Pairs<'a> {
@@ -31,7 +32,13 @@ impl<'a> Pairs<'a> {
     /// beyond, beside 16 bytes a number.
     #[must_use]
     pub fn new(dir: &Path, memory: usize, count: usize, order: Option<&'a [u32]>) -> Self {
-        Self { sorter: Sorter::new(dir, memory), count, order, ranks: order.map(ranks) }
+        Self { sorter: Sorter::new(dir, memory), count, order, ranks: order.map(ranks), fixed: 0 }
+    }
+
+    /// So many of the first in the order are kept whatever they are near.
+    #[must_use]
+    pub fn fixing(self, fixed: u32) -> Self {
+        Self { fixed, ..self }
     }
 
     /// Adds a pair, in either order, and any number that says how near the two are.
@@ -50,13 +57,18 @@ impl<'a> Pairs<'a> {
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
     pub fn finish(self) -> Result<(Vec<u32>, Vec<u64>)> {
-        let Self { sorter, count, order, .. } = self;
+        let Self { sorter, count, order, fixed, .. } = self;
         let at = |rank: u32| order.map_or(rank, |order| order[rank as usize]);
         let (mut by, mut scores): (Vec<u32>, _) = ((0..count as u32).collect(), vec![0; count]);
         // When the pairs of a number come, all before it are decided on.
         sorter.finish()?.for_each(|pair| {
-            let (later, earlier) = (at((pair >> 96) as u32), at((pair >> 64) as u32));
-            if by[later as usize] == later && by[earlier as usize] == earlier && later != earlier {
+            let (rank, earlier) = ((pair >> 96) as u32, at((pair >> 64) as u32));
+            let later = at(rank);
+            if rank >= fixed
+                && by[later as usize] == later
+                && by[earlier as usize] == earlier
+                && later != earlier
+            {
                 by[later as usize] = earlier;
                 scores[later as usize] = pair as u64;
             }
