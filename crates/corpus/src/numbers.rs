@@ -1,7 +1,7 @@
 //! Numbers for people.
 
 /// A count with its thousands apart.
-#[must_use] 
+#[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -15,13 +15,13 @@ pub fn count(number: u64) -> String {
 }
 
 /// A count and its noun, which takes an s unless there is one.
-#[must_use] 
+#[must_use]
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Bytes in the unit that fits.
-#[must_use] 
+#[must_use]
 pub fn bytes(number: u64) -> String {
     let mut value = number as f64;
     for unit in ["bytes", "kB", "MB", "GB"] {

@@ -21,7 +21,7 @@ pub struct Sharing {
 
 impl Sharing {
     /// Whether any was given.
-    #[must_use] 
+    #[must_use]
     pub fn are_given(self) -> bool {
         self.features.is_some() || self.bits.is_some()
     }
@@ -49,7 +49,7 @@ impl Sharing {
 }
 
 /// The share of the documents of this resemblance that agree so.
-#[must_use] 
+#[must_use]
 pub fn recall(kept: MinhashParams, agreement: Agreement, resemblance: f64) -> f64 {
     let scheme = FeatureScheme {
         groups: kept.bands,
@@ -61,7 +61,7 @@ pub fn recall(kept: MinhashParams, agreement: Agreement, resemblance: f64) -> f6
 }
 
 /// Bits that a new index keeps of each feature.
-#[must_use] 
+#[must_use]
 pub fn bits_kept(preset: Option<Preset>) -> u8 {
     preset.map_or(FEATURE_BITS_MAX, |preset| preset.scheme.feature_bits.min(FEATURE_BITS_MAX))
 }

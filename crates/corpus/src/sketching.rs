@@ -151,7 +151,7 @@ pub struct Rest<'r> {
 
 impl<'s> Sketching<'s> {
     /// With this sketcher.
-    #[must_use] 
+    #[must_use]
     pub fn new(sketcher: &'s Sketcher) -> Self {
         Self {
             sketcher,
@@ -227,7 +227,7 @@ pub struct Sketched {
 /// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
 /// document is to blame makes it a bad record. Of limits these are the ones on what a document brings itself, its key and
 /// its value: that an index is full is nobody's fault, and is so for the next document too.
-#[must_use] 
+#[must_use]
 pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
     match error {
         Error::Invalid(_) | Error::Limit { what: "bytes of a key" | "bytes of a value", .. } => {
@@ -277,7 +277,7 @@ impl Default for WholeLine {
 }
 
 /// The hash by which a line is known to be the one that was read.
-#[must_use] 
+#[must_use]
 pub fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
 }

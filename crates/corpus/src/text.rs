@@ -167,13 +167,13 @@ pub struct Made<'m> {
 
 impl<'m> Made<'m> {
     /// An index.
-    #[must_use] 
+    #[must_use]
     pub fn index(path: &'m Path, params: &'m Params) -> Self {
         Self { path, params, noun: "index" }
     }
 
     /// A file of sketches.
-    #[must_use] 
+    #[must_use]
     pub fn sketches(path: &'m Path, params: &'m Params) -> Self {
         Self { path, params, noun: "file of sketches" }
     }

@@ -22,7 +22,7 @@ pub struct Texts {
 
 impl Texts {
     /// Nothing yet; holds up to `memory` bytes of shingles, and what is more in a scratch file in `folder`.
-    #[must_use] 
+    #[must_use]
     pub fn new(folder: &Path, memory: usize) -> Self {
         Self { sets: ShingleSets::new(folder, memory), by_key: HashMap::new() }
     }

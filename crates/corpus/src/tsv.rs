@@ -24,7 +24,7 @@ fn letter_of(byte: u8) -> Option<u8> {
 }
 
 /// `field` as it stands between two tabs: borrowed where nothing needs escaping, always valid UTF-8.
-#[must_use] 
+#[must_use]
 pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
     // Without an early end, so that it is vectorised.
     let special = field.iter().fold(false, |special, &byte| special | letter_of(byte).is_some());

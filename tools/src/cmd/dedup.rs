@@ -22,7 +22,7 @@ use crate::text_args::TextArgs;
     twindex dedup pages.jsonl -o deduped\n  \
     twindex dedup a.jsonl.gz b.jsonl.zst --threshold 0.9 --keep longest -o deduped\n  \
     twindex dedup folder/of/texts -o deduped\n  \
-    twindex dedup today.jsonl --against yesterday/index -o today\n  \
+    twindex dedup today.jsonl --against yesterday -o today\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/report.html   what was found, as a page that stands alone\n\
     OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
@@ -30,8 +30,8 @@ use crate::text_args::TextArgs;
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns\n\
-    OUT/against.tsv   key, other, resemblance, standard_error: with --against, the documents that were dropped for it\n    \
-    OUT/index         the index, for `query`, `stats`, `verify` (not with --method exact)\n\n\
+    OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
+    OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
 pub(crate) struct Dedup {
     #[command(flatten)]
@@ -52,10 +52,17 @@ pub(crate) struct Dedup {
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
-    /// Drop the documents that are near one of this index, by the signatures or fingerprints in it, before the others
-    /// are compared; it must have been made with the same options
-    #[arg(long, value_name = "INDEX")]
-    against: Option<PathBuf>,
+    /// Drop the documents that are near one that an earlier run kept, before the others are compared: the folder of its
+    /// results, whose texts are read and counted on. With --texts, --verify signature or --method simhash, an index; the
+    /// last two ask what is in it, and it must have been made with the same options. May be repeated
+    #[arg(long, value_name = "OUT")]
+    against: Vec<PathBuf>,
+    /// The texts of the documents in the index that --against names, to count on
+    #[arg(long, value_name = "INPUT")]
+    texts: Vec<PathBuf>,
+    /// Which documents are in OUT/index
+    #[arg(long, value_enum, value_name = "WHICH", default_value = "kept")]
+    index: IndexOf,
     /// The sketch of --method shingles: the hashes of a document that M divides, one in M; the paper took 25
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "bottom")]
     modulus: Option<u32>,
@@ -134,6 +141,15 @@ enum Keep {
     KeyHash,
 }
 
+/// Which documents an index is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum IndexOf {
+    /// Those that stay
+    Kept,
+    /// All that were read
+    All,
+}
+
 /// Which documents go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Clustering {
@@ -203,6 +219,11 @@ impl Dedup {
             threshold: self.threshold,
             within: self.within,
             against: self.against.clone(),
+            texts: self.texts.clone(),
+            index: match self.index {
+                IndexOf::Kept => twindex_corpus::IndexOf::Kept,
+                IndexOf::All => twindex_corpus::IndexOf::All,
+            },
             modulus: self.modulus,
             bottom: self.bottom,
             preset: self.preset,
@@ -256,11 +277,12 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
         ),
         format!("  identical  {:>11}  copies of another document, byte for byte", count(report.identical)),
     ];
-    if let (Some(dropped), Some(against)) = (report.dropped, &job.against) {
+    if let Some(dropped) = report.dropped {
+        let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
         lines.push(format!(
             "  dropped    {:>11}  documents near one of {}, before the others were compared",
             count(dropped),
-            against.display()
+            against.join(", ")
         ));
     }
     let is_covering = job.pairs == twindex_corpus::ListedPairs::Covering
@@ -318,7 +340,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let remarks = remarks(job, report);
     lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
     let index = if job.method == twindex_corpus::Method::Exact { "" } else { ", index, report.html" };
-    let against = if job.against.is_some() { ", against.tsv" } else { "" };
+    let against = if job.against.is_empty() { "" } else { ", against.tsv" };
     let kept = report.kept_files.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines

@@ -408,7 +408,7 @@ fn threads_and_memory_change_no_byte() {
         ("t4", "--threads 4 --memory 1G"),
         ("m1", "--threads 4 --memory 1M"),
     ] {
-        bench.ok(&format!("dedup in.jsonl -o {out} {options} -q"));
+        bench.ok(&format!("dedup in.jsonl -o {out} {options} --index all -q"));
     }
     for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl"] {
         let first = bench.read(&format!("t1/{file}"));
@@ -649,8 +649,10 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     let (old, new) = documents.split_at(documents.len() / 2);
     bench.write("old.jsonl", jsonl(old));
     bench.write("new.jsonl", jsonl(new));
-    bench.ok("dedup old.jsonl -o old -q");
-    let report = bench.json("dedup new.jsonl --against old/index -o new");
+    // Estimated, by an index of all there was.
+    bench.ok("dedup old.jsonl -o old --index all -q");
+    let estimated = "dedup new.jsonl --verify signature --minima 120 --against old/index";
+    let report = bench.json(&format!("{estimated} -o new"));
     let rows = bench.rows("new/against.tsv", "key\tother\tresemblance\tstandard_error");
     assert_eq!(
         (report["dropped"].as_u64().unwrap() as usize, report["documents"].as_u64().unwrap() as usize),
@@ -681,7 +683,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     let rest: Vec<Document> =
         new.iter().filter(|(key, _)| !dropped.contains(key.as_str())).cloned().collect();
     bench.write("rest.jsonl", jsonl(&rest));
-    bench.ok("dedup rest.jsonl -o rest -q");
+    bench.ok("dedup rest.jsonl --verify signature --minima 120 -o rest -q");
     for file in ["pairs.tsv", "clusters.tsv", "kept.jsonl", "index/000001.seg"] {
         assert!(
             fs::read(bench.path(&format!("new/{file}"))).unwrap()
@@ -694,7 +696,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
         ["against.tsv", "clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html"]
     );
     says(
-        &bench.ok("dedup new.jsonl --against old/index -o new --force"),
+        &bench.ok(&format!("{estimated} -o new --force")),
         &["dropped", "near one of old/index", "against.tsv"],
     );
 
@@ -702,7 +704,9 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     bench.ok("build both.twx old.jsonl --bands 20 --rows 6 --signature-bits 16 -q");
     bench.ok("build same.twx old.jsonl --method minhash --bands 20 --rows 6 --signature-bits 16 -q");
     for (index, threads) in [("both.twx", 1), ("both.twx", 2), ("same.twx", 1)] {
-        bench.ok(&format!("dedup new.jsonl --against {index} -o {index}.{threads} --threads {threads} -q"));
+        let options = "--verify signature --minima 120";
+        let line = format!("dedup new.jsonl {options} --against {index} --threads {threads}");
+        bench.ok(&format!("{line} -o {index}.{threads} -q"));
     }
     let rows_of =
         |out: &str| bench.rows(&format!("{out}/against.tsv"), "key\tother\tresemblance\tstandard_error");
@@ -711,7 +715,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     assert!(rows_of("both.twx.1").len() > 100);
 
     // By fingerprints every one within the radius.
-    bench.ok("dedup old.jsonl --method simhash -o oldsim -q");
+    bench.ok("dedup old.jsonl --method simhash -o oldsim --index all -q");
     bench.ok("dedup new.jsonl --method simhash --against oldsim/index -o newsim -q");
     let sketcher = Sketcher::new(&Params::builder().simhash(3).build().unwrap()).unwrap();
     let fingerprint = |text: &str| sketcher.sketch(text).unwrap().fingerprint().unwrap().0;
@@ -750,7 +754,8 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
     bench.write("old.jsonl", jsonl(&documents([("x", text)])));
     bench.write("twice.jsonl", jsonl(&documents([("a", text), ("a", "something else")])));
     bench.ok("dedup old.jsonl -o old -q");
-    let message = bench.refused("dedup old.jsonl --words 3 --against old/index -o out");
+    let estimated = "dedup old.jsonl --verify signature --minima 120";
+    let message = bench.refused(&format!("{estimated} --words 3 --against old/index -o out"));
     says(
         &message,
         &["--against old/index", "the options with which it was made", "width is 5 in the index and 3 here"],
@@ -760,18 +765,30 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
         &["parameters differ"],
     );
     bench.ok("build sim.twx old.jsonl --method simhash -q");
-    says(&bench.refused("dedup old.jsonl --against sim.twx -o out"), &["minhash is none in the index"]);
+    says(&bench.refused(&format!("{estimated} --against sim.twx -o out")), &["minhash is none in the index"]);
     bench.ok("build nobits.twx old.jsonl --method minhash --bands 20 --rows 6 --signature-bits 0 -q");
-    let output = bench.command("dedup old.jsonl --against nobits.twx -o out").output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    says(&String::from_utf8(output.stderr).unwrap(), &["--against nobits.twx", "--signature-bits 0"]);
+    let usage = |line: &str, parts: &[&str]| {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8(output.stderr).unwrap(), parts);
+    };
+    usage(
+        &format!("{estimated} --against nobits.twx -o out"),
+        &["--against nobits.twx", "--signature-bits 0"],
+    );
     says(&bench.refused("dedup old.jsonl --against none -o out"), &["none"]);
     says(
-        &bench.refused("dedup twice.jsonl --against old/index -o out"),
+        &bench.refused("dedup twice.jsonl --against old -o out"),
         &["twice.jsonl:2", "stands already at twice.jsonl:1"],
     );
-    let output = bench.command("dedup old.jsonl --method exact --against old/index -o out").output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    // An index alone has no texts to count on.
+    let no_texts = ["--against old/index", "no texts to count on", "--texts", "--verify signature"];
+    usage("dedup old.jsonl --method exact --against old/index -o out", &no_texts);
+    usage("dedup old.jsonl --against old/index -o out", &no_texts);
+    usage("dedup old.jsonl --texts old.jsonl -o out", &["--texts goes with --against"]);
+    usage(&format!("{estimated} --against old/index --texts old.jsonl -o out"), &["--texts goes with"]);
+    usage("dedup old.jsonl --join bands --against old -o out", &["--join bands", "history"]);
+    usage("dedup old.jsonl --against old/index --texts twice.jsonl -o out", &["has 0 of the 1 documents"]);
     assert_eq!(bench.names("."), ["nobits.twx", "old", "old.jsonl", "sim.twx", "twice.jsonl"]);
 }
 

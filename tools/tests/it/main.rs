@@ -22,6 +22,7 @@ mod presets;
 mod raw;
 mod refusals;
 mod report;
+mod rule;
 mod shell;
 mod shingles;
 mod sketch;

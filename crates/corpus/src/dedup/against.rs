@@ -1,13 +1,76 @@
-//! Documents that are near one of another index: they are dropped before the rest is compared with one another.
+//! What was kept before: a history, of which documents that are near go before they are compared with each other.
+//!
+//! Where it is counted, the texts of the history are read, and its documents come before all others. Where it is
+//! estimated, and by fingerprints, an index is asked.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use twindex::{Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
+use super::out::{INDEX, kept_files};
 use crate::error::InvalidOptions;
 
-/// What documents are compared with.
+/// A history whose texts are read.
+pub(super) struct History {
+    /// Files of documents.
+    pub(super) texts: Vec<PathBuf>,
+    /// Only documents that are in one of these, where there are any.
+    indexes: Vec<(PathBuf, Snapshot)>,
+}
+
+impl History {
+    /// The documents that were kept in these folders of results; or those of `texts` that are in these indexes.
+    pub(super) fn open(against: &[PathBuf], texts: &[PathBuf]) -> anyhow::Result<Self> {
+        if !texts.is_empty() {
+            let open = |path: &PathBuf| Ok((path.clone(), Index::open(path)?.snapshot()));
+            let indexes = against.iter().map(open).collect::<anyhow::Result<_>>()?;
+            return Ok(Self { texts: texts.to_vec(), indexes });
+        }
+        let mut files = Vec::new();
+        for path in against {
+            let kept = kept_files(path).with_context(|| format!("--against {}", path.display()))?;
+            let Some(kept) = kept else {
+                return Err(InvalidOptions::new(format!(
+                    "--against {}: no folder of results, so there are no texts to count on: name the folder that \
+                     `dedup` made, or the texts with --texts, or estimate with --verify signature",
+                    path.display()
+                ))
+                .into());
+            };
+            files.extend(kept);
+        }
+        Ok(Self { texts: files, indexes: Vec::new() })
+    }
+
+    /// Whether a document of the texts is one of the history.
+    pub(super) fn has(&self, key: &[u8]) -> anyhow::Result<bool> {
+        for (path, snapshot) in &self.indexes {
+            let found =
+                snapshot.get(Key::Bytes(key)).with_context(|| format!("--against {}", path.display()))?;
+            if found.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(self.indexes.is_empty())
+    }
+
+    /// Refuses texts that do not have all documents of the indexes: `found` are there.
+    pub(super) fn check(&self, found: u64) -> anyhow::Result<()> {
+        let expected: u64 = self.indexes.iter().map(|(_, snapshot)| snapshot.documents()).sum();
+        if self.indexes.len() == 1 && found != expected {
+            return Err(InvalidOptions::new(format!(
+                "--texts: has {found} of the {expected} documents of {}, each of which must be there once",
+                self.indexes[0].0.display()
+            ))
+            .into());
+        }
+        Ok(())
+    }
+}
+
+/// An index that is asked.
 pub(super) struct Against {
     snapshot: Snapshot,
     question: Question,
@@ -29,16 +92,19 @@ pub(super) struct Dropped {
 enum Near {
     Resemblance(Resemblance),
     Distance(u32),
-    /// They share a band, and the index has no signatures.
-    Unknown,
 }
 
 impl Against {
+    /// The index at `path`, or of the results that stand there.
+    ///
     /// # Errors
     ///
     /// The index cannot be opened, or does not keep what is asked for, made as `params` make it; names the parameter.
     pub(super) fn open(path: &Path, question: Question, params: &Params) -> anyhow::Result<Self> {
-        let snapshot = Index::open(path)?.snapshot();
+        let inside = path.join(INDEX);
+        let of_results = kept_files(path).is_ok_and(|kept| kept.is_some());
+        let index = if of_results { &inside } else { path };
+        let snapshot = Index::open(index)?.snapshot();
         let same = match question {
             Question::Resembling(_) => snapshot.params().check_same_bands(params),
             Question::Within(_) => snapshot.params().check_same_fingerprints(params),
@@ -68,14 +134,15 @@ impl Against {
                 self.snapshot.within(fingerprint, within).limit(1).run()?
             }
         };
-        Ok(answers.hits.into_iter().next().map(|hit| Dropped {
-            near: match (self.question, hit.distance, hit.resemblance) {
-                (Question::Within(_), Some(distance), _) => Near::Distance(distance),
-                (_, _, Some(resemblance)) => Near::Resemblance(resemblance),
-                _ => Near::Unknown,
-            },
-            other: hit.key,
-        }))
+        let near = |hit: twindex::Hit| {
+            let near = match (self.question, hit.distance, hit.resemblance) {
+                (Question::Within(_), Some(distance), _) => Some(Near::Distance(distance)),
+                (_, _, Some(resemblance)) => Some(Near::Resemblance(resemblance)),
+                _ => None, // what is not known to be near stays
+            };
+            near.map(|near| Dropped { near, other: hit.key })
+        };
+        Ok(answers.hits.into_iter().next().and_then(near))
     }
 
     /// The names of the columns that tell how near a dropped document is.
@@ -95,7 +162,11 @@ impl Dropped {
                 format!("{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
             }
             Near::Distance(distance) => distance.to_string(),
-            Near::Unknown => "-\t-".to_owned(),
         }
     }
+}
+
+/// Whether there is anything at a path that a history can be read from. A clearer error than that of the first file.
+pub(super) fn check_is_there(path: &Path) -> anyhow::Result<()> {
+    fs::metadata(path).map(drop).with_context(|| format!("--against {}: cannot be opened", path.display()))
 }

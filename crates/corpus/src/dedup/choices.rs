@@ -113,10 +113,11 @@ impl Dedup {
             )
             .into());
         }
-        if self.against.is_some() && self.method == Method::Exact {
-            return Err(
-                InvalidOptions::new("--against goes with --method minhash, shingles or simhash").into()
-            );
+        if !self.texts.is_empty() && (self.against.is_empty() || !self.counts()) {
+            return Err(InvalidOptions::new(
+                "--texts goes with --against where resemblance is counted: --verify exact, or --method exact",
+            )
+            .into());
         }
         self.text.check_features(self.input.features)
     }
@@ -153,7 +154,14 @@ impl Dedup {
             ))
             .into());
         }
-        if self.against.is_some() && self.signature_bits == Some(0) {
+        if !self.against.is_empty() && self.counts() && self.join() == Join::Bands {
+            return Err(InvalidOptions::new(
+                "--join bands finds nothing near a history: leave it out with --against, or estimate with --verify \
+                 signature",
+            )
+            .into());
+        }
+        if !self.against.is_empty() && !self.counts() && self.resembles() && self.signature_bits == Some(0) {
             // Who shares a band may be near or not, and nothing could tell.
             return Err(InvalidOptions::new("--against needs --signature-bits of 1 or more").into());
         }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::near::{Decided, Near};
-use super::rules::Rules;
+use super::rules::{Clustering, Rules};
 use super::score::{Kind, Score};
 use crate::page::{Clustered, KEYS_SHOWN};
 
@@ -16,6 +16,8 @@ pub(super) struct Clusters {
     pub kept_of_group: Vec<u32>,
     /// Of each group with the one that is kept; none where it was not measured.
     pub scores: Vec<Option<Score>>,
+    /// So many of the first documents are a history, and count for nothing.
+    history: u32,
     /// Documents of each cluster.
     pub sizes: Vec<u32>,
     /// Documents that are less near to the kept one than the threshold.
@@ -37,17 +39,24 @@ impl Clusters {
         near: &mut Near,
         rules: &Rules<'_>,
         measure: &Measure<'_>,
+        history: u32,
     ) -> twindex::Result<Self> {
-        match &mut near.decided {
+        let mut clusters = match &mut near.decided {
             Decided::Components(forest) => {
                 let roots = (0..grouped.groups.len() as u32).map(|group| forest.root(group)).collect();
-                Self::of_components(grouped, near, roots, rules, measure)
+                Self::of_components(grouped, near, roots, rules, measure)?
             }
             Decided::Leaders { by, scores } => {
                 let (by, scores) = (std::mem::take(by), std::mem::take(scores));
-                Ok(Self::of_leaders(grouped, near, by, scores, rules))
+                Self::of_leaders(grouped, near, by, scores, rules)
             }
+        };
+        clusters.history = history;
+        clusters.count_sizes(grouped);
+        if rules.clustering == Clustering::Components {
+            clusters.count_chained(grouped, near.kind, rules.threshold);
         }
+        Ok(clusters)
     }
 
     fn of_leaders(grouped: &Grouped, near: &Near, by: Vec<u32>, scores: Vec<u64>, rules: &Rules<'_>) -> Self {
@@ -68,9 +77,7 @@ impl Clusters {
                 (kept.min(first), kept.max(first), value)
             });
         let kept_of_group = by.into_iter().map(|by| rules.firsts[by as usize]).collect();
-        let mut clusters = Self { kept_of_group, scores, sizes: Vec::new(), chained: 0, cut: 0, lowest };
-        clusters.count_sizes(grouped);
-        clusters
+        Self { kept_of_group, scores, history: 0, sizes: Vec::new(), chained: 0, cut: 0, lowest }
     }
 
     fn of_components(
@@ -111,16 +118,15 @@ impl Clusters {
             })
             .collect::<twindex::Result<_>>()?;
         let lowest = lowest(grouped, &kept_of_group, &scores, rules.threshold, measure)?;
-        let mut clusters = Self { kept_of_group, scores, sizes: Vec::new(), chained: 0, cut, lowest };
-        clusters.count_sizes(grouped);
-        clusters.count_chained(grouped, near.kind, rules.threshold);
-        Ok(clusters)
+        Ok(Self { kept_of_group, scores, history: 0, sizes: Vec::new(), chained: 0, cut, lowest })
     }
 
     fn count_sizes(&mut self, grouped: &Grouped) {
         let mut sizes = vec![0; grouped.len()];
         for (group, &kept) in grouped.groups.iter().zip(&self.kept_of_group) {
-            sizes[kept as usize] += group.members.len() as u32;
+            if kept >= self.history {
+                sizes[kept as usize] += group.members.len() as u32;
+            }
         }
         sizes.retain(|&size| size > 0);
         self.sizes = sizes;
@@ -134,7 +140,8 @@ impl Clusters {
                 Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
                 None => kind == Kind::Candidate, // nothing was asked for
             };
-            self.chained += if near { 0 } else { group.members.len() as u64 };
+            let members = group.members.iter().filter(|&&document| document >= self.history);
+            self.chained += if near { 0 } else { members.count() as u64 };
         }
     }
 
@@ -148,7 +155,9 @@ impl Clusters {
     pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<Clustered> {
         let mut sizes = vec![0; corpus.keys.len()];
         for (group, &kept) in corpus.grouped.groups.iter().zip(&self.kept_of_group) {
-            sizes[kept as usize] += group.members.len() as u64;
+            if kept >= self.history {
+                sizes[kept as usize] += group.members.len() as u64;
+            }
         }
         let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
         let keys = |kept: u32| {
@@ -159,6 +168,18 @@ impl Clusters {
         };
         let clusters = sizes.into_iter().zip(0..).filter(|&(size, _)| size > 0);
         Ok(Clustered::of(near, clusters, keys)?)
+    }
+
+    /// Whether a document, none of a history, stays.
+    pub(super) fn is_kept(&self, grouped: &Grouped, document: u32) -> bool {
+        self.kept_of_group[grouped.group_of[document as usize] as usize] == document
+    }
+
+    /// How many documents go for one of a history.
+    pub(super) fn dropped(&self, grouped: &Grouped) -> u64 {
+        let groups = grouped.groups.iter().zip(&self.kept_of_group).filter(|&(_, &kept)| kept < self.history);
+        let members = groups.flat_map(|(group, _)| &group.members);
+        members.filter(|&&document| document >= self.history).count() as u64
     }
 
     /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.
@@ -260,6 +281,7 @@ mod tests {
         let clusters = Clusters {
             kept_of_group: Vec::new(),
             scores: Vec::new(),
+            history: 0,
             sizes: vec![1, 1, 1, 2, 3, 4, 9, 16],
             chained: 0,
             cut: 0,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +19,10 @@ use crate::sketching::Sketched;
 
 /// All that is remembered of the documents.
 pub(super) struct Corpus {
+    /// So many of the first documents are a history: they stay, and nothing is written of them.
+    pub(super) history: u32,
+    /// So many of the first groups are theirs.
+    pub(super) history_groups: u32,
     pub(super) keys: Vec<Arc<[u8]>>,
     pub(super) places: Vec<Place>,
     /// By their texts.
@@ -39,6 +44,8 @@ impl Corpus {
         sampled_by: Option<SampledBy>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
+            history: 0,
+            history_groups: 0,
             keys: Vec::new(),
             places: Vec::new(),
             grouped: Grouped::new(folder, memory, sampled_by),
@@ -47,6 +54,14 @@ impl Corpus {
             dropped: HashMap::default(),
             parser,
         })
+    }
+
+    /// Adds a document of a history; all of them come before the others. Their keys may come again.
+    pub(super) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
+        self.push(one, one.key.as_slice().into(), set)?;
+        self.history = self.keys.len() as u32;
+        self.history_groups = self.grouped.groups.len() as u32;
+        Ok(())
     }
 
     pub(super) fn add(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
@@ -65,6 +80,11 @@ impl Corpus {
         if let Some(first) = first {
             return Err(repeated(one, first));
         }
+        self.push(one, key, set)
+    }
+
+    fn push(&mut self, one: &Sketched, key: Arc<[u8]>, set: NewSet<'_>) -> anyhow::Result<()> {
+        let document = self.keys.len() as u32;
         self.keys.push(key);
         self.places.push(one.place.clone());
         let whole = &one.whole;
@@ -117,14 +137,27 @@ impl Corpus {
         self.lines.form(document as usize)
     }
 
+    /// The documents that are no history, in the order of the input.
+    pub(super) fn documents(&self) -> Range<u32> {
+        self.history..self.keys.len() as u32
+    }
+
+    /// How many of these have the text of an earlier one.
+    pub(super) fn identical(&self) -> u64 {
+        let groups = &self.grouped.groups;
+        let firsts = groups.iter().filter(|group| group.members[0] >= self.history).count();
+        (self.documents().len() - firsts) as u64
+    }
+
     /// The group of the document with this key.
     pub(super) fn group_at(&self, key: Key<'_>) -> Option<u32> {
         let Key::Bytes(key) = key else { return None };
         self.by_key.get(key).map(|&document| self.grouped.group_of[document as usize])
     }
 
+    /// The documents that are no history, by their keys.
     pub(super) fn documents_by_key(&self) -> Vec<u32> {
-        let mut documents: Vec<u32> = (0..self.keys.len() as u32).collect();
+        let mut documents: Vec<u32> = self.documents().collect();
         documents.sort_unstable_by(|&a, &b| self.keys[a as usize].cmp(&self.keys[b as usize]));
         documents
     }

@@ -1,10 +1,14 @@
-//! From what was read to the results: the index and the page about it on one side, pairs, clusters and files on the
-//! other. Neither needs much of the other, and parts of each are the work of one thread, so that they are made at the
-//! same time.
+//! From what was read to the results: what stays; then the index of it and the page about it on one side, tables and
+//! documents on the other. Neither needs anything of the other, and parts of each are the work of one thread, so that they
+//! are made at the same time.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use twindex::{Index, Snapshot, Writer};
+use anyhow::Context;
+use twindex::sketch::IdfTable;
+use twindex::sys::RealVfs;
+use twindex::{Index, Params, Snapshot};
 use twindex_join::{Agreement, Effort};
 
 use super::against::Against;
@@ -14,10 +18,11 @@ use super::near::{Join, Limits, Near, Signatures, Verify};
 use super::priority::Priority;
 use super::rules::{Clustering, Rules};
 use super::score::Score;
-use super::{Dedup, ListedPairs, Method, out};
+use super::sketches::Sketched;
+use super::{Dedup, IndexOf, ListedPairs, Method, out};
 use crate::observer::Observer;
 use crate::page::{self, Figures, Look};
-use crate::watch::{Lap, Stages, Stopwatch};
+use crate::watch::{Stages, Stopwatch};
 
 /// What was found and written.
 pub(super) struct Done {
@@ -27,82 +32,143 @@ pub(super) struct Done {
     pub(super) pairs: u64,
     /// The names of the files of documents that are kept.
     pub(super) kept_files: Vec<String>,
-    clustering: Lap,
-    /// CPU seconds.
-    writing: f64,
 }
 
-/// What was made beside that.
+/// What was made beside tables and documents.
 struct Aside {
     /// For the page, if there is to be one.
     figures: Option<Figures>,
-    /// CPU seconds for them.
+    /// CPU seconds for the index, and for them.
+    indexing: f64,
     looking: f64,
-    /// Of the thread that made all of it.
-    lap: Lap,
+}
+
+/// What an index of the documents is made of.
+pub(super) struct Indexed<'i> {
+    pub(super) params: &'i Params,
+    pub(super) table: Option<&'i Arc<IdfTable>>,
+    /// Of all documents that are no history, in the order of the input.
+    pub(super) sketches: &'i Sketched,
+}
+
+impl Indexed<'_> {
+    /// Makes an index of the documents that are wanted.
+    fn make(
+        &self,
+        path: &Path,
+        memory: usize,
+        is_wanted: impl FnMut(u32) -> bool,
+    ) -> anyhow::Result<Snapshot> {
+        let table = self.table.map(|table| &**table);
+        let index = Index::create_from(Arc::new(RealVfs), path, self.params.clone(), table)?;
+        let mut writer = index.writer()?;
+        writer.set_memory(memory);
+        writer.set_logged(false); // one commit, and what it makes is looked at as a segment
+        self.sketches.put(&mut writer, is_wanted)?;
+        writer.commit()?;
+        Ok(index.snapshot())
+    }
 }
 
 impl Dedup {
-    /// Commits the index, finds pairs and clusters, and writes everything.
-    pub(super) fn index_and_find(
+    /// Finds out what stays, and writes everything.
+    pub(super) fn find(
         &self,
-        index: Option<&Index>,
-        writer: Option<Writer>,
+        indexed: Option<&Indexed<'_>>,
         corpus: &Corpus,
-        against: Option<&Against>,
+        against: &[Against],
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
-        let priority = Priority::of(&corpus.grouped, self.keep, Some(&corpus.keys));
-        let rules = &self.rules(&priority);
+        let priority = Priority::of(&corpus.grouped, self.keep, Some(&corpus.keys), corpus.history);
+        let rules = &self.rules(&priority, corpus);
+        let (near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
+
         // What the index, or the page, holds meanwhile is half of the memory.
         let half = Limits { memory: limits.memory / 2, ..*limits };
-        let is_by_sets = self.method == Method::Minhash && self.join() != Join::Bands;
-        let (indexing, aside, done) = if is_by_sets {
-            let index_and_look = || {
-                let watch = Stopwatch::of_thread();
-                let (snapshot, indexing) = commit(index, writer)?;
-                anyhow::Ok((indexing, self.look(snapshot.as_ref(), &half, watch)))
+        let history = corpus.history;
+        let is_wanted =
+            |number: u32| self.index == IndexOf::All || clusters.is_kept(&corpus.grouped, history + number);
+        let aside = || {
+            let watch = Stopwatch::of_thread();
+            let snapshot = match (whole, indexed) {
+                (Some(whole), _) => Some(whole),
+                (None, Some(indexed)) => {
+                    Some(indexed.make(&limits.folder.join(out::INDEX), half.memory, is_wanted)?)
+                }
+                (None, None) => None,
             };
-            let find = || {
-                let watch = Stopwatch::start();
-                let near = Near::by_sets(&corpus.grouped, self.join(), rules, &half)?;
-                let finding = watch.lap();
-                anyhow::Ok((finding, self.cluster_and_write(corpus, near, rules, None, against, &half)?))
-            };
-            let (indexed, found) = rayon::join(index_and_look, find);
-            let ((indexing, aside), (finding, mut done)) = (indexed?, found?);
-            done.near.scale_seconds(finding.beside(&aside.lap));
-            (indexing, aside, done)
-        } else {
-            let (snapshot, indexing) = commit(index, writer)?;
-            let near = self.near(corpus, snapshot.as_ref(), rules, limits, stages)?;
-            let (aside, done) = rayon::join(
-                || self.look(snapshot.as_ref(), &half, Stopwatch::of_thread()),
-                || self.cluster_and_write(corpus, near, rules, snapshot.as_ref(), against, &half),
-            );
-            (indexing, aside, done?)
+            let indexing = watch.cpu_seconds();
+            anyhow::Ok(Aside { indexing, ..self.look(snapshot.as_ref(), &half) })
         };
+        let kept_and_tables = || {
+            let kept = || {
+                let watch = Stopwatch::of_thread();
+                let kept = out::write_kept(corpus, &clusters, half.folder, half.memory);
+                (kept, watch.cpu_seconds())
+            };
+            let tables = || {
+                let watch = Stopwatch::of_thread();
+                let pairs = write_tables(corpus, &near, &clusters, against, &half);
+                (pairs, watch.cpu_seconds())
+            };
+            rayon::join(kept, tables)
+        };
+        let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
+        let (aside, kept_files, pairs) = (aside?, kept?, pairs?);
         let watch = Stopwatch::start();
         if let Some(figures) = aside.figures
-            && let Err(error) = self.write_page(figures, corpus, &done.clusters, limits.folder)
+            && let Err(error) = self.write_page(figures, corpus, &clusters, limits.folder)
         {
             note_no_page(&error, limits.observer);
         }
-        stages.insert("index", indexing);
-        if self.method != Method::Exact {
-            stages.insert("candidates", done.near.seconds.0);
-            stages.insert("verify", done.near.seconds.1);
-        }
-        stages.insert("cluster", done.clustering.beside(&aside.lap));
+        stages.add_seconds("index", aside.indexing);
         stages.insert("report", aside.looking + watch.cpu_seconds());
-        stages.insert("write", done.writing);
-        Ok(done)
+        stages.insert("write", keeping + tabling);
+        Ok(Done { near, clusters, pairs, kept_files })
     }
 
-    /// Looks at the index for the page about it, if there is one. `watch` tells what all of it took, with what was done
-    /// before.
-    fn look(&self, snapshot: Option<&Snapshot>, limits: &Limits<'_>, watch: Stopwatch) -> Aside {
+    /// Finds out what stays. Where that takes an index of all documents and this is the index that is asked for, it comes
+    /// with the result.
+    fn decide(
+        &self,
+        indexed: Option<&Indexed<'_>>,
+        corpus: &Corpus,
+        rules: &Rules<'_>,
+        limits: &Limits<'_>,
+        stages: &mut Stages,
+    ) -> anyhow::Result<(Near, Clusters, Option<Snapshot>)> {
+        let is_by_sets = self.method == Method::Minhash && self.join() != Join::Bands;
+        let watch = Stopwatch::start();
+        let scratch = tempfile::tempdir_in(limits.folder)
+            .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
+        let whole = match indexed.filter(|_| !is_by_sets) {
+            None => None,
+            Some(indexed) if self.index == IndexOf::All => {
+                Some(indexed.make(&limits.folder.join(out::INDEX), limits.memory, |_| true)?)
+            }
+            Some(indexed) => Some(indexed.make(&scratch.path().join("all"), limits.memory, |_| true)?),
+        };
+        if whole.is_some() {
+            stages.add("index", watch);
+        }
+        let mut near = if is_by_sets {
+            Near::by_sets(&corpus.grouped, self.join(), rules, limits)?
+        } else {
+            self.near(corpus, whole.as_ref(), rules, limits, stages)?
+        };
+        if self.method != Method::Exact {
+            stages.insert("candidates", near.seconds.0);
+            stages.insert("verify", near.seconds.1);
+        }
+        let watch = Stopwatch::start();
+        let clusters = self.clusters(corpus, &mut near, rules, whole.as_ref())?;
+        stages.add("cluster", watch);
+        Ok((near, clusters, whole.filter(|_| self.index == IndexOf::All)))
+    }
+
+    /// Looks at the index for the page about it, if there is one.
+    fn look(&self, snapshot: Option<&Snapshot>, limits: &Limits<'_>) -> Aside {
         let looking = Stopwatch::of_thread();
         let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
         // The index is where it is made, not yet where it will be.
@@ -116,36 +182,7 @@ impl Dedup {
                 .map_err(|error| note_no_page(&error, limits.observer))
                 .ok()
         });
-        Aside { figures, looking: looking.cpu_seconds(), lap: watch.lap() }
-    }
-
-    /// Makes clusters of pairs, and writes tables and documents: at the same time, as neither needs the other, and the
-    /// tables are the work of one thread.
-    fn cluster_and_write(
-        &self,
-        corpus: &Corpus,
-        mut near: Near,
-        rules: &Rules<'_>,
-        snapshot: Option<&Snapshot>,
-        against: Option<&Against>,
-        limits: &Limits<'_>,
-    ) -> anyhow::Result<Done> {
-        let watch = Stopwatch::start();
-        let clusters = self.clusters(corpus, &mut near, rules, snapshot)?;
-        let clustering = watch.lap();
-        let kept = || {
-            let watch = Stopwatch::of_thread();
-            let kept = out::write_kept(corpus, &clusters, limits.folder, limits.memory);
-            (kept, watch.cpu_seconds())
-        };
-        let tables = || {
-            let watch = Stopwatch::of_thread();
-            let pairs = write_tables(corpus, &near, &clusters, against, limits);
-            (pairs, watch.cpu_seconds())
-        };
-        let ((kept, keeping), (pairs, tabling)) = rayon::join(kept, tables);
-        let (kept_files, pairs) = (kept?, pairs?);
-        Ok(Done { near, clusters, pairs, kept_files, clustering, writing: keeping + tabling })
+        Aside { figures, indexing: 0.0, looking: looking.cpu_seconds() }
     }
 
     /// Writes the page, with the clusters that were found.
@@ -224,28 +261,22 @@ impl Dedup {
                 _ => None,
             })
         };
-        Ok(Clusters::of(&corpus.grouped, near, rules, measure)?)
+        Ok(Clusters::of(&corpus.grouped, near, rules, measure, corpus.history)?)
     }
 
     /// How it is decided what stays, of groups in this order.
-    fn rules<'p>(&self, priority: &'p Priority) -> Rules<'p> {
+    fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> Rules<'p> {
         Rules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts,
+            fixed: corpus.history_groups,
             threshold: self.threshold(),
             max_cluster: self.max_cluster.unwrap_or(u32::MAX),
             all_pairs: self.pairs == ListedPairs::All,
             most_comparisons: self.max_work,
         }
     }
-}
-
-/// Commits what is in the index. Returns how it is then, and the CPU seconds that it took.
-fn commit(index: Option<&Index>, writer: Option<Writer>) -> anyhow::Result<(Option<Snapshot>, f64)> {
-    let watch = Stopwatch::of_thread();
-    writer.map(|mut writer| writer.commit()).transpose()?;
-    Ok((index.map(Index::snapshot), watch.cpu_seconds()))
 }
 
 fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
@@ -257,15 +288,18 @@ fn write_tables(
     corpus: &Corpus,
     near: &Near,
     clusters: &Clusters,
-    against: Option<&Against>,
+    against: &[Against],
     limits: &Limits<'_>,
 ) -> anyhow::Result<u64> {
     let by_key = corpus.documents_by_key();
     let listed = out::Listed { near, clusters };
     let pairs = out::write_pairs(corpus, &by_key, listed, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
-    if let Some(against) = against {
-        out::write_dropped(corpus, against, &limits.folder.join("against.tsv"))?;
+    let path = limits.folder.join("against.tsv");
+    if let Some(against) = against.first() {
+        out::write_dropped(corpus, against, &path)?;
+    } else if corpus.history > 0 {
+        out::write_covered_by_history(corpus, &by_key, clusters, near.kind, &path)?;
     }
     Ok(pairs)
 }

@@ -2,15 +2,14 @@
 //!
 //! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that were
 //!    seen before, byte for byte, join the group of the first; the hash is confirmed by comparing the texts.
-//! 2. *index*: all documents go into an index, `OUT/index`.
-//! 3. *candidates*: groups whose sketches do not differ too much, or that share one of the rarest shingles of each, so
+//! 2. *candidates*: groups whose sketches do not differ too much, or that share one of the rarest shingles of each, so
 //!    that none is missed, or a band of minima; or elements of their sketches, by `AltaVista`'s stages
 //!    ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
-//! 4. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
-//! 5. *decide*: a document goes if and only if one that is kept, and comes before it, is near it. For the exact
+//! 3. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
+//! 4. *decide*: a document goes if and only if one that is kept, and comes before it, is near it. For the exact
 //!    resemblance of sets this is one with the steps before: documents are compared with kept ones alone
 //!    ([`twindex_join::cover`]). Or one document of each connected component of the verified pairs stays.
-//! 6. *write*.
+//! 5. *write*; what is kept also into an index, `OUT/index`.
 //!
 //! All output is made in a temporary folder beside OUT, which gets its name at the end. [`DedupTexts`] does the same with
 //! texts in memory, and writes nothing.
@@ -28,6 +27,7 @@ mod priority;
 mod report;
 mod rules;
 mod score;
+mod sketches;
 mod texts;
 
 use std::path::{Path, PathBuf};
@@ -37,16 +37,16 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use twindex::params::Preset;
 use twindex::sketch::IdfTable;
-use twindex::sys::RealVfs;
-use twindex::{Index, Params, Sketch, Sketcher, Writer};
+use twindex::{Params, Sketch, Sketcher};
 
-use self::against::{Against, Question};
+use self::against::{Against, History, Question};
 use self::corpus::Corpus;
-use self::find::Done;
+use self::find::{Done, Indexed};
 use self::groups::{Anchors, NewSet};
 use self::near::Limits;
 use self::out::Out;
 use self::report::common_shingles;
+use self::sketches::Sketches;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -107,8 +107,13 @@ pub struct Dedup {
     pub threshold: Option<f64>,
     /// Hamming radius of [`Method::Simhash`], 0 to 10; 3 by default.
     pub within: Option<u8>,
-    /// An index: documents that are near one of it are dropped before the others are compared.
-    pub against: Option<PathBuf>,
+    /// Histories: documents that are near one of them go before the others are compared. Folders of results, or, where
+    /// nothing is counted or `texts` are given, indexes.
+    pub against: Vec<PathBuf>,
+    /// The texts of the indexes in `against`, where resemblance is counted: files and folders of documents.
+    pub texts: Vec<PathBuf>,
+    /// Which documents are in `OUT/index`; [`IndexOf::Kept`] by default.
+    pub index: IndexOf,
     /// The sketch of [`Method::Shingles`]: the hashes of a document that this number divides.
     pub modulus: Option<u32>,
     /// The sketch of [`Method::Shingles`]: so many least hashes of a document, 1 to 4096; 128 by default.
@@ -156,6 +161,15 @@ pub enum ListedPairs {
     All,
 }
 
+/// Which documents an index is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexOf {
+    /// Those that stay.
+    Kept,
+    /// All that were read and are not near one of a history.
+    All,
+}
+
 /// What makes documents near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -184,7 +198,9 @@ impl Dedup {
             method: Method::Minhash,
             threshold: None,
             within: None,
-            against: None,
+            against: Vec::new(),
+            texts: Vec::new(),
+            index: IndexOf::Kept,
             modulus: None,
             bottom: None,
             preset: None,
@@ -231,12 +247,16 @@ impl Dedup {
         let table = table.map(Arc::new);
         let params = self.params(table.as_deref())?;
         let documents = Documents::open(&self.inputs, &self.input)?;
+        self.against.iter().try_for_each(|path| against::check_is_there(path))?;
+        let is_read = self.counts() && !self.against.is_empty();
+        let history = is_read.then(|| History::open(&self.against, &self.texts)).transpose()?;
         self.note_recall(&params, observer)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
         let half_done = observer.half_done(folder.path());
 
-        let report = self.work(params, documents, table.as_ref(), folder.path(), observer)?;
+        let report =
+            self.work(&params, documents, history.as_ref(), table.as_ref(), folder.path(), observer)?;
         drop(half_done);
         crate::lost::check()?;
         out.put_in_place(folder, self.force)?;
@@ -246,8 +266,9 @@ impl Dedup {
 
     fn work(
         &self,
-        params: Params,
+        params: &Params,
         mut documents: Documents,
+        history: Option<&History>,
         table: Option<&Arc<IdfTable>>,
         folder: &Path,
         observer: &dyn Observer,
@@ -257,34 +278,37 @@ impl Dedup {
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
-        let against = self.against(&params)?;
+        let against = self.asked(params)?;
         let sketcher = match table {
-            None => Sketcher::new(&params)?,
-            Some(table) => Sketcher::with_idf(&params, Arc::clone(table))?,
+            None => Sketcher::new(params)?,
+            Some(table) => Sketcher::with_idf(params, Arc::clone(table))?,
         };
-        let index = self.index(folder, params, table)?;
-        let mut writer = index.as_ref().map(Index::writer).transpose()?;
-        if let Some(writer) = &mut writer {
-            writer.set_memory(self.memory / 2);
-            writer.set_logged(false); // one commit, and what it makes is looked at as a segment
-        }
+        // Where texts are only compared for being equal there is no index.
+        let is_indexed = self.method != Method::Exact;
+        let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus(folder, &documents)?;
+        if let Some(history) = history {
+            self.read_history(history, &documents, &sketcher, &mut corpus, observer)?;
+        }
         let (empty, exact) =
-            self.read(&mut documents, &sketcher, against.as_ref(), writer.as_mut(), &mut corpus, observer)?;
+            self.read(&mut documents, &sketcher, &against, sketches.as_mut(), &mut corpus, observer)?;
+        let sketched = sketches.map(Sketches::finish).transpose()?;
         let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
         stages.insert("sketch", (read - exact).max(0.0));
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
-        let Done { near, clusters, pairs, kept_files, .. } =
-            self.index_and_find(index.as_ref(), writer, &corpus, against.as_ref(), &limits, &mut stages)?;
+        let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
+        let Done { near, clusters, pairs, kept_files } =
+            self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
 
         let input = documents.counts().clone();
         let report = Report {
             empty,
-            identical: corpus.keys.len() as u64 - corpus.grouped.groups.len() as u64,
-            dropped: against.is_some().then_some(corpus.dropped.len() as u64),
+            identical: corpus.identical(),
+            dropped: (!self.against.is_empty())
+                .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
             candidates: near.candidates,
             counted: near.counted,
             pairs,
@@ -318,14 +342,42 @@ impl Dedup {
         Ok(report)
     }
 
-    /// Reads all documents into the index and the corpus. Returns how many have no words, and the time that it took to
-    /// find copies.
+    /// Reads the documents of the history into the corpus.
+    fn read_history(
+        &self,
+        history: &History,
+        documents: &Documents,
+        sketcher: &Sketcher,
+        corpus: &mut Corpus,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<()> {
+        let mut texts = documents.open_beside(&history.texts, &self.input)?;
+        let progress = observer.begin("reading the history", texts.total_bytes());
+        let wanted = Wanted { shingles: !self.holds_sets(), whole: true, ..Wanted::default() };
+        let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
+        let look = |sketch: &Sketch, rest: Rest<'_>| {
+            Ok(leaders.as_ref().map(|leaders| {
+                leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
+            }))
+        };
+        for_each_looked_up(&mut texts, sketcher, &wanted, &*progress, look, |one, told, words| {
+            if !history.has(&one.key)? {
+                return Ok(());
+            }
+            let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
+            corpus.add_history(one, set)
+        })?;
+        history.check(corpus.history.into())
+    }
+
+    /// Reads all documents into the corpus, and their sketches. Returns how many have no words, and the time that it took
+    /// to find copies.
     fn read(
         &self,
         documents: &mut Documents,
         sketcher: &Sketcher,
-        against: Option<&Against>,
-        mut writer: Option<&mut Writer>,
+        against: &[Against],
+        mut sketches: Option<&mut Sketches>,
         corpus: &mut Corpus,
         observer: &dyn Observer,
     ) -> anyhow::Result<(u64, Duration)> {
@@ -337,7 +389,10 @@ impl Dedup {
         let wanted = Wanted { shingles: shingles && !self.holds_sets(), whole: true, ..Wanted::default() };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look = |sketch: &Sketch, rest: Rest<'_>| {
-            let near = against.map(|against| against.nearest(sketch)).transpose()?.flatten();
+            let mut near = None;
+            for against in against {
+                near = near.map_or_else(|| against.nearest(sketch), |near| Ok(Some(near)))?;
+            }
             // What is dropped is compared with nothing more.
             let told = leaders.as_ref().filter(|_| near.is_none()).map(|leaders| {
                 leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
@@ -349,32 +404,17 @@ impl Dedup {
             if let Some(near) = near {
                 return corpus.drop_near(one, near);
             }
-            if let Some(writer) = &mut writer {
-                let put = writer.put(one.key.as_slice(), &one.sketch);
-                put.with_context(|| format!("{}: cannot index the document", one.place))?;
-            }
             // A clock of the processor is a call of the system, and would be the slower part.
             let start = Instant::now();
             let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
-            let added = corpus.add(one, set);
+            corpus.add(one, set)?;
             finding_copies += start.elapsed();
-            added
+            let Some(sketches) = &mut sketches else { return Ok(()) };
+            sketches
+                .push(&one.key, &one.sketch)
+                .with_context(|| format!("{}: cannot index the document", one.place))
         })?;
         Ok((empty, finding_copies))
-    }
-
-    /// The index that is made; none where texts are only compared for being equal.
-    fn index(
-        &self,
-        folder: &Path,
-        params: Params,
-        table: Option<&Arc<IdfTable>>,
-    ) -> anyhow::Result<Option<Index>> {
-        if self.method == Method::Exact {
-            return Ok(None);
-        }
-        let path = folder.join(out::INDEX);
-        Ok(Some(Index::create_from(Arc::new(RealVfs), &path, params, table.map(|table| &**table))?))
     }
 
     /// What will be remembered of the documents.
@@ -388,13 +428,18 @@ impl Dedup {
         self.resembles() && self.verify() == Verify::Exact
     }
 
-    /// What documents are compared with first.
-    fn against(&self, params: &Params) -> anyhow::Result<Option<Against>> {
-        let Some(path) = &self.against else { return Ok(None) };
+    /// Whether near documents are known by their texts, and not estimated, nor by fingerprints.
+    pub(super) fn counts(&self) -> bool {
+        self.method == Method::Exact || self.holds_sets()
+    }
+
+    /// The indexes that are asked about each document.
+    fn asked(&self, params: &Params) -> anyhow::Result<Vec<Against>> {
         let question = match self.method {
             Method::Simhash => Question::Within(self.within.unwrap_or(3).into()),
-            Method::Minhash | Method::Shingles | Method::Exact => Question::Resembling(self.threshold()),
+            _ if self.counts() => return Ok(Vec::new()),
+            _ => Question::Resembling(self.threshold()),
         };
-        Ok(Some(Against::open(path, question, params)?))
+        self.against.iter().map(|path| Against::open(path, question, params)).collect()
     }
 }

@@ -116,7 +116,8 @@ impl<'r> Collector<'r> {
         let deciding = match rules.clustering {
             Clustering::Components => Deciding::Components(Forest::new(groups as u32)),
             Clustering::Leaders => {
-                Deciding::Leaders(Pairs::new(limits.folder, memory / 2, groups, rules.order))
+                let pairs = Pairs::new(limits.folder, memory / 2, groups, rules.order);
+                Deciding::Leaders(pairs.fixing(rules.fixed))
             }
         };
         let is_wanted = rules.all_pairs || rules.clustering == Clustering::Components;
@@ -228,6 +229,7 @@ impl Near {
         let near = Nearness::Resemblance(rules.threshold);
         let priority = twindex_join::Priority {
             order: rules.order,
+            fixed: rules.fixed,
             most: rules.most_comparisons,
             by_index: join == Join::Prefix,
         };
@@ -410,13 +412,6 @@ impl Near {
         let mut near = collector.finish(Kind::Distance, &watch)?;
         near.seconds = (0.0, near.seconds.0);
         Ok(near)
-    }
-
-    /// Makes the CPU seconds come to so many.
-    pub(super) fn scale_seconds(&mut self, sum: f64) {
-        let (finding, verifying) = self.seconds;
-        let scale = sum / (finding + verifying).max(f64::MIN_POSITIVE);
-        self.seconds = (finding * scale, verifying * scale);
     }
 
     /// Hands each pair of groups to `each`, ascending, the smaller group first; none where they were not wanted.

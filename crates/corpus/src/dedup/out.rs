@@ -14,7 +14,7 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::near::{Limits, Near};
-use super::score::Score;
+use super::score::{Kind, Score};
 use crate::durable_file::DurableFile;
 use crate::error::InvalidOptions;
 use crate::input::{Block, Kept, is_name_of_kept};
@@ -238,6 +238,24 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
     Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", PROOF.join(", "))))
 }
 
+/// The files of documents that are kept in a folder of results, in their order; none for a folder that `dedup` did not
+/// make.
+pub(super) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
+    let is_file = |name: &str| folder.join(name).is_file();
+    if !PROOF.iter().all(|proof| is_file(proof)) {
+        folder.metadata().with_context(|| format!("{}: cannot be opened", folder.display()))?;
+        return Ok(None);
+    }
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("{}: cannot be listed", folder.display()))? {
+        let name = entry.with_context(|| format!("{}: cannot be listed", folder.display()))?.file_name();
+        names.extend(name.to_str().filter(|name| is_name_of_kept(name)).map(str::to_owned));
+    }
+    // `kept-10` comes behind `kept-9`.
+    names.sort_by_key(|name| (name.split('.').next().map_or(0, str::len), name.clone()));
+    Ok(Some(names.into_iter().map(|name| folder.join(name)).collect()))
+}
+
 /// Whether a file in OUT may have this name.
 fn is_ours(name: &str) -> bool {
     FILES.contains(&name) || is_name_of_kept(name)
@@ -257,19 +275,25 @@ impl Listed<'_> {
     }
 
     /// Hands all near pairs to `each`, with their packed scores; where these were not wanted, each document that goes with
-    /// the one that is kept for it.
+    /// the one that is kept for it. None of the first `history` documents is in any.
     pub(super) fn for_each(
         self,
         grouped: &Grouped,
+        history: u32,
         max_bucket: usize,
         each: &mut impl FnMut(u32, u32, u64) -> twindex::Result<()>,
     ) -> twindex::Result<()> {
         let Self { near, clusters } = self;
         if !self.is_covering() {
-            return near.for_each_of_documents(grouped, max_bucket, each);
+            return near.for_each_of_documents(grouped, max_bucket, &mut |a, b, score| {
+                if a.min(b) >= history { each(a, b, score) } else { Ok(()) }
+            });
         }
         for (number, group) in (0..).zip(&grouped.groups) {
             let kept = clusters.kept_of_group[number as usize];
+            if kept < history {
+                continue;
+            }
             let score = if grouped.group_of[kept as usize] == number {
                 near.kind.pack_itself(grouped.itself(number, near.kind))
             } else {
@@ -290,7 +314,7 @@ pub(super) fn write_pairs(
     limits: &Limits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
-    let mut place = vec![0_u32; by_key.len()];
+    let mut place = vec![0_u32; corpus.keys.len()];
     for (at, &document) in (0..).zip(by_key) {
         place[document as usize] = at;
     }
@@ -302,7 +326,7 @@ pub(super) fn write_pairs(
         let (a, b) = if is_directed { (a, b) } else { (a.min(b), a.max(b)) };
         sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
     };
-    listed.for_each(&corpus.grouped, limits.max_bucket, &mut push)?;
+    listed.for_each(&corpus.grouped, corpus.history, limits.max_bucket, &mut push)?;
     let near = listed.near;
     let pairs = sorter.finish()?;
     let mut written = 0;
@@ -351,6 +375,36 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// Writes the documents that go for one of a history, sorted, with that one and how near they are.
+pub(super) fn write_covered_by_history(
+    corpus: &Corpus,
+    by_key: &[u32],
+    clusters: &Clusters,
+    kind: Kind,
+    path: &Path,
+) -> anyhow::Result<()> {
+    write_file(path, |out| {
+        writeln!(out, "key\tother\t{}", kind.columns())?;
+        for &document in by_key {
+            let group = corpus.grouped.group_of[document as usize];
+            let kept = clusters.kept_of_group[group as usize];
+            if kept >= corpus.history {
+                continue;
+            }
+            tsv::write_field(out, &corpus.keys[document as usize])?;
+            out.write_all(b"\t")?;
+            tsv::write_field(out, &corpus.keys[kept as usize])?;
+            out.write_all(b"\t")?;
+            match clusters.scores[group as usize] {
+                Some(score) => score.write(kind, out)?,
+                None => out.write_all(b"-")?,
+            }
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}
+
 pub(super) fn write_clusters(
     corpus: &Corpus,
     by_key: &[u32],
@@ -360,11 +414,14 @@ pub(super) fn write_clusters(
     write_file(path, |out| {
         writeln!(out, "key\tcluster\tkept\tscore")?;
         // By the document that is kept; 0 for none yet.
-        let mut numbers = vec![0_u32; by_key.len()];
+        let mut numbers = vec![0_u32; corpus.keys.len()];
         let (mut last, mut shown) = (0, itoa::Buffer::new());
         for &document in by_key {
             let group = corpus.grouped.group_of[document as usize] as usize;
             let kept = clusters.kept_of_group[group];
+            if kept < corpus.history {
+                continue;
+            }
             let number = &mut numbers[kept as usize];
             if *number == 0 {
                 last += 1;
@@ -416,10 +473,7 @@ pub(super) fn write_kept(
     memory: usize,
 ) -> anyhow::Result<Vec<String>> {
     let mut kept = Kept::new(folder, corpus.parser.headers().clone(), memory);
-    let is_kept = |&document: &u32| {
-        clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize] == document
-    };
-    let mut documents = (0..corpus.keys.len() as u32).filter(is_kept);
+    let mut documents = corpus.documents().filter(|&document| clusters.is_kept(&corpus.grouped, document));
     let mut reading = corpus.reading();
     // While one block is written, the next one is read.
     let (mut block, mut next) = (Block::default(), Block::default());

@@ -31,20 +31,24 @@ pub(super) struct Priority {
 
 impl Priority {
     /// The order of all documents, which have these keys, or their places for keys.
-    pub(super) fn of(grouped: &Grouped, keep: Keep, keys: Option<&[Arc<[u8]>]>) -> Self {
+    /// The first `history` documents come before all others, in their own order.
+    pub(super) fn of(grouped: &Grouped, keep: Keep, keys: Option<&[Arc<[u8]>]>, history: u32) -> Self {
+        let compare = |a: u32, b: u32| {
+            let by_history = (a >= history).cmp(&(b >= history));
+            let keep = if a < history { Keep::First } else { keep };
+            by_history.then_with(|| compare(grouped, keep, keys, a, b))
+        };
         let firsts: Vec<u32> = grouped
             .groups
             .iter()
             .map(|group| {
-                let first = group.members.iter().copied().min_by(|&a, &b| compare(grouped, keep, keys, a, b));
+                let first = group.members.iter().copied().min_by(|&a, &b| compare(a, b));
                 first.unwrap_or(u32::MAX) // each group has some
             })
             .collect();
         let order = (keep != Keep::First).then(|| {
             let mut order: Vec<u32> = (0..firsts.len() as u32).collect();
-            order.sort_unstable_by(|&a, &b| {
-                compare(grouped, keep, keys, firsts[a as usize], firsts[b as usize])
-            });
+            order.sort_unstable_by(|&a, &b| compare(firsts[a as usize], firsts[b as usize]));
             order
         });
         Self { firsts, order }

@@ -19,6 +19,8 @@ pub(super) struct Rules<'a> {
     pub order: Option<&'a [u32]>,
     /// The document of each group that comes before its others.
     pub firsts: &'a [u32],
+    /// So many of the first groups stay whatever they are near.
+    pub fixed: u32,
     /// Resemblance from which on documents are near.
     pub threshold: f64,
     /// Larger components are cut.

@@ -112,11 +112,12 @@ impl DedupTexts {
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,
         };
-        let priority = Priority::of(&grouped, self.keep, None);
+        let priority = Priority::of(&grouped, self.keep, None, 0);
         let rules = Rules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts,
+            fixed: 0,
             threshold: self.threshold,
             max_cluster: self.max_cluster.unwrap_or(u32::MAX),
             all_pairs: self.pairs == ListedPairs::All,
@@ -124,12 +125,12 @@ impl DedupTexts {
         };
         let mut near = Near::by_sets(&grouped, Join::Auto, &rules, &limits)?;
         let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
-        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure)?;
+        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, 0)?;
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
         let score_of = |group: u32| clusters.scores[group as usize].map_or(0.0, value);
         let mut pairs = Vec::new();
         let listed = Listed { near: &near, clusters: &clusters };
-        listed.for_each(&grouped, limits.max_bucket, &mut |a, b, score| {
+        listed.for_each(&grouped, 0, limits.max_bucket, &mut |a, b, score| {
             let (a, b) = if listed.is_covering() { (a, b) } else { (a.min(b), a.max(b)) };
             pairs.push((a, b, value(near.kind.unpack(score))));
             Ok(())

@@ -38,7 +38,7 @@ pub struct AttachedFields {
 
 impl AttachedFields {
     /// False where nothing is looked for.
-    #[must_use] 
+    #[must_use]
     pub fn any(&self) -> bool {
         self.value.is_some() || self.stamp.is_some()
     }

@@ -558,6 +558,18 @@ impl Documents {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
     }
 
+    /// As [`Documents::open`], for documents whose lines are understood, and written again, beside those of this one:
+    /// they share what stood once in an input.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn open_beside(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+        let mut documents = Self::open(paths, options)?;
+        documents.parser.headers = self.parser.headers.clone();
+        Ok(documents)
+    }
+
     /// As [`Documents::open`], with standard input from elsewhere.
     fn open_with(
         paths: &[PathBuf],

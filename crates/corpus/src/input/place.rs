@@ -31,19 +31,19 @@ impl Place {
     pub const STDIN: &str = "<stdin>";
 
     /// The place of a file that is one document, or of an error that concerns a whole file.
-    #[must_use] 
+    #[must_use]
     pub fn file(path: Arc<Path>) -> Self {
         Self { path, number: 0, unit: Unit::Line }
     }
 
     /// The place of line `line`, counted from 1.
-    #[must_use] 
+    #[must_use]
     pub fn line(path: Arc<Path>, line: u64) -> Self {
         Self::of(path, line, Unit::Line)
     }
 
     /// The place of the line, record or row with this number, counted from 1.
-    #[must_use] 
+    #[must_use]
     pub fn of(path: Arc<Path>, number: u64, unit: Unit) -> Self {
         debug_assert!(number > 0, "lines, records and rows count from 1");
         Self { path, number, unit }
@@ -60,7 +60,7 @@ impl Place {
 
     /// Whether a document with this key stands in a folder that was named as input: its key is then the end
     /// of its path.
-    #[must_use] 
+    #[must_use]
     pub fn is_below_a_folder(&self, key: &[u8]) -> bool {
         let path = super::folder::os_bytes(self.path.as_os_str());
         let above = path.strip_suffix(key).and_then(|above| above.last());

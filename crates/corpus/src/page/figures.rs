@@ -137,13 +137,13 @@ impl Clustered {
 
 impl Figures {
     /// Under the name at the end of another path.
-    #[must_use] 
+    #[must_use]
     pub fn named(self, path: &Path) -> Self {
         Self { name: name_of(path), ..self }
     }
 
     /// With clusters that were found otherwise.
-    #[must_use] 
+    #[must_use]
     pub fn with_clusters(self, clusters: Clustered) -> Self {
         Self { clusters: Some(clusters), ..self }
     }

@@ -29,7 +29,7 @@ svg text{fill:var(--ink)}.grid{stroke:var(--line)}.axis{stroke:var(--ink);fill:n
 ";
 
 /// The page.
-#[must_use] 
+#[must_use]
 pub fn html(figures: &Figures) -> String {
     let name = escaped(&figures.name);
     let mut page = format!(

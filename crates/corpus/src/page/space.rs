@@ -19,7 +19,7 @@ pub struct Space {
 
 impl Space {
     /// Of the index in `dir`, as the snapshot has it.
-    #[must_use] 
+    #[must_use]
     pub fn of(snapshot: &Snapshot, dir: &Path) -> Self {
         let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut distinct = 0;

@@ -1,0 +1,122 @@
+//! The sketches of all documents, until it is known which of them stay: in a scratch file.
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use twindex::format::sketches::{Decoder, Encoded, Encoder, Row};
+use twindex::sketch::pack;
+use twindex::sys::Spill;
+use twindex::{Document, Params, Sketch, Writer};
+
+/// How much is written, and read, at once.
+const BUFFER: usize = 256 << 10;
+
+/// Takes sketches, as a file of sketches has them.
+pub(super) struct Sketches {
+    folder: PathBuf,
+    params: Params,
+    records: Encoded,
+    encoder: Encoder,
+    /// Bytes of the file that are not in the scratch file yet.
+    out: Vec<u8>,
+    packed: Vec<u8>,
+    spill: Spill,
+}
+
+/// All of them.
+pub(super) struct Sketched {
+    folder: PathBuf,
+    params: Params,
+    spill: Spill,
+}
+
+impl Sketches {
+    pub(super) fn new(folder: &Path, params: &Params) -> anyhow::Result<Self> {
+        let mut out = Vec::new();
+        let encoder = Encoder::new(params, &mut out);
+        let spill = Spill::create(folder).with_context(|| cannot("create", folder))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            params: params.clone(),
+            records: Encoded::new(params),
+            encoder,
+            out,
+            packed: Vec::new(),
+            spill,
+        })
+    }
+
+    /// Adds the next document.
+    pub(super) fn push(&mut self, key: &[u8], sketch: &Sketch) -> anyhow::Result<()> {
+        let bits = self.params.minhash.map_or(0, |minhash| minhash.signature_bits);
+        self.packed.clear();
+        pack(sketch.signature(), bits, &mut self.packed);
+        let row = Row {
+            fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
+            features: sketch.features(),
+            signature: &self.packed,
+            bottom: sketch.bottom(),
+            modular: sketch.modular(),
+        };
+        self.records.push(key.into(), (!sketch.is_empty()).then_some(row))?;
+        self.encoder.append(&self.records, &mut self.out);
+        self.records.clear();
+        if self.out.len() >= BUFFER {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.spill.append(&self.out).with_context(|| cannot("write", &self.folder))?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Ends it.
+    pub(super) fn finish(mut self) -> anyhow::Result<Sketched> {
+        self.flush()?;
+        let Self { folder, params, encoder, mut out, mut spill, .. } = self;
+        encoder.finish(&mut out);
+        spill.append(&out).with_context(|| cannot("write", &folder))?;
+        Ok(Sketched { folder, params, spill })
+    }
+}
+
+impl Sketched {
+    /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index.
+    pub(super) fn put(
+        &self,
+        writer: &mut Writer,
+        mut is_wanted: impl FnMut(u32) -> bool,
+    ) -> anyhow::Result<()> {
+        let (mut decoder, mut at, mut part, mut number) = (Decoder::new(), 0, Vec::new(), 0);
+        while decoder.wants() > 0 {
+            part.resize(decoder.wants(), 0);
+            self.spill.read_exact_at(&mut part, at).with_context(|| cannot("read", &self.folder))?;
+            at += part.len() as u64;
+            let mut rows = decoder.feed(&part).map_err(|why| self.damaged(&why))?;
+            while let Some((key, row)) = rows.next().map_err(|why| self.damaged(&why))? {
+                if is_wanted(number) {
+                    let put = writer.put(key, Document::from_row(&self.params, row));
+                    put.with_context(|| {
+                        let key = key.to_buf().to_string();
+                        format!("cannot index the document `{}`", key.escape_debug())
+                    })?;
+                }
+                number += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody but this process writes to the scratch file.
+    fn damaged(&self, why: &dyn Debug) -> anyhow::Error {
+        anyhow!("{}: a scratch file of sketches is not as it was written: {why:?}", self.folder.display())
+    }
+}
+
+fn cannot(what: &str, folder: &Path) -> String {
+    format!("{}: cannot {what} a scratch file", folder.display())
+}

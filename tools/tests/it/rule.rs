@@ -1,0 +1,215 @@
+//! What goes, and for what: the rule that `dedup` follows, on inputs whose resemblances are known.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use crate::support::{Bench, Document, Random, corpus, jsonl, resemblances, says};
+
+const COVERING: &str = "document\tkept\tresemblance\tintersection\tunion";
+const AGAINST: &str = "key\tother\tresemblance\tintersection\tunion";
+
+/// The keys of the documents that a run kept.
+fn kept(bench: &Bench, out: &str) -> Vec<String> {
+    let lines = bench.read(&format!("{out}/kept.jsonl"));
+    lines.lines().map(|line| line.split('"').nth(3).unwrap().to_owned()).collect()
+}
+
+/// Texts of `size` words of their own, and for each one another that shares `common` of them and has as many in all.
+fn partners(size: usize, common: usize, count: usize) -> (Vec<Document>, Vec<Document>) {
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    for number in 0..count {
+        let word = |kind: &str, at: usize| format!("{kind}{number}n{at}");
+        let shared: Vec<String> = (0..common).map(|at| word("s", at)).collect();
+        let with = |kind: &str| -> String {
+            let own = (common..size).map(|at| word(kind, at));
+            shared.iter().cloned().chain(own).collect::<Vec<_>>().join(" ")
+        };
+        old.push((format!("o{number}"), with("o")));
+        new.push((format!("n{number}"), with("n")));
+    }
+    (old, new)
+}
+
+#[test]
+fn what_was_kept_before_is_compared_by_counting_and_nothing_goes_on_an_estimate() {
+    let bench = Bench::new();
+    // Of 100 words in either, 78 and 82 in both.
+    for (common, size, goes) in [(78, 89, false), (82, 91, true)] {
+        let (old, new) = partners(size, common, 100);
+        bench.write("old.jsonl", jsonl(&old));
+        bench.write("new.jsonl", jsonl(&new));
+        bench.ok("dedup old.jsonl -o old --words 1 --force -q");
+        for options in ["--against old", "--against old/index --texts old.jsonl"] {
+            let report = bench.json(&format!("dedup new.jsonl -o new --words 1 --force {options}"));
+            assert_eq!(report["dropped"], if goes { 100 } else { 0 }, "{options}");
+            let rows = bench.rows("new/against.tsv", AGAINST);
+            assert_eq!(rows.len(), if goes { 100 } else { 0 });
+            assert!(rows.iter().all(|row| row.ends_with("\t0.820000\t82\t100")));
+            assert_eq!(kept(&bench, "new").len(), if goes { 0 } else { 100 });
+        }
+    }
+}
+
+#[test]
+fn two_days_are_what_one_run_over_both_is_and_a_week_too() {
+    let bench = Bench::new();
+    for seed in [51, 52, 53] {
+        let mut documents = corpus(seed, 240);
+        documents.push(("wordless".into(), "?!".into()));
+        documents.insert(0, ("wordless too".into(), "?!".into()));
+        let days: Vec<&[Document]> = documents.chunks(70).collect();
+        bench.write("all.jsonl", jsonl(&documents));
+        bench.ok("dedup all.jsonl -o all --threshold 0.7 --words 3 --force -q");
+        let mut against = String::new();
+        let mut union = Vec::new();
+        for (number, day) in days.iter().enumerate() {
+            bench.write("day.jsonl", jsonl(day));
+            bench.ok(&format!(
+                "dedup day.jsonl -o day{number} --threshold 0.7 --words 3 --force -q {against}"
+            ));
+            let _ = write!(against, " --against day{number}");
+            union.extend(kept(&bench, &format!("day{number}")));
+        }
+        assert_eq!(union, kept(&bench, "all"), "{seed}");
+        assert!(union.len() > 80 && union.len() < 200, "{}", union.len());
+        // For what each goes is the same, too.
+        let covered = |out: &str, name: &str, head: &str| bench.rows(&format!("{out}/{name}"), head);
+        let mut all = covered("all", "pairs.tsv", COVERING);
+        let mut days: Vec<String> = (0..days.len())
+            .flat_map(|number| {
+                let out = format!("day{number}");
+                let before = if number == 0 { Vec::new() } else { covered(&out, "against.tsv", AGAINST) };
+                covered(&out, "pairs.tsv", COVERING).into_iter().chain(before)
+            })
+            .collect();
+        all.sort();
+        days.sort();
+        assert_eq!(days, all, "{seed}");
+    }
+}
+
+#[test]
+fn a_corpus_against_itself_goes_as_a_whole_and_with_a_stricter_threshold_too() {
+    let bench = Bench::new();
+    let mut documents = corpus(54, 120);
+    documents.push(("nothing".into(), String::new()));
+    documents.push(("faces".into(), "\u{1f600}\u{1f600}".into()));
+    bench.write("in.jsonl", jsonl(&documents));
+    bench.ok("dedup in.jsonl -o out -q");
+    let renamed: Vec<Document> =
+        documents.iter().map(|(key, text)| (format!("again {key}"), text.clone())).collect();
+    bench.write("again.jsonl", jsonl(&renamed));
+    let report = bench.json("dedup again.jsonl -o again --against out");
+    assert_eq!((&report["kept"], &report["dropped"]), (&0.into(), &documents.len().into()));
+    assert_eq!(bench.read("again/kept.jsonl"), "");
+    // What was removed for one that is less near than this stays now, but what was kept goes.
+    let report = bench.json("dedup again.jsonl -o strict --threshold 0.95 --against out");
+    let dropped = report["dropped"].as_u64().unwrap() as usize;
+    assert!(dropped >= kept(&bench, "out").len() && dropped < documents.len(), "{report}");
+    let report = bench.json("dedup again.jsonl -o exact --method exact --against out");
+    assert!(report["dropped"].as_u64().unwrap() as usize >= kept(&bench, "out").len());
+}
+
+#[test]
+fn of_a_chain_every_one_that_goes_is_near_its_kept_one_and_no_two_kept_ones_are_near() {
+    let bench = Bench::new();
+    // Each text shares 27 of 30 words with the next, 24 with the one behind: 27/33 and 24/36.
+    let documents: Vec<Document> = (0..25)
+        .map(|place| {
+            let text: Vec<String> = (0..30).map(|word| format!("w{}", place * 3 + word)).collect();
+            (format!("k{place:02}"), text.join(" "))
+        })
+        .collect();
+    bench.write("in.jsonl", jsonl(&documents));
+    let report = bench.json("dedup in.jsonl -o out --words 1");
+    let wanted: Vec<String> = (0..25).step_by(2).map(|place| format!("k{place:02}")).collect();
+    assert_eq!(kept(&bench, "out"), wanted);
+    assert_eq!((&report["removed"], &report["chained"]), (&12.into(), &0.into()));
+    assert_eq!(bench.json("dedup out/kept.jsonl -o again --words 1")["removed"], 0);
+    let components = bench.json("dedup in.jsonl -o one --words 1 --clusters components");
+    assert_eq!((&components["kept"], &components["chained"]), (&1.into(), &23.into()));
+}
+
+/// Records of one form: some of its words, and some of their own.
+fn records(seed: u64, count: usize, words: usize, of: usize) -> Vec<Document> {
+    let mut random = Random(seed);
+    (0..count)
+        .map(|number| {
+            let mut common = BTreeSet::new();
+            while common.len() < words {
+                common.insert(random.below(of));
+            }
+            let own = (0..3).map(|at| format!("own{number}x{at}"));
+            let text: Vec<String> = common.into_iter().map(|word| format!("b{word}")).chain(own).collect();
+            (format!("d{number:05}"), text.join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn of_a_family_that_shares_all_its_words_those_stay_that_the_rule_says_however_many_there_are() {
+    let bench = Bench::new();
+    let documents = records(7, 1500, 47, 52);
+    bench.write("in.jsonl", jsonl(&documents));
+    let sets: Vec<BTreeSet<&str>> =
+        documents.iter().map(|(_, text)| text.split(' ').collect::<BTreeSet<_>>()).collect();
+    let mut wanted: Vec<usize> = Vec::new();
+    for (place, set) in sets.iter().enumerate() {
+        let is_near = |&other: &usize| {
+            let both = set.intersection(&sets[other]).count();
+            10 * both >= 8 * (2 * 50 - both)
+        };
+        if !wanted.iter().any(is_near) {
+            wanted.push(place);
+        }
+    }
+    let wanted: Vec<String> = wanted.into_iter().map(|place| documents[place].0.clone()).collect();
+    assert!(wanted.len() > 20 && wanted.len() < 1000, "{}", wanted.len());
+    for options in ["", "--join prefix", "--join prefix --max-bucket 5 --memory 1M"] {
+        let report = bench.json(&format!("dedup in.jsonl -o out --words 1 --force {options}"));
+        assert_eq!(kept(&bench, "out"), wanted, "{options}");
+        assert!(report["candidates"].as_u64().unwrap() < 200 * 1500, "{report}");
+        assert!(report["counted"].as_u64().unwrap() <= report["candidates"].as_u64().unwrap());
+    }
+    says(
+        &bench.refused("dedup in.jsonl -o limited --words 1 --join prefix --max-work 100"),
+        &["comparisons with kept sets", "limit of 100"],
+    );
+    assert_eq!(bench.names("."), ["in.jsonl", "out"]);
+}
+
+#[test]
+fn a_hash_of_keys_is_an_order_that_does_not_depend_on_the_input() {
+    let bench = Bench::new();
+    let mut documents = corpus(55, 300);
+    bench.write("in.jsonl", jsonl(&documents));
+    documents.reverse();
+    bench.write("back.jsonl", jsonl(&documents));
+    for (out, input) in [("one", "in.jsonl"), ("two", "back.jsonl")] {
+        bench.ok(&format!("dedup {input} -o {out} --keep key-hash -q"));
+    }
+    for file in ["pairs.tsv", "clusters.tsv"] {
+        assert_eq!(bench.read(&format!("one/{file}")), bench.read(&format!("two/{file}")));
+    }
+    bench.ok("dedup in.jsonl -o first -q");
+    assert_ne!(bench.read("one/clusters.tsv"), bench.read("first/clusters.tsv"));
+    // The rule by its definition, for this order.
+    let near = resemblances(&documents);
+    let hash = |key: &String| (xxhash_rust::xxh3::xxh3_64(key.as_bytes()), key.clone());
+    let mut order: Vec<usize> = (0..documents.len()).collect();
+    order.sort_by_key(|&document| hash(&documents[document].0));
+    let pairs: BTreeSet<(usize, usize)> =
+        near.into_iter().filter(|pair| 10 * pair.2 >= 8 * pair.3).map(|pair| (pair.0, pair.1)).collect();
+    let mut wanted: Vec<usize> = Vec::new();
+    for document in order {
+        let is_near = |&other: &usize| pairs.contains(&(document.min(other), document.max(other)));
+        if !wanted.iter().any(is_near) {
+            wanted.push(document);
+        }
+    }
+    let mut wanted: Vec<String> = wanted.into_iter().map(|document| documents[document].0.clone()).collect();
+    let mut found = kept(&bench, "one");
+    wanted.sort();
+    found.sort();
+    assert_eq!(found, wanted);
+}
