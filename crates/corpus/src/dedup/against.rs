@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use twindex::{Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 
-use super::out::{INDEX, kept_files};
+use super::layout::{INDEX, kept_files};
 use crate::error::InvalidOptions;
 
 /// A history whose texts are read.

@@ -19,7 +19,7 @@ use super::priority::Priority;
 use super::rules::{Clustering, Rules};
 use super::score::Score;
 use super::sketches::Sketched;
-use super::{Dedup, IndexOf, ListedPairs, Method, out};
+use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
 use crate::observer::Observer;
 use crate::page::{self, Figures, Look};
 use crate::watch::{Stages, Stopwatch};
@@ -94,7 +94,7 @@ impl Dedup {
             let snapshot = match (whole, indexed) {
                 (Some(whole), _) => Some(whole),
                 (None, Some(indexed)) => {
-                    Some(indexed.make(&limits.folder.join(out::INDEX), half.memory, is_wanted)?)
+                    Some(indexed.make(&limits.folder.join(layout::INDEX), half.memory, is_wanted)?)
                 }
                 (None, None) => None,
             };
@@ -145,7 +145,7 @@ impl Dedup {
         let whole = match indexed.filter(|_| !is_by_sets) {
             None => None,
             Some(indexed) if self.index == IndexOf::All => {
-                Some(indexed.make(&limits.folder.join(out::INDEX), limits.memory, |_| true)?)
+                Some(indexed.make(&limits.folder.join(layout::INDEX), limits.memory, |_| true)?)
             }
             Some(indexed) => Some(indexed.make(&scratch.path().join("all"), limits.memory, |_| true)?),
         };
@@ -172,7 +172,7 @@ impl Dedup {
         let looking = Stopwatch::of_thread();
         let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
         // The index is where it is made, not yet where it will be.
-        let path = limits.folder.join(out::INDEX);
+        let path = limits.folder.join(layout::INDEX);
         // The other half works on pairs meanwhile.
         let threads = (rayon::current_num_threads() / 2).max(1);
         let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
@@ -200,7 +200,7 @@ impl Dedup {
             (_, Verify::None) => "a band in common".to_owned(),
         };
         let figures = figures.named(&self.out).with_clusters(clusters.for_a_page(corpus, near)?);
-        page::write(&folder.join(out::REPORT), &figures)
+        page::write(&folder.join(layout::REPORT), &figures)
     }
 
     /// The pairs of texts that are near.

@@ -20,6 +20,7 @@ mod clusters;
 mod corpus;
 mod find;
 mod groups;
+mod layout;
 mod lines;
 mod near;
 mod out;

@@ -1,0 +1,40 @@
+//! What is in a folder of results, by its names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::input::is_name_of_kept;
+
+/// The files that `dedup` makes always; who finds neither finds the work of somebody else.
+pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
+/// The files in OUT, beside those of the documents that are kept.
+const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT];
+/// The page about what was found.
+pub(super) const REPORT: &str = "report.html";
+/// The folder in OUT.
+pub(super) const INDEX: &str = "index";
+
+/// The files of documents that are kept in a folder of results, in their order; none for a folder that `dedup` did not
+/// make.
+pub(super) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
+    let is_file = |name: &str| folder.join(name).is_file();
+    if !PROOF.iter().all(|proof| is_file(proof)) {
+        folder.metadata().with_context(|| format!("{}: cannot be opened", folder.display()))?;
+        return Ok(None);
+    }
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("{}: cannot be listed", folder.display()))? {
+        let name = entry.with_context(|| format!("{}: cannot be listed", folder.display()))?.file_name();
+        names.extend(name.to_str().filter(|name| is_name_of_kept(name)).map(str::to_owned));
+    }
+    // `kept-10` comes behind `kept-9`.
+    names.sort_by_key(|name| (name.split('.').next().map_or(0, str::len), name.clone()));
+    Ok(Some(names.into_iter().map(|name| folder.join(name)).collect()))
+}
+
+/// Whether a file in OUT may have this name.
+pub(super) fn is_ours(name: &str) -> bool {
+    FILES.contains(&name) || is_name_of_kept(name)
+}
