@@ -10,8 +10,10 @@ use twindex_corpus::text::{StopList, TextForm, TextOptions};
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TextArgs {
     /// What a shingle is a run of: `words`; `unicode-words`, by UAX #29, which keep `don't` together; `characters`
-    /// of words and of one space between two words; `word-characters`, without that space; `sentences` [default:
-    /// words]
+    /// of words and of one space between two words; `word-characters`, without that space; `sentences`;
+    /// `words-symbols`, words and each other character that is no white space, so that C, C++ and C# differ; `raw`,
+    /// every character in its case, with one space for any white space. With all others, what is no letter, mark,
+    /// digit or _ counts for nothing [default: words]
     #[arg(long, value_name = "KIND", value_parser = tokens_parser())]
     tokens: Option<Tokens>,
     /// Tokens in a shingle, 1 to 16; several joined by + for the union of their shingles, as in 1+2 [default: 5 words,

@@ -86,14 +86,14 @@ impl TextOptions {
         }
         let tokens = shingling.tokens;
         let stemming = self.stemming.unwrap_or(shingling.stemming);
-        if matches!(tokens, Tokens::Characters | Tokens::WordCharacters) {
+        if !tokens.have_words() {
             for (option, given) in [
                 ("stemming", stemming != Stemming::None),
                 ("stop-words", !matches!(self.stop_words, None | Some(StopList::None))),
             ] {
                 if given {
                     return Err(InvalidOptions::new(format!(
-                        "--{option} goes with words and sentences, not with --tokens {tokens}"
+                        "--{option} goes with words, sentences and words-symbols, not with --tokens {tokens}"
                     ))
                     .into());
                 }
@@ -216,7 +216,7 @@ fn number_of(words: &StopWords) -> String {
 /// by itself.
 fn default_width(tokens: Tokens) -> u8 {
     match tokens {
-        Tokens::Characters | Tokens::WordCharacters => 9,
+        Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
         Tokens::Sentences => 1,
         _ => 5,
     }

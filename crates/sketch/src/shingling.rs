@@ -108,6 +108,10 @@ named! {
         Characters = "characters",
         /// Whole sentences by the boundaries of UAX #29, each the sequence of its words. Slow.
         Sentences = "sentences",
+        /// Words, and each other character that is no white space, such as `+`, `=` or an emoji, by itself.
+        WordsSymbols = "words-symbols",
+        /// Each character of the text as it stands, in its case; white space is one space however long it is.
+        Raw = "raw",
         /// No text is cut: callers bring sets or weighted vectors of their own.
         Features = "features",
     }
@@ -118,14 +122,42 @@ impl Tokens {
     #[must_use]
     pub fn unicode(self) -> Option<UnicodeVersion> {
         match self {
-            Self::Words | Self::WordCharacters | Self::Characters | Self::Features => {
-                Some(UnicodeVersion::OWN)
-            }
+            Self::Words
+            | Self::WordCharacters
+            | Self::Characters
+            | Self::Features
+            | Self::WordsSymbols
+            | Self::Raw => Some(UnicodeVersion::OWN),
             #[cfg(feature = "languages")]
             Self::UnicodeWords | Self::Sentences => Some(UnicodeVersion::BREAKS),
             #[cfg(not(feature = "languages"))]
             Self::UnicodeWords | Self::Sentences => None,
         }
+    }
+}
+
+impl Tokens {
+    /// Whether words are among such tokens, which may be left out as stop words or reduced to stems.
+    #[must_use]
+    pub fn have_words(self) -> bool {
+        match self {
+            Self::Words | Self::UnicodeWords | Self::Sentences | Self::WordsSymbols => true,
+            Self::WordCharacters | Self::Characters | Self::Features | Self::Raw => false,
+        }
+    }
+
+    /// What of a text leaves no trace in such tokens, as half a sentence; `None` where no text is cut.
+    #[must_use]
+    pub fn dropped(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Words | Self::Characters => "case, punctuation, symbols and how much white space there is",
+            Self::UnicodeWords => "case, white space, and punctuation and symbols that are not inside a word",
+            Self::WordCharacters => "case, punctuation, symbols and white space",
+            Self::Sentences => "case, white space, symbols, and punctuation but for where it ends a sentence",
+            Self::WordsSymbols => "case and white space",
+            Self::Raw => "how much white space there is",
+            Self::Features => return None,
+        })
     }
 }
 
@@ -446,16 +478,16 @@ impl Shingling {
             let (tokens, found, only) = (self.tokens, self.unicode, UnicodeVersion::OWN);
             return refuse(&format!("tokens is {tokens}/{found}, and there is {tokens}/{only} only"));
         }
-        let words = matches!(self.tokens, Tokens::Words | Tokens::UnicodeWords | Tokens::Sentences);
+        let words = self.tokens.have_words();
         if !words && !self.stop_words.is_empty() {
             return refuse(&format!(
-                "stop-words go with words and sentences, not with tokens={}",
+                "stop-words go with words, sentences and words-symbols, not with tokens={}",
                 self.tokens
             ));
         }
         if !words && self.stemming != Stemming::None {
             return refuse(&format!(
-                "stemming goes with words and sentences, not with tokens={}",
+                "stemming goes with words, sentences and words-symbols, not with tokens={}",
                 self.tokens
             ));
         }

@@ -1,6 +1,8 @@
 //! The options of how text is cut, from the command line to the answer: each must change what resembles what in the
 //! way it says, be refused where it is mistyped or contradicts an index, and stand in the index's parameters.
 
+use std::collections::BTreeSet;
+
 use crate::support::{Bench, documents, jsonl, says};
 
 /// The line of `pairs.tsv` of two texts, behind the keys; none if they are no pair at a threshold of .5.
@@ -52,6 +54,61 @@ fn words_by_uax_29_keep_apart_what_plain_words_do_not() {
     let (a, b) = ("we don't pay 3.14 here", "we don t pay 3 14 here");
     assert!(pair("", a, b).unwrap().starts_with("1.000000\t"));
     assert_eq!(pair("--tokens unicode-words", a, b), None);
+}
+
+/// Texts that differ in symbols alone.
+const SYMBOLS: [(&str, &str); 6] = [
+    ("we hire a C engineer for compilers", "we hire a C++ engineer for compilers"),
+    ("we hire a C++ engineer for compilers", "we hire a C# engineer for compilers"),
+    ("while (head != tail) { sum += head * 2; }", "while (head == tail) { sum -= head / 2; }"),
+    ("call the doctor if pulse > 120 or oxygen < 90", "call the doctor if pulse < 120 or oxygen > 90"),
+    ("never buying shoes there again 😀", "never buying shoes there again 😭"),
+    ("temperature at noon: -3,5 degrees", "temperature at noon: 3.5 degrees"),
+];
+
+#[test]
+fn texts_that_differ_in_symbols_alone_are_the_same_unless_symbols_are_kept() {
+    for (a, b) in SYMBOLS {
+        for tokens in ["words", "characters", "word-characters"] {
+            let same = pair(&format!("--tokens {tokens}"), a, b).unwrap_or_else(|| panic!("{tokens}: {a}"));
+            assert!(same.starts_with("1.000000\t"), "{tokens}: {a}: {same}");
+        }
+        for options in ["words-symbols", "raw", "words-symbols --words 1", "raw --words 1", "raw --words 3"] {
+            let found = pair(&format!("--tokens {options}"), a, b);
+            assert!(found.is_none_or(|line| !line.starts_with('1')), "{options}: {a}");
+        }
+    }
+}
+
+#[test]
+fn at_a_threshold_of_1_nothing_goes_that_differs_in_a_symbol() {
+    let bench = Bench::new();
+    let texts: BTreeSet<&str> = SYMBOLS.iter().flat_map(|&(a, b)| [a, b]).collect();
+    let all: Vec<_> = texts.iter().map(|&text| (text.replace(' ', "-"), text.to_owned())).collect();
+    bench.write("in.jsonl", jsonl(&all));
+    for (tokens, removed) in [("words", 6), ("words-symbols", 0), ("raw", 0)] {
+        let report = bench.json(&format!("dedup in.jsonl -o {tokens} --threshold 1 --tokens {tokens}"));
+        assert_eq!(report["removed"], removed, "{tokens}");
+    }
+}
+
+#[test]
+fn what_symbols_are_kept_with_may_vary() {
+    are_made_the_same_by("--tokens words-symbols --words 1", "if(a!=B) {}", "If ( A != b ) { }");
+    are_made_the_same_by("--tokens raw --words 2", "a +\n\n b \t", "a + b");
+    assert_eq!(pair("--tokens raw --words 1", "ab", "AB"), None);
+    assert_eq!(pair("--tokens words-symbols --words 1", "C++", "c +").unwrap(), "1.000000\t2\t2");
+    assert_eq!(pair("--tokens words-symbols --words 2", "C++", "c +").unwrap(), "0.500000\t1\t2");
+}
+
+#[test]
+fn a_kind_of_token_that_is_not_there_is_refused_with_those_that_are() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "a text"), ("b", "another")])));
+    let stderr = bench.refused("dedup in.jsonl -o out --tokens chars");
+    for name in ["characters", "word-characters", "words-symbols", "raw"] {
+        assert!(stderr.contains(name), "{stderr}");
+    }
 }
 
 #[test]
@@ -116,6 +173,8 @@ fn the_width_that_is_not_given_goes_with_the_tokens() {
         ("characters", "9"),
         ("word-characters", "9"),
         ("sentences", "1"),
+        ("words-symbols", "5"),
+        ("raw", "9"),
     ] {
         let bench = Bench::new();
         bench.write("in.jsonl", jsonl(&documents([("a", "One two three.")])));

@@ -17,6 +17,13 @@
 //!   and none between neighbours such as two Han characters, which are two words with nothing between them.
 //! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that have a word left; such
 //!   a unit is its words, as [`tokens`] finds them, with a space between two. See below for a limit.
+//! - **Words and symbols** are the words of [`tokens`], and each character between them that is no white space, with the
+//!   marks that follow it. So `C++` is `c`, `+`, `+`, and no character of a text is lost but white space. A run of
+//!   symbols is cut, because `();` and `( ) ;` mean the same, and because rules of 60 and of 80 hyphens should.
+//! - **Raw** characters are those of the whole text, in their case. A run of white space is one space; at the ends of the
+//!   text it is nothing, so that a file with a line feed at its end is one without.
+//!
+//! *White space* is what has the property `White_Space` of Unicode: 25 characters, the same since version 6.3.
 //!
 //! A *character* is a code point. Marks are characters, so that `é` is one character where it is composed and two
 //! where it is not, unless NFKC makes it one; this is what slicing a string means in most languages, and what the
@@ -148,10 +155,10 @@ impl Cutter {
     /// few marks that NFKC sorts.
     pub fn cut(&self, text: &str, units: &mut Units) {
         units.clear(match self.tokens {
-            Tokens::Words | Tokens::UnicodeWords => Some(b' '),
+            Tokens::Words | Tokens::UnicodeWords | Tokens::WordsSymbols => Some(b' '),
             // A space stands within sentences.
             Tokens::Sentences => Some(b'\n'),
-            Tokens::WordCharacters | Tokens::Characters | Tokens::Features => None,
+            Tokens::WordCharacters | Tokens::Characters | Tokens::Features | Tokens::Raw => None,
         });
         let mut work = std::mem::take(&mut units.work);
         self.cut_with(text, units, &mut work);
@@ -173,6 +180,12 @@ impl Cutter {
             }),
             Tokens::Characters => characters(text, true, units),
             Tokens::WordCharacters => characters(text, false, units),
+            Tokens::Raw => raw(text, units),
+            Tokens::WordsSymbols => words_and_symbols(text, lower, |is_word, token| {
+                if let Some(token) = if is_word { self.reduced(token, stems) } else { self.kept(token) } {
+                    units.push(token);
+                }
+            }),
             #[cfg(feature = "languages")]
             Tokens::UnicodeWords => segments::words(text, lower, |word| {
                 if let Some(word) = self.reduced(word, stems) {
@@ -194,12 +207,20 @@ impl Cutter {
         }
     }
 
+    /// What is left of a token that has no stem: nothing if it is a stop word.
+    fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
+        if self.stop_words.is_empty() {
+            return Some(token);
+        }
+        (!self.stop_words.contains(text_of(token))).then_some(token)
+    }
+
     /// What is left of a lower-cased word: nothing of a stop word, of another its stem.
     fn reduced<'a>(&self, word: &'a [u8], stems: &'a mut Stems) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() && self.stemmer.is_none() {
             return Some(word);
         }
-        let text = std::str::from_utf8(word).expect("words are cut from text at characters");
+        let text = text_of(word);
         if self.stop_words.contains(text) {
             return None;
         }
@@ -228,6 +249,82 @@ fn check_version(
              shingles of the same text; use a build with Unicode {wanted}, or make the index again from the texts"
         ))),
         None => Err(Error::Invalid(format!("parameters: {field} is {name}/{wanted}, {WITHOUT_LANGUAGES}"))),
+    }
+}
+
+/// The characters of a token.
+fn text_of(token: &[u8]) -> &str {
+    std::str::from_utf8(token).expect("tokens are cut from text at characters")
+}
+
+/// The characters of the property `White_Space`, in a list of our own: the standard library's may grow with the compiler.
+fn is_white_space(c: char) -> bool {
+    matches!(
+        c,
+        '\t'..='\r'
+            | ' '
+            | '\u{85}'
+            | '\u{a0}'
+            | '\u{1680}'
+            | '\u{2000}'..='\u{200a}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{202f}'
+            | '\u{205f}'
+            | '\u{3000}'
+    )
+}
+
+/// All characters, a run of white space as one space and none at the ends.
+fn raw(text: &str, units: &mut Units) {
+    let mut between = false;
+    for c in text.chars() {
+        if is_white_space(c) {
+            between = !units.is_empty();
+            continue;
+        }
+        if std::mem::take(&mut between) {
+            units.push_character(' ');
+        }
+        units.push_character(c);
+    }
+}
+
+/// Calls `each` with every word of [`tokens`], and with every other character that is no white space, and the marks
+/// behind it, in order; and whether it is a word.
+fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(bool, &[u8])) {
+    let bytes = text.as_bytes();
+    // The token under way: its kind (that of a symbol is `Other`), and its characters in `scratch`.
+    let mut open = None;
+    scratch.clear();
+    for (at, c) in text.char_indices() {
+        let (kind, lower) = classify(c);
+        let continues = match kind {
+            Kind::Word => open == Some(Kind::Word),
+            Kind::Mark => open.is_some(),
+            Kind::Other | Kind::Single => false,
+        };
+        if !continues {
+            if let Some(kind) = open.take() {
+                each(kind != Kind::Other, scratch);
+                scratch.clear();
+            }
+            if is_white_space(c) {
+                continue;
+            }
+            // A mark behind nothing is a symbol, too.
+            open = Some(if kind == Kind::Mark { Kind::Other } else { kind });
+        }
+        if c == GROWS {
+            scratch.extend_from_slice(GROWN.as_bytes());
+        } else if c == lower {
+            scratch.extend_from_slice(&bytes[at..at + c.len_utf8()]);
+        } else {
+            scratch.extend_from_slice(lower.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+    if let Some(kind) = open {
+        each(kind != Kind::Other, scratch);
     }
 }
 
