@@ -25,9 +25,9 @@ SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN, FEATURES_NARROW, FEATURES_TEXT = 1, 2, 4, 8, 32, 64
 
 
-def of_text(tokens):
+def of_text(params):
     """The feature of ways to cut text that version 3 did not have at first."""
-    return FEATURES_TEXT * (tokens.split("/")[0] in ("words-symbols", "raw"))
+    return FEATURES_TEXT * (params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in params)
 
 
 class Bytes:
@@ -83,7 +83,7 @@ class Params:
         self.feature_bits = int(self.all.get("feature-bits", 32))
         need("feature-bits" not in self.all or minhash and 1 <= self.feature_bits <= 31, "1 to 31 bits of a feature")
         self.narrow = FEATURES_NARROW * ("feature-bits" in self.all)
-        self.cut = of_text(self.all["tokens"])
+        self.cut = of_text(self.all)
         self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None) | self.narrow | self.cut
 
     def key(self, source):
@@ -339,7 +339,7 @@ def read_index(path):
         yield ", ".join(shown)
 
 
-CUT = (b"tokens", b"normal-form", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
+CUT = (b"tokens", b"normal-form", b"fold", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
 
 
 def read_idf(data):
@@ -350,7 +350,8 @@ def read_idf(data):
     need(documents < 1 << 32 and entries <= 1 << 27 and absent <= documents and length <= 65536, "numbers within limits")
     text = source.take(length)
     need(xxh3_128(text) == text_digest, "the digest of the text")
-    need(features == of_text(text.split(b"\n")[0].decode()[len("tokens="):]), "features as the text says")
+    of = dict(line.split("=", 1) for line in text.decode("utf-8").split("\n")[:-1])
+    need(features == of_text(of), "features as the text says")
     hashes = [source.number(8) for _ in range(entries)]
     counts = [source.number(4) for _ in range(entries)]
     need(source.is_over(), "nothing behind the frequencies")

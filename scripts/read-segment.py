@@ -381,7 +381,7 @@ class Segment:
         need(self.params.get("values") in (None, "kept"), "values that are kept, or no such line")
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
-        text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw"))
+        text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
         need(self.features & ~16 == attached + narrow + text, "the features of the parameters")
         need(1 <= self.feature_bits <= (31 if narrow else 32), "1 to 31 bits of a feature, or no such line")
         need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")

@@ -52,13 +52,11 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | features_of_sketches(params)
 }
 
-/// The incompatible feature of tokens that version 3 of the format did not have at first.
+/// The incompatible feature of tokens and of folding, which version 3 of the format did not have at first.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
-    match shingling.tokens {
-        Tokens::WordsSymbols | Tokens::Raw => FEATURE_TEXT,
-        _ => 0,
-    }
+    let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
+    if keeps_symbols || !shingling.folding.is_empty() { FEATURE_TEXT } else { 0 }
 }
 
 fn narrow_of(params: &Params) -> u32 {

@@ -113,7 +113,9 @@ fn table_of(shingling: &Shingling) -> IdfTable {
 
 /// A way to cut text that has a feature of the format.
 fn raw() -> Shingling {
-    Shingling::words(3, 0).with_tokens(Tokens::Raw).unwrap()
+    let mut raw = Shingling::words(3, 0).with_tokens(Tokens::Raw).unwrap();
+    raw.folding.invisible = true;
+    raw
 }
 
 /// Batches of documents that come, are replaced, go and expire, with a flush now and then.

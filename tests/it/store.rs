@@ -126,10 +126,16 @@ fn every_file_of_tokens_that_old_readers_do_not_know_has_the_feature_by_which_th
         let bytes = std::fs::read(file).unwrap();
         u32::from_le_bytes(bytes[12..16].try_into().unwrap())
     };
-    for (tokens, feature) in [(Tokens::Words, 0), (Tokens::WordsSymbols, 64), (Tokens::Raw, 64)] {
+    for (tokens, invisible, feature) in [
+        (Tokens::Words, false, 0),
+        (Tokens::WordsSymbols, false, 64),
+        (Tokens::Raw, false, 64),
+        (Tokens::Words, true, 64),
+    ] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
-        let shingling = Shingling::words(2, 0).with_tokens(tokens).unwrap();
+        let mut shingling = Shingling::words(2, 0).with_tokens(tokens).unwrap();
+        shingling.folding.invisible = invisible;
         let table = IdfBuilder::new(&shingling).finish().unwrap();
         let params =
             Params::builder().shingling(shingling).simhash_weighted(3, table.weights()).build().unwrap();
@@ -158,7 +164,8 @@ fn every_file_of_tokens_that_old_readers_do_not_know_has_the_feature_by_which_th
         assert_eq!(Index::open(&path).unwrap().params(), params);
         // Parameters of another kind of token do not agree with it.
         let other = Params::builder().words(2).simhash_weighted(3, table.weights()).build().unwrap();
-        assert_eq!(params.check_same_sketch(&other).is_ok(), tokens == Tokens::Words);
+        assert_eq!(params.check_same_sketch(&other).is_ok(), feature == 0);
+        assert_eq!(other.check_same_sketch(&params).is_ok(), feature == 0);
     }
 }
 

@@ -184,6 +184,61 @@ impl NormalForm {
     }
 }
 
+/// What of a text is dropped before it is cut, where the parameters of an index have the line `fold`; nothing by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Folding {
+    /// Soft hyphens and characters of no width: U+00AD, U+200B to U+200D, U+2060 and U+FEFF.
+    pub invisible: bool,
+    /// Marks of the general category Mn, by the tables of this version: accents, vowel points, harakat.
+    pub marks: Option<UnicodeVersion>,
+}
+
+impl Folding {
+    /// That of marks by the tables of this build; `None` if it was built without.
+    #[must_use]
+    pub fn marks_here() -> Option<UnicodeVersion> {
+        #[cfg(feature = "languages")]
+        {
+            Some(UnicodeVersion::NORMAL)
+        }
+        #[cfg(not(feature = "languages"))]
+        None
+    }
+
+    /// True if nothing is dropped.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Reads what [`fmt::Display`] writes of a folding of something.
+    pub(crate) fn decode(text: &str) -> Option<Self> {
+        let mut folding = Self::default();
+        for one in text.split('+') {
+            match one.split_once('/') {
+                None if one == "invisible" => folding.invisible = true,
+                Some(("marks", version)) => folding.marks = Some(version.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(folding)
+    }
+}
+
+impl fmt::Display for Folding {
+    /// `invisible`, `marks/18.0.0`, or both with `+` between.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.invisible {
+            f.write_str("invisible")?;
+        }
+        if let Some(version) = self.marks {
+            write!(f, "{}marks/{version}", if self.invisible { "+" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
 named! {
     /// The Snowball stemmer that reduces words to their stems.
     Stemming {
@@ -416,6 +471,8 @@ pub struct Shingling {
     pub unicode: UnicodeVersion,
     /// The normal form of the text.
     pub normal_form: NormalForm,
+    /// What of the text is dropped.
+    pub folding: Folding,
     /// Tokens left out.
     pub stop_words: StopWords,
     /// How words are reduced to stems.
@@ -437,6 +494,7 @@ impl Shingling {
             tokens: Tokens::Words,
             unicode: UnicodeVersion::OWN,
             normal_form: NormalForm::None,
+            folding: Folding::default(),
             stop_words: StopWords::default(),
             stemming: Stemming::None,
             widths: Widths(1 << (width.clamp(1, SHINGLE_WIDTH_MAX) - 1)),
@@ -467,6 +525,12 @@ impl Shingling {
         Ok(Self { tokens, unicode, ..self })
     }
 
+    /// Whether texts are brought into a normal form, or folded, before they are cut.
+    #[must_use]
+    pub fn normalises(&self) -> bool {
+        self.normal_form != NormalForm::None || !self.folding.is_empty()
+    }
+
     /// Refuses combinations that mean nothing.
     ///
     /// # Errors
@@ -494,7 +558,9 @@ impl Shingling {
         if self.tokens == Tokens::Features {
             let plain = Self { tokens: Tokens::Features, ..Self::words(1, self.seed) };
             if *self != plain {
-                return refuse("tokens=features leaves no choice of normal form, width and shingle hash");
+                return refuse(
+                    "tokens=features leaves no choice of normal form, folding, width and shingle hash",
+                );
             }
         }
         Ok(())

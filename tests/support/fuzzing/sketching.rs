@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock};
 use twindex::IdfBuilder;
 use twindex::idf::{from_bytes, to_bytes};
 use twindex::params::{
-    Family, NormalForm, SIGNATURE_BITS, ShingleHash, SimhashWeights, Stemming, StopWords, Tokens, Widths,
+    Family, Folding, NormalForm, SIGNATURE_BITS, ShingleHash, SimhashWeights, Stemming, StopWords, Tokens,
+    Widths,
 };
 use twindex::sketch::cut::STEM_MAX;
 use twindex::sketch::{
@@ -99,6 +100,9 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     if choices.byte() % 2 == 1 {
         shingling.normal_form = NormalForm::nfkc().unwrap_or(NormalForm::None);
     }
+    // What is dropped is chosen by the seed, so that inputs that were kept mean what they did.
+    shingling.folding.invisible = seed % 7 == 3;
+    shingling.folding.marks = Folding::marks_here().filter(|_| seed % 5 == 2);
     let mask = choices.short();
     let widths: Vec<u8> = (0..16).filter(|bit| mask >> bit & 1 == 1).map(|bit| bit + 1).collect();
     shingling.widths = Widths::union(&widths).unwrap_or(shingling.widths);
@@ -204,7 +208,7 @@ fn cut(shingling: &Shingling, text: &str) {
         changed.unicode = changed.tokens.unicode().unwrap_or(changed.unicode);
         units_of(&changed, text)
     };
-    let own_form = shingling.normal_form == NormalForm::None;
+    let own_form = shingling.normal_form == NormalForm::None && shingling.folding.is_empty();
     match shingling.tokens {
         Tokens::Features => assert!(found.is_empty()),
         Tokens::Words | Tokens::UnicodeWords => {

@@ -1,7 +1,7 @@
 //! Text to units: the words, characters or sentences that shingles are runs of.
 //!
 //! ```text
-//! text --normal form--> text --tokens--> words, lower-cased --stop words--> fewer --stemming--> stems --> units
+//! text --normal form, folding--> text --tokens--> words, lower-cased --stop words--> fewer --stemming--> stems --> units
 //! ```
 //!
 //! What a unit is, [`Tokens`] says:
@@ -36,6 +36,13 @@
 //! composed form where their small letters have one (H with a line below, T with a diaeresis, W and Y with a ring, J
 //! with a caron): they stay in two code points when lower-cased.
 //!
+//! **Folding** ([`Folding`](crate::params::Folding)) drops characters. *Invisible* ones go before all else, as if they
+//! did not stand in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go behind the normal
+//! form: the text is decomposed (NFD), characters of the general category Mn are left out, and the rest is composed (NFC),
+//! so that canonically equivalent texts stay equal. Accents go so, harakat and niqqud, and also the dots of `ё` and `й`,
+//! the hamza above alef, the sound marks of kana (`が` is `か`), and signs of vowels in Indic scripts and Thai, where words
+//! then run together that differ. A stroke is no mark: `ø`, `ł` and `đ` stay.
+//!
 //! **Stop words** are compared with lower-cased words and leave no trace: the words around one are neighbours. A
 //! document of stop words alone has no units.
 //!
@@ -61,7 +68,7 @@ mod stems;
 mod units;
 
 use crate::error::{Error, Result};
-use crate::params::{NormalForm, Shingling, StopWords, Tokens, UnicodeVersion};
+use crate::params::{Folding, NormalForm, Shingling, StopWords, Tokens, UnicodeVersion};
 
 use super::token::{GROWN, GROWS, Kind, classify, tokens};
 use stems::{Stemmer, Stems};
@@ -95,6 +102,7 @@ pub const GAP_MAX: usize = 32;
 pub struct Cutter {
     tokens: Tokens,
     normal_form: NormalForm,
+    folding: Folding,
     stop_words: StopWords,
     stemmer: Option<Stemmer>,
 }
@@ -107,6 +115,11 @@ struct Work {
     /// The text in its normal form, where it is not so already.
     #[cfg(feature = "languages")]
     normal: normal::Work,
+    /// The text without marks, where it has some.
+    #[cfg(feature = "languages")]
+    unmarked: normal::Work,
+    /// The text without invisible characters, where it has some.
+    visible: String,
     /// A line with its long gaps cut short.
     #[cfg(feature = "languages")]
     line: String,
@@ -131,10 +144,14 @@ impl Cutter {
             };
             check_version("normal-form", "nfkc", wanted, here)?;
         }
+        if let Some(wanted) = shingling.folding.marks {
+            check_version("fold", "marks", wanted, Folding::marks_here())?;
+        }
         let stemmer = Stemmer::new(shingling.stemming)?;
         Ok(Self {
             tokens,
             normal_form: shingling.normal_form,
+            folding: shingling.folding,
             stop_words: shingling.stop_words.clone(),
             stemmer,
         })
@@ -143,9 +160,62 @@ impl Cutter {
     /// True if the units are the tokens of [`tokens`], which are cheaper to come by.
     pub(super) fn is_plain(&self) -> bool {
         self.tokens == Tokens::Words
-            && self.normal_form == NormalForm::None
+            && !self.normalises()
             && self.stop_words.is_empty()
             && self.stemmer.is_none()
+    }
+
+    /// Whether texts are brought into a normal form, or folded, before they are cut.
+    #[must_use]
+    pub fn normalises(&self) -> bool {
+        self.normal_form != NormalForm::None || !self.folding.is_empty()
+    }
+
+    /// The text as it is cut: in its normal form, and folded. `units` is working memory, and loses what it holds.
+    ///
+    /// ```
+    /// use twindex_sketch::params::{Folding, Shingling};
+    /// use twindex_sketch::{Cutter, Units};
+    ///
+    /// let mut shingling = Shingling::words(5, 0);
+    /// shingling.folding.invisible = true;
+    /// let cutter = Cutter::new(&shingling)?;
+    /// assert_eq!(cutter.normalised("co\u{ad}op", &mut Units::default()), "coop");
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    pub fn normalised<'a>(&self, text: &'a str, units: &'a mut Units) -> &'a str {
+        units.clear(None);
+        let Work {
+            visible,
+            #[cfg(feature = "languages")]
+            normal,
+            #[cfg(feature = "languages")]
+            unmarked,
+            ..
+        } = &mut units.work;
+        self.normalise(
+            text,
+            visible,
+            #[cfg(feature = "languages")]
+            (normal, unmarked),
+        )
+    }
+
+    fn normalise<'a>(
+        &self,
+        text: &'a str,
+        visible: &'a mut String,
+        #[cfg(feature = "languages")] (normal, unmarked): (&'a mut normal::Work, &'a mut normal::Work),
+    ) -> &'a str {
+        let text = if self.folding.invisible { without_invisible(text, visible) } else { text };
+        #[cfg(feature = "languages")]
+        let text = match self.normal_form {
+            NormalForm::None => text,
+            NormalForm::Nfkc(_) => normal::nfkc(text, normal),
+        };
+        #[cfg(feature = "languages")]
+        let text = if self.folding.marks.is_some() { normal::without_marks(text, unmarked) } else { text };
+        text
     }
 
     /// Replaces `units` by those of a text; for [`Tokens::Features`], which come from no text, by none.
@@ -166,12 +236,23 @@ impl Cutter {
     }
 
     fn cut_with(&self, text: &str, units: &mut Units, work: &mut Work) {
-        #[cfg(feature = "languages")]
-        let text = match self.normal_form {
-            NormalForm::None => text,
-            NormalForm::Nfkc(_) => normal::nfkc(text, &mut work.normal),
-        };
-        let Work { lower, stems, .. } = work;
+        let Work {
+            lower,
+            stems,
+            visible,
+            #[cfg(feature = "languages")]
+            normal,
+            #[cfg(feature = "languages")]
+            unmarked,
+            #[cfg(feature = "languages")]
+            line,
+        } = work;
+        let text = self.normalise(
+            text,
+            visible,
+            #[cfg(feature = "languages")]
+            (normal, unmarked),
+        );
         match self.tokens {
             Tokens::Words => tokens(text, lower, |word| {
                 if let Some(word) = self.reduced(word, stems) {
@@ -193,7 +274,7 @@ impl Cutter {
                 }
             }),
             #[cfg(feature = "languages")]
-            Tokens::Sentences => segments::sentences(text, &mut work.line, |sentence| {
+            Tokens::Sentences => segments::sentences(text, line, |sentence| {
                 let mut sentence_of = units.sentence();
                 tokens(sentence, lower, |word| {
                     if let Some(word) = self.reduced(word, stems) {
@@ -255,6 +336,17 @@ fn check_version(
 /// The characters of a token.
 fn text_of(token: &[u8]) -> &str {
     std::str::from_utf8(token).expect("tokens are cut from text at characters")
+}
+
+/// The text without soft hyphens and characters of no width: itself where it has none, otherwise written to `visible`.
+fn without_invisible<'a>(text: &'a str, visible: &'a mut String) -> &'a str {
+    let is_invisible = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
+    if !text.contains(is_invisible) {
+        return text;
+    }
+    visible.clear();
+    text.split(is_invisible).for_each(|part| visible.push_str(part));
+    visible
 }
 
 /// The characters of the property `White_Space`, in a list of our own: the standard library's may grow with the compiler.

@@ -135,6 +135,25 @@ fn raw_characters_are_those_of_the_text_but_for_runs_of_white_space() {
 }
 
 #[test]
+fn invisible_characters_are_dropped_before_all_else() {
+    let visible = |tokens| Shingling { folding: Folding { invisible: true, marks: None }, ..of(tokens) };
+    let text = "\u{feff}co\u{ad}operate x\u{200b}y\u{200c}z\u{200d}\u{2060}!";
+    assert_eq!(cut(&visible(Tokens::Words), text), ["cooperate", "xyz"]);
+    assert_eq!(cut(&visible(Tokens::Raw), text).concat(), "cooperate xyz!");
+    assert_eq!(cut(&visible(Tokens::WordsSymbols), text), ["cooperate", "xyz", "!"]);
+    assert_ne!(plain(text), ["cooperate", "xyz"]);
+    // The neighbours of those that go, and other characters that cannot be seen, stay.
+    let kept = "\u{ac}\u{ae}\u{200a}\u{200e}\u{200f}\u{205f}\u{2061}\u{180e}\u{fefe}\u{ff00}";
+    assert_eq!(Cutter::new(&visible(Tokens::Words)).unwrap().normalised(kept, &mut Units::default()), kept);
+    // A mark behind one joins the letter before it.
+    #[cfg(feature = "languages")]
+    {
+        let composed = Shingling { normal_form: NormalForm::nfkc().unwrap(), ..visible(Tokens::Words) };
+        assert_eq!(cut(&composed, "e\u{200d}\u{301}"), ["é"]);
+    }
+}
+
+#[test]
 fn white_space_has_25_characters_of_the_compilers() {
     let found: Vec<char> = ('\0'..=char::MAX).filter(|&c| is_white_space(c)).collect();
     assert_eq!(found.len(), 25);
@@ -221,6 +240,23 @@ mod with_languages {
 
     fn stemmed(stemming: Stemming) -> Shingling {
         with(|shingling| shingling.stemming = stemming)
+    }
+
+    #[test]
+    fn marks_are_dropped_composed_or_not() {
+        let unmarked = |text| {
+            let folding = Folding { invisible: false, marks: Folding::marks_here() };
+            cut(&Shingling { folding, ..of(Tokens::Words) }, text)
+        };
+        assert_eq!(unmarked("Crème BRÛLÉE, cre\u{300}me"), ["creme", "brulee", "creme"]);
+        assert_eq!(unmarked("ёж Ελλάδα Việt"), ["еж", "ελλαδα", "viet"]);
+        assert_eq!(unmarked("مُحَمَّد أحمد شَلوُم"), ["محمد", "احمد", "شلوم"]);
+        assert_eq!(unmarked("שָׁלוֹם"), ["שלום"]);
+        assert_eq!(unmarked("が か\u{3099} 한국어"), ["か", "か", "한국어"]);
+        // What has no decomposition stays, and so do marks that take up space.
+        assert_eq!(unmarked("øłđ ßæ"), ["øłđ", "ßæ"]);
+        assert_eq!(unmarked("\u{915}\u{93e}\u{941}"), ["\u{915}\u{93e}"]);
+        assert_eq!(unmarked("❤\u{fe0f} \u{301}"), [""; 0]);
     }
 
     #[test]
