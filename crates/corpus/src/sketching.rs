@@ -239,7 +239,7 @@ pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Erro
 
 /// All of a document.
 pub struct Whole {
-    /// xxh3-128 of its [`identity`](Content::identity).
+    /// xxh3-128 of its [`identity`](Parser::identity).
     pub hash: u128,
     /// What `line` is.
     pub form: Form,
@@ -437,7 +437,7 @@ fn sketch_into(
             }
             None => WholeLine::Held(line.into_owned()),
         };
-        let hash = xxh3_128(&record.content.identity());
+        let hash = xxh3_128(&parser.identity(record.content));
         one.whole = Whole { hash, form: record.form(), line };
     }
     one.key.clear();

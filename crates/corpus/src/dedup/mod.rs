@@ -207,7 +207,7 @@ impl Dedup {
         let table = self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
         let table = table.map(Arc::new);
         let params = self.params(table.as_deref())?;
-        let documents = Documents::open(&self.inputs, &self.input)?;
+        let documents = self.open(&params)?;
         self.note_recall(&params, observer)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;

@@ -57,6 +57,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{anyhow, bail};
 use serde::Serialize;
+use twindex::params::Shingling;
+use twindex::sketch::Cutter;
 
 use crate::numbers::{count, counted};
 pub use attached::{AttachedFields, OwnAttached};
@@ -751,6 +753,18 @@ impl Documents {
                 }
             }
         }
+    }
+
+    /// From now on texts count as identical that are equal in the normal form, and folded, as `shingling` says; those of
+    /// which nothing is left, only where their bytes are equal. The kind of token does not matter.
+    ///
+    /// # Errors
+    ///
+    /// A normal form that this build does not have.
+    pub fn compare_normalised(&mut self, shingling: &Shingling) -> anyhow::Result<()> {
+        let cutter = Cutter::new(shingling)?;
+        self.parser.normaliser = cutter.normalises().then(|| Arc::new(cutter));
+        Ok(())
     }
 
     /// What finds out what records say; a copy for each thread.
