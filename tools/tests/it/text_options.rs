@@ -242,6 +242,36 @@ fn documents_without_tokens_are_copies_only_of_the_same_bytes_by_any_method() {
 }
 
 #[test]
+fn the_summary_says_what_counts_for_nothing_and_where_forms_are_mixed() {
+    let summary = |options: &str, texts: &[(&str, &str)]| {
+        let bench = Bench::new();
+        let all: Vec<_> = texts.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
+        bench.write("in.jsonl", jsonl(&all));
+        bench.ok(&format!("dedup in.jsonl -o out {options}"))
+    };
+    let mixed = [("a", "un café noir"), ("b", "le cafe\u{301} creme"), ("c", "of English"), ("d", "des été")];
+    let found = summary("", &mixed);
+    says(
+        &found,
+        &[
+            "note: with --tokens words no difference is made by case, punctuation, symbols and how much white space there is",
+        ],
+    );
+    says(&found, &["2 texts have composed letters and 1 decomposed ones", "--normal-form nfkc"]);
+    for options in ["--normal-form nfkc", "--fold marks"] {
+        assert!(!summary(options, &mixed).contains("decomposed"), "{options}");
+    }
+    assert!(
+        !summary("", &mixed[..1]).contains("decomposed") && !summary("", &mixed[1..3]).contains("decomposed")
+    );
+    says(
+        &summary("--tokens raw", &mixed),
+        &["note: with --tokens raw no difference is made by how much white space there is"],
+    );
+    assert!(!summary("--method exact", &mixed).contains("no difference is made"));
+}
+
+#[test]
 fn a_kind_of_token_that_is_not_there_is_refused_with_those_that_are() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "a text"), ("b", "another")])));

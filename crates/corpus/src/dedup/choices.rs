@@ -123,6 +123,9 @@ impl Dedup {
         let mut documents = Documents::open(&self.inputs, &self.input)?;
         if self.method == Method::Exact {
             documents.compare_normalised(&params.shingling)?;
+        } else if let Some(dropped) = params.shingling.tokens.dropped() {
+            let tokens = params.shingling.tokens;
+            documents.say_dropped(format!("with --tokens {tokens} no difference is made by {dropped}"));
         }
         Ok(documents)
     }

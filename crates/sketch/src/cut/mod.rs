@@ -71,6 +71,8 @@ use crate::error::{Error, Result};
 use crate::params::{Folding, NormalForm, Shingling, StopWords, Tokens, UnicodeVersion};
 
 use super::token::{GROWN, GROWS, Kind, classify, tokens};
+#[cfg(feature = "languages")]
+pub use normal::{Letters, letters};
 use stems::{Stemmer, Stems};
 pub use units::Units;
 

@@ -122,6 +122,54 @@ pub(super) fn without_marks<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
     unmarked
 }
 
+/// How letters with marks are written in a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Letters {
+    /// Some stand in one character, as in NFC: `é`, `й`, `が`, `각`.
+    pub composed: bool,
+    /// NFC would change the text, as some stand in several characters.
+    pub decomposed: bool,
+}
+
+/// How letters with marks are written in a text.
+///
+/// Linear time: a table is asked for each character beyond ASCII, and no memory is taken for a text in NFC.
+#[must_use]
+pub fn letters(text: &str) -> Letters {
+    let mut found = Letters::default();
+    let (mut stretch, mut normal) = (Vec::new(), String::new());
+    let (mut start, mut at) = (0, 0);
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        if bytes[at].is_ascii() {
+            at += bytes[at..].iter().take_while(|byte| byte.is_ascii()).count();
+            start = at - 1;
+            continue;
+        }
+        let Some(c) = text[at..].chars().next() else { break };
+        let flags = flags_of(c);
+        let is_syllable = (c as u32).wrapping_sub(SYLLABLE) < LEADINGS * VOWELS * TRAILINGS;
+        found.composed |= is_syllable || flags & (MARKED | SPLITS | MARK | NOT_NFC) == MARKED | SPLITS;
+        if flags & (NOT_NFC | MAY_JOIN | SHIFTS) == 0 {
+            (start, at) = (at, at + c.len_utf8());
+            continue;
+        }
+        let is_apart = |c: char| flags_of(c) & (NOT_NFC | MAY_JOIN | SHIFTS) == 0;
+        let end =
+            text[at..].char_indices().find(|&(_, c)| is_apart(c)).map_or(text.len(), |(end, _)| at + end);
+        stretch.clear();
+        normal.clear();
+        text[start..end].chars().for_each(|c| push_split(c, &mut stretch));
+        push_composed(&mut stretch, &mut normal);
+        if normal != text[start..end] {
+            found.decomposed = true;
+            return found;
+        }
+        (start, at) = (end, end);
+    }
+    found
+}
+
 /// Appends characters that are decomposed, in canonical order and composed again.
 fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     for marks in stretch.chunk_by_mut(|a, b| a.0 > 0 && b.0 > 0) {

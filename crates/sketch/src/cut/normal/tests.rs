@@ -188,7 +188,37 @@ fn text_in_order_is_not_copied() {
     }
 }
 
+#[test]
+fn letters_are_composed_or_decomposed() {
+    let of = |text| {
+        let Letters { composed, decomposed } = letters(text);
+        (composed, decomposed)
+    };
+    for text in ["", "plain", "Москва 東京 øł — “x” 😀", "e\u{20dd} q\u{301} ที่นี่ हिन्दी"]
+    {
+        assert_eq!(of(text), (false, false), "{text}");
+    }
+    for text in ["café", "ёлка", "が", "한국어", "été q\u{301}", "ậ\u{301}"] {
+        assert_eq!(of(text), (true, false), "{text}");
+    }
+    for text in
+        ["cafe\u{301}", "и\u{306}", "か\u{3099}", "\u{1112}\u{1161}\u{11ab}", "a\u{301}\u{323}", "\u{212b}"]
+    {
+        assert!(of(text).1, "{text}");
+    }
+    assert_eq!(of("é e\u{301}"), (true, true));
+}
+
 proptest! {
+    #[test]
+    fn letters_are_decomposed_where_nfc_of_the_crate_changes_the_text(
+        letters_of in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..16),
+    ) {
+        let text: String = letters_of.into_iter().collect();
+        let nfc: String = text.nfc().collect();
+        prop_assert_eq!(letters(&text).decomposed, nfc != text, "{}", text.escape_unicode());
+    }
+
     #[test]
     fn letters_in_any_order_have_the_normal_form_of_the_crate(
         letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
