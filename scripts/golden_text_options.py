@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/text-options.tsv: units and shingles of every way to cut a text, by a second implementation.
+"""Writes tests/golden/text-options.tsv: units and shingles of the ways to cut a text, by a second implementation. With
+`symbols`, those of tokens that keep symbols, and of folded text, which came later.
 
     pip install xxhash==4.1.0 uniseg==0.10.1 snowballstemmer==2.0.0
     python3 scripts/golden_text_options.py > tests/golden/text-options.tsv
+    python3 scripts/golden_text_options.py symbols > tests/golden/text-symbols.tsv
 
 Written from format-spec.md, sections 10.2 and 10.3, and UAX #29. What stands in the head of the file: the versions
 that made it. They are not those of the library, so no text below holds a character or needs a rule that changed
@@ -94,9 +96,42 @@ def lines(text):
     return found
 
 
-def units(text, tokens, form, stop_words, stemming):
+WHITE_SPACE = set("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000") | set(map(chr, range(0x2000, 0x200B)))
+INVISIBLE = set("\u00ad\u200b\u200c\u200d\u2060\ufeff")
+
+
+def words_symbols(text):
+    """Pairs: whether it is a word, and the token."""
+    found, last = [], None
+    for c in text:
+        k = kind(c)
+        if last is not None and (k == "mark" or k == last == "word"):
+            found[-1][1] += c
+            continue
+        last = None if c in WHITE_SPACE else k if k in ("word", "alone") else "symbol"
+        if last is not None:
+            found.append([last != "symbol", c])
+    return [(is_word, lower(token)) for is_word, token in found]
+
+
+def raw(text):
+    spaced = "".join(" " if c in WHITE_SPACE else c for c in text)
+    return list(" ".join(part for part in spaced.split(" ") if part))
+
+
+def folded(text, fold):
+    if "marks" in fold:
+        text = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+        text = unicodedata.normalize("NFC", text)
+    return text
+
+
+def units(text, tokens, form, stop_words, stemming, fold=()):
+    if "invisible" in fold:
+        text = "".join(c for c in text if c not in INVISIBLE)
     if form == "nfkc":
         text = unicodedata.normalize("NFKC", text)
+    text = folded(text, fold)
     stemmer = None if stemming == "none" else snowballstemmer.stemmer(stemming)
 
     def reduced(found):
@@ -109,6 +144,11 @@ def units(text, tokens, form, stop_words, stemming):
         return reduced(plain_words(text))
     if tokens == "unicode-words":
         return reduced(unicode_words(text))
+    if tokens == "raw":
+        return raw(text)
+    if tokens == "words-symbols":
+        kept = [(is_word, token) for is_word, token in words_symbols(text) if token not in stop_words]
+        return [reduced([token])[0] if is_word else token for is_word, token in kept]
     if tokens in ("characters", "word-characters"):
         return characters(text, tokens == "characters")
     assert tokens == "sentences"
@@ -143,6 +183,21 @@ CHOICES = [
     ("sentences", "nfkc", ["a", "of", "the"], "english", [1, 2], 0),
 ]
 
+# The same, and what is folded.
+SYMBOLS = [
+    ("words-symbols", *NO, [1], 0, []),
+    ("words-symbols", *NO, [2, 5], 3, []),
+    ("words-symbols", "nfkc", [",", "the", "+"], "english", [3], 0, []),
+    ("raw", *NO, [1, 9], 0, []),
+    ("raw", "nfkc", [], "none", [5], 7, []),
+    ("words", *NO, [2], 0, ["marks"]),
+    ("words", *NO, [1], 0, ["invisible"]),
+    ("words", "nfkc", ["cafe", "the"], "english", [1, 2], 1, ["invisible", "marks"]),
+    ("characters", *NO, [3], 0, ["marks"]),
+    ("words-symbols", *NO, [2], 0, ["invisible", "marks"]),
+    ("raw", "nfkc", [], "none", [4], 0, ["invisible", "marks"]),
+]
+
 PROSE = (
     "Mr. Fox isn't IN. He paid 3.14 for it!  ... (Really?) “Yes, he did.” And U.S. law, e.g. this one, is o.k. "
     "Dr. Who came.\nA line without an end\r\nanother line. THEN connected dogs were running; nationalities differ? "
@@ -158,6 +213,16 @@ TEXTS = golden.TEXTS + [
     ("apostrophes and points", "don't it’s can't 3.14 1,000.5 a.b.c x:y co\u00adop rock'n'roll 'quoted' O'Neill's _id_"),
     ("kana", "ﾊﾝｶｸ カタカナ ひらがな 東京タワー2号 ｶﾅ-カナ"),
     ("no space for long", "ab" * 200 + "ing " + "ab" * 126 + "ing " + "é" * 126 + "ing"),
+]
+
+SYMBOL_TEXTS = [(name, text) for name, text in TEXTS if len(text) < 100_000] + [
+    ("code", "if (a!=b) { x+=*p++; } // C++ & C#\r\n\treturn\v-1;\f\u0085"),
+    ("emoji", "👍\ufe0f👍🏽 👩\u200d👩\u200d👧 ❤ ❤\ufe0f😡😡 1\ufe0f\u20e3 \u0301\u0302a \u0301"),
+    ("white space", "\u3000\u2028a\u00a0\u1680\u2000b\u200a\u202f\u205f\u2029 \u180e\u200b c\x1c\x00 "),
+    ("invisible", "\ufeffco\u00adop x\u200by\u200cz\u200d\u2060! e\u200d\u0301 \u00ac\u200e\u2061"),
+    ("accents", "Crème BRÛLÉE cre\u0300me ёлка й Ελλάδα Việt e\u0323\u0302 ǭ o\u0304\u0328 ø ł İ ı ﬁancé \u212b \u1e9b\u0323 =\u0338"),
+    ("points", "مُحَمَّد أحمد آن شَلوم שָׁלוֹם بِسْمِ \u0654 \u034f"),
+    ("Indic and kana", "हिन्दी क़ \u0958 கோ கொ বাংলো ที่นี่ が か\u3099 ﾊﾞ 한국어 \u1112\u1161\u11ab\u302e"),
 ]
 
 # language, words
@@ -188,16 +253,20 @@ def main():
     print("# xxh3-64, of units with a newline behind each and of shingle hashes in order, 8 little-endian bytes each.")
     print(f"# Made with Python {sys.version.split()[0]} (Unicode {unicodedata.unidata_version}), uniseg {version('uniseg')}"
           f" (Unicode {uniseg.unidata_version}), snowballstemmer {version('snowballstemmer')}.")
-    print("tokens\tnormal-form\tstop-words\tstemming\twidth\tseed\tname\ttext\tunits\tunits_digest\tshingles\t"
-          "shingles_digest")
+    symbols = sys.argv[1:] == ["symbols"]
+    print("tokens\tnormal-form\tstop-words\tstemming\twidth\tseed\t" + "fold\t" * symbols +
+          "name\ttext\tunits\tunits_digest\tshingles\tshingles_digest")
     stems = [("stems, " + language, text, [("words", "none", [], language, [1], 0)]) for language, text in STEMS]
-    for name, text, choices in [(name, text, CHOICES) for name, text in TEXTS] + stems:
-        for tokens, form, stop_words, stemming, widths, seed in choices:
-            found = units(text, tokens, form, set(stop_words), stemming)
+    every = [(name, text, CHOICES) for name, text in TEXTS] + stems
+    if symbols:
+        every = [(name, text, SYMBOLS) for name, text in SYMBOL_TEXTS]
+    for name, text, choices in every:
+        for tokens, form, stop_words, stemming, widths, seed, *fold in choices:
+            found = units(text, tokens, form, set(stop_words), stemming, *fold)
             hashes = shingles(found, widths, seed)
             columns = [
                 tokens, form, " ".join(sorted(stop_words)), stemming, "+".join(map(str, widths)), seed,
-                name, golden.escape(text),
+                *("+".join(one) or "none" for one in fold), name, golden.escape(text),
                 len(found), digest("".join(unit + "\n" for unit in found).encode()),
                 len(hashes), digest(b"".join(h.to_bytes(8, "little") for h in hashes)),
             ]

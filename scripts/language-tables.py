@@ -4,9 +4,10 @@
     pip install regex==2026.5.9 unicodedata2==18.0.0
     python3 scripts/language-tables.py breaks > crates/sketch/src/cut/breaks/tables.rs
     python3 scripts/language-tables.py normal > crates/sketch/src/cut/normal/tables.rs
+    python3 scripts/language-tables.py canonical > crates/sketch/src/cut/normal/canonical.rs
 
 The properties of words and sentences are those of Unicode 17.0.0, as `regex` has them; decompositions, compositions and
-combining classes are those of Unicode 18.0.0, as `unicodedata2` has them. Indexes name these versions in their
+combining classes, and which characters are marks, are those of Unicode 18.0.0, as `unicodedata2` has them. Indexes name these versions in their
 parameters. The tables are made once, then kept, whatever versions of Unicode later packages know: another version would
 be another value of a parameter, beside these.
 """
@@ -162,5 +163,49 @@ def normal():
          [f"({a}, {b}, {c})" for a, b, c in compositions])
 
 
+def canonical():
+    import unicodedata2 as ucd
+
+    assert ucd.unidata_version == ".".join(map(str, NORMAL_VERSION)), ucd.unidata_version
+    hangul = range(0xAC00, 0xD7A4)
+    seconds = set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
+    for c in SCALARS:
+        parts = ucd.decomposition(chr(c)).split()
+        if len(parts) == 2 and parts[0][0] != "<" and ucd.normalize("NFC", chr(c)) == chr(c):
+            seconds.add(int(parts[1], 16))
+    flags = {"CHANGES": "a character that is not in NFC", "COMPOSES": "a character that may compose with one before it",
+             "MARK": "a character of category Mn", "MARKED": "a character whose canonical decomposition has one of category Mn",
+             "SPLITS": "a character whose canonical decomposition is another one",
+             "SHIFTS": "a character whose combining class is not 0"}
+    bit = {name: 1 << number for number, name in enumerate(flags)}
+    flags_of, others = [0] * CHARACTERS, []
+    for c in SCALARS:
+        text = chr(c)
+        apart = ucd.normalize("NFD", text)
+        first_joins = ord(apart[0]) in seconds or ucd.combining(apart[0]) > 0
+        flags_of[c] = (
+            bit["CHANGES"] * (ucd.normalize("NFC", text) != text)
+            | bit["COMPOSES"] * (c in seconds or ucd.combining(text) == 0 and first_joins)
+            | bit["MARK"] * (ucd.category(text) == "Mn")
+            | bit["MARKED"] * any(ucd.category(part) == "Mn" for part in apart)
+            | bit["SPLITS"] * (apart != text and c not in hangul)
+            | bit["SHIFTS"] * (ucd.combining(text) > 0))
+        if apart not in (text, ucd.normalize("NFKD", text)):
+            others.append((c, apart))
+    print("//! Properties of characters that decide what is left of them without marks. Written by")
+    print("//! `scripts/language-tables.py`; do not edit.")
+    version("The version of Unicode by which marks are dropped, for ever.", NORMAL_VERSION)
+    for name, what in flags.items():
+        print(f"\n/// Of {what}.")
+        print(f"pub(super) const {name}: u8 = {bit[name]};")
+    emit_blocks("FLAG", "The flags of the characters", "u8", flags_of)
+    print("\n/// The canonical decompositions that are not those of compatibility, ascending.")
+    print("#[rustfmt::skip]")
+    print(f"pub(super) static CANONICAL: [(u32, &[u32]); {len(others)}] = [")
+    for c, apart in others:
+        print(f"    ({c:_}, &[{', '.join(f'{ord(part):_}' for part in apart)}]),")
+    print("];")
+
+
 if __name__ == "__main__":
-    {"breaks": breaks, "normal": normal}[sys.argv[1]]()
+    {"breaks": breaks, "normal": normal, "canonical": canonical}[sys.argv[1]]()

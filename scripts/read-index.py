@@ -22,7 +22,12 @@ spec.loader.exec_module(rs)
 need, checksum, xxh3_128, Damaged = rs.need, rs.checksum, rs.xxh3_128, rs.Damaged
 
 SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
-FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN, FEATURES_NARROW = 1, 2, 4, 8, 32
+FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN, FEATURES_NARROW, FEATURES_TEXT = 1, 2, 4, 8, 32, 64
+
+
+def of_text(params):
+    """The feature of ways to cut text that version 3 did not have at first."""
+    return FEATURES_TEXT * (params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in params)
 
 
 class Bytes:
@@ -78,7 +83,8 @@ class Params:
         self.feature_bits = int(self.all.get("feature-bits", 32))
         need("feature-bits" not in self.all or minhash and 1 <= self.feature_bits <= 31, "1 to 31 bits of a feature")
         self.narrow = FEATURES_NARROW * ("feature-bits" in self.all)
-        self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None) | self.narrow
+        self.cut = of_text(self.all)
+        self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None) | self.narrow | self.cut
 
     def key(self, source):
         if self.numbered:
@@ -142,8 +148,8 @@ def roaring(data):
 
 
 def read_manifest(data):
-    flags = {log | rest | narrow for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN) for rest in (0, 2, 4, 6)
-             for narrow in (0, FEATURES_NARROW)}
+    flags = {log | rest | narrow | text for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
+             for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -153,7 +159,7 @@ def read_manifest(data):
     need(text_length <= 65536 and entries <= 65536, "lengths within their limits")
     manifest["params"] = params = Params(source.take(text_length))
     need(params.digest == digest, "the digest of the parameters")
-    need(features & 38 == params.features and (features & 9 != 8), "features as the parameters say")
+    need(features & 102 == params.features and (features & 9 != 8), "features as the parameters say")
     for _ in range(entries):
         entry = {name: source.number(size) for name, size in (
             ("number", 8), ("length", 8), ("digest", 16), ("salt", 16), ("documents", 8), ("deletes_length", 4))}
@@ -333,17 +339,19 @@ def read_index(path):
         yield ", ".join(shown)
 
 
-CUT = (b"tokens", b"normal-form", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
+CUT = (b"tokens", b"normal-form", b"fold", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
 
 
 def read_idf(data):
-    digest, text_digest, _ = header(data, IDF, {0})
+    digest, text_digest, features = header(data, IDF, {0, FEATURES_TEXT})
     need(xxh3_128(data[64:]) == digest, "the digest of the IDF table")
     source = Bytes(data, 64)
     documents, entries, absent, length = (source.number(size) for size in (8, 8, 4, 4))
     need(documents < 1 << 32 and entries <= 1 << 27 and absent <= documents and length <= 65536, "numbers within limits")
     text = source.take(length)
     need(xxh3_128(text) == text_digest, "the digest of the text")
+    of = dict(line.split("=", 1) for line in text.decode("utf-8").split("\n")[:-1])
+    need(features == of_text(of), "features as the text says")
     hashes = [source.number(8) for _ in range(entries)]
     counts = [source.number(4) for _ in range(entries)]
     need(source.is_over(), "nothing behind the frequencies")
@@ -353,10 +361,10 @@ def read_idf(data):
 
 
 def read_sketches(data):
-    salt, digest, features = header(data, SKETCHES, {0, FEATURES_NARROW})
+    salt, digest, features = header(data, SKETCHES, {a | b for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT)})
     source = Bytes(data, 64)
     params = Params(source.take(source.number(4)))
-    need(features == params.narrow, "features as the parameters say")
+    need(features == params.narrow | params.cut, "features as the parameters say")
     need(salt == digest == params.digest, "the digest of the parameters")
     need(source.number(4) == checksum(salt, 64, data[64 : source.at - 4]), "the checksum of the parameters")
     yield f"params-digest {digest:032x}"

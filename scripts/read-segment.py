@@ -285,7 +285,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~54 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~118 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -381,7 +381,8 @@ class Segment:
         need(self.params.get("values") in (None, "kept"), "values that are kept, or no such line")
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
-        need(self.features & ~16 == attached + narrow, "the features of the parameters")
+        text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
+        need(self.features & ~16 == attached + narrow + text, "the features of the parameters")
         need(1 <= self.feature_bits <= (31 if narrow else 32), "1 to 31 bits of a feature, or no such line")
         need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")
         need(self.seen == set(self.sections), "no other sections")

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::bands;
 use super::checksum::checksum;
 use super::wire::Fault;
-use crate::params::Params;
+use crate::params::{Params, Shingling, Tokens};
 
 pub use crate::error::Refusal;
 
@@ -40,12 +40,23 @@ pub const FEATURE_PACKED: u32 = 16;
 /// than [32](super::bands::KEY_BITS).
 pub const FEATURE_NARROW: u32 = 32;
 
+/// Of every file whose parameters say [how text is cut](text_of) in a way that the first readers of this version
+/// do not know.
+pub const FEATURE_TEXT: u32 = 64;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
     let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
-    values | stamps | narrow_of(params)
+    values | stamps | features_of_sketches(params)
+}
+
+/// The incompatible feature of tokens and of folding, which version 3 of the format did not have at first.
+#[must_use]
+pub fn text_of(shingling: &Shingling) -> u32 {
+    let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
+    if keeps_symbols || !shingling.folding.is_empty() { FEATURE_TEXT } else { 0 }
 }
 
 fn narrow_of(params: &Params) -> u32 {
@@ -56,7 +67,7 @@ fn narrow_of(params: &Params) -> u32 {
 /// parameters say.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
-    narrow_of(params)
+    narrow_of(params) | text_of(&params.shingling)
 }
 
 /// The incompatible features of a segment that is written with these parameters.
@@ -88,11 +99,14 @@ impl Role {
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
         match self {
-            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW,
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_NARROW,
-            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_NARROW,
-            Self::Sketches => FEATURE_NARROW,
-            Self::Current | Self::Idf => 0,
+            Self::Manifest => {
+                FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW | FEATURE_TEXT
+            }
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_NARROW | FEATURE_TEXT,
+            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_NARROW | FEATURE_TEXT,
+            Self::Sketches => FEATURE_NARROW | FEATURE_TEXT,
+            Self::Idf => FEATURE_TEXT,
+            Self::Current => 0,
         }
     }
 }

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
-use super::header::{HEADER_BYTES, Header, Refusal, Role};
+use super::header::{HEADER_BYTES, Header, Refusal, Role, text_of};
 use super::limits::PARAMS_BYTES_MAX;
 use super::wire::{self, Fault};
 use crate::params::Shingling;
@@ -66,6 +66,7 @@ pub fn encode(
     bytes.extend(hashes.iter().flat_map(|hash| hash.to_le_bytes()));
     bytes.extend(frequencies.iter().flat_map(|frequency| frequency.to_le_bytes()));
     let header = Header::new(Role::Idf, digest(&bytes), xxh3_128(text.as_bytes()));
+    let header = header.with_features(text_of(shingling), 0);
     bytes[..HEADER_BYTES].copy_from_slice(header.as_bytes());
     bytes
 }
@@ -137,6 +138,11 @@ fn checked<'a>(bytes: &'a [u8], header: &Header) -> Result<Idf<'a>, Fault> {
     let wrong = |found: String| Fault::new(TEXT_AT as u64, "how text is cut, as parameters say it", found);
     let text = std::str::from_utf8(text).map_err(|e| wrong(e.to_string()))?;
     let shingling = Shingling::decode(text).map_err(|e| wrong(e.to_string()))?;
+    let (features, found) = (text_of(&shingling), header.incompatible.get());
+    if found != features {
+        let expected = format!("the incompatible features of its text, {features:#x}");
+        return Err(Fault::new(12, expected, format!("{found:#x}")));
+    }
     let (hashes, frequencies) = wire::split(columns, 8 * entries, "hashes")?;
     let (hashes, frequencies) = (wire::column::<U64>(hashes)?, wire::column::<U32>(frequencies)?);
     let hashes_at = TEXT_AT + text.len();

@@ -24,7 +24,7 @@ pub use crate::key::KeyKind;
 pub use preset::{FeatureScheme, Preset};
 use twindex_sketch::Sketch;
 pub use twindex_sketch::params::{
-    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, HASH_BITS, KEY_BITS, MINIMA_MAX, MODULAR_MAX,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, Folding, HASH_BITS, KEY_BITS, MINIMA_MAX, MODULAR_MAX,
     MinhashParams, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights,
     SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
 };
@@ -393,6 +393,12 @@ mod tests {
             ("tokens=words/14.0.0", "tokens=characters/15.0.0", "characters/15.0.0"),
             ("tokens=words/14.0.0", "tokens=word-characters/14.0.1", "word-characters/14.0.1"),
             ("normal-form=none", "normal-form=nfd", "normal-form"),
+            ("normal-form=none\n", "normal-form=none\nfold=\n", "fold"),
+            ("normal-form=none\n", "normal-form=none\nfold=none\n", "fold has the unknown value `none`"),
+            ("normal-form=none\n", "normal-form=none\nfold=marks\n", "fold"),
+            ("normal-form=none\n", "normal-form=none\nfold=marks/18.0.0+invisible\n", "canonical"),
+            ("normal-form=none\n", "normal-form=none\nfold=invisible+invisible\n", "canonical"),
+            ("normal-form=none\n", "fold=invisible\nnormal-form=none\n", "normal-form"),
             ("stop-words=\n", "stop-words=the a\n", "canonical"),
             ("stop-words=\n", "stop-words=a  the\n", "stop-words"),
             ("stemming=none", "stemming=klingon", "stemming"),
@@ -442,6 +448,40 @@ mod tests {
         assert!(Params::builder().simhash(3).feature_bits(8).build().is_err());
         let params = Params::builder().signature_bits(2).minhash(20, 6).build().unwrap();
         assert_eq!(params.minhash.unwrap().signature_bits, 2);
+    }
+
+    #[test]
+    fn folding_is_a_line_of_its_own_where_there_is_some_and_must_be_the_same() {
+        let folding = |change: fn(&mut Folding)| {
+            let mut shingling = Shingling::words(5, 0);
+            change(&mut shingling.folding);
+            Params::builder().shingling(shingling).simhash(3).minhash(20, 6).build().unwrap()
+        };
+        let version = UnicodeVersion(18, 0, 0);
+        for (params, line) in [
+            (folding(|folding| folding.invisible = true), "\nfold=invisible\n"),
+            (folding(|folding| folding.marks = Some(UnicodeVersion(18, 0, 0))), "\nfold=marks/18.0.0\n"),
+            (
+                folding(|folding| {
+                    folding.invisible = true;
+                    folding.marks = Some(UnicodeVersion(18, 0, 0));
+                }),
+                "\nfold=invisible+marks/18.0.0\n",
+            ),
+        ] {
+            let text = params.encode();
+            assert!(text.contains(line), "{text}");
+            assert_eq!(Params::decode(&text).unwrap(), params);
+            // Whichever of the two has the line.
+            for (index, given) in [(&params, &both()), (&both(), &params)] {
+                let error = index.check_same_sketch(given).unwrap_err().to_string();
+                assert!(error.contains("fold is ") && error.contains("absent"), "{error}");
+                assert!(
+                    index.check_same_bands(given).is_err() && index.check_same_fingerprints(given).is_err()
+                );
+            }
+        }
+        assert_eq!(Folding::marks_here().unwrap_or(version), version);
     }
 
     #[test]

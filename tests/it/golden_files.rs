@@ -21,7 +21,8 @@ use twindex::format::attached::Attached;
 use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
 use twindex::format::header::{
-    FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_VALUES, Refusal,
+    FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES,
+    Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -410,8 +411,8 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
 fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
     // As a reader without `grown` met `grown`, this one meets the next bit.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
-    let known = FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW;
-    for unknown in [FEATURE_PACKED, FEATURE_NARROW << 1, 1 << 31] {
+    let known = FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW | FEATURE_TEXT;
+    for unknown in [FEATURE_PACKED, FEATURE_TEXT << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());

@@ -1,5 +1,5 @@
 //! How a text is cut stands in the parameters of an index, and every choice must mean the same for ever: here are the
-//! units and shingles of `tests/golden/text-options.tsv`, which a second implementation wrote
+//! units and shingles of `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second implementation wrote
 //! (`scripts/golden_text_options.py`) from the specification.
 //!
 //! A difference here means that indexes written before no longer match texts sketched now. It may come with another
@@ -9,17 +9,18 @@
 #![cfg(feature = "languages")]
 
 use crate::support::golden::unescape;
-use twindex::params::{NormalForm, Shingling, Stemming, StopWords, Tokens};
+use twindex::params::{Folding, NormalForm, Shingling, Stemming, StopWords, Tokens};
 use twindex::sketch::{Buffers, Cutter, Shingler, Units};
 use xxhash_rust::xxh3::xxh3_64;
 
 const FILE: &str = include_str!("../golden/text-options.tsv");
+const SYMBOLS: &str = include_str!("../golden/text-symbols.tsv");
 
 const COLUMNS: &str = "tokens\tnormal-form\tstop-words\tstemming\twidth\tseed\tname\ttext\tunits\tunits_digest\t\
                        shingles\tshingles_digest";
 
 fn shingling(columns: &[&str]) -> Shingling {
-    let [tokens, form, stop_words, stemming, width, seed] = columns else { panic!("{columns:?}") };
+    let [tokens, form, stop_words, stemming, width, seed, fold @ ..] = columns else { panic!("{columns:?}") };
     let tokens = Tokens::named(tokens).unwrap();
     let mut shingling = Shingling::words(1, seed.parse().unwrap()).with_tokens(tokens).unwrap();
     if *form == "nfkc" {
@@ -28,18 +29,36 @@ fn shingling(columns: &[&str]) -> Shingling {
     shingling.stop_words = StopWords::new(stop_words.split_whitespace()).unwrap();
     shingling.stemming = Stemming::named(stemming).unwrap();
     shingling.widths = width.parse().unwrap();
+    for one in fold.iter().flat_map(|fold| fold.split('+')) {
+        match one {
+            "none" => {}
+            "invisible" => shingling.folding.invisible = true,
+            "marks" => shingling.folding.marks = Folding::marks_here(),
+            other => panic!("{other}"),
+        }
+    }
     shingling
 }
 
 #[test]
 fn units_and_shingles_are_those_of_the_second_implementation() {
-    let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
-    assert_eq!(lines.next(), Some(COLUMNS));
+    check(FILE, COLUMNS, 6, 627);
+}
+
+#[test]
+fn symbols_and_folded_texts_are_those_of_the_second_implementation() {
+    check(SYMBOLS, &COLUMNS.replace("\tname", "\tfold\tname"), 7, 594);
+}
+
+/// Compares the units and shingles of each row, whose first columns are the choices.
+fn check(file: &str, columns: &str, choices: usize, rows: usize) {
+    let mut lines = file.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.next(), Some(columns));
     let (mut units, mut buffers, mut shingles) = (Units::default(), Buffers::default(), Vec::new());
     let (mut checked, mut different) = (0, Vec::new());
     for line in lines {
         let columns: Vec<&str> = line.split('\t').collect();
-        let (choice, rest) = columns.split_at(6);
+        let (choice, rest) = columns.split_at(choices);
         let [_, text, expected @ ..] = rest else { panic!("too few columns: {line}") };
         let (shingling, text) = (shingling(choice), unescape(text));
         Cutter::new(&shingling).unwrap().cut(&text, &mut units);
@@ -55,5 +74,5 @@ fn units_and_shingles_are_those_of_the_second_implementation() {
         checked += 1;
     }
     assert!(different.is_empty(), "{} of {checked} rows: {different:#?}", different.len());
-    assert_eq!(checked, 627, "rows of the file");
+    assert_eq!(checked, rows, "rows of the file");
 }

@@ -12,8 +12,8 @@ use std::process::{Command, Output};
 
 use twindex::IdfBuilder;
 use twindex::idf::to_bytes;
-use twindex::params::Shingling;
-use twindex::sketch::{Buffers, IdfTable, Sketcher, pack};
+use twindex::params::{Shingling, Tokens};
+use twindex::sketch::{Buffers, IdfTable, Shingler, Sketcher, pack};
 use twindex::store::OnConflict;
 use twindex::{Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
 
@@ -97,14 +97,25 @@ fn text(i: u64) -> String {
 }
 
 fn table() -> IdfTable {
-    let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
-    let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(2);
+    table_of(&Shingling::words(1, 0))
+}
+
+fn table_of(shingling: &Shingling) -> IdfTable {
+    let plain = Shingler::new(shingling).unwrap();
+    let mut builder = IdfBuilder::new(shingling).min_df(2);
     for i in 0..60 {
         let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
-        plain.shingler().distinct(&text(i), &mut buffers, &mut shingles);
+        plain.distinct(&text(i), &mut buffers, &mut shingles);
         builder.add(&shingles).unwrap();
     }
     builder.finish().unwrap()
+}
+
+/// A way to cut text that has a feature of the format.
+fn raw() -> Shingling {
+    let mut raw = Shingling::words(3, 0).with_tokens(Tokens::Raw).unwrap();
+    raw.folding.invisible = true;
+    raw
 }
 
 /// Batches of documents that come, are replaced, go and expire, with a flush now and then.
@@ -144,6 +155,7 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
         Params::builder().words(2).simhash(3).build().unwrap(),
         Params::builder().words(1).minhash(4, 3).signature_bits(1).build().unwrap(),
         Params::builder().words(1).simhash(3).minhash(4, 3).feature_bits(5).build().unwrap(),
+        Params::builder().shingling(raw()).simhash(3).minhash(4, 3).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));
@@ -183,15 +195,24 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
 #[test]
 fn a_second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
     let dir = tempfile::tempdir().unwrap();
-    let table = table();
-    let path = dir.path().join("table.idf");
-    std::fs::write(&path, to_bytes(&table)).unwrap();
-    let Some(theirs) = read(&path) else { return };
-    let head = format!("digest {:032x}\ndocuments {}\n", table.digest(), table.documents());
-    assert!(theirs.starts_with(&head) && table.len() > 10, "{theirs}");
-    assert_eq!(theirs.lines().count(), 3 + table.len());
+    for shingling in [Shingling::words(1, 0), raw()] {
+        let table = table_of(&shingling);
+        let path = dir.path().join("table.idf");
+        std::fs::write(&path, to_bytes(&table)).unwrap();
+        let Some(theirs) = read(&path) else { return };
+        let head = format!("digest {:032x}\ndocuments {}\n", table.digest(), table.documents());
+        assert!(theirs.starts_with(&head) && table.len() > 10, "{theirs}");
+        assert_eq!(theirs.lines().count(), 3 + table.len());
+    }
 
-    let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(3).modulus(5).build().unwrap();
+    for shingling in [Shingling::words(1, 0), raw()] {
+        sketches_are_found(dir.path(), shingling);
+    }
+}
+
+fn sketches_are_found(dir: &Path, shingling: Shingling) {
+    let params = Params::builder().shingling(shingling).simhash(3).minhash(3, 2).bottom(3).modulus(5);
+    let params = params.build().unwrap();
     let sketcher = Sketcher::new(&params).unwrap();
     let minhash = params.minhash.unwrap();
     let (mut file, mut ours) = (Vec::new(), format!("params-digest {:032x}\n", params.digest()));
@@ -225,7 +246,7 @@ fn a_second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
         .unwrap();
     }
     encoder.finish(&mut file);
-    let path = dir.path().join("sketches");
+    let path = dir.join("sketches");
     std::fs::write(&path, &file).unwrap();
     assert!(file.len() > 1 << 17, "more than one block");
     assert_eq!(read(&path).unwrap(), ours);

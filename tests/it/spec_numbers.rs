@@ -488,7 +488,10 @@ fn limits_and_constants_are_the_ones_specified() {
 #[test]
 fn parameters_have_the_names_order_and_values_specified() {
     let specified = rows("### 4.1 Params", &["name", "values", "meaning"]);
+    let mut folded = Shingling::words(5, 0);
+    folded.folding.invisible = true;
     let all = Params::builder()
+        .shingling(folded)
         .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })
         .minhash(20, 6)
         .feature_bits(8)
@@ -527,6 +530,7 @@ fn parameters_have_the_names_order_and_values_specified() {
         let params = Params::builder().shingling(composed).simhash(3).build().unwrap();
         assert!(params.encode().contains(&format!("\nnormal-form=nfkc/{version}\n")), "{}", params.encode());
     }
+    assert_eq!(values("fold"), "invisible, marks/U, invisible+marks/U");
     assert_eq!(values("stop-words"), "words");
     let most = format!(
         "At most {} words and {} bytes, a separator for each word included",

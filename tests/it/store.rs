@@ -20,7 +20,9 @@ use tempfile::TempDir;
 use twindex::format::sketches::Row;
 use twindex::params::{Shingling, Tokens, UnicodeVersion, Widths};
 use twindex::sys::vfs::TEMPORARY_PREFIX;
-use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
+use twindex::{
+    Admitted, Document, Error, Fingerprint, IdfBuilder, Index, Params, Result, Sketcher, Snapshot, Writer,
+};
 
 fn raw() -> Params {
     Params::builder().u64_keys().simhash(3).build().unwrap()
@@ -116,6 +118,55 @@ fn an_index_that_no_text_could_be_sketched_for_is_not_created() {
     let refused = Index::create(&path, params).unwrap_err();
     assert!(matches!(&refused, Error::Invalid(why) if why.contains("words/15.0.0")), "{refused:?}");
     assert!(!path.exists());
+}
+
+#[test]
+fn every_file_of_tokens_that_old_readers_do_not_know_has_the_feature_by_which_they_refuse_it() {
+    let features = |file: &Path| {
+        let bytes = std::fs::read(file).unwrap();
+        u32::from_le_bytes(bytes[12..16].try_into().unwrap())
+    };
+    for (tokens, invisible, feature) in [
+        (Tokens::Words, false, 0),
+        (Tokens::WordsSymbols, false, 64),
+        (Tokens::Raw, false, 64),
+        (Tokens::Words, true, 64),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        let mut shingling = Shingling::words(2, 0).with_tokens(tokens).unwrap();
+        shingling.folding.invisible = invisible;
+        let table = IdfBuilder::new(&shingling).finish().unwrap();
+        let params =
+            Params::builder().shingling(shingling).simhash_weighted(3, table.weights()).build().unwrap();
+        let index = Index::create_with_idf(&path, params.clone(), &table).unwrap();
+        let sketcher = index.sketcher().unwrap();
+        let mut writer = index.writer().unwrap();
+        writer.put("a", &sketcher.sketch("a != b").unwrap()).unwrap();
+        writer.commit().unwrap();
+        writer.flush().unwrap();
+        writer.put("b", &sketcher.sketch("a == b").unwrap()).unwrap();
+        writer.commit().unwrap();
+        let mut seen = [0; 4];
+        for entry in std::fs::read_dir(&path).unwrap() {
+            let file = entry.unwrap().path();
+            let name = file.file_name().unwrap().to_str().unwrap();
+            let Some(kind) =
+                ["MANIFEST-", "LOG-", "IDF-", "0"].iter().position(|kind| name.starts_with(kind))
+            else {
+                continue;
+            };
+            seen[kind] += 1;
+            assert_eq!(features(&file) & 64, feature, "{tokens}: {name}");
+        }
+        assert!(seen.iter().all(|&files| files > 0), "{seen:?}");
+        drop(writer);
+        assert_eq!(Index::open(&path).unwrap().params(), params);
+        // Parameters of another kind of token do not agree with it.
+        let other = Params::builder().words(2).simhash_weighted(3, table.weights()).build().unwrap();
+        assert_eq!(params.check_same_sketch(&other).is_ok(), feature == 0);
+        assert_eq!(other.check_same_sketch(&params).is_ok(), feature == 0);
+    }
 }
 
 #[test]

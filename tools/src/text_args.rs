@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::params::{ShingleHash, Stemming, Tokens, Widths};
-use twindex_corpus::text::{StopList, TextForm, TextOptions};
+use twindex_corpus::text::{StopList, TextFold, TextForm, TextOptions};
 
 use crate::stop_lists::LANGUAGES;
 
@@ -12,8 +12,10 @@ use crate::stop_lists::LANGUAGES;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TextArgs {
     /// What a shingle is a run of: `words`; `unicode-words`, by UAX #29, which keep `don't` together; `characters`
-    /// of words and of one space between two words; `word-characters`, without that space; `sentences` [default:
-    /// words]
+    /// of words and of one space between two words; `word-characters`, without that space; `sentences`;
+    /// `words-symbols`, words and each other character that is no white space, so that C, C++ and C# differ; `raw`,
+    /// every character in its case, with one space for any white space. With all others, what is no letter, mark,
+    /// digit or _ counts for nothing [default: words]
     #[arg(long, value_name = "KIND", value_parser = tokens_parser())]
     tokens: Option<Tokens>,
     /// Tokens in a shingle, 1 to 16; several joined by + for the union of their shingles, as in 1+2 [default: 5 words,
@@ -24,6 +26,11 @@ pub(crate) struct TextArgs {
     /// [default: none]
     #[arg(long, value_enum, value_name = "FORM")]
     normal_form: Option<Form>,
+    /// What of the text counts for nothing: marks, which are accents, harakat, vowel points and all else of the category
+    /// Mn (`é` is `e`, `й` is `и`, `が` is `か`); invisible, which are soft hyphens and characters of no width; or both,
+    /// joined by + [default: none]
+    #[arg(long, value_name = "WHAT", value_parser = parse_fold)]
+    fold: Option<TextFold>,
     /// Words to leave out: those of a language, for example english, or those of a file, one a line, as @FILE
     /// [default: none]
     #[arg(long, value_name = "LANGUAGE|@FILE", value_parser = parse_stop_words)]
@@ -67,6 +74,21 @@ fn parse_widths(text: &str) -> Result<Widths, String> {
     })
 }
 
+fn parse_fold(text: &str) -> Result<TextFold, String> {
+    let mut fold = TextFold::default();
+    if text == "none" {
+        return Ok(fold);
+    }
+    for one in text.split('+') {
+        match one {
+            "marks" => fold.marks = true,
+            "invisible" => fold.invisible = true,
+            _ => return Err("expected none, marks, invisible, or both of these joined by +".to_owned()),
+        }
+    }
+    Ok(fold)
+}
+
 /// A name is that of a language; a file has an @ before it, so that neither is ever taken for the other.
 fn parse_stop_words(text: &str) -> Result<StopList, String> {
     if let Some(path) = text.strip_prefix('@') {
@@ -92,6 +114,7 @@ impl TextArgs {
                 Form::None => TextForm::None,
                 Form::Nfkc => TextForm::Nfkc,
             }),
+            fold: self.fold,
             stop_words: self.stop_words.clone(),
             stemming: self.stemming,
             shingle_hash: self.shingle_hash,

@@ -59,7 +59,7 @@ pub use input::{AttachedFields, Counts, InputFormat, InputOptions, InvalidUtf8, 
 pub use observer::{Observer, Progress};
 pub use shard::part_of;
 pub use sharing::Sharing;
-pub use text::{StopList, TextForm, TextOptions};
+pub use text::{StopList, TextFold, TextForm, TextOptions};
 pub use watch::Stages;
 
 /// What calls of this crate return.

@@ -14,7 +14,7 @@ use twindex_join::{Sorting, Telling};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{
-    BATCH_BYTES, Batch, Buffers, Content, Documents, Form, OwnAttached, Parser, Place, Record, Seen, bad_at,
+    BATCH_BYTES, Batch, Buffers, Content, Documents, Form, Forms, OwnAttached, Parser, Place, Record, Seen, bad_at,
 };
 use crate::observer::Progress;
 use crate::shard::Shard;
@@ -137,6 +137,7 @@ pub struct Sketching<'s> {
     vector: Vec<(u64, i64)>,
     sorting: Sorting,
     telling: Telling,
+    forms: Forms,
 }
 
 /// What there is of a document beside its sketch, for what looks at both.
@@ -160,6 +161,7 @@ impl<'s> Sketching<'s> {
             vector: Vec::new(),
             sorting: Sorting::default(),
             telling: Telling::default(),
+            forms: Forms::default(),
         }
     }
 
@@ -169,9 +171,12 @@ impl<'s> Sketching<'s> {
     ///
     /// The sketcher is for the other of the two.
     pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
-        let Self { sketcher, scratch, set, vector, .. } = self;
+        let Self { sketcher, scratch, set, vector, forms, .. } = self;
         match content {
-            Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
+            Content::Text(text) => {
+                forms.count(text, &sketcher.params().shingling);
+                Ok(sketcher.sketch_into(text, scratch, sketch)?)
+            }
             Content::Features(features) if features.is_weighted() => {
                 let names = features.names().map(|name| sketcher.feature(name));
                 vector.clear();
@@ -239,7 +244,7 @@ pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Erro
 
 /// All of a document.
 pub struct Whole {
-    /// xxh3-128 of its [`identity`](Content::identity).
+    /// xxh3-128 of its [`identity`](Parser::identity).
     pub hash: u128,
     /// What `line` is.
     pub form: Form,
@@ -292,11 +297,13 @@ struct Chunked<L> {
     /// The shingles of all of them, one document after the other, if they were wanted, or words; and where each ends.
     shingles: Vec<u64>,
     ends: Vec<usize>,
+    forms: Forms,
 }
 
 impl<L> Default for Chunked<L> {
     fn default() -> Self {
-        Self { all: Vec::new(), found: Vec::new(), shingles: Vec::new(), ends: Vec::new() }
+        let (shingles, ends, forms) = (Vec::new(), Vec::new(), Forms::default());
+        Self { all: Vec::new(), found: Vec::new(), shingles, ends, forms }
     }
 }
 
@@ -360,12 +367,13 @@ pub fn for_each_looked_up<L: Send>(
             if wanted.shard.is_some_and(|shard| !shard.has(Key::Bytes(record.key))) {
                 return Ok(());
             }
-            let Chunked { all, found, shingles, ends } = chunked;
+            let Chunked { all, found, shingles, ends, forms } = chunked;
             if all.len() == found.len() {
                 all.push(Sketched::at(record.place()));
             }
             let one = &mut all[found.len()];
             sketch_into(one, sketching, parser, &record, wanted)?;
+            forms.add(std::mem::take(&mut sketching.forms));
             if wanted.shingles {
                 sketching.shingles(shingles);
             }
@@ -375,6 +383,7 @@ pub fn for_each_looked_up<L: Send>(
         },
     };
     for_each_chunk_counted(documents, progress, &job, |mut chunked, documents| {
+        documents.account_forms(std::mem::take(&mut chunked.forms));
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
@@ -437,7 +446,7 @@ fn sketch_into(
             }
             None => WholeLine::Held(line.into_owned()),
         };
-        let hash = xxh3_128(&record.content.identity());
+        let hash = xxh3_128(&parser.identity(record.content));
         one.whole = Whole { hash, form: record.form(), line };
     }
     one.key.clear();
@@ -486,13 +495,14 @@ pub fn for_each_sketched_as_it_comes(
                 all.push(one);
                 Ok(())
             })?;
-            Ok((seen, all))
+            Ok((seen, all, std::mem::take(&mut sketching.forms)))
         });
         let made: Vec<_> = made.collect();
         progress.set(documents.bytes_read());
         for made in made {
-            let (seen, all) = made?;
+            let (seen, all, forms) = made?;
             documents.account(seen)?;
+            documents.account_forms(forms);
             for one in all {
                 let text_bytes = one.text_bytes;
                 documents.look_at(&one.attached);

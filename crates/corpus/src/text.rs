@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use twindex::Params;
-use twindex::params::{NormalForm, ShingleHash, Shingling, Stemming, StopWords, Tokens, Widths};
+use twindex::params::{Folding, NormalForm, ShingleHash, Shingling, Stemming, StopWords, Tokens, Widths};
 use twindex::sketch::{Cutter, Units};
 
 use crate::error::InvalidOptions;
@@ -20,6 +20,8 @@ pub struct TextOptions {
     pub words: Option<Widths>,
     /// Normal form of the text; none by default.
     pub normal_form: Option<TextForm>,
+    /// What of the text is dropped; nothing by default.
+    pub fold: Option<TextFold>,
     /// Words to leave out; none by default.
     pub stop_words: Option<StopList>,
     /// Language whose Snowball stemmer reduces words to stems; none by default.
@@ -37,6 +39,15 @@ pub enum TextForm {
     None,
     /// Composed and decomposed, fullwidth and plain characters are the same.
     Nfkc,
+}
+
+/// What of a text may be dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextFold {
+    /// Marks of the general category Mn: accents, vowel points, harakat.
+    pub marks: bool,
+    /// Soft hyphens and characters of no width.
+    pub invisible: bool,
 }
 
 /// Where stop words come from.
@@ -81,19 +92,28 @@ impl TextOptions {
                     .context("--normal-form nfkc: this twindex was built without the feature `languages`")?;
             }
         }
+        if let Some(fold) = self.fold {
+            shingling.folding = Folding::default();
+            shingling.folding.invisible = fold.invisible;
+            if fold.marks {
+                let marks = Folding::marks_here()
+                    .context("--fold marks: this twindex was built without the feature `languages`")?;
+                shingling.folding.marks = Some(marks);
+            }
+        }
         if let Some(hash) = self.shingle_hash {
             shingling.hash = hash;
         }
         let tokens = shingling.tokens;
         let stemming = self.stemming.unwrap_or(shingling.stemming);
-        if matches!(tokens, Tokens::Characters | Tokens::WordCharacters) {
+        if !tokens.have_words() {
             for (option, given) in [
                 ("stemming", stemming != Stemming::None),
                 ("stop-words", !matches!(self.stop_words, None | Some(StopList::None))),
             ] {
                 if given {
                     return Err(InvalidOptions::new(format!(
-                        "--{option} goes with words and sentences, not with --tokens {tokens}"
+                        "--{option} goes with words, sentences and words-symbols, not with --tokens {tokens}"
                     ))
                     .into());
                 }
@@ -106,12 +126,26 @@ impl TextOptions {
         Ok(shingling)
     }
 
+    /// An option that was given and says how text is cut, beyond its normal form and what is dropped of it.
+    pub(crate) fn cutting(&self) -> Option<&'static str> {
+        let given = [
+            ("tokens", self.tokens.is_some()),
+            ("words", self.words.is_some()),
+            ("stop-words", self.stop_words.is_some()),
+            ("stemming", self.stemming.is_some()),
+            ("shingle-hash", self.shingle_hash.is_some()),
+            ("seed", self.seed.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
     /// Refuses options of how text is cut where documents are features, which are not cut.
     pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
         let given = [
             ("tokens", self.tokens.is_some()),
             ("words", self.words.is_some()),
             ("normal-form", self.normal_form.is_some()),
+            ("fold", self.fold.is_some()),
             ("stop-words", self.stop_words.is_some()),
             ("stemming", self.stemming.is_some()),
             ("shingle-hash", self.shingle_hash.is_some()),
@@ -128,11 +162,18 @@ impl TextOptions {
 
     /// Refuses options that contradict what is there.
     pub fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
+        let fold = |fold: TextFold| match (fold.invisible, fold.marks) {
+            (false, false) => "none",
+            (true, false) => "invisible",
+            (false, true) => "marks",
+            (true, true) => "invisible+marks",
+        };
         let form = |form: TextForm| if form == TextForm::Nfkc { "nfkc" } else { "none" };
         for (option, field, given) in [
             ("tokens", "tokens", self.tokens.map(|tokens| tokens.to_string())),
             ("words", "width", self.words.map(|widths| widths.to_string())),
             ("normal-form", "normal-form", self.normal_form.map(|given| form(given).to_owned())),
+            ("fold", "fold", self.fold.map(|given| fold(given).to_owned())),
             ("stemming", "stemming", self.stemming.map(|stemming| stemming.to_string())),
             ("shingle-hash", "shingle-hash", self.shingle_hash.map(|hash| hash.to_string())),
             ("seed", "seed", self.seed.map(|seed| seed.to_string())),
@@ -216,7 +257,7 @@ fn number_of(words: &StopWords) -> String {
 /// by itself.
 fn default_width(tokens: Tokens) -> u8 {
     match tokens {
-        Tokens::Characters | Tokens::WordCharacters => 9,
+        Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
         Tokens::Sentences => 1,
         _ => 5,
     }

@@ -4,8 +4,8 @@
 use crate::error::{Error, Result};
 pub use crate::fields::{Fields, text_of};
 use crate::params::{
-    FEATURE_BITS_MAX, Family, MinhashParams, NormalForm, ShingleHash, Shingling, SimhashWeights, Stemming,
-    StopWords, Tokens,
+    FEATURE_BITS_MAX, Family, Folding, MinhashParams, NormalForm, ShingleHash, Shingling, SimhashWeights,
+    Stemming, StopWords, Tokens,
 };
 
 impl Shingling {
@@ -29,8 +29,8 @@ impl Shingling {
     /// The names and values of [`encode`](Self::encode), in its order.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, String)> {
-        let Self { tokens, unicode, normal_form, stop_words, stemming, widths, hash, seed } = self;
-        vec![
+        let Self { tokens, unicode, normal_form, folding, stop_words, stemming, widths, hash, seed } = self;
+        let mut fields = vec![
             ("tokens", format!("{tokens}/{unicode}")),
             (
                 "normal-form",
@@ -39,12 +39,18 @@ impl Shingling {
                     NormalForm::Nfkc(unicode) => format!("nfkc/{unicode}"),
                 },
             ),
+        ];
+        if !folding.is_empty() {
+            fields.push(("fold", folding.to_string()));
+        }
+        fields.extend([
             ("stop-words", stop_words.to_string()),
             ("stemming", stemming.to_string()),
             ("width", widths.to_string()),
             ("shingle-hash", hash.to_string()),
             ("seed", seed.to_string()),
-        ]
+        ]);
+        fields
     }
 }
 
@@ -135,6 +141,7 @@ impl<'a> Lines<'a> {
             tokens,
             unicode,
             normal_form,
+            folding: self.optional("fold", Folding::decode)?.unwrap_or_default(),
             stop_words: StopWords::decode(self.value("stop-words")?)?,
             stemming: self.choice("stemming", Stemming::named)?,
             widths: self.value("width")?.parse()?,

@@ -9,8 +9,8 @@ use crate::fields::{Fields, text_of};
 use crate::shingling::named;
 
 pub use crate::shingling::{
-    NormalForm, SHINGLE_WIDTH_MAX, ShingleHash, Shingling, Stemming, StopWords, Tokens, UnicodeVersion,
-    Widths, in_range,
+    Folding, NormalForm, SHINGLE_WIDTH_MAX, ShingleHash, Shingling, Stemming, StopWords, Tokens,
+    UnicodeVersion, Widths, in_range,
 };
 
 /// The most minima a signature may have: `bands * rows`.
@@ -273,14 +273,17 @@ pub fn check_same_fields(
     given: &[(&'static str, String)],
     free: &[&str],
 ) -> Result<()> {
-    for (name, mine) in index {
-        let other = given.iter().find(|(n, _)| n == name).map_or("absent", |(_, v)| v.as_str());
+    let of = |fields: &[(&'static str, String)], name: &str| {
+        fields
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map_or_else(|| "absent".to_string(), |(_, value)| value.clone())
+    };
+    // Some lines stand in one of the two only.
+    for (name, _) in index.iter().chain(given) {
+        let (mine, other) = (of(index, name), of(given, name));
         if !free.contains(name) && mine != other {
-            return Err(Error::ParamsMismatch {
-                field: (*name).to_string(),
-                index: mine.clone(),
-                given: other.to_string(),
-            });
+            return Err(Error::ParamsMismatch { field: (*name).to_string(), index: mine, given: other });
         }
     }
     Ok(())

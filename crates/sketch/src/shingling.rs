@@ -108,6 +108,10 @@ named! {
         Characters = "characters",
         /// Whole sentences by the boundaries of UAX #29, each the sequence of its words. Slow.
         Sentences = "sentences",
+        /// Words, and each other character that is no white space, such as `+`, `=` or an emoji, by itself.
+        WordsSymbols = "words-symbols",
+        /// Each character of the text as it stands, in its case; white space is one space however long it is.
+        Raw = "raw",
         /// No text is cut: callers bring sets or weighted vectors of their own.
         Features = "features",
     }
@@ -118,14 +122,42 @@ impl Tokens {
     #[must_use]
     pub fn unicode(self) -> Option<UnicodeVersion> {
         match self {
-            Self::Words | Self::WordCharacters | Self::Characters | Self::Features => {
-                Some(UnicodeVersion::OWN)
-            }
+            Self::Words
+            | Self::WordCharacters
+            | Self::Characters
+            | Self::Features
+            | Self::WordsSymbols
+            | Self::Raw => Some(UnicodeVersion::OWN),
             #[cfg(feature = "languages")]
             Self::UnicodeWords | Self::Sentences => Some(UnicodeVersion::BREAKS),
             #[cfg(not(feature = "languages"))]
             Self::UnicodeWords | Self::Sentences => None,
         }
+    }
+}
+
+impl Tokens {
+    /// Whether words are among such tokens, which may be left out as stop words or reduced to stems.
+    #[must_use]
+    pub fn have_words(self) -> bool {
+        match self {
+            Self::Words | Self::UnicodeWords | Self::Sentences | Self::WordsSymbols => true,
+            Self::WordCharacters | Self::Characters | Self::Features | Self::Raw => false,
+        }
+    }
+
+    /// What of a text leaves no trace in such tokens, as half a sentence; `None` where no text is cut.
+    #[must_use]
+    pub fn dropped(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Words | Self::Characters => "case, punctuation, symbols and how much white space there is",
+            Self::UnicodeWords => "case, white space, and punctuation and symbols that are not inside a word",
+            Self::WordCharacters => "case, punctuation, symbols and white space",
+            Self::Sentences => "case, white space, symbols, and punctuation but for where it ends a sentence",
+            Self::WordsSymbols => "case and white space",
+            Self::Raw => "how much white space there is",
+            Self::Features => return None,
+        })
     }
 }
 
@@ -149,6 +181,61 @@ impl NormalForm {
         }
         #[cfg(not(feature = "languages"))]
         None
+    }
+}
+
+/// What of a text is dropped before it is cut, where the parameters of an index have the line `fold`; nothing by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Folding {
+    /// Soft hyphens and characters of no width: U+00AD, U+200B to U+200D, U+2060 and U+FEFF.
+    pub invisible: bool,
+    /// Marks of the general category Mn, by the tables of this version: accents, vowel points, harakat.
+    pub marks: Option<UnicodeVersion>,
+}
+
+impl Folding {
+    /// That of marks by the tables of this build; `None` if it was built without.
+    #[must_use]
+    pub fn marks_here() -> Option<UnicodeVersion> {
+        #[cfg(feature = "languages")]
+        {
+            Some(UnicodeVersion::NORMAL)
+        }
+        #[cfg(not(feature = "languages"))]
+        None
+    }
+
+    /// True if nothing is dropped.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Reads what [`fmt::Display`] writes of a folding of something.
+    pub(crate) fn decode(text: &str) -> Option<Self> {
+        let mut folding = Self::default();
+        for one in text.split('+') {
+            match one.split_once('/') {
+                None if one == "invisible" => folding.invisible = true,
+                Some(("marks", version)) => folding.marks = Some(version.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(folding)
+    }
+}
+
+impl fmt::Display for Folding {
+    /// `invisible`, `marks/18.0.0`, or both with `+` between.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.invisible {
+            f.write_str("invisible")?;
+        }
+        if let Some(version) = self.marks {
+            write!(f, "{}marks/{version}", if self.invisible { "+" } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -384,6 +471,8 @@ pub struct Shingling {
     pub unicode: UnicodeVersion,
     /// The normal form of the text.
     pub normal_form: NormalForm,
+    /// What of the text is dropped.
+    pub folding: Folding,
     /// Tokens left out.
     pub stop_words: StopWords,
     /// How words are reduced to stems.
@@ -405,6 +494,7 @@ impl Shingling {
             tokens: Tokens::Words,
             unicode: UnicodeVersion::OWN,
             normal_form: NormalForm::None,
+            folding: Folding::default(),
             stop_words: StopWords::default(),
             stemming: Stemming::None,
             widths: Widths(1 << (width.clamp(1, SHINGLE_WIDTH_MAX) - 1)),
@@ -435,6 +525,12 @@ impl Shingling {
         Ok(Self { tokens, unicode, ..self })
     }
 
+    /// Whether texts are brought into a normal form, or folded, before they are cut.
+    #[must_use]
+    pub fn normalises(&self) -> bool {
+        self.normal_form != NormalForm::None || !self.folding.is_empty()
+    }
+
     /// Refuses combinations that mean nothing.
     ///
     /// # Errors
@@ -446,23 +542,25 @@ impl Shingling {
             let (tokens, found, only) = (self.tokens, self.unicode, UnicodeVersion::OWN);
             return refuse(&format!("tokens is {tokens}/{found}, and there is {tokens}/{only} only"));
         }
-        let words = matches!(self.tokens, Tokens::Words | Tokens::UnicodeWords | Tokens::Sentences);
+        let words = self.tokens.have_words();
         if !words && !self.stop_words.is_empty() {
             return refuse(&format!(
-                "stop-words go with words and sentences, not with tokens={}",
+                "stop-words go with words, sentences and words-symbols, not with tokens={}",
                 self.tokens
             ));
         }
         if !words && self.stemming != Stemming::None {
             return refuse(&format!(
-                "stemming goes with words and sentences, not with tokens={}",
+                "stemming goes with words, sentences and words-symbols, not with tokens={}",
                 self.tokens
             ));
         }
         if self.tokens == Tokens::Features {
             let plain = Self { tokens: Tokens::Features, ..Self::words(1, self.seed) };
             if *self != plain {
-                return refuse("tokens=features leaves no choice of normal form, width and shingle hash");
+                return refuse(
+                    "tokens=features leaves no choice of normal form, folding, width and shingle hash",
+                );
             }
         }
         Ok(())

@@ -341,6 +341,12 @@ impl Sketcher {
         &self.shingler
     }
 
+    /// The parameters.
+    #[must_use]
+    pub fn params(&self) -> &SketchParams {
+        &self.params
+    }
+
     /// The digest of the parameters, [`SketchParams::digest`]; it stands in every sketch.
     #[must_use]
     pub fn params_digest(&self) -> u128 {

@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock};
 use twindex::IdfBuilder;
 use twindex::idf::{from_bytes, to_bytes};
 use twindex::params::{
-    Family, NormalForm, SIGNATURE_BITS, ShingleHash, SimhashWeights, Stemming, StopWords, Tokens, Widths,
+    Family, Folding, NormalForm, SIGNATURE_BITS, ShingleHash, SimhashWeights, Stemming, StopWords, Tokens,
+    Widths,
 };
 use twindex::sketch::cut::STEM_MAX;
 use twindex::sketch::{
@@ -99,6 +100,9 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     if choices.byte() % 2 == 1 {
         shingling.normal_form = NormalForm::nfkc().unwrap_or(NormalForm::None);
     }
+    // What is dropped is chosen by the seed, so that inputs that were kept mean what they did.
+    shingling.folding.invisible = seed % 7 == 3;
+    shingling.folding.marks = Folding::marks_here().filter(|_| seed % 5 == 2);
     let mask = choices.short();
     let widths: Vec<u8> = (0..16).filter(|bit| mask >> bit & 1 == 1).map(|bit| bit + 1).collect();
     shingling.widths = Widths::union(&widths).unwrap_or(shingling.widths);
@@ -119,8 +123,7 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     shingling.stemming = *choices.of(Stemming::ALL);
     if Params::builder().shingling(shingling.clone()).simhash(3).build().is_err() {
         let plain = Shingling::words(1, seed);
-        let words = matches!(shingling.tokens, Tokens::Words | Tokens::UnicodeWords | Tokens::Sentences);
-        assert!(!words, "{shingling:?}");
+        assert!(!shingling.tokens.have_words(), "{shingling:?}");
         assert!(Cutter::new(&shingling).is_err());
         (shingling.stop_words, shingling.stemming) = (plain.stop_words.clone(), plain.stemming);
         if shingling.tokens == Tokens::Features {
@@ -205,7 +208,7 @@ fn cut(shingling: &Shingling, text: &str) {
         changed.unicode = changed.tokens.unicode().unwrap_or(changed.unicode);
         units_of(&changed, text)
     };
-    let own_form = shingling.normal_form == NormalForm::None;
+    let own_form = shingling.normal_form == NormalForm::None && shingling.folding.is_empty();
     match shingling.tokens {
         Tokens::Features => assert!(found.is_empty()),
         Tokens::Words | Tokens::UnicodeWords => {
@@ -234,6 +237,31 @@ fn cut(shingling: &Shingling, text: &str) {
             let words = alike(&|changed| changed.tokens = Tokens::Words);
             let of_sentences: Vec<&[u8]> = found.iter().flat_map(|s| s.split(|&byte| byte == b' ')).collect();
             assert!(of_sentences.iter().eq(words.iter()), "sentences have all words");
+        }
+        Tokens::WordsSymbols => {
+            let whole = alike(&|changed| {
+                (changed.stop_words, changed.stemming) = (StopWords::default(), Stemming::None);
+            });
+            if own_form {
+                let case = |text: &str| {
+                    let mut lower = text.to_lowercase().into_bytes();
+                    lower.retain(|byte| !byte.is_ascii_whitespace());
+                    lower
+                };
+                // Of other characters case and white space are this crate's own.
+                assert!(!text.is_ascii() || whole.concat() == case(&text.replace('\u{b}', "")));
+            }
+            let words = alike(&|changed| changed.tokens = Tokens::Words);
+            let mut rest = found.iter();
+            assert!(words.iter().all(|word| rest.any(|one| one == word)), "words are among them, in order");
+        }
+        Tokens::Raw => {
+            let bytes = found.concat();
+            assert!(found.iter().all(|unit| std::str::from_utf8(unit).unwrap().chars().count() == 1));
+            assert!(!bytes.starts_with(b" ") && !bytes.ends_with(b" "), "no space at an end");
+            assert!(!found.windows(2).any(|two| two == [b" ", b" "]), "one space for a run");
+            let again = units_of(shingling, std::str::from_utf8(&bytes).unwrap());
+            assert_eq!(again, found, "what is one space already stays");
         }
         _ => {
             let words = alike(&|changed| changed.tokens = Tokens::Words);
@@ -282,7 +310,7 @@ fn hash(shingling: &Shingling, shingler: &Shingler, text: &str) -> Vec<u64> {
     Cutter::new(shingling).unwrap().cut(text, &mut units);
     let all: Vec<Vec<u8>> = units.iter().map(<[u8]>::to_vec).collect();
     let separator: &[u8] = match shingling.tokens {
-        Tokens::Words | Tokens::UnicodeWords => b" ",
+        Tokens::Words | Tokens::UnicodeWords | Tokens::WordsSymbols => b" ",
         Tokens::Sentences => b"\n",
         _ => b"",
     };

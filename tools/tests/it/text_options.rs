@@ -1,6 +1,8 @@
 //! The options of how text is cut, from the command line to the answer: each must change what resembles what in the
 //! way it says, be refused where it is mistyped or contradicts an index, and stand in the index's parameters.
 
+use std::collections::BTreeSet;
+
 use crate::support::{Bench, documents, jsonl, says};
 
 /// The line of `pairs.tsv` of two texts, behind the keys; none if they are no pair at a threshold of .5.
@@ -12,6 +14,13 @@ fn pair(options: &str, a: &str, b: &str) -> Option<String> {
     let rows = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
     assert!(rows.len() <= 1);
     rows.first().map(|row| row.strip_prefix("a\tb\t").unwrap().to_owned())
+}
+
+/// What is said of options that go with nothing.
+fn misused(bench: &Bench, line: &str) -> String {
+    let output = bench.command(line).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{line}");
+    String::from_utf8(output.stderr).unwrap()
 }
 
 /// Texts that the options make the same, and that differ without.
@@ -52,6 +61,224 @@ fn words_by_uax_29_keep_apart_what_plain_words_do_not() {
     let (a, b) = ("we don't pay 3.14 here", "we don t pay 3 14 here");
     assert!(pair("", a, b).unwrap().starts_with("1.000000\t"));
     assert_eq!(pair("--tokens unicode-words", a, b), None);
+}
+
+/// Texts that differ in symbols alone.
+const SYMBOLS: [(&str, &str); 6] = [
+    ("we hire a C engineer for compilers", "we hire a C++ engineer for compilers"),
+    ("we hire a C++ engineer for compilers", "we hire a C# engineer for compilers"),
+    ("while (head != tail) { sum += head * 2; }", "while (head == tail) { sum -= head / 2; }"),
+    ("call the doctor if pulse > 120 or oxygen < 90", "call the doctor if pulse < 120 or oxygen > 90"),
+    ("never buying shoes there again 😀", "never buying shoes there again 😭"),
+    ("temperature at noon: -3,5 degrees", "temperature at noon: 3.5 degrees"),
+];
+
+#[test]
+fn texts_that_differ_in_symbols_alone_are_the_same_unless_symbols_are_kept() {
+    for (a, b) in SYMBOLS {
+        for tokens in ["words", "characters", "word-characters"] {
+            let same = pair(&format!("--tokens {tokens}"), a, b).unwrap_or_else(|| panic!("{tokens}: {a}"));
+            assert!(same.starts_with("1.000000\t"), "{tokens}: {a}: {same}");
+        }
+        for options in ["words-symbols", "raw", "words-symbols --words 2", "raw --words 3"] {
+            let found = pair(&format!("--tokens {options}"), a, b);
+            assert!(found.is_none_or(|line| !line.starts_with('1')), "{options}: {a}");
+        }
+    }
+}
+
+#[test]
+fn at_a_threshold_of_1_nothing_goes_that_differs_in_a_symbol() {
+    let bench = Bench::new();
+    let texts: BTreeSet<&str> = SYMBOLS.iter().flat_map(|&(a, b)| [a, b]).collect();
+    let all: Vec<_> = texts.iter().map(|&text| (text.replace(' ', "-"), text.to_owned())).collect();
+    bench.write("in.jsonl", jsonl(&all));
+    for (tokens, removed) in [("words", 6), ("words-symbols", 0), ("raw", 0)] {
+        let report = bench.json(&format!("dedup in.jsonl -o {tokens} --threshold 1 --tokens {tokens}"));
+        assert_eq!(report["removed"], removed, "{tokens}");
+    }
+}
+
+#[test]
+fn what_symbols_are_kept_with_may_vary() {
+    let same =
+        |options: &str, a: &str, b: &str| pair(options, a, b).is_some_and(|line| line.starts_with('1'));
+    assert!(same("--tokens words-symbols --words 1", "if(a!=B) {}", "If ( A != b ) { }"));
+    assert!(same("--tokens raw --words 2", "a +\n\n b \t", "a + b"));
+    assert!(!same("--tokens raw --words 2", "a + b", "a +b"));
+    assert_eq!(pair("--tokens raw --words 1", "ab", "AB"), None);
+    assert_eq!(pair("--tokens words-symbols --words 1", "C++", "c +").unwrap(), "1.000000\t2\t2");
+    assert_eq!(pair("--tokens words-symbols --words 2", "C++", "c +").unwrap(), "0.500000\t1\t2");
+}
+
+#[test]
+fn folding_makes_the_same_what_it_says() {
+    are_made_the_same_by("--fold marks", "Crème brûlée at the café", "creme brulee at the cafe\u{301}");
+    are_made_the_same_by("--fold marks", "السَّلامُ عَلَيكُم", "السلام عليكم");
+    are_made_the_same_by("--fold marks", "שָׁלוֹם עֲלֵיכֶם", "שלום עליכם");
+    are_made_the_same_by(
+        "--fold invisible",
+        "co\u{ad}operation of zero\u{200b}width",
+        "cooperation of zerowidth",
+    );
+    let (a, b) = ("\u{feff}na\u{ad}ïve déjà-vu", "naive deja vu");
+    are_made_the_same_by("--fold marks+invisible", a, b);
+    are_made_the_same_by("--fold invisible+marks --tokens characters", a, b);
+    assert_eq!(pair("--fold marks --words 1", "na\u{ad}ïve", "naive"), None);
+    assert_eq!(pair("--fold invisible --words 1", "na\u{ad}ïve", "naive"), None);
+}
+
+#[test]
+fn what_is_folded_stands_in_the_index_and_is_contradicted_by_name() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "un déjà vu de l'été")])));
+    bench.write("more.jsonl", jsonl(&documents([("b", "UN DEJA VU de l'ete")])));
+    bench.ok("build i.twx in.jsonl -q --fold marks+invisible");
+    assert_eq!(bench.json("stats i.twx")["params"]["fold"], "invisible+marks/18.0.0");
+    // What is not said is as in the index; and what is said must be so.
+    bench.ok("build i.twx more.jsonl -q");
+    bench.ok("build i.twx more.jsonl -q --fold invisible+marks");
+    assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
+    let refused = bench.refused("build i.twx more.jsonl -q --fold marks");
+    says(&refused, &["fold is invisible+marks in this index", "--fold marks was given"]);
+    says(
+        &bench.refused("build i.twx more.jsonl -q --fold none"),
+        &["fold is invisible+marks", "--fold none"],
+    );
+    bench.ok("build plain.twx in.jsonl -q");
+    assert!(bench.json("stats plain.twx")["params"].get("fold").is_none());
+    says(&bench.refused("build plain.twx more.jsonl -q --fold marks"), &["fold is none in this index"]);
+    says(
+        &misused(&bench, "build other.twx more.jsonl -q --fold none+marks"),
+        &["--fold", "none+marks", "both of these joined by +"],
+    );
+    says(&bench.refused("pairs i.twx --with plain.twx --within 3"), &["fold"]);
+    says(&bench.refused("pairs plain.twx --with i.twx --within 3"), &["fold"]);
+}
+
+/// The keys of the documents that are kept of these, by an exact comparison.
+fn kept_exactly(options: &str, texts: &[(&str, &str)]) -> Vec<String> {
+    let bench = Bench::new();
+    let all: Vec<_> = texts.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
+    bench.write("in.jsonl", jsonl(&all));
+    bench.ok(&format!("dedup in.jsonl -o out -q --method exact {options}"));
+    let kept = bench.read("out/kept.jsonl");
+    let key = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    kept.lines().map(key).collect()
+}
+
+#[test]
+fn exact_copies_are_equal_after_the_normal_form_and_folding() {
+    let texts = [
+        ("nfc", "Le café, ﬁn"),
+        ("nfd", "Le cafe\u{301}, fin"),
+        ("plain", "Le cafe, fin"),
+        ("hyphen", "Le ca\u{ad}fe, fin"),
+        ("case", "LE CAFE, fin"),
+        ("point", "Le cafe. fin"),
+    ];
+    assert_eq!(kept_exactly("", &texts), ["nfc", "nfd", "plain", "hyphen", "case", "point"]);
+    assert_eq!(kept_exactly("--normal-form nfkc", &texts), ["nfc", "plain", "hyphen", "case", "point"]);
+    assert_eq!(kept_exactly("--fold invisible", &texts), ["nfc", "nfd", "plain", "case", "point"]);
+    assert_eq!(kept_exactly("--fold marks", &texts), ["nfc", "nfd", "hyphen", "case", "point"]);
+    let all = "--normal-form nfkc --fold marks+invisible";
+    assert_eq!(kept_exactly(all, &texts), ["nfc", "case", "point"]);
+    // What stays is as it came.
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "ﬁn"), ("b", "fin")])));
+    let output = bench.command(&format!("dedup in.jsonl -o out --method exact {all}")).output().unwrap();
+    says(&String::from_utf8(output.stderr).unwrap(), &["equal after --normal-form and --fold"]);
+    assert_eq!(bench.read("out/kept.jsonl"), jsonl(&documents([("a", "ﬁn")])));
+    assert_eq!(bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion").len(), 1);
+}
+
+#[test]
+fn exact_copies_leave_ways_to_cut_text_no_meaning() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "a text")])));
+    for option in
+        ["tokens raw", "words 3", "stop-words english", "stemming english", "shingle-hash rabin", "seed 1"]
+    {
+        let name = option.split(' ').next().unwrap();
+        let refused = misused(&bench, &format!("dedup in.jsonl -o out --method exact --{option}"));
+        says(&refused, &[&format!("--{name}"), "--method exact compares whole texts"]);
+    }
+}
+
+#[test]
+fn documents_without_tokens_are_copies_only_of_the_same_bytes_by_any_method() {
+    let empty = [
+        ("e1", ""),
+        ("e2", "?!"),
+        ("e3", "?! "),
+        ("e4", "?!"),
+        ("e5", "…"),
+        ("e6", "\u{ad}"),
+        ("e7", "\u{200b}"),
+        ("e8", ""),
+        ("e9", "\u{301}"),
+    ];
+    let kept = ["e1", "e2", "e3", "e5", "e6", "e7", "e9"];
+    for options in ["", "--normal-form nfkc", "--fold marks+invisible"] {
+        assert_eq!(kept_exactly(options, &empty), kept, "exact {options}");
+        let bench = Bench::new();
+        bench.write("in.jsonl", jsonl(&documents(empty)));
+        for (number, method) in
+            ["minhash", "shingles", "simhash", "minhash --verify signature"].iter().enumerate()
+        {
+            let report = bench.json(&format!("dedup in.jsonl -o out{number} --method {method} {options}"));
+            assert_eq!((&report["kept"], &report["removed"]), (&7.into(), &2.into()), "{method} {options}");
+        }
+        // An index keeps no texts: there nothing is near them.
+        bench.ok(&format!("build i.twx in.jsonl -q {options}"));
+        assert_eq!(bench.ok("query i.twx in.jsonl --within 3 -q"), "");
+        assert_eq!(bench.ok("query i.twx in.jsonl --resembling 0.1 -q"), "");
+        assert_eq!(bench.ok("pairs i.twx --within 10 -q"), "");
+        let report = bench.json(&format!("stream s.twx in.jsonl --drop-duplicates {options}"));
+        assert_eq!(report["documents"], 9, "{report}");
+    }
+}
+
+#[test]
+fn the_summary_says_what_counts_for_nothing_and_where_forms_are_mixed() {
+    let summary = |options: &str, texts: &[(&str, &str)]| {
+        let bench = Bench::new();
+        let all: Vec<_> = texts.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
+        bench.write("in.jsonl", jsonl(&all));
+        bench.ok(&format!("dedup in.jsonl -o out {options}"))
+    };
+    let mixed = [("a", "un café noir"), ("b", "le cafe\u{301} creme"), ("c", "of English"), ("d", "des été")];
+    let found = summary("", &mixed);
+    says(
+        &found,
+        &[
+            "note: with --tokens words no difference is made by case, punctuation, symbols and how much white space there is",
+        ],
+    );
+    says(&found, &["2 texts have composed letters and 1 decomposed ones", "--normal-form nfkc"]);
+    for options in ["--normal-form nfkc", "--fold marks"] {
+        assert!(!summary(options, &mixed).contains("decomposed"), "{options}");
+    }
+    assert!(
+        !summary("", &mixed[..1]).contains("decomposed") && !summary("", &mixed[1..3]).contains("decomposed")
+    );
+    says(
+        &summary("--tokens raw", &mixed),
+        &["note: with --tokens raw no difference is made by how much white space there is"],
+    );
+    assert!(!summary("--method exact", &mixed).contains("no difference is made"));
+}
+
+#[test]
+fn a_kind_of_token_that_is_not_there_is_refused_with_those_that_are() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&documents([("a", "a text"), ("b", "another")])));
+    let stderr = misused(&bench, "dedup in.jsonl -o out --tokens chars");
+    for name in ["characters", "word-characters", "words-symbols", "raw"] {
+        assert!(stderr.contains(name), "{stderr}");
+    }
 }
 
 #[test]
@@ -116,6 +343,8 @@ fn the_width_that_is_not_given_goes_with_the_tokens() {
         ("characters", "9"),
         ("word-characters", "9"),
         ("sentences", "1"),
+        ("words-symbols", "5"),
+        ("raw", "9"),
     ] {
         let bench = Bench::new();
         bench.write("in.jsonl", jsonl(&documents([("a", "One two three.")])));

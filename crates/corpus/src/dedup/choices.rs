@@ -14,6 +14,7 @@ use super::rules::Clustering;
 use super::{BOTTOM, Dedup, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
+use crate::input::Documents;
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -119,7 +120,29 @@ impl Dedup {
             )
             .into());
         }
+        if self.method == Method::Exact
+            && let Some(option) = self.text.cutting()
+        {
+            return Err(InvalidOptions::new(format!(
+                "--{option} says how text is cut into shingles, and --method exact compares whole texts; --normal-form \
+                 and --fold go with it"
+            ))
+            .into());
+        }
         self.text.check_features(self.input.features)
+    }
+
+    /// The documents of the inputs, nothing of them read yet. Where equal texts are all that is looked for, they are equal
+    /// after the normal form and the folding that were asked for.
+    pub(super) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
+        let mut documents = Documents::open(&self.inputs, &self.input)?;
+        if self.method == Method::Exact {
+            documents.compare_normalised(&params.shingling)?;
+        } else if let Some(dropped) = params.shingling.tokens.dropped() {
+            let tokens = params.shingling.tokens;
+            documents.say_dropped(format!("with --tokens {tokens} no difference is made by {dropped}"));
+        }
+        Ok(documents)
     }
 
     /// Refuses ways of joining that go with nothing.
@@ -229,8 +252,13 @@ impl Dedup {
         )
     }
 
-    /// Says what is missed where the bands of a preset find less than those that dedup would choose.
+    /// Says what equal means where it is not said of bytes, and what is missed where the bands of a preset find less than those that dedup would choose.
     pub fn note_recall(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<()> {
+        if self.method == Method::Exact && params.shingling.normalises() {
+            observer.note(
+                "identical texts are those that are equal after --normal-form and --fold, not byte for byte",
+            );
+        }
         let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
         let (Some(preset), Some(kept), true) = (self.preset, params.minhash, by_bands) else { return Ok(()) };
         // How many documents there are is not known yet; of many, small features must agree in more places.

@@ -247,7 +247,7 @@ impl Dedup {
         let table = self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
         let table = table.map(Arc::new);
         let params = self.params(table.as_deref())?;
-        let documents = Documents::open(&self.inputs, &self.input)?;
+        let documents = self.open(&params)?;
         self.against.iter().try_for_each(|path| against::check_is_there(path))?;
         let is_read = self.counts() && !self.against.is_empty();
         let history = is_read.then(|| History::open(&self.against, &self.texts)).transpose()?;

@@ -61,6 +61,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{anyhow, bail};
 use serde::Serialize;
+use twindex::params::{NormalForm, Shingling};
+use twindex::sketch::Cutter;
+use twindex::sketch::cut::{Letters, letters};
 
 use crate::numbers::{count, counted};
 pub use attached::{AttachedFields, OwnAttached};
@@ -220,9 +223,58 @@ pub struct Counts {
     pub no_documents: u64,
     /// The first few bad records, each as `place: reason`.
     pub first_bad: Vec<String>,
+    /// How letters with marks are written in the texts, as far as they were looked at.
+    #[serde(flatten)]
+    pub forms: Forms,
+    /// What of the texts makes no difference, as a remark, if somebody said so.
+    #[serde(skip)]
+    pub dropped: Option<String>,
     /// What was asked for by name.
     #[serde(skip)]
     pub named: Named,
+}
+
+/// How letters with marks are written in texts that are cut as they stand: in one character (NFC) or in several (NFD).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Forms {
+    /// Texts that have such letters and are in NFC.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub composed_texts: u64,
+    /// Texts that NFC would change.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub decomposed_texts: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Forms {
+    /// The bytes of a text that are looked at: who writes letters in one way does so from the start, and to look at more
+    /// would take some percent of the time of short texts.
+    pub const LOOKED_AT: usize = 256;
+
+    /// Counts a text, unless it is cut in another form than it stands in.
+    pub fn count(&mut self, text: &str, shingling: &Shingling) {
+        if shingling.normal_form != NormalForm::None || shingling.folding.marks.is_some() {
+            return;
+        }
+        let end = (0..=text.len().min(Self::LOOKED_AT)).rev().find(|&at| text.is_char_boundary(at));
+        let start = &text[..end.unwrap_or(0)];
+        if start.is_ascii() {
+            return;
+        }
+        let Letters { composed, decomposed } = letters(start);
+        self.decomposed_texts += u64::from(decomposed);
+        self.composed_texts += u64::from(composed && !decomposed);
+    }
+
+    /// Adds those of other texts.
+    pub fn add(&mut self, more: Self) {
+        self.composed_texts += more.composed_texts;
+        self.decomposed_texts += more.decomposed_texts;
+    }
 }
 
 /// Fields that were named, for remarks on those that no input has.
@@ -287,6 +339,8 @@ impl Counts {
         let room = BAD_KEPT.saturating_sub(self.first_bad.len());
         self.first_bad.extend(more.first_bad.iter().take(room).cloned());
         self.named.add(&more.named);
+        self.forms.add(more.forms);
+        self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
     /// What a person should know who reads nothing but the summary, of inputs that were all read as documents.
@@ -332,6 +386,19 @@ impl Counts {
                     format!("{} entries", count(self.ignored))
                 }
             ));
+        }
+        if let Forms { composed_texts: composed @ 1.., decomposed_texts: decomposed @ 1.. } = self.forms {
+            let have = if composed == 1 { "has" } else { "have" };
+            remarks.push(format!(
+                "{} {have} composed letters and {} decomposed ones, as far as their first {} bytes say: these are \
+                 different words, which --normal-form nfkc makes the same",
+                counted(composed, "text"),
+                count(decomposed),
+                count(Forms::LOOKED_AT as u64)
+            ));
+        }
+        if let Some(dropped) = &self.dropped {
+            remarks.push(dropped.clone());
         }
         if let Some(first) = self.first_bad.first() {
             remarks.push(format!("{} skipped, the first: {first}", counted(self.skipped_bad, "bad record")));
@@ -567,6 +634,7 @@ impl Documents {
     pub fn open_beside(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         let mut documents = Self::open(paths, options)?;
         documents.parser.headers = self.parser.headers.clone();
+        documents.parser.normaliser.clone_from(&self.parser.normaliser);
         Ok(documents)
     }
 
@@ -768,6 +836,18 @@ impl Documents {
         }
     }
 
+    /// From now on texts count as identical that are equal in the normal form, and folded, as `shingling` says; those of
+    /// which nothing is left, only where their bytes are equal. The kind of token does not matter.
+    ///
+    /// # Errors
+    ///
+    /// A normal form that this build does not have.
+    pub fn compare_normalised(&mut self, shingling: &Shingling) -> anyhow::Result<()> {
+        let cutter = Cutter::new(shingling)?;
+        self.parser.normaliser = cutter.normalises().then(|| Arc::new(cutter));
+        Ok(())
+    }
+
     /// What finds out what records say; a copy for each thread.
     #[must_use]
     pub fn parser(&self) -> &Parser {
@@ -786,6 +866,16 @@ impl Documents {
         self.counts.text_bytes += text_bytes;
         self.counts.replaced_utf8 += replaced;
         bad.iter().try_for_each(|bad| self.skip(bad))
+    }
+
+    /// Counts how letters are written in texts that were handed out.
+    pub fn account_forms(&mut self, forms: Forms) {
+        self.counts.forms.add(forms);
+    }
+
+    /// Adds a remark on what of the texts makes no difference.
+    pub fn say_dropped(&mut self, dropped: String) {
+        self.counts.dropped = Some(dropped);
     }
 
     /// Counts a document that was handed out, and whose turn it is, as a bad record, if `error` says that it is one.

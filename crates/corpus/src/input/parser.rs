@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use anyhow::Context;
+use twindex::sketch::{Cutter, Units};
 
 use super::content::Content;
 use super::fields::Fields;
@@ -20,6 +21,8 @@ pub struct Parser {
     pub(super) invalid_utf8: InvalidUtf8,
     pub(super) headers: Headers,
     pub(super) record_bytes_max: usize,
+    /// Brings texts into the form in which they are compared, if that is not the one they stand in.
+    pub(super) normaliser: Option<Arc<Cutter>>,
 }
 
 impl Parser {
@@ -33,16 +36,34 @@ impl Parser {
             attached: options.attached.clone(),
         };
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
-        Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max }
+        Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max, normaliser: None }
     }
 
-    /// The [`identity`](Content::identity) of what a [`line`](Record::line) says.
+    /// Bytes that are equal for contents that count as identical, and for no others: the [`identity`](Content::identity) of
+    /// the content, or of its text as it was [normalised](super::Documents::compare_normalised).
+    #[must_use]
+    pub fn identity<'r>(&self, content: Content<'r>) -> Cow<'r, [u8]> {
+        let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else { return content.identity() };
+        let mut units = Units::default();
+        match cutter.normalised(text, &mut units) {
+            // Of nothing it cannot be said what it was.
+            "" => Cow::Borrowed(text.as_bytes()),
+            same if same == text => Cow::Borrowed(text.as_bytes()),
+            other => Cow::Owned(other.as_bytes().to_vec()),
+        }
+    }
+
+    /// The [`identity`](Self::identity) of what a [`line`](super::Record::line) says.
     ///
     /// # Errors
     ///
     /// What is wrong with the line.
     pub fn identity_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<Vec<u8>> {
-        identity(form, line, self)
+        let identity = identity(form, line, self)?;
+        match std::str::from_utf8(&identity) {
+            Ok(text) if self.normaliser.is_some() => Ok(self.identity(Content::Text(text)).into_owned()),
+            Ok(_) | Err(_) => Ok(identity),
+        }
     }
 
     /// What stood once in an input and concerns all of its records.

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use twindex_corpus::{Dedup, DedupTexts, InvalidOptions, Keep, Method};
+use twindex::params::{Folding, NormalForm, Shingling};
+use twindex_corpus::{Dedup, DedupTexts, InvalidOptions, Keep, Method, TextFold, TextForm};
 
 /// Texts of drawn words: copies, near copies and others.
 fn texts() -> Vec<String> {
@@ -110,5 +111,40 @@ fn numbers_out_of_range_are_refused_by_name_before_anything_is_read() {
         DedupTexts { memory: 1, ..DedupTexts::default() },
     ] {
         assert!(job.run(&[b"a"]).unwrap_err().is::<InvalidOptions>(), "{job:?}");
+    }
+}
+
+#[test]
+fn texts_without_tokens_are_identical_only_where_their_bytes_are() {
+    // Of these the third is the first again, and the last the second.
+    let texts = ["?!", "", "?!", "? !", "\u{ad}", "\u{200b}", "\u{301}", "\u{1f600}", "\u{1f621}", ""];
+    let kept_of = [0, 1, 0, 3, 4, 5, 6, 7, 8, 1];
+    let mut folded = Shingling::words(5, 0);
+    folded.folding.invisible = true;
+    folded.folding.marks = Folding::marks_here();
+    folded.normal_form = NormalForm::nfkc().unwrap();
+    for (shingling, fold) in
+        [(Shingling::words(5, 0), None), (folded, Some(TextFold { marks: true, invisible: true }))]
+    {
+        let job = DedupTexts { shingling, threshold: 0.05, ..DedupTexts::default() };
+        let bytes: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+        assert_eq!(job.run(&bytes).unwrap().kept_of, kept_of, "{fold:?}");
+
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("in.jsonl");
+        let line = |(at, text): (usize, &&str)| format!("{{\"id\":\"{at:02}\",\"text\":\"{text}\"}}\n");
+        fs::write(&file, texts.iter().enumerate().map(line).collect::<String>()).unwrap();
+        for method in [Method::Minhash, Method::Shingles, Method::Simhash, Method::Exact] {
+            let out = dir.path().join("out");
+            let mut dedup = Dedup::new([&file], &out);
+            (dedup.method, dedup.force, dedup.text.fold) = (method, true, fold);
+            dedup.text.normal_form = fold.map(|_| TextForm::Nfkc);
+            let report = dedup.run().unwrap();
+            assert_eq!((report.kept, report.identical), (8, 2), "{method:?}, {fold:?}");
+            // Clusters are numbered by their first documents.
+            let found: Vec<String> =
+                rows(&out.join("clusters.tsv")).into_iter().map(|row| row[1].clone()).collect();
+            assert_eq!(found, ["1", "2", "1", "3", "4", "5", "6", "7", "8", "2"], "{method:?}, {fold:?}");
+        }
     }
 }

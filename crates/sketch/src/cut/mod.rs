@@ -1,7 +1,7 @@
 //! Text to units: the words, characters or sentences that shingles are runs of.
 //!
 //! ```text
-//! text --normal form--> text --tokens--> words, lower-cased --stop words--> fewer --stemming--> stems --> units
+//! text --normal form, folding--> text --tokens--> words, lower-cased --stop words--> fewer --stemming--> stems --> units
 //! ```
 //!
 //! What a unit is, [`Tokens`] says:
@@ -17,6 +17,13 @@
 //!   and none between neighbours such as two Han characters, which are two words with nothing between them.
 //! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that have a word left; such
 //!   a unit is its words, as [`tokens`] finds them, with a space between two. See below for a limit.
+//! - **Words and symbols** are the words of [`tokens`], and each character between them that is no white space, with the
+//!   marks that follow it. So `C++` is `c`, `+`, `+`, and no character of a text is lost but white space. A run of
+//!   symbols is cut, because `();` and `( ) ;` mean the same, and because rules of 60 and of 80 hyphens should.
+//! - **Raw** characters are those of the whole text, in their case. A run of white space is one space; at the ends of the
+//!   text it is nothing, so that a file with a line feed at its end is one without.
+//!
+//! *White space* is what has the property `White_Space` of Unicode: 25 characters, the same since version 6.3.
 //!
 //! A *character* is a code point. Marks are characters, so that `é` is one character where it is composed and two
 //! where it is not, unless NFKC makes it one; this is what slicing a string means in most languages, and what the
@@ -28,6 +35,13 @@
 //! **Normal form.** NFKC comes first, over the whole text, and case is lost afterwards. A handful of capitals have no
 //! composed form where their small letters have one (H with a line below, T with a diaeresis, W and Y with a ring, J
 //! with a caron): they stay in two code points when lower-cased.
+//!
+//! **Folding** ([`Folding`](crate::params::Folding)) drops characters. *Invisible* ones go before all else, as if they
+//! did not stand in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go behind the normal
+//! form: the text is decomposed (NFD), characters of the general category Mn are left out, and the rest is composed (NFC),
+//! so that canonically equivalent texts stay equal. Accents go so, harakat and niqqud, and also the dots of `ё` and `й`,
+//! the hamza above alef, the sound marks of kana (`が` is `か`), and signs of vowels in Indic scripts and Thai, where words
+//! then run together that differ. A stroke is no mark: `ø`, `ł` and `đ` stay.
 //!
 //! **Stop words** are compared with lower-cased words and leave no trace: the words around one are neighbours. A
 //! document of stop words alone has no units.
@@ -54,9 +68,11 @@ mod stems;
 mod units;
 
 use crate::error::{Error, Result};
-use crate::params::{NormalForm, Shingling, StopWords, Tokens, UnicodeVersion};
+use crate::params::{Folding, NormalForm, Shingling, StopWords, Tokens, UnicodeVersion};
 
 use super::token::{GROWN, GROWS, Kind, classify, tokens};
+#[cfg(feature = "languages")]
+pub use normal::{Letters, letters};
 use stems::{Stemmer, Stems};
 pub use units::Units;
 
@@ -88,6 +104,7 @@ pub const GAP_MAX: usize = 32;
 pub struct Cutter {
     tokens: Tokens,
     normal_form: NormalForm,
+    folding: Folding,
     stop_words: StopWords,
     stemmer: Option<Stemmer>,
 }
@@ -100,6 +117,11 @@ struct Work {
     /// The text in its normal form, where it is not so already.
     #[cfg(feature = "languages")]
     normal: normal::Work,
+    /// The text without marks, where it has some.
+    #[cfg(feature = "languages")]
+    unmarked: normal::Work,
+    /// The text without invisible characters, where it has some.
+    visible: String,
     /// A line with its long gaps cut short.
     #[cfg(feature = "languages")]
     line: String,
@@ -124,10 +146,14 @@ impl Cutter {
             };
             check_version("normal-form", "nfkc", wanted, here)?;
         }
+        if let Some(wanted) = shingling.folding.marks {
+            check_version("fold", "marks", wanted, Folding::marks_here())?;
+        }
         let stemmer = Stemmer::new(shingling.stemming)?;
         Ok(Self {
             tokens,
             normal_form: shingling.normal_form,
+            folding: shingling.folding,
             stop_words: shingling.stop_words.clone(),
             stemmer,
         })
@@ -136,9 +162,62 @@ impl Cutter {
     /// True if the units are the tokens of [`tokens`], which are cheaper to come by.
     pub(super) fn is_plain(&self) -> bool {
         self.tokens == Tokens::Words
-            && self.normal_form == NormalForm::None
+            && !self.normalises()
             && self.stop_words.is_empty()
             && self.stemmer.is_none()
+    }
+
+    /// Whether texts are brought into a normal form, or folded, before they are cut.
+    #[must_use]
+    pub fn normalises(&self) -> bool {
+        self.normal_form != NormalForm::None || !self.folding.is_empty()
+    }
+
+    /// The text as it is cut: in its normal form, and folded. `units` is working memory, and loses what it holds.
+    ///
+    /// ```
+    /// use twindex_sketch::params::{Folding, Shingling};
+    /// use twindex_sketch::{Cutter, Units};
+    ///
+    /// let mut shingling = Shingling::words(5, 0);
+    /// shingling.folding.invisible = true;
+    /// let cutter = Cutter::new(&shingling)?;
+    /// assert_eq!(cutter.normalised("co\u{ad}op", &mut Units::default()), "coop");
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    pub fn normalised<'a>(&self, text: &'a str, units: &'a mut Units) -> &'a str {
+        units.clear(None);
+        let Work {
+            visible,
+            #[cfg(feature = "languages")]
+            normal,
+            #[cfg(feature = "languages")]
+            unmarked,
+            ..
+        } = &mut units.work;
+        self.normalise(
+            text,
+            visible,
+            #[cfg(feature = "languages")]
+            (normal, unmarked),
+        )
+    }
+
+    fn normalise<'a>(
+        &self,
+        text: &'a str,
+        visible: &'a mut String,
+        #[cfg(feature = "languages")] (normal, unmarked): (&'a mut normal::Work, &'a mut normal::Work),
+    ) -> &'a str {
+        let text = if self.folding.invisible { without_invisible(text, visible) } else { text };
+        #[cfg(feature = "languages")]
+        let text = match self.normal_form {
+            NormalForm::None => text,
+            NormalForm::Nfkc(_) => normal::nfkc(text, normal),
+        };
+        #[cfg(feature = "languages")]
+        let text = if self.folding.marks.is_some() { normal::without_marks(text, unmarked) } else { text };
+        text
     }
 
     /// Replaces `units` by those of a text; for [`Tokens::Features`], which come from no text, by none.
@@ -148,10 +227,10 @@ impl Cutter {
     /// few marks that NFKC sorts.
     pub fn cut(&self, text: &str, units: &mut Units) {
         units.clear(match self.tokens {
-            Tokens::Words | Tokens::UnicodeWords => Some(b' '),
+            Tokens::Words | Tokens::UnicodeWords | Tokens::WordsSymbols => Some(b' '),
             // A space stands within sentences.
             Tokens::Sentences => Some(b'\n'),
-            Tokens::WordCharacters | Tokens::Characters | Tokens::Features => None,
+            Tokens::WordCharacters | Tokens::Characters | Tokens::Features | Tokens::Raw => None,
         });
         let mut work = std::mem::take(&mut units.work);
         self.cut_with(text, units, &mut work);
@@ -159,12 +238,23 @@ impl Cutter {
     }
 
     fn cut_with(&self, text: &str, units: &mut Units, work: &mut Work) {
-        #[cfg(feature = "languages")]
-        let text = match self.normal_form {
-            NormalForm::None => text,
-            NormalForm::Nfkc(_) => normal::nfkc(text, &mut work.normal),
-        };
-        let Work { lower, stems, .. } = work;
+        let Work {
+            lower,
+            stems,
+            visible,
+            #[cfg(feature = "languages")]
+            normal,
+            #[cfg(feature = "languages")]
+            unmarked,
+            #[cfg(feature = "languages")]
+            line,
+        } = work;
+        let text = self.normalise(
+            text,
+            visible,
+            #[cfg(feature = "languages")]
+            (normal, unmarked),
+        );
         match self.tokens {
             Tokens::Words => tokens(text, lower, |word| {
                 if let Some(word) = self.reduced(word, stems) {
@@ -173,6 +263,12 @@ impl Cutter {
             }),
             Tokens::Characters => characters(text, true, units),
             Tokens::WordCharacters => characters(text, false, units),
+            Tokens::Raw => raw(text, units),
+            Tokens::WordsSymbols => words_and_symbols(text, lower, |is_word, token| {
+                if let Some(token) = if is_word { self.reduced(token, stems) } else { self.kept(token) } {
+                    units.push(token);
+                }
+            }),
             #[cfg(feature = "languages")]
             Tokens::UnicodeWords => segments::words(text, lower, |word| {
                 if let Some(word) = self.reduced(word, stems) {
@@ -180,7 +276,7 @@ impl Cutter {
                 }
             }),
             #[cfg(feature = "languages")]
-            Tokens::Sentences => segments::sentences(text, &mut work.line, |sentence| {
+            Tokens::Sentences => segments::sentences(text, line, |sentence| {
                 let mut sentence_of = units.sentence();
                 tokens(sentence, lower, |word| {
                     if let Some(word) = self.reduced(word, stems) {
@@ -194,12 +290,20 @@ impl Cutter {
         }
     }
 
+    /// What is left of a token that has no stem: nothing if it is a stop word.
+    fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
+        if self.stop_words.is_empty() {
+            return Some(token);
+        }
+        (!self.stop_words.contains(text_of(token))).then_some(token)
+    }
+
     /// What is left of a lower-cased word: nothing of a stop word, of another its stem.
     fn reduced<'a>(&self, word: &'a [u8], stems: &'a mut Stems) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() && self.stemmer.is_none() {
             return Some(word);
         }
-        let text = std::str::from_utf8(word).expect("words are cut from text at characters");
+        let text = text_of(word);
         if self.stop_words.contains(text) {
             return None;
         }
@@ -228,6 +332,93 @@ fn check_version(
              shingles of the same text; use a build with Unicode {wanted}, or make the index again from the texts"
         ))),
         None => Err(Error::Invalid(format!("parameters: {field} is {name}/{wanted}, {WITHOUT_LANGUAGES}"))),
+    }
+}
+
+/// The characters of a token.
+fn text_of(token: &[u8]) -> &str {
+    std::str::from_utf8(token).expect("tokens are cut from text at characters")
+}
+
+/// The text without soft hyphens and characters of no width: itself where it has none, otherwise written to `visible`.
+fn without_invisible<'a>(text: &'a str, visible: &'a mut String) -> &'a str {
+    let is_invisible = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
+    if !text.contains(is_invisible) {
+        return text;
+    }
+    visible.clear();
+    text.split(is_invisible).for_each(|part| visible.push_str(part));
+    visible
+}
+
+/// The characters of the property `White_Space`, in a list of our own: the standard library's may grow with the compiler.
+fn is_white_space(c: char) -> bool {
+    matches!(
+        c,
+        '\t'..='\r'
+            | ' '
+            | '\u{85}'
+            | '\u{a0}'
+            | '\u{1680}'
+            | '\u{2000}'..='\u{200a}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{202f}'
+            | '\u{205f}'
+            | '\u{3000}'
+    )
+}
+
+/// All characters, a run of white space as one space and none at the ends.
+fn raw(text: &str, units: &mut Units) {
+    let mut between = false;
+    for c in text.chars() {
+        if is_white_space(c) {
+            between = !units.is_empty();
+            continue;
+        }
+        if std::mem::take(&mut between) {
+            units.push_character(' ');
+        }
+        units.push_character(c);
+    }
+}
+
+/// Calls `each` with every word of [`tokens`], and with every other character that is no white space, and the marks
+/// behind it, in order; and whether it is a word.
+fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(bool, &[u8])) {
+    let bytes = text.as_bytes();
+    // The token under way: its kind (that of a symbol is `Other`), and its characters in `scratch`.
+    let mut open = None;
+    scratch.clear();
+    for (at, c) in text.char_indices() {
+        let (kind, lower) = classify(c);
+        let continues = match kind {
+            Kind::Word => open == Some(Kind::Word),
+            Kind::Mark => open.is_some(),
+            Kind::Other | Kind::Single => false,
+        };
+        if !continues {
+            if let Some(kind) = open.take() {
+                each(kind != Kind::Other, scratch);
+                scratch.clear();
+            }
+            if is_white_space(c) {
+                continue;
+            }
+            // A mark behind nothing is a symbol, too.
+            open = Some(if kind == Kind::Mark { Kind::Other } else { kind });
+        }
+        if c == GROWS {
+            scratch.extend_from_slice(GROWN.as_bytes());
+        } else if c == lower {
+            scratch.extend_from_slice(&bytes[at..at + c.len_utf8()]);
+        } else {
+            scratch.extend_from_slice(lower.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+    if let Some(kind) = open {
+        each(kind != Kind::Other, scratch);
     }
 }
 

@@ -69,11 +69,95 @@ fn a_character_is_a_code_point_and_marks_are_characters() {
 fn text_without_words_has_no_units() {
     for &tokens in Tokens::ALL {
         let Ok(shingling) = Shingling::words(1, 0).with_tokens(tokens) else { continue };
-        for text in ["", " \n\t", "--- ... !? \u{301}", "😀 ❤\u{fe0f} 👩\u{200d}👩\u{200d}👧"] {
-            assert!(cut(&shingling, text).is_empty(), "{tokens}: {text:?}");
+        let keeps_symbols = matches!(tokens, Tokens::WordsSymbols | Tokens::Raw);
+        for text in ["", " \n\t\u{3000}", "--- ... !? \u{301}", "😀 ❤\u{fe0f} 👩\u{200d}👩\u{200d}👧"]
+        {
+            let has_symbols = !text.trim().is_empty();
+            assert_eq!(
+                cut(&shingling, text).is_empty(),
+                !(keeps_symbols && has_symbols),
+                "{tokens}: {text:?}"
+            );
         }
     }
     assert!(cut(&of(Tokens::Features), "Features come from no text.").is_empty());
+}
+
+#[test]
+fn words_and_symbols_keep_all_but_case_and_white_space() {
+    let symbols = of(Tokens::WordsSymbols);
+    assert_eq!(cut(&symbols, "C, C++ and C#"), ["c", ",", "c", "+", "+", "and", "c", "#"]);
+    assert_eq!(cut(&symbols, "If(a!=b)"), ["if", "(", "a", "!", "=", "b", ")"]);
+    assert_eq!(cut(&symbols, " if ( A\t!= b )\n"), cut(&symbols, "if(a!=b)"));
+    assert_ne!(cut(&symbols, "a==b"), cut(&symbols, "a!=b"));
+    assert_eq!(cut(&symbols, "-5 % of 1,000.5_x"), ["-", "5", "%", "of", "1", ",", "000", ".", "5_x"]);
+    assert_eq!(cut(&symbols, "東京タワー、2号"), ["東", "京", "タ", "ワ", "ー", "、", "2", "号"]);
+    assert_eq!(cut(&symbols, "İstanbul ẞ Ⱥ"), ["i\u{307}stanbul", "ß", "ⱥ"]);
+    // Any white space is none, and nothing else is.
+    assert_eq!(
+        cut(&symbols, "a\u{a0}\u{2003}\u{3000}\u{85}\u{2028}b\u{200b}\0"),
+        ["a", "b", "\u{200b}", "\0"]
+    );
+}
+
+#[test]
+fn marks_stay_with_a_symbol_and_are_one_where_they_follow_nothing() {
+    let symbols = of(Tokens::WordsSymbols);
+    assert_eq!(
+        cut(&symbols, "Cafe\u{301}❤\u{fe0f}❤ =\u{338}="),
+        ["cafe\u{301}", "❤\u{fe0f}", "❤", "=\u{338}", "="]
+    );
+    assert_eq!(cut(&symbols, "\u{301}\u{302}a \u{301}b"), ["\u{301}\u{302}", "a", "\u{301}", "b"]);
+    assert_eq!(cut(&symbols, "👩\u{200d}👧😡😡"), ["👩", "\u{200d}", "👧", "😡", "😡"]);
+    assert_eq!(cut(&symbols, "か\u{3099}。\u{3099}"), ["か\u{3099}", "。\u{3099}"]);
+}
+
+#[test]
+fn symbols_can_be_stop_words_and_words_beside_them_stems() {
+    let mut some = of(Tokens::WordsSymbols);
+    some.stop_words = StopWords::new([",", "the", "."]).unwrap();
+    assert_eq!(cut(&some, "The dogs, THE cats."), ["dogs", "cats"]);
+    #[cfg(feature = "languages")]
+    {
+        some.stemming = crate::params::Stemming::English;
+        assert_eq!(cut(&some, "The dogs', running!"), ["dog", "'", "run", "!"]);
+    }
+}
+
+#[test]
+fn raw_characters_are_those_of_the_text_but_for_runs_of_white_space() {
+    let raw = of(Tokens::Raw);
+    assert_eq!(cut(&raw, "\n If  (a\r\n!= B)\u{3000}\t").concat(), "If (a != B)");
+    assert_eq!(cut(&raw, "\u{301}e\u{301}\u{ad}\u{200b}\0İ").concat(), "\u{301}e\u{301}\u{ad}\u{200b}\0İ");
+    assert_eq!(cut(&raw, "👩\u{200d}👧 ❤\u{fe0f}"), ["👩", "\u{200d}", "👧", " ", "❤", "\u{fe0f}"]);
+    assert_ne!(cut(&raw, "ab"), cut(&raw, "a b"));
+    assert_ne!(cut(&raw, "a"), cut(&raw, "A"));
+}
+
+#[test]
+fn invisible_characters_are_dropped_before_all_else() {
+    let visible = |tokens| Shingling { folding: Folding { invisible: true, marks: None }, ..of(tokens) };
+    let text = "\u{feff}co\u{ad}operate x\u{200b}y\u{200c}z\u{200d}\u{2060}!";
+    assert_eq!(cut(&visible(Tokens::Words), text), ["cooperate", "xyz"]);
+    assert_eq!(cut(&visible(Tokens::Raw), text).concat(), "cooperate xyz!");
+    assert_eq!(cut(&visible(Tokens::WordsSymbols), text), ["cooperate", "xyz", "!"]);
+    assert_ne!(plain(text), ["cooperate", "xyz"]);
+    // The neighbours of those that go, and other characters that cannot be seen, stay.
+    let kept = "\u{ac}\u{ae}\u{200a}\u{200e}\u{200f}\u{205f}\u{2061}\u{180e}\u{fefe}\u{ff00}";
+    assert_eq!(Cutter::new(&visible(Tokens::Words)).unwrap().normalised(kept, &mut Units::default()), kept);
+    // A mark behind one joins the letter before it.
+    #[cfg(feature = "languages")]
+    {
+        let composed = Shingling { normal_form: NormalForm::nfkc().unwrap(), ..visible(Tokens::Words) };
+        assert_eq!(cut(&composed, "e\u{200d}\u{301}"), ["é"]);
+    }
+}
+
+#[test]
+fn white_space_has_25_characters_of_the_compilers() {
+    let found: Vec<char> = ('\0'..=char::MAX).filter(|&c| is_white_space(c)).collect();
+    assert_eq!(found.len(), 25);
+    assert!(found.iter().all(|c| c.is_whitespace()));
 }
 
 #[test]
@@ -159,6 +243,23 @@ mod with_languages {
     }
 
     #[test]
+    fn marks_are_dropped_composed_or_not() {
+        let unmarked = |text| {
+            let folding = Folding { invisible: false, marks: Folding::marks_here() };
+            cut(&Shingling { folding, ..of(Tokens::Words) }, text)
+        };
+        assert_eq!(unmarked("Crème BRÛLÉE, cre\u{300}me"), ["creme", "brulee", "creme"]);
+        assert_eq!(unmarked("ёж Ελλάδα Việt"), ["еж", "ελλαδα", "viet"]);
+        assert_eq!(unmarked("مُحَمَّد أحمد شَلوُم"), ["محمد", "احمد", "شلوم"]);
+        assert_eq!(unmarked("שָׁלוֹם"), ["שלום"]);
+        assert_eq!(unmarked("が か\u{3099} 한국어"), ["か", "か", "한국어"]);
+        // What has no decomposition stays, and so do marks that take up space.
+        assert_eq!(unmarked("øłđ ßæ"), ["øłđ", "ßæ"]);
+        assert_eq!(unmarked("\u{915}\u{93e}\u{941}"), ["\u{915}\u{93e}"]);
+        assert_eq!(unmarked("❤\u{fe0f} \u{301}"), [""; 0]);
+    }
+
+    #[test]
     fn unicode_words_keep_together_what_belongs_together() {
         let unicode = of(Tokens::UnicodeWords);
         assert_eq!(cut(&unicode, "Don't pay 3.14, U.S.A."), ["don't", "pay", "3.14", "u.s.a"]);
@@ -184,7 +285,7 @@ mod with_languages {
         );
         let mut some = sentences.clone();
         some.stop_words = StopWords::new(["in", "yes"]).unwrap();
-        some.stemming = Stemming::English;
+        some.stemming = crate::params::Stemming::English;
         assert_eq!(cut(&some, text), ["mr", "fox isn t", "he paid 3 14", "realli", "a line"]);
         // Where one sentence ends is not lost in the bytes of a shingle.
         let mut units = Units::default();
@@ -380,6 +481,23 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #[test]
+    fn words_and_symbols_are_the_words_and_what_stands_between(
+        pieces in prop::collection::vec("[a-zA-ZéÉ京_0-9]|\u{301}|[ \t+=!.,-]|😀|\u{200d}|İ", 0..60),
+    ) {
+        let text = pieces.concat();
+        let found = cut(&of(Tokens::WordsSymbols), &text);
+        let words: Vec<String> =
+            found.iter().filter(|unit| !plain(unit).is_empty()).cloned().collect();
+        // Behind a symbol a mark is part of that, and plain words drop it likewise.
+        prop_assert_eq!(words, plain(&text));
+        let lower = |text: &str| -> String {
+            let lower = |c: char| if c == GROWS { GROWN.to_owned() } else { classify(c).1.to_string() };
+            text.chars().filter(|&c| !is_white_space(c)).map(lower).collect()
+        };
+        prop_assert_eq!(found.concat(), lower(&text));
+    }
+
     #[test]
     fn words_through_the_cutter_are_the_tokens(text in text()) {
         prop_assert_eq!(cut(&of(Tokens::Words), &text), plain(&text));

@@ -1,12 +1,19 @@
-//! NFKC (UAX #15), with tables of our own. Only stretches that may not be in NFKC already are normalised.
+//! NFKC (UAX #15), and texts without their marks, with tables of our own. Only stretches that may not be so already are
+//! worked on.
 //!
 //! [`tables`] has the decompositions, compositions and combining classes of one version of Unicode, which the parameters
 //! of an index name. Later versions assign more characters but never change the normal form of those assigned. Here
 //! characters that this version does not assign stay as they are, whatever a newer dependency would know of them.
 
+mod canonical;
 mod tables;
 #[cfg(test)]
 mod tests;
+
+use canonical::{
+    CANONICAL, CHANGES as NOT_NFC, COMPOSES as MAY_JOIN, FLAG_BITS, FLAG_BLOCK_OF, FLAG_BLOCKS, MARK, MARKED,
+    SHIFTS, SPLITS,
+};
 
 use tables::{
     CHANGES, CHARACTERS, COMPOSES, COMPOSITIONS, DECOMPOSED_BITS, DECOMPOSED_BLOCK_OF, DECOMPOSED_BLOCKS,
@@ -69,6 +76,102 @@ fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut Strin
     for c in text.chars() {
         push_decomposed(c, stretch);
     }
+    push_composed(stretch, normal);
+}
+
+/// Of characters that may not stay as they are where marks are dropped, or join one before them.
+const TOUCHED: u8 = NOT_NFC | MAY_JOIN | MARK | MARKED | SHIFTS;
+
+/// The text without characters of the category Mn, and otherwise in NFC: itself where it is so already, otherwise written
+/// to `work`. What the marks of a decomposed text leave is composed again.
+pub(super) fn without_marks<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
+    let Work { text: unmarked, stretch } = work;
+    unmarked.clear();
+    // As in `nfkc`.
+    let (mut copied, mut start, mut at) = (0, 0, 0);
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        if bytes[at].is_ascii() {
+            at += bytes[at..].iter().take_while(|byte| byte.is_ascii()).count();
+            start = at - 1;
+            continue;
+        }
+        let c = text[at..].chars().next().expect("`at` is before the end");
+        if flags_of(c) & TOUCHED == 0 {
+            (start, at) = (at, at + c.len_utf8());
+            continue;
+        }
+        let rest = &text[at..];
+        let end = rest
+            .char_indices()
+            .find(|&(_, c)| flags_of(c) & TOUCHED == 0)
+            .map_or(text.len(), |(end, _)| at + end);
+        unmarked.push_str(&text[copied..start]);
+        stretch.clear();
+        for c in text[start..end].chars() {
+            push_split(c, stretch);
+        }
+        stretch.retain(|&(_, c)| flags_of(c) & MARK == 0);
+        push_composed(stretch, unmarked);
+        (copied, start, at) = (end, end, end);
+    }
+    if copied == 0 {
+        return text;
+    }
+    unmarked.push_str(&text[copied..]);
+    unmarked
+}
+
+/// How letters with marks are written in a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Letters {
+    /// Some stand in one character, as in NFC: `é`, `й`, `が`, `각`.
+    pub composed: bool,
+    /// NFC would change the text, as some stand in several characters.
+    pub decomposed: bool,
+}
+
+/// How letters with marks are written in a text.
+///
+/// Linear time: a table is asked for each character beyond ASCII, and no memory is taken for a text in NFC.
+#[must_use]
+pub fn letters(text: &str) -> Letters {
+    let mut found = Letters::default();
+    let (mut stretch, mut normal) = (Vec::new(), String::new());
+    let (mut start, mut at) = (0, 0);
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        if bytes[at].is_ascii() {
+            at += bytes[at..].iter().take_while(|byte| byte.is_ascii()).count();
+            start = at - 1;
+            continue;
+        }
+        let Some(c) = text[at..].chars().next() else { break };
+        let flags = flags_of(c);
+        let is_syllable = (c as u32).wrapping_sub(SYLLABLE) < LEADINGS * VOWELS * TRAILINGS;
+        found.composed |= is_syllable || flags & (MARKED | SPLITS | MARK | NOT_NFC) == MARKED | SPLITS;
+        if flags & (NOT_NFC | MAY_JOIN | SHIFTS) == 0 {
+            (start, at) = (at, at + c.len_utf8());
+            continue;
+        }
+        let is_apart = |c: char| flags_of(c) & (NOT_NFC | MAY_JOIN | SHIFTS) == 0;
+        let end =
+            text[at..].char_indices().find(|&(_, c)| is_apart(c)).map_or(text.len(), |(end, _)| at + end);
+        stretch.clear();
+        normal.clear();
+        text[start..end].chars().for_each(|c| push_split(c, &mut stretch));
+        push_composed(&mut stretch, &mut normal);
+        if normal != text[start..end] {
+            found.decomposed = true;
+            return found;
+        }
+        (start, at) = (end, end);
+    }
+    found
+}
+
+/// Appends characters that are decomposed, in canonical order and composed again.
+fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     for marks in stretch.chunk_by_mut(|a, b| a.0 > 0 && b.0 > 0) {
         marks.sort_by_key(|&(class, _)| class);
     }
@@ -105,6 +208,21 @@ const TRAILING: u32 = 0x11a7;
 const VOWELS: u32 = 21;
 const TRAILINGS: u32 = 28;
 const LEADINGS: u32 = 19;
+
+/// Appends the full canonical decomposition of a character, with combining classes.
+fn push_split(c: char, stretch: &mut Vec<(u8, char)>) {
+    let is_syllable = (c as u32).wrapping_sub(SYLLABLE) < LEADINGS * VOWELS * TRAILINGS;
+    if !is_syllable && flags_of(c) & SPLITS == 0 {
+        stretch.push((combining_class(c), c));
+    } else if let Ok(found) = CANONICAL.binary_search_by_key(&(c as u32), |&(code, _)| code) {
+        stretch.extend(CANONICAL[found].1.iter().map(|&code| {
+            let c = char::from_u32(code).expect("tables have characters");
+            (combining_class(c), c)
+        }));
+    } else {
+        push_decomposed(c, stretch);
+    }
+}
 
 /// Appends the full compatibility decomposition of a character, with combining classes.
 fn push_decomposed(c: char, stretch: &mut Vec<(u8, char)>) {
@@ -153,6 +271,12 @@ fn composition(first: char, second: char) -> Option<char> {
 #[inline]
 fn trait_of(c: char) -> u16 {
     TRAITS[usize::from(TRAIT_BLOCKS[place(&TRAIT_BLOCK_OF, TRAIT_BITS, c)])]
+}
+
+/// What decides what is left of a character without marks: 0 for most.
+#[inline]
+fn flags_of(c: char) -> u8 {
+    FLAG_BLOCKS[place(&FLAG_BLOCK_OF, FLAG_BITS, c)]
 }
 
 fn combining_class(c: char) -> u8 {

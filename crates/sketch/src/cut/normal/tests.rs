@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::{canonical_combining_class, is_combining_mark};
 
 use super::tables::VERSION;
 use super::*;
@@ -63,6 +64,72 @@ fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() 
     assert_eq!(UnicodeVersion::NORMAL, UnicodeVersion(major, minor, update));
     let compared = unicode_normalization::UNICODE_VERSION;
     assert_eq!(VERSION, compared, "compare with a version of unicode-normalization that has our Unicode");
+    assert_eq!(VERSION, canonical::VERSION);
+}
+
+/// By the definition: decompose, leave out, compose.
+fn check_unmarked(text: &str, work: &mut Work) {
+    let kept: String = text.nfd().filter(|&c| flags_of(c) & MARK == 0).collect();
+    let expected: String = kept.nfc().collect();
+    assert_eq!(without_marks(text, work), expected, "{}", text.escape_unicode());
+}
+
+#[test]
+fn marks_are_among_the_combining_marks_of_the_crate_and_classes_agree() {
+    let marks = |wanted: bool| {
+        ('\0'..=char::MAX)
+            .filter(move |&c| is_combining_mark(c) && (flags_of(c) & MARK != 0) == wanted)
+            .count()
+    };
+    // Mn is the greater part of M; and nothing else is one.
+    assert!(marks(true) > 2000 && marks(false) < 600, "{} and {}", marks(true), marks(false));
+    assert!(('\0'..=char::MAX).all(|c| flags_of(c) & MARK == 0 || is_combining_mark(c)));
+    for (c, is_mark) in [
+        ('\u{301}', true),
+        ('\u{5b0}', true),
+        ('\u{64e}', true),
+        ('\u{93c}', true),
+        ('\u{3099}', true),
+        ('\u{fe0f}', true),
+        ('\u{93e}', false),  // Mc
+        ('\u{20dd}', false), // Me
+        ('\u{ff9e}', false), // Lm
+    ] {
+        assert_eq!(flags_of(c) & MARK != 0, is_mark, "{c:?}");
+    }
+    for c in '\0'..=char::MAX {
+        assert_eq!(flags_of(c) & SHIFTS != 0, canonical_combining_class(c) > 0, "{c:?}");
+    }
+}
+
+#[test]
+fn every_character_without_marks_is_what_the_crate_decomposes_and_composes() {
+    let mut work = Work::default();
+    for c in '\0'..=char::MAX {
+        check_unmarked(&format!("{c}"), &mut work);
+        check_unmarked(&format!("e{c}\u{301}"), &mut work);
+        check_unmarked(&format!("\u{1100}\u{302e}\u{16ff0}{c}\u{323}\u{1161}\u{11a8}"), &mut work);
+    }
+}
+
+#[test]
+fn every_three_of_the_letters_without_marks_are_what_the_crate_makes_of_them() {
+    let mut work = Work::default();
+    for a in LETTERS {
+        for b in LETTERS {
+            for c in LETTERS {
+                check_unmarked(&String::from_iter([a, b, c]), &mut work);
+            }
+        }
+    }
+}
+
+#[test]
+fn text_without_marks_is_not_copied() {
+    for text in ["", "plain ASCII", "øłđ 東京 — 한국어 “Москва”"] {
+        let mut work = Work::default();
+        assert_eq!(without_marks(text, &mut work).as_ptr(), text.as_ptr(), "{text}");
+    }
 }
 
 #[test]
@@ -122,7 +189,37 @@ fn text_in_order_is_not_copied() {
     }
 }
 
+#[test]
+fn letters_are_composed_or_decomposed() {
+    let of = |text| {
+        let Letters { composed, decomposed } = letters(text);
+        (composed, decomposed)
+    };
+    for text in ["", "plain", "Москва 東京 øł — “x” 😀", "e\u{20dd} q\u{301} ที่นี่ हिन्दी"]
+    {
+        assert_eq!(of(text), (false, false), "{text}");
+    }
+    for text in ["café", "ёлка", "が", "한국어", "été q\u{301}", "ậ\u{301}"] {
+        assert_eq!(of(text), (true, false), "{text}");
+    }
+    for text in
+        ["cafe\u{301}", "и\u{306}", "か\u{3099}", "\u{1112}\u{1161}\u{11ab}", "a\u{301}\u{323}", "\u{212b}"]
+    {
+        assert!(of(text).1, "{text}");
+    }
+    assert_eq!(of("é e\u{301}"), (true, true));
+}
+
 proptest! {
+    #[test]
+    fn letters_are_decomposed_where_nfc_of_the_crate_changes_the_text(
+        letters_of in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..16),
+    ) {
+        let text: String = letters_of.into_iter().collect();
+        let nfc: String = text.nfc().collect();
+        prop_assert_eq!(letters(&text).decomposed, nfc != text, "{}", text.escape_unicode());
+    }
+
     #[test]
     fn letters_in_any_order_have_the_normal_form_of_the_crate(
         letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
@@ -130,6 +227,14 @@ proptest! {
         let text: String = letters.into_iter().collect();
         let mut work = Work { text: "left over".into(), stretch: vec![(1, 'x')] };
         check(&text, &mut work);
+    }
+
+    #[test]
+    fn letters_in_any_order_without_marks_are_what_the_crate_makes_of_them(
+        letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
+    ) {
+        let text: String = letters.into_iter().collect();
+        check_unmarked(&text, &mut Work { text: "left over".into(), stretch: vec![(1, 'x')] });
     }
 
     #[test]
