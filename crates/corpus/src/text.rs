@@ -67,6 +67,12 @@ pub enum StopList {
 }
 
 impl TextOptions {
+    /// Whether texts are compared in another form than they have.
+    #[must_use]
+    pub fn normalises(&self) -> bool {
+        self.normal_form == Some(TextForm::Nfkc) || self.fold.is_some_and(|fold| fold.marks || fold.invisible)
+    }
+
     /// How the text of a new index is cut. Reads the file of stop words, if one was named.
     pub fn shingling(&self) -> anyhow::Result<Shingling> {
         let mut plain = Shingling::words(5, 0);

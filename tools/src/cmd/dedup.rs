@@ -267,6 +267,8 @@ impl Dedup {
 /// What a person is told at the end.
 fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
+    let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
+    let equal = if is_normalised { "equal after normalisation" } else { "byte for byte" };
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
     let mut lines = vec![
         format!(
@@ -275,7 +277,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
             report::bytes(input.text_bytes),
             report.seconds
         ),
-        format!("  identical  {:>11}  copies of another document, byte for byte", count(report.identical)),
+        format!("  identical  {:>11}  copies of another document, {equal}", count(report.identical)),
     ];
     if let Some(dropped) = report.dropped {
         let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
