@@ -5,7 +5,7 @@ use std::ffi::CString;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use twindex::params::Shingling;
-use twindex_corpus::{Clustering, DedupTexts, Keep, ListedPairs};
+use twindex_corpus::{Clustering, DedupTexts, Keep, ListedPairs, NearBy};
 
 use crate::columns::Column;
 use crate::error::{Failure, Result};
@@ -33,13 +33,14 @@ impl Dedup {
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, threshold=0.8, *, keep="first", clusters="leaders", pairs="covering", max_work=None,
+#[pyo3(signature = (texts, threshold=0.8, *, near="resemblance", keep="first", clusters="leaders", pairs="covering", max_work=None,
     max_cluster=None, words=5, seed=0, max_bucket=10_000, memory=1 << 30))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     threshold: f64,
+    near: &str,
     keep: &str,
     clusters: &str,
     pairs: &str,
@@ -59,6 +60,15 @@ pub(crate) fn dedup(
         "longest" => Keep::Longest,
         other => return Err(Failure::invalid(format!("keep: expected first or longest, found {other}"))),
     };
+    let near = match near {
+        "resemblance" => NearBy::Resemblance,
+        "containment" => NearBy::Containment,
+        other => {
+            return Err(Failure::invalid(format!(
+                "near: expected resemblance or containment, found {other}"
+            )));
+        }
+    };
     let clusters = match clusters {
         "leaders" => Clustering::Leaders,
         "components" => Clustering::Components,
@@ -76,8 +86,18 @@ pub(crate) fn dedup(
         return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {}", texts.len())));
     }
     let shingling = Shingling::words(words, seed);
-    let job =
-        DedupTexts { threshold, shingling, keep, clusters, pairs, max_work, max_cluster, max_bucket, memory };
+    let job = DedupTexts {
+        threshold,
+        near,
+        shingling,
+        keep,
+        clusters,
+        pairs,
+        max_work,
+        max_cluster,
+        max_bucket,
+        memory,
+    };
     let found = py.detach(|| work(&texts, &job))?;
     if found.capped_shingles > 0 {
         let Dedup { capped_shingles, cap, .. } = found;

@@ -318,6 +318,7 @@ def dedup(
     texts: _Texts,
     threshold: float = 0.8,
     *,
+    near: Literal["resemblance", "containment"] = "resemblance",
     keep: Literal["first", "longest"] = "first",
     clusters: Literal["leaders", "components"] = "leaders",
     pairs: Literal["covering", "all"] = "covering",
@@ -330,7 +331,8 @@ def dedup(
 ) -> Dedup:
     """Decides which texts stay. A text goes if and only if a kept text before it resembles it by `threshold` or more,
     counted exactly; texts come in their order, or the longest first. So no two kept texts are near each other, and nothing
-    goes that is not near a kept one. With `clusters="components"`, one text of each connected component of near texts
+    goes that is not near a kept one. With `near="containment"`, a text goes if `threshold` of its shingles stand in a
+    kept one that has as many or more; larger texts come first. With `clusters="components"`, one text of each connected component of near texts
     stays, and `max_cluster` cuts larger ones.
 
     Each text is compared with kept texts alone; `max_work` ends the work with an error after so many comparisons.

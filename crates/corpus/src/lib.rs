@@ -52,7 +52,7 @@ mod observer;
 
 pub use dedup::{
     Clustering, CommonShingle, Dedup, DedupTexts, Found, IndexOf, Join, Keep, ListedPairs, MAX_BUCKET,
-    MEMORY, MEMORY_MIN, Method, Report, THRESHOLD_MIN, Verify,
+    MEMORY, MEMORY_MIN, Method, NearBy, Report, THRESHOLD_MIN, Verify,
 };
 pub use error::InvalidOptions;
 pub use input::{AttachedFields, Counts, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};

@@ -45,6 +45,9 @@ pub(crate) struct Dedup {
     /// Resemblance from which on documents are near-duplicates, 0.05 to 1 [default: 0.8]
     #[arg(long, value_name = "J", value_parser = parse_threshold)]
     threshold: Option<f64>,
+    /// What is counted of two documents
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
+    near: NearBy,
     /// What makes documents near: MinHash candidates confirmed exactly, shingles that sketches have in common, simhash
     /// distance, or equal texts only
     #[arg(long, value_enum, default_value = "minhash")]
@@ -150,6 +153,16 @@ enum IndexOf {
     All,
 }
 
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum NearBy {
+    /// What both have, of what either has
+    Resemblance,
+    /// What both have, of what the smaller one has: it goes if enough of it stands in a larger one. Larger documents come
+    /// before smaller ones, and --keep decides between those of the same size
+    Containment,
+}
+
 /// Which documents go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Clustering {
@@ -215,6 +228,10 @@ impl Dedup {
                 Method::Shingles => twindex_corpus::Method::Shingles,
                 Method::Simhash => twindex_corpus::Method::Simhash,
                 Method::Exact => twindex_corpus::Method::Exact,
+            },
+            near: match self.near {
+                NearBy::Resemblance => twindex_corpus::NearBy::Resemblance,
+                NearBy::Containment => twindex_corpus::NearBy::Containment,
             },
             threshold: self.threshold,
             within: self.within,
@@ -297,8 +314,9 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
             job.banding().bands
         ),
         twindex_corpus::Method::Minhash | twindex_corpus::Method::Shingles => format!(
-            "  near       {:>11}  {pairs}: a resemblance of {} or more, {}, copies included",
+            "  near       {:>11}  {pairs}: a {} of {} or more, {}, copies included",
             count(report.pairs),
+            if job.near == twindex_corpus::NearBy::Containment { "containment" } else { "resemblance" },
             job.threshold(),
             if job.verify() == twindex_corpus::Verify::Exact { "counted exactly" } else { "by an estimate" }
         ),

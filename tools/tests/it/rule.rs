@@ -213,3 +213,41 @@ fn a_hash_of_keys_is_an_order_that_does_not_depend_on_the_input() {
     found.sort();
     assert_eq!(found, wanted);
 }
+
+#[test]
+fn what_stands_in_a_larger_document_goes_by_containment() {
+    let bench = Bench::new();
+    let words =
+        |range: std::ops::Range<usize>| range.map(|at| format!("w{at}")).collect::<Vec<_>>().join(" ");
+    // 8 of 10 shingles stand in the first, 7 of the next, and all in the last.
+    let eight = format!("{} x0 x1", words(2..10));
+    let seven = format!("{} y0 y1 y2", words(3..10));
+    let documents = [
+        ("eight", eight.as_str()),
+        ("seven", seven.as_str()),
+        ("large", &words(0..100)),
+        ("part", &words(40..60)),
+    ];
+    bench.write("in.jsonl", jsonl(&crate::support::documents(documents)));
+    let line = "dedup in.jsonl --words 1 --near containment";
+    let report = bench.json(&format!("{line} -o out"));
+    assert_eq!(kept(&bench, "out"), ["seven", "large"]);
+    assert_eq!(report["removed"], 2);
+    assert_eq!(
+        bench.rows("out/pairs.tsv", "document\tkept\tcontainment\tintersection\tshingles"),
+        ["eight\tlarge\t0.800000\t8\t10", "part\tlarge\t1.000000\t20\t20"]
+    );
+    says(&bench.ok(&format!("{line} -o out --force")), &["a containment of 0.8 or more, counted exactly"]);
+    for (options, part) in [
+        ("--pairs all", "--pairs covering"),
+        ("--clusters components", "--clusters leaders"),
+        ("--join bands", "--join bands"),
+        ("--verify signature", "--verify exact"),
+        ("--method shingles", "--method minhash"),
+        ("--against out", "--against"),
+    ] {
+        let output = bench.command(&format!("{line} {options} -o no")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options}");
+        says(&String::from_utf8_lossy(&output.stderr), &["--near containment", part]);
+    }
+}

@@ -10,8 +10,8 @@ use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
 use super::near::{Join, Verify};
-use super::rules::Clustering;
-use super::{BOTTOM, Dedup, MEMORY_MIN, Method, THRESHOLD_MIN};
+use super::rules::{Clustering, NearBy};
+use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
 use crate::input::Documents;
@@ -44,6 +44,21 @@ pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> 
     if max_cluster.is_some() && clusters != Clustering::Components {
         return Err(InvalidOptions::new(
             "--max-cluster goes with --clusters components: others have no chains to be cut",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses what does not go with containment.
+pub(super) fn check_containment(
+    near: NearBy,
+    clusters: Clustering,
+    pairs: ListedPairs,
+) -> Result<(), InvalidOptions> {
+    if near == NearBy::Containment && (clusters != Clustering::Leaders || pairs != ListedPairs::Covering) {
+        return Err(InvalidOptions::new(
+            "--near containment goes with --clusters leaders and --pairs covering: which of two documents stands in the \
+             other is no pair",
         ));
     }
     Ok(())
@@ -107,6 +122,23 @@ impl Dedup {
         }
         self.check_join()?;
         check_clusters(self.clusters, self.max_cluster)?;
+        check_containment(self.near, self.clusters, self.pairs)?;
+        if self.near == NearBy::Containment {
+            if !self.compares_with_kept() {
+                return Err(InvalidOptions::new(
+                    "--near containment goes with --method minhash and --verify exact, and not with --join bands: it is \
+                     counted",
+                )
+                .into());
+            }
+            if !self.against.is_empty() {
+                return Err(InvalidOptions::new(
+                    "--near containment does not go with --against: a later document may hold an earlier one, which \
+                     cannot go any more; name the earlier documents among the inputs",
+                )
+                .into());
+            }
+        }
         if self.max_work.is_some() && !(self.compares_with_kept()) {
             return Err(InvalidOptions::new(
                 "--max-work goes with --method minhash, --verify exact and --clusters leaders: others do not count \

@@ -16,7 +16,7 @@ use super::clusters::{Clusters, Measure};
 use super::corpus::Corpus;
 use super::near::{Join, Limits, Near, Signatures, Verify};
 use super::priority::Priority;
-use super::rules::{Clustering, Rules};
+use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::sketches::Sketched;
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
@@ -80,7 +80,8 @@ impl Dedup {
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
-        let priority = Priority::of(&corpus.grouped, self.keep, Some(&corpus.keys), corpus.history);
+        let priority =
+            Priority::of(&corpus.grouped, (self.keep, self.near), Some(&corpus.keys), corpus.history);
         let rules = &self.rules(&priority, corpus);
         let (near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
 
@@ -195,6 +196,9 @@ impl Dedup {
     ) -> anyhow::Result<()> {
         let near = match (self.method, self.verify()) {
             (Method::Simhash, _) => format!("fingerprints within {} bits", self.within.unwrap_or(3)),
+            _ if self.near == NearBy::Containment => {
+                format!("{} or more of a document in a larger one, counted", self.threshold())
+            }
             (_, Verify::Exact) => format!("a resemblance of {} or more, counted", self.threshold()),
             (_, Verify::Signature) => format!("an estimated resemblance of {} or more", self.threshold()),
             (_, Verify::None) => "a band in common".to_owned(),
@@ -271,6 +275,7 @@ impl Dedup {
             order: priority.order.as_deref(),
             firsts: &priority.firsts,
             fixed: corpus.history_groups,
+            near: self.near,
             threshold: self.threshold(),
             max_cluster: self.max_cluster.unwrap_or(u32::MAX),
             all_pairs: self.pairs == ListedPairs::All,

@@ -59,7 +59,7 @@ use crate::watch::{self, Stages, Stopwatch};
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
-pub use self::rules::Clustering;
+pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{DedupTexts, Found};
 
 /// Bytes that work may take unless it is said.
@@ -104,7 +104,9 @@ pub struct Dedup {
     pub force: bool,
     /// What makes documents near.
     pub method: Method,
-    /// Resemblance from which on documents are near, 0.05 to 1; 0.8 by default.
+    /// What is counted of two documents; [`NearBy::Resemblance`] by default.
+    pub near: NearBy,
+    /// Resemblance, or containment, from which on documents are near, 0.05 to 1; 0.8 by default.
     pub threshold: Option<f64>,
     /// Hamming radius of [`Method::Simhash`], 0 to 10; 3 by default.
     pub within: Option<u8>,
@@ -197,6 +199,7 @@ impl Dedup {
             out: out.into(),
             force: false,
             method: Method::Minhash,
+            near: NearBy::Resemblance,
             threshold: None,
             within: None,
             against: Vec::new(),

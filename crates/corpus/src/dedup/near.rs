@@ -13,7 +13,7 @@ use twindex_join::{
 
 use super::corpus::Corpus;
 use super::groups::Grouped;
-use super::rules::{Clustering, Rules};
+use super::rules::{Clustering, NearBy, Rules};
 use super::score::{Estimate, Kind, Sampled, Score};
 use crate::observer::Observer;
 use crate::watch::{Stages, Stopwatch};
@@ -226,7 +226,10 @@ impl Near {
             return Self::pairs_by_sets(grouped, join, rules, limits);
         }
         let watch = Stopwatch::start();
-        let near = Nearness::Resemblance(rules.threshold);
+        let (near, kind) = match rules.near {
+            NearBy::Resemblance => (Nearness::Resemblance(rules.threshold), Kind::Resemblance),
+            NearBy::Containment => (Nearness::Containment(rules.threshold), Kind::Containment),
+        };
         let priority = twindex_join::Priority {
             order: rules.order,
             fixed: rules.fixed,
@@ -237,23 +240,29 @@ impl Near {
         let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
         let covered = cover_sets(&grouped.sets, near, priority, effort)?;
         let seconds = watch.cpu_seconds();
-        let mut all = if rules.all_pairs {
-            Self::pairs_by_sets(grouped, join, rules, limits)?
-        } else {
-            let none = Rules { clustering: Clustering::Components, ..*rules };
-            let mut none = Self::none(grouped, &none, limits)?;
-            none.pairs = None;
-            none
-        };
-        all.seconds.0 += seconds;
-        (all.candidates, all.counted) = (covered.comparisons, Some(covered.counted));
         let size = |set: u32| grouped.sets.size(set);
         let scores = (0..).zip(covered.by.iter().zip(&covered.shared)).map(|(set, (&by, &shared))| {
-            let union = size(set) + if by == set { 0 } else { size(by) - u64::from(shared) };
-            Score::Resemblance { intersection: shared, union: union as u32 }.pack()
+            let others =
+                if by == set || kind == Kind::Containment { 0 } else { size(by) - u64::from(shared) };
+            Score::Resemblance { intersection: shared, union: (size(set) + others) as u32 }.pack()
         });
-        all.decided = Decided::Leaders { scores: scores.collect(), by: covered.by };
-        Ok(all)
+        let decided = Decided::Leaders { scores: scores.collect(), by: covered.by };
+        let mut near = Self {
+            pairs: None,
+            decided,
+            kind,
+            candidates: covered.comparisons,
+            counted: Some(covered.counted),
+            capped: Capped::default(),
+            most_common: Vec::new(),
+            seconds: (seconds, 0.0),
+        };
+        if rules.all_pairs {
+            let all = Self::pairs_by_sets(grouped, join, rules, limits)?;
+            (near.pairs, near.capped) = (all.pairs, all.capped);
+            near.seconds = (near.seconds.0 + all.seconds.0, all.seconds.1);
+        }
+        Ok(near)
     }
 
     /// All pairs whose sets resemble each other by the threshold or more.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::groups::Grouped;
+use super::rules::NearBy;
 
 /// Which of near documents stays: the order in which documents are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +33,21 @@ pub(super) struct Priority {
 impl Priority {
     /// The order of all documents, which have these keys, or their places for keys.
     /// The first `history` documents come before all others, in their own order.
-    pub(super) fn of(grouped: &Grouped, keep: Keep, keys: Option<&[Arc<[u8]>]>, history: u32) -> Self {
+    /// By containment, larger documents come before smaller ones.
+    pub(super) fn of(
+        grouped: &Grouped,
+        (keep, near): (Keep, NearBy),
+        keys: Option<&[Arc<[u8]>]>,
+        history: u32,
+    ) -> Self {
         let compare = |a: u32, b: u32| {
             let by_history = (a >= history).cmp(&(b >= history));
             let keep = if a < history { Keep::First } else { keep };
-            by_history.then_with(|| compare(grouped, keep, keys, a, b))
+            let by_size = match near {
+                NearBy::Resemblance => Ordering::Equal,
+                NearBy::Containment => grouped.group(b).shingles.cmp(&grouped.group(a).shingles),
+            };
+            by_history.then(by_size).then_with(|| compare(grouped, keep, keys, a, b))
         };
         let firsts: Vec<u32> = grouped
             .groups
@@ -46,7 +57,8 @@ impl Priority {
                 first.unwrap_or(u32::MAX) // each group has some
             })
             .collect();
-        let order = (keep != Keep::First).then(|| {
+        let is_given = keep != Keep::First || near == NearBy::Containment;
+        let order = is_given.then(|| {
             let mut order: Vec<u32> = (0..firsts.len() as u32).collect();
             order.sort_unstable_by(|&a, &b| compare(firsts[a as usize], firsts[b as usize]));
             order

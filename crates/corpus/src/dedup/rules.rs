@@ -11,6 +11,17 @@ pub enum Clustering {
     Components,
 }
 
+/// What is counted of two documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NearBy {
+    /// Their resemblance: the shingles that both have, of those that either has.
+    #[default]
+    Resemblance,
+    /// How much of a document stands in a larger one: the shingles that both have, of the smaller one's. Larger documents
+    /// come before smaller ones.
+    Containment,
+}
+
 /// How it is decided what stays.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
@@ -21,7 +32,8 @@ pub(super) struct Rules<'a> {
     pub firsts: &'a [u32],
     /// So many of the first groups stay whatever they are near.
     pub fixed: u32,
-    /// Resemblance from which on documents are near.
+    pub near: NearBy,
+    /// Resemblance, or containment, from which on documents are near.
     pub threshold: f64,
     /// Larger components are cut.
     pub max_cluster: u32,

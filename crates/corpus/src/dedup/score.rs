@@ -47,7 +47,12 @@ const COUNT_BITS: u32 = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Resemblance,
-    Estimate { minima: u32, bits: u8 },
+    /// Of the document that goes: what it shares of all its shingles.
+    Containment,
+    Estimate {
+        minima: u32,
+        bits: u8,
+    },
     Sampled,
     Distance,
     Candidate,
@@ -58,6 +63,7 @@ impl Kind {
     pub(super) fn columns(self) -> &'static str {
         match self {
             Self::Resemblance => "resemblance\tintersection\tunion",
+            Self::Containment => "containment\tintersection\tshingles",
             Self::Estimate { .. } | Self::Sampled => "resemblance\tstandard_error",
             Self::Distance => "distance",
             Self::Candidate => "resemblance",
@@ -67,9 +73,11 @@ impl Kind {
     /// The score of a text of so many distinct shingles with itself.
     pub(super) fn itself(self, shingles: u32) -> Score {
         match self {
-            Self::Resemblance | Self::Estimate { .. } | Self::Sampled | Self::Candidate => {
-                Score::Resemblance { intersection: shingles, union: shingles }
-            }
+            Self::Resemblance
+            | Self::Containment
+            | Self::Estimate { .. }
+            | Self::Sampled
+            | Self::Candidate => Score::Resemblance { intersection: shingles, union: shingles },
             Self::Distance => Score::Distance(0),
         }
     }
@@ -79,7 +87,9 @@ impl Kind {
         let (first, second) = ((packed >> 32) as u32, packed as u32);
         match self {
             _ if packed == u64::MAX => Score::Resemblance { intersection: 1, union: 1 },
-            Self::Resemblance => Score::Resemblance { intersection: first, union: second },
+            Self::Resemblance | Self::Containment => {
+                Score::Resemblance { intersection: first, union: second }
+            }
             Self::Estimate { minima, bits } => Score::Estimate(Estimate { matches: first, minima, bits }),
             Self::Sampled => Score::Sampled(Sampled::unpack(packed)),
             Self::Distance => Score::Distance(first),
@@ -91,7 +101,7 @@ impl Kind {
     pub(super) fn pack_itself(self, itself: Score) -> u64 {
         match self {
             Self::Estimate { .. } | Self::Sampled | Self::Candidate => u64::MAX,
-            Self::Resemblance | Self::Distance => itself.pack(),
+            Self::Resemblance | Self::Containment | Self::Distance => itself.pack(),
         }
     }
 }
@@ -148,8 +158,10 @@ impl Score {
     pub(super) fn write(self, kind: Kind, out: &mut impl Write) -> io::Result<()> {
         match (self, kind) {
             // Two empty texts that are equal have nothing to divide.
-            (Self::Resemblance { union: 0, .. }, Kind::Resemblance) => out.write_all(b"1.000000\t0\t0"),
-            (Self::Resemblance { intersection, union }, Kind::Resemblance) => {
+            (Self::Resemblance { union: 0, .. }, Kind::Resemblance | Kind::Containment) => {
+                out.write_all(b"1.000000\t0\t0")
+            }
+            (Self::Resemblance { intersection, union }, Kind::Resemblance | Kind::Containment) => {
                 let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
                 write_quotient(intersection, union, out)?;
                 out.write_all(b"\t")?;
@@ -257,6 +269,7 @@ mod tests {
         for (kind, score) in [
             (Kind::Resemblance, Score::Resemblance { intersection: 0, union: 0 }),
             (Kind::Resemblance, Score::Resemblance { intersection: 8, union: u32::MAX }),
+            (Kind::Containment, Score::Resemblance { intersection: 8, union: 9 }),
             (estimates, estimate(0)),
             (estimates, estimate(120)),
             (Kind::Sampled, sampled(0, 1, 0.0)),
@@ -270,7 +283,9 @@ mod tests {
         let exact = sampled(3, 4, 1.0).resemblance().unwrap();
         assert_eq!(exact, Resemblance::Exact { intersection: 3, union: 4 });
         assert!(sampled(3, 4, 1.0 - f64::EPSILON).resemblance().unwrap().standard_error() > 0.0);
-        for kind in [Kind::Resemblance, estimates, Kind::Sampled, Kind::Distance, Kind::Candidate] {
+        for kind in
+            [Kind::Resemblance, Kind::Containment, estimates, Kind::Sampled, Kind::Distance, Kind::Candidate]
+        {
             let itself = kind.unpack(kind.pack_itself(kind.itself(7)));
             assert!(itself.resemblance().is_none_or(|resemblance| resemblance.value() >= 1.0), "{kind:?}");
             assert_ne!(itself, Score::Candidate);

@@ -9,13 +9,13 @@ use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler, Sketch};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::choices::{check_clusters, check_common};
+use super::choices::{check_clusters, check_common, check_containment};
 use super::clusters::Clusters;
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::near::{Join, Limits, Near};
 use super::out::Listed;
 use super::priority::{Keep, Priority};
-use super::rules::{Clustering, Rules};
+use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
@@ -39,6 +39,8 @@ const TOGETHER: usize = 64 * CHUNK;
 pub struct DedupTexts {
     /// Resemblance from which on texts are near, 0.05 to 1; 0.8 by default.
     pub threshold: f64,
+    /// What is counted of two texts; their resemblance by default.
+    pub near: NearBy,
     /// How they are cut into shingles; five words by default.
     pub shingling: Shingling,
     /// Which of near texts stays; [`Keep::SmallestKey`] is the first, as there are no keys, and [`Keep::KeyHash`] is
@@ -62,6 +64,7 @@ impl Default for DedupTexts {
     fn default() -> Self {
         Self {
             threshold: 0.8,
+            near: NearBy::Resemblance,
             shingling: Shingling::words(5, 0),
             keep: Keep::First,
             clusters: Clustering::Leaders,
@@ -100,6 +103,7 @@ impl DedupTexts {
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<Found> {
         check_common(self.threshold, self.max_bucket, self.memory)?;
         check_clusters(self.clusters, self.max_cluster)?;
+        check_containment(self.near, self.clusters, self.pairs)?;
         if self.keep == Keep::KeyHash {
             return Err(InvalidOptions::new("keep: texts have no keys to be hashed").into());
         }
@@ -112,12 +116,13 @@ impl DedupTexts {
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,
         };
-        let priority = Priority::of(&grouped, self.keep, None, 0);
+        let priority = Priority::of(&grouped, (self.keep, self.near), None, 0);
         let rules = Rules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts,
             fixed: 0,
+            near: self.near,
             threshold: self.threshold,
             max_cluster: self.max_cluster.unwrap_or(u32::MAX),
             all_pairs: self.pairs == ListedPairs::All,

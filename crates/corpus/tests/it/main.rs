@@ -1,3 +1,4 @@
 //! The pipeline from outside, one module a subject.
 
 mod doors;
+mod rule;
