@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::bands;
 use super::checksum::checksum;
 use super::wire::Fault;
-use crate::params::Params;
+use crate::params::{Params, Threshold};
 
 pub use crate::error::Refusal;
 
@@ -40,23 +40,32 @@ pub const FEATURE_PACKED: u32 = 16;
 /// than [32](super::bands::KEY_BITS).
 pub const FEATURE_NARROW: u32 = 32;
 
+/// Of a segment, a manifest, a log and a file of sketches whose parameters say which documents are near, other than
+/// what is meant where they say nothing ([`Params::near`]).
+pub const FEATURE_NEAR: u32 = 64;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
     let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
-    values | stamps | narrow_of(params)
+    values | stamps | features_of_sketches(params)
 }
 
 fn narrow_of(params: &Params) -> u32 {
     if bands::bits_of(params) == bands::KEY_BITS { 0 } else { FEATURE_NARROW }
 }
 
+fn near_of(params: &Params) -> u32 {
+    let distance = params.simhash.is_some_and(|simhash| simhash.near != Some(simhash.within));
+    if distance || params.threshold != Some(Threshold::USUAL) { FEATURE_NEAR } else { 0 }
+}
+
 /// The incompatible features of a file of sketches with these parameters, which has no values and stamps, whatever the
 /// parameters say.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
-    narrow_of(params)
+    narrow_of(params) | near_of(params)
 }
 
 /// The incompatible features of a segment that is written with these parameters.
@@ -87,11 +96,12 @@ impl Role {
     /// The incompatible features of such a file that this version knows.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
+        const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_NEAR;
         match self {
-            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW,
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_NARROW,
-            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_NARROW,
-            Self::Sketches => FEATURE_NARROW,
+            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | BY_PARAMS,
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | BY_PARAMS,
+            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | BY_PARAMS,
+            Self::Sketches => BY_PARAMS,
             Self::Current | Self::Idf => 0,
         }
     }
