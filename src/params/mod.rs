@@ -143,6 +143,22 @@ impl Params {
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
+    /// Refuses parameters by which other documents are near.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`].
+    pub fn check_same_near(&self, given: &Params) -> Result<()> {
+        let (mine, theirs) = (self.near(), given.near());
+        if mine == theirs {
+            return Ok(());
+        }
+        Err(Error::ParamsMismatch {
+            field: "near".into(),
+            index: mine.to_string(),
+            given: theirs.to_string(),
+        })
+    }
+
     /// Refuses parameters of which any differs but these and those that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 8] =

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use twindex::params::Near;
+use twindex::store::OnConflict;
 use twindex::{Admitted, Error, Fingerprint, Index, Params, Result};
 
 /// `shared` words that all documents have, and `own` ones that only this one has.
@@ -192,4 +193,31 @@ fn what_is_near_is_no_part_of_a_sketch() {
     writer.put("a", &elsewhere.sketch(&one).unwrap()).unwrap();
     writer.commit().unwrap();
     assert_eq!(index.snapshot().near(&elsewhere.sketch(&other).unwrap()).run().unwrap().hits.len(), 1);
+}
+
+#[test]
+fn indexes_in_which_other_documents_are_near_are_not_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = |name: &str, near: Near| {
+        let params = Params::builder().words(1).simhash(3).minhash(20, 6).near(near).build().unwrap();
+        Index::create(dir.path().join(name), params).unwrap()
+    };
+    let usual = made("usual", resembling(0.8).or_within(3));
+    for (name, near) in [("high", resembling(0.9).or_within(3)), ("alone", resembling(0.8))] {
+        for shards in [[usual.clone(), made(name, near)], [made(&format!("{name}2"), near), usual.clone()]] {
+            let into = dir.path().join("merged");
+            match Index::merge(&into, &shards, OnConflict::Refuse, 1 << 20) {
+                Err(Error::ParamsMismatch { field, index, given }) => {
+                    assert_eq!(field, "near");
+                    assert_eq!((index, given), (told(&shards[0]), told(&shards[1])));
+                }
+                other => panic!("{other:?}"),
+            }
+            assert!(!into.exists());
+        }
+    }
+}
+
+fn told(index: &Index) -> String {
+    index.params().near().to_string()
 }
