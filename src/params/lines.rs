@@ -36,11 +36,11 @@ impl Params {
             expire_after: lines.optional("expire-after", |value| value.parse().ok())?,
             threshold: Some(Threshold::USUAL),
         };
-        if let Some(threshold) = lines.optional("threshold", or_none)? {
+        if let Some(threshold) = lines.optional("threshold", |value| or_none(value).ok())? {
             params.threshold = threshold;
         }
         if let Some(simhash) = &mut params.simhash
-            && let Some(near) = lines.optional("near-within", or_none)?
+            && let Some(near) = lines.optional("near-within", |value| or_none(value).ok())?
         {
             simhash.near = near;
         }
@@ -81,8 +81,8 @@ impl Params {
 }
 
 /// A value, or `none` for that there is none.
-fn or_none<T: std::str::FromStr>(value: &str) -> Option<Option<T>> {
-    if value == "none" { Some(None) } else { value.parse().ok().map(Some) }
+fn or_none<T: std::str::FromStr>(value: &str) -> std::result::Result<Option<T>, T::Err> {
+    if value == "none" { Ok(None) } else { value.parse().map(Some) }
 }
 
 /// Reads the lines of fingerprints and their tables.
