@@ -532,6 +532,7 @@ mod tests {
             assert_eq!((Params::decode(&params.encode()).unwrap(), params.near()), (params.clone(), near));
             assert_ne!(params.digest(), both().digest());
             both().check_same_sketch(&params).unwrap();
+            params.check_same_sketch(&both()).unwrap();
             assert_eq!(params.sketch().digest(), both().sketch().digest());
         }
     }
