@@ -22,7 +22,8 @@ spec.loader.exec_module(rs)
 need, checksum, xxh3_128, Damaged = rs.need, rs.checksum, rs.xxh3_128, rs.Damaged
 
 SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
-FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN, FEATURES_NARROW, FEATURES_TEXT = 1, 2, 4, 8, 32, 64
+FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
+FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR = 32, 64, 128
 
 
 def of_text(params):
@@ -82,9 +83,14 @@ class Params:
         self.values, self.age = "values" in self.all, self.all.get("expire-after")
         self.feature_bits = int(self.all.get("feature-bits", 32))
         need("feature-bits" not in self.all or minhash and 1 <= self.feature_bits <= 31, "1 to 31 bits of a feature")
-        self.narrow = FEATURES_NARROW * ("feature-bits" in self.all)
         self.cut = of_text(self.all)
-        self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None) | self.narrow | self.cut
+        threshold, radius = self.all.get("threshold", "none"), self.all.get("near-within", "none")
+        need(threshold == "none" or minhash and 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
+        need(radius == "none" or self.simhash and 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
+        near = "threshold" in self.all or "near-within" in self.all
+        narrow = FEATURES_NARROW * ("feature-bits" in self.all)
+        self.of_sketches = narrow | self.cut | FEATURES_NEAR * near
+        self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None) | self.of_sketches
 
     def key(self, source):
         if self.numbered:
@@ -148,8 +154,9 @@ def roaring(data):
 
 
 def read_manifest(data):
-    flags = {log | rest | narrow | text for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
-             for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)}
+    flags = {log | rest | narrow | text | near for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
+             for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
+             for near in (0, FEATURES_NEAR)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -159,7 +166,7 @@ def read_manifest(data):
     need(text_length <= 65536 and entries <= 65536, "lengths within their limits")
     manifest["params"] = params = Params(source.take(text_length))
     need(params.digest == digest, "the digest of the parameters")
-    need(features & 102 == params.features and (features & 9 != 8), "features as the parameters say")
+    need(features & 230 == params.features and (features & 9 != 8), "features as the parameters say")
     for _ in range(entries):
         entry = {name: source.number(size) for name, size in (
             ("number", 8), ("length", 8), ("digest", 16), ("salt", 16), ("documents", 8), ("deletes_length", 4))}
@@ -361,10 +368,11 @@ def read_idf(data):
 
 
 def read_sketches(data):
-    salt, digest, features = header(data, SKETCHES, {a | b for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT)})
+    flags = {a | b | c for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)}
+    salt, digest, features = header(data, SKETCHES, flags)
     source = Bytes(data, 64)
     params = Params(source.take(source.number(4)))
-    need(features == params.narrow | params.cut, "features as the parameters say")
+    need(features == params.of_sketches, "features as the parameters say")
     need(salt == digest == params.digest, "the digest of the parameters")
     need(source.number(4) == checksum(salt, 64, data[64 : source.at - 4]), "the checksum of the parameters")
     yield f"params-digest {digest:032x}"

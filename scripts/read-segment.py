@@ -285,7 +285,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~118 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~246 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -378,11 +378,15 @@ class Segment:
                 self.samples[name] = self.read_samples(name, most)
         self.values = self.read_values() if "values" in self.params else None
         self.stamps = self.read_stamps() if "expire-after" in self.params else None
+        threshold, radius = self.params.get("threshold", "0.8"), self.params.get("near-within")
+        need(threshold == "none" or 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
+        need(radius in (None, "none") or 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
         need(self.params.get("values") in (None, "kept"), "values that are kept, or no such line")
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
-        need(self.features & ~16 == attached + narrow + text, "the features of the parameters")
+        near = 128 * ("threshold" in self.params or "near-within" in self.params)
+        need(self.features & ~16 == attached + narrow + text + near, "the features of the parameters")
         need(1 <= self.feature_bits <= (31 if narrow else 32), "1 to 31 bits of a feature, or no such line")
         need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")
         need(self.seen == set(self.sections), "no other sections")

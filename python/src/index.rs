@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
-use twindex::params::KeyKind;
+use twindex::params::{KeyKind, Near as Nearness};
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Fingerprint, Snapshot, Writer};
 
@@ -26,6 +26,8 @@ const CHUNKS: usize = 4;
 /// memory cost as much for each, and the segment that the table becomes comes on top; but segments of smaller batches
 /// would have to be merged more often than that costs.
 const MANY: usize = 1 << 16;
+/// What is said of two things that were named.
+const ONE: &str = "name within or resembling, not both";
 
 #[pyclass(frozen, get_all, eq, module = "twindex")]
 #[derive(PartialEq)]
@@ -347,18 +349,30 @@ impl Index {
     }
 
     /// What it was: "new", "known", or the hit that it is a duplicate of.
-    #[pyo3(signature = (key, document, drop_duplicates=false))]
+    #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false))]
+    #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn admit<'py>(
         &self,
         py: Python<'py>,
         key: &Bound<'py, PyAny>,
         document: &Bound<'py, PyAny>,
         drop_duplicates: bool,
+        within: Option<u8>,
+        resembling: Option<f64>,
+        unverified: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let near = match (within, resembling) {
+            (Some(_), Some(_)) => return Err(Failure::invalid(ONE).into()),
+            (Some(within), None) => Nearness::within(within),
+            (None, Some(threshold)) => Nearness::resembling(threshold).map_err(Failure::from)?,
+            (None, None) => self.params.near(),
+        };
         let (key, sketch) = (one_key(key, self.params.key)?, self.sketch_of(py, document)?);
         let admitted = py.detach(|| {
             self.write(|writer| {
                 writer.set_drop_duplicates(drop_duplicates);
+                writer.set_near(near)?;
+                writer.set_unverified(unverified);
                 Ok(writer.admit(key.as_key(), &sketch)?)
             })
         })?;
@@ -438,7 +452,7 @@ impl Index {
         keys.iter().map(|key| key_object(py, key)).collect()
     }
 
-    #[pyo3(signature = (document, limit=None, within=None, resembling=None))]
+    #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false))]
     fn near(
         &self,
         py: Python<'_>,
@@ -446,15 +460,16 @@ impl Index {
         limit: Option<usize>,
         within: Option<u32>,
         resembling: Option<f64>,
+        unverified: bool,
     ) -> Result<Vec<Hit>> {
         let sketch = self.sketch_of(py, document)?;
         py.detach(|| {
-            let hits = hits(&self.inner.snapshot(), &sketch, (within, resembling), limit)?;
+            let hits = hits(&self.inner.snapshot(), &sketch, (within, resembling, unverified), limit)?;
             Ok(hits.into_iter().map(Hit::from).collect())
         })
     }
 
-    #[pyo3(signature = (texts, limit=None, within=None, resembling=None))]
+    #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false))]
     fn near_many(
         &self,
         py: Python<'_>,
@@ -462,19 +477,21 @@ impl Index {
         limit: Option<usize>,
         within: Option<u32>,
         resembling: Option<f64>,
+        unverified: bool,
     ) -> Result<Vec<Vec<Hit>>> {
         let texts = Column::of("texts", texts)?;
         let (sketcher, snapshot) = (self.sketcher()?, self.inner.snapshot());
         py.detach(|| {
             sketched(sketcher, &texts, 0..texts.len(), |_, sketch| {
-                let hits = hits(&snapshot, sketch, (within, resembling), limit)?;
+                let hits = hits(&snapshot, sketch, (within, resembling, unverified), limit)?;
                 Ok(hits.into_iter().map(Hit::from).collect())
             })
         })
     }
 
     /// Answers in columns: query, key, distance, resemblance.
-    #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None))]
+    #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
+        unverified=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn query(
         &self,
@@ -485,13 +502,14 @@ impl Index {
         resembling: Option<f64>,
         limit: Option<usize>,
         segment: Option<usize>,
+        unverified: bool,
     ) -> Result<PyRecordBatch> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
         let (sketcher, snapshot) = (self.sketcher()?, self.snapshot(segment)?);
         py.detach(|| {
             let found = sketched(sketcher, &texts, 0..texts.len(), |_, sketch| {
-                hits(&snapshot, sketch, (within, resembling), limit)
+                hits(&snapshot, sketch, (within, resembling, unverified), limit)
             })?;
             let (mut queries, mut near) = (Keys::new(self.params.key), Keys::new(self.params.key));
             let (mut distances, mut resemblances) = (Int32Builder::new(), Float64Builder::new());
@@ -619,11 +637,11 @@ impl Index {
 fn hits(
     snapshot: &Snapshot,
     sketch: &twindex::Sketch,
-    (within, resembling): (Option<u32>, Option<f64>),
+    (within, resembling, unverified): (Option<u32>, Option<f64>, bool),
     limit: Option<usize>,
 ) -> Result<Vec<twindex::Hit>> {
     let query = match (within, resembling) {
-        (Some(_), Some(_)) => return Err(Failure::invalid("name within or resembling, not both")),
+        (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
         (Some(within), None) => match sketch.fingerprint() {
             Some(Fingerprint(fingerprint)) => snapshot.within(Fingerprint(fingerprint), within),
             None if snapshot.params().simhash.is_none() => {
@@ -634,5 +652,6 @@ fn hits(
         (None, Some(threshold)) => snapshot.resembling(sketch, threshold)?,
         (None, None) => snapshot.near(sketch),
     };
+    let query = if unverified { query.unverified() } else { query };
     Ok(query.limit(limit.unwrap_or(usize::MAX)).run()?.hits)
 }

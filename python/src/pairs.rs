@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{Float64Builder, Int32Builder};
+use twindex::params::Threshold;
 use twindex::store::snapshot::Place;
 use twindex::{KeyBuf, Snapshot};
 use twindex_join::{Effort, pairs_within, resembling_documents};
@@ -24,17 +25,19 @@ pub(crate) enum Near {
 }
 
 impl Near {
-    /// Of what a caller named; the index's radius or threshold of 0.8 without.
+    /// Of what a caller named; without, the distance in which the index's documents are near, or its threshold where
+    /// distance makes none near.
     pub(crate) fn of(params: &twindex::Params, within: Option<u32>, resembling: Option<f64>) -> Result<Self> {
-        match (within, resembling, params.simhash) {
+        let near = params.near();
+        match (within, resembling, near.within) {
             (Some(_), Some(_), _) => Err(Failure::invalid("name within or resembling, not both")),
             (Some(within), None, _) => Ok(Self::Within(within)),
             (None, Some(threshold), _) if !(0.0..=1.0).contains(&threshold) => {
                 Err(Failure::invalid(format!("resembling: expected 0 to 1, found {threshold}")))
             }
             (None, Some(threshold), _) => Ok(Self::Resembling(threshold)),
-            (None, None, Some(simhash)) => Ok(Self::Within(simhash.within.into())),
-            (None, None, None) => Ok(Self::Resembling(0.8)),
+            (None, None, Some(within)) => Ok(Self::Within(within.into())),
+            (None, None, None) => Ok(Self::Resembling(near.threshold.unwrap_or(Threshold::USUAL).value())),
         }
     }
 }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use twindex::params::SimhashWeights;
+use twindex::params::{Near, SimhashWeights, Threshold};
 
 use crate::error::{Failure, Result};
 
@@ -17,7 +17,8 @@ pub(crate) struct Params {
 impl Params {
     #[new]
     #[pyo3(signature = (*, words=5, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
-        weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0, **fields))]
+        weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0,
+        threshold=None, near_within=None, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
         words: u8,
@@ -30,6 +31,8 @@ impl Params {
         feature_bits: u8,
         bottom: u16,
         modulus: u32,
+        threshold: Option<f64>,
+        near_within: Option<u8>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut builder = twindex::Params::builder().words(words).seed(seed).bottom(bottom).modulus(modulus);
@@ -54,7 +57,15 @@ impl Params {
         if let Some((bands, rows)) = minhash {
             builder = builder.minhash(bands, rows).signature_bits(signature_bits).feature_bits(feature_bits);
         }
-        let inner = builder.build().map_err(Failure::from)?;
+        let mut inner = builder.clone().build().map_err(Failure::from)?;
+        let near = match threshold {
+            Some(threshold) => Near::resembling(threshold).map_err(Failure::from)?,
+            None => inner.near(),
+        };
+        let near = near_within.map_or(near, |within| near.or_within(within));
+        if threshold.is_some() || near_within.is_some() {
+            inner = builder.near(near).build().map_err(Failure::from)?;
+        }
         let Some(fields) = fields else { return Ok(Self { inner }) };
         // All else is named as in files.
         let mut lines = inner.fields();
@@ -95,6 +106,13 @@ impl Params {
     #[getter]
     fn keys(&self) -> String {
         self.inner.key.to_string()
+    }
+
+    /// The resemblance and the distance from which documents are near.
+    #[getter]
+    fn near(&self) -> (Option<f64>, Option<u8>) {
+        let near = self.inner.near();
+        (near.threshold.map(Threshold::value), near.within)
     }
 
     /// Refuses others, by name.

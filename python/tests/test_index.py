@@ -52,6 +52,55 @@ def test_a_block_that_raises_commits_nothing(path):
     assert len(twindex.Index.open(path)) == 0
 
 
+WORDS = [f"word{number}" for number in range(200)]
+# 180 words of 200 in common: 180 of 220, 0.818.
+PAIR = " ".join(WORDS), " ".join(WORDS[:180] + [f"other{number}" for number in range(20)])
+
+
+@pytest.mark.parametrize("threshold, is_near", [(0.95, False), (0.6, True)])
+def test_what_is_near_is_stored_and_admit_goes_by_it_or_by_what_is_asked(path, threshold, is_near):
+    how = {"words": 1, "minhash": (100, 2), "threshold": threshold}
+    params = twindex.Params(**how)
+    assert params.near == (threshold, None) and params.fields["threshold"] == str(threshold)
+    with twindex.Index.create(path, params) as index:
+        assert index.admit("a", PAIR[0]) == "new"
+        admitted = index.admit("b", PAIR[1])
+        assert (admitted != "new") == is_near
+        index.delete("b")
+        other = index.admit("b", PAIR[1], resembling=0.6 if threshold > 0.9 else 0.95)
+        assert (other != "new") != is_near
+        # What was asked once is forgotten.
+        index.delete("b")
+        assert (index.admit("b", PAIR[1]) != "new") == is_near
+    index = twindex.Index.open(path)
+    assert index.params.near == (threshold, None)
+    assert [hit.key for hit in index.near(PAIR[1])] == (["b", "a"] if is_near else ["b"])
+    assert len(index.pairs()) == is_near
+    with pytest.raises(twindex.InvalidError, match="not both"):
+        index.admit("c", PAIR[0], within=3, resembling=0.5)
+
+
+def test_what_is_near_is_what_it_was_where_nothing_is_said():
+    assert twindex.Params().near == (0.8, 3) and "threshold" not in twindex.Params().fields
+    assert twindex.Params(simhash=None).near == (0.8, None) and twindex.Params(minhash=None).near == (None, 3)
+    assert twindex.Params(near_within=1).near == (0.8, 1) and twindex.Params(threshold=0.9, near_within=2).near == (0.9, 2)
+    with pytest.raises(twindex.InvalidError, match="MinHash"):
+        twindex.Params(minhash=None, threshold=0.9)
+
+
+def test_without_signatures_sharing_a_band_is_near_only_where_that_is_said(path):
+    with twindex.Index.create(path, twindex.Params(words=1, simhash=None, minhash=(100, 2), signature_bits=0)) as index:
+        with pytest.raises(twindex.InvalidError, match="no signatures"):
+            index.admit("a", PAIR[0])
+        assert index.admit("a", PAIR[0], unverified=True) == "new"
+        assert index.admit("b", PAIR[1], unverified=True).resemblance is None
+    index = twindex.Index.open(path)
+    for asked in ({}, {"resembling": 0.99}):
+        with pytest.raises(twindex.InvalidError, match="no signatures"):
+            index.near(PAIR[1], **asked)
+        assert len(index.near(PAIR[1], unverified=True, **asked)) == 2
+
+
 def test_admit_says_new_known_or_the_duplicate(path):
     with create(path) as index:
         assert index.admit("a", ROSE) == "new"

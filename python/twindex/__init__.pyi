@@ -45,11 +45,20 @@ class Params:
         feature_bits: int = 32,
         bottom: int = 0,
         modulus: int = 0,
+        threshold: float | None = None,
+        near_within: int | None = None,
         **fields: object,
     ) -> None:
         """words: tokens in a shingle. simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
-        bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte. Any other
-        line of `fields` can be named, with _ for -."""
+        bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
+        threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
+        distance in which they are, too. Without these 0.8 and the radius of simhash. Any other line of `fields` can be
+        named, with _ for -."""
+
+    @property
+    def near(self) -> tuple[float | None, int | None]:
+        """The resemblance from which documents are near, and the distance in which they are; None for what makes none
+        near."""
 
     @classmethod
     def parse(cls, text: str) -> Params:
@@ -171,10 +180,18 @@ class Index:
 
     def delete(self, key: _Key) -> None: ...
     def admit(
-        self, key: _Key, document: _Text | Sketch, drop_duplicates: bool = False
+        self,
+        key: _Key,
+        document: _Text | Sketch,
+        drop_duplicates: bool = False,
+        within: int | None = None,
+        resembling: float | None = None,
+        unverified: bool = False,
     ) -> Literal["new", "known"] | Hit:
         """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), or what it is a duplicate
-        of. A duplicate is added too, unless it is to be dropped."""
+        of: near by `within` or `resembling`, or else by what the index's parameters say. A resemblance is an estimate from
+        signatures; an index without them raises `InvalidError`, unless `unverified` says that sharing a band is enough. A
+        duplicate is added too, unless it is to be dropped."""
 
     def commit(self, payload: bytes | None = None) -> int:
         """Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it."""
@@ -197,12 +214,19 @@ class Index:
         limit: int | None = None,
         within: int | None = None,
         resembling: float | None = None,
+        unverified: bool = False,
     ) -> list[Hit]:
         """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much,
-        estimated, among those that share a band; without both, the union of what the index was made for."""
+        estimated, among those that share a band; without both, what is near by the index's parameters. Where no
+        signatures are kept resemblance raises `InvalidError`, unless `unverified` says that sharing a band is enough."""
 
     def near_many(
-        self, texts: _Texts, limit: int | None = None, within: int | None = None, resembling: float | None = None
+        self,
+        texts: _Texts,
+        limit: int | None = None,
+        within: int | None = None,
+        resembling: float | None = None,
+        unverified: bool = False,
     ) -> list[list[Hit]]:
         """The same for many, on all cores."""
 
@@ -214,6 +238,7 @@ class Index:
         resembling: float | None = None,
         limit: int | None = None,
         segment: int | None = None,
+        unverified: bool = False,
     ) -> RecordBatch:
         """The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
         in memory: give it as many texts at once as have room, or a limit."""

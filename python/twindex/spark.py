@@ -151,7 +151,8 @@ def query(questions, path, *, key="id", text="text", within=None, resembling=Non
 def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
     """Pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
 
-    within: their fingerprints differ in at most so many bits; all of them. Without both, the index's own radius.
+    within: their fingerprints differ in at most so many bits; all of them. Without both, the index's own radius, or its
+    threshold where distance makes no documents near.
     resembling: they share a band, and their resemblance, estimated from the signatures, is at least this. Of a band's
         bucket of more than 10,000 documents in two segments, only enough pairs to hold it together; the counter
         `capped_buckets` says of how many.
@@ -162,7 +163,7 @@ def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
     params = Params.parse(opened.params)
     count = _segments_alone(path)
     parts = [(i, j) for i in range(count) for j in range(i, count)]
-    by_distance = within is not None or (resembling is None and params.fields["simhash"] != "none")
+    by_distance = within is not None or (resembling is None and params.near[1] is not None)
     name = _key_type(params)
     schema = f"a {name}, b {name}, " + ("distance int" if by_distance else "resemblance double")
     context = session.sparkContext

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::bands;
 use super::checksum::checksum;
 use super::wire::Fault;
-use crate::params::{Params, Shingling, Tokens};
+use crate::params::{Params, Shingling, Threshold, Tokens};
 
 pub use crate::error::Refusal;
 
@@ -44,6 +44,10 @@ pub const FEATURE_NARROW: u32 = 32;
 /// do not know.
 pub const FEATURE_TEXT: u32 = 64;
 
+/// Of a segment, a manifest, a log and a file of sketches whose parameters say which documents are near, other than
+/// what is meant where they say nothing ([`Params::near`]).
+pub const FEATURE_NEAR: u32 = 128;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -63,11 +67,16 @@ fn narrow_of(params: &Params) -> u32 {
     if bands::bits_of(params) == bands::KEY_BITS { 0 } else { FEATURE_NARROW }
 }
 
+fn near_of(params: &Params) -> u32 {
+    let distance = params.simhash.is_some_and(|simhash| simhash.near != Some(simhash.within));
+    if distance || params.threshold != Some(Threshold::USUAL) { FEATURE_NEAR } else { 0 }
+}
+
 /// The incompatible features of a file of sketches with these parameters, which has no values and stamps, whatever the
 /// parameters say.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
-    narrow_of(params) | text_of(&params.shingling)
+    narrow_of(params) | text_of(&params.shingling) | near_of(params)
 }
 
 /// The incompatible features of a segment that is written with these parameters.
@@ -98,13 +107,12 @@ impl Role {
     /// The incompatible features of such a file that this version knows.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
+        const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR;
         match self {
-            Self::Manifest => {
-                FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW | FEATURE_TEXT
-            }
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_NARROW | FEATURE_TEXT,
-            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_NARROW | FEATURE_TEXT,
-            Self::Sketches => FEATURE_NARROW | FEATURE_TEXT,
+            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | BY_PARAMS,
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | BY_PARAMS,
+            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | BY_PARAMS,
+            Self::Sketches => BY_PARAMS,
             Self::Idf => FEATURE_TEXT,
             Self::Current => 0,
         }

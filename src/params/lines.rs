@@ -3,7 +3,7 @@
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
 use twindex_sketch::params::{minhash_fields, simhash_fields};
 
-use super::{KeyKind, Params, SimhashParams};
+use super::{KeyKind, Params, SimhashParams, Threshold};
 use crate::error::Result;
 
 impl Params {
@@ -25,7 +25,7 @@ impl Params {
             "bytes" => KeyKind::Bytes,
             other => return Err(unknown("key", other).into()),
         };
-        let params = Self {
+        let mut params = Self {
             key,
             shingling: lines.shingling()?,
             simhash: simhash(&mut lines)?,
@@ -34,7 +34,16 @@ impl Params {
             modulus: lines.number("modulus")?,
             values: lines.optional("values", |value| (value == "kept").then_some(()))?.is_some(),
             expire_after: lines.optional("expire-after", |value| value.parse().ok())?,
+            threshold: Some(Threshold::USUAL),
         };
+        if let Some(threshold) = lines.optional("threshold", |value| or_none(value).ok())? {
+            params.threshold = threshold;
+        }
+        if let Some(simhash) = &mut params.simhash
+            && let Some(near) = lines.optional("near-within", |value| or_none(value).ok())?
+        {
+            simhash.near = near;
+        }
         params.check()?;
         canonical(&params.encode(), text)?;
         Ok(params)
@@ -60,8 +69,20 @@ impl Params {
         if let Some(age) = self.expire_after {
             fields.push(("expire-after", age.to_string()));
         }
+        let told = |value: Option<String>| value.unwrap_or_else(|| "none".to_string());
+        if self.threshold != Some(Threshold::USUAL) {
+            fields.push(("threshold", told(self.threshold.map(|threshold| threshold.to_string()))));
+        }
+        if let Some(simhash) = self.simhash.filter(|simhash| simhash.near != Some(simhash.within)) {
+            fields.push(("near-within", told(simhash.near.map(|near| near.to_string()))));
+        }
         fields
     }
+}
+
+/// A value, or `none` for that there is none.
+fn or_none<T: std::str::FromStr>(value: &str) -> std::result::Result<Option<T>, T::Err> {
+    if value == "none" { Ok(None) } else { value.parse().map(Some) }
 }
 
 /// Reads the lines of fingerprints and their tables.
@@ -70,5 +91,5 @@ fn simhash(lines: &mut Lines<'_>) -> Result<Option<SimhashParams>> {
     let within = lines.number("within")?;
     let design = lines.choice("tables", |value| value.parse().ok())?;
     let codec = lines.choice("codec", |value| value.parse().ok())?;
-    Ok(Some(SimhashParams { within, weights, design, codec }))
+    Ok(Some(SimhashParams { within, weights, design, codec, near: Some(within) }))
 }

@@ -18,9 +18,11 @@ use crate::design::{CodecChoice, Design, DesignChoice, WITHIN_MAX};
 use crate::error::{Error, Result};
 
 mod lines;
+mod near;
 mod preset;
 
 pub use crate::key::KeyKind;
+pub use near::{Near, Threshold};
 pub use preset::{FeatureScheme, Preset};
 use twindex_sketch::Sketch;
 pub use twindex_sketch::params::{
@@ -42,6 +44,9 @@ pub struct SimhashParams {
     pub design: DesignChoice,
     /// How they are coded.
     pub codec: CodecChoice,
+    /// The Hamming radius in which documents are near, at first that of the tables; `None` where distance makes none
+    /// near.
+    pub near: Option<u8>,
 }
 
 /// What an index keeps and how it is made from text. Made by [`Params::builder`].
@@ -65,6 +70,9 @@ pub struct Params {
     /// How much later than a document the newest one has to be for the first to expire, in the unit of stamps, from 1
     /// on; `None` where nothing expires, and no stamps are kept.
     pub expire_after: Option<u64>,
+    /// The resemblance from which documents are near, as far as minima are kept; `None` where resemblance makes none
+    /// near.
+    pub threshold: Option<Threshold>,
 }
 
 impl Params {
@@ -81,12 +89,23 @@ impl Params {
                 modulus: 0,
                 values: false,
                 expire_after: None,
+                threshold: Some(Threshold::USUAL),
             },
             width: None,
             family: None,
             signature_bits: None,
             feature_bits: None,
             tables: None,
+            near: None,
+        }
+    }
+
+    /// Which documents are near where a question does not say.
+    #[must_use]
+    pub fn near(&self) -> Near {
+        Near {
+            threshold: self.threshold.filter(|_| self.minhash.is_some()),
+            within: self.simhash.and_then(|simhash| simhash.near),
         }
     }
 
@@ -97,7 +116,7 @@ impl Params {
     }
 
     /// Refuses parameters that would change sketches, naming the first that differs; the kind of key, what tables there
-    /// are, and what is kept beside sketches, may differ.
+    /// are, what is kept beside sketches, and which documents are near, may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -124,9 +143,26 @@ impl Params {
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
+    /// Refuses parameters by which other documents are near.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`].
+    pub fn check_same_near(&self, given: &Params) -> Result<()> {
+        let (mine, theirs) = (self.near(), given.near());
+        if mine == theirs {
+            return Ok(());
+        }
+        Err(Error::ParamsMismatch {
+            field: "near".into(),
+            index: mine.to_string(),
+            given: theirs.to_string(),
+        })
+    }
+
     /// Refuses parameters of which any differs but these and those that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
-        const BESIDE: [&str; 6] = ["key", "tables", "codec", "feature-bits", "values", "expire-after"];
+        const BESIDE: [&str; 8] =
+            ["key", "tables", "codec", "feature-bits", "values", "expire-after", "threshold", "near-within"];
         check_same_fields(&self.fields(), &given.fields(), &[&BESIDE[..], but].concat())?;
         Ok(())
     }
@@ -168,6 +204,12 @@ impl Params {
             }
         }
         in_range("expire-after", self.expire_after.unwrap_or(1), 1, u64::MAX)?;
+        if self.minhash.is_none() && self.threshold != Some(Threshold::USUAL) {
+            return Err(Error::Invalid("parameters: threshold without minhash, to which it belongs".into()));
+        }
+        if self.simhash.is_some() || self.minhash.is_some() {
+            self.near().check_kept(self)?;
+        }
         Ok(())
     }
 }
@@ -188,6 +230,7 @@ pub struct ParamsBuilder {
     signature_bits: Option<u8>,
     feature_bits: Option<u8>,
     tables: Option<(DesignChoice, CodecChoice)>,
+    near: Option<Near>,
 }
 
 impl ParamsBuilder {
@@ -224,7 +267,7 @@ impl ParamsBuilder {
     /// As [`simhash`](Self::simhash), with the votes of a shingle chosen.
     pub fn simhash_weighted(mut self, within: u8, weights: SimhashWeights) -> Self {
         let (design, codec) = Default::default();
-        self.params.simhash = Some(SimhashParams { within, weights, design, codec });
+        self.params.simhash = Some(SimhashParams { within, weights, design, codec, near: Some(within) });
         self
     }
 
@@ -232,6 +275,15 @@ impl ParamsBuilder {
     /// goes with [`simhash`](Self::simhash).
     pub fn tables(mut self, design: DesignChoice, codec: CodecChoice) -> Self {
         self.tables = Some((design, codec));
+        self
+    }
+
+    /// Which documents are near where a question does not say: for [`Snapshot::near`](crate::Snapshot::near) and
+    /// [`Writer::admit`](crate::Writer::admit). At first those within the radius of [`simhash`](Self::simhash), and those
+    /// that resemble each other by 0.8 or more, as far as fingerprints and minima are kept. Bands are not changed:
+    /// [`Banding::for_threshold`](crate::Banding::for_threshold) says which find what resembles by so much.
+    pub fn near(mut self, near: Near) -> Self {
+        self.near = Some(near);
         self
     }
 
@@ -343,6 +395,15 @@ impl ParamsBuilder {
             None if self.family.is_some() => return Err(needs_minhash("family")),
             None => {}
         }
+        if let Some(near) = self.near {
+            near.check_kept(&self.params)?;
+            if let Some(simhash) = &mut self.params.simhash {
+                simhash.near = near.within;
+            }
+            if self.params.minhash.is_some() {
+                self.params.threshold = near.threshold;
+            }
+        }
         self.params.check()?;
         Ok(self.params)
     }
@@ -414,6 +475,15 @@ mod tests {
             ("key=bytes\n", "key=bytes\n\n", "tokens"),
             ("modulus=0\n", "modulus=0", "canonical"),
             ("modulus=0\n", "modulus=0\nx=1\n", "canonical"),
+            ("modulus=0\n", "modulus=0\nthreshold=0.8\n", "canonical"),
+            ("modulus=0\n", "modulus=0\nthreshold=0.90\n", "canonical"),
+            ("modulus=0\n", "modulus=0\nthreshold=0\n", "threshold"),
+            ("modulus=0\n", "modulus=0\nthreshold=1.5\n", "threshold"),
+            ("modulus=0\n", "modulus=0\nthreshold=nan\n", "threshold"),
+            ("modulus=0\n", "modulus=0\nnear-within=3\n", "canonical"),
+            ("modulus=0\n", "modulus=0\nnear-within=11\n", "near-within is 11"),
+            ("modulus=0\n", "modulus=0\nnear-within=2\nthreshold=0.9\n", "canonical"),
+            ("modulus=0\n", "modulus=0\nthreshold=none\nnear-within=none\n", "near: name"),
             ("bottom=0", "bottom=4097", "bottom"),
         ] {
             let changed = text.replacen(from, to, 1);
@@ -482,6 +552,44 @@ mod tests {
             }
         }
         assert_eq!(Folding::marks_here().unwrap_or(version), version);
+    }
+
+    #[test]
+    fn what_is_near_is_stored_where_it_is_not_the_usual_and_changes_no_sketch() {
+        let builder = || Params::builder().words(5).simhash(3).minhash(20, 6);
+        let of = |near: Near| builder().near(near).build().unwrap();
+        let usual = Near::resembling(0.8).unwrap().or_within(3);
+        assert_eq!((of(usual), both().near()), (both(), usual));
+        for (near, lines) in [
+            (Near::resembling(0.95).unwrap().or_within(3), "threshold=0.95\n"),
+            (Near::resembling(1.0 / 3.0).unwrap().or_within(3), "threshold=0.3333333333333333\n"),
+            (Near::resembling(1.0).unwrap().or_within(0), "threshold=1\nnear-within=0\n"),
+            (Near::resembling(0.8).unwrap(), "near-within=none\n"),
+            (Near::within(10), "threshold=none\nnear-within=10\n"),
+        ] {
+            let params = of(near);
+            assert_eq!(params.encode(), both().encode() + lines);
+            assert_eq!((Params::decode(&params.encode()).unwrap(), params.near()), (params.clone(), near));
+            assert_ne!(params.digest(), both().digest());
+            both().check_same_sketch(&params).unwrap();
+            params.check_same_sketch(&both()).unwrap();
+            assert_eq!(params.sketch().digest(), both().sketch().digest());
+        }
+    }
+
+    #[test]
+    fn what_is_near_is_told_by_what_is_kept() {
+        let (fingerprints, minima) = (Params::builder().simhash(3), Params::builder().minhash(20, 6));
+        assert_eq!(fingerprints.clone().build().unwrap().near(), Near::within(3));
+        assert_eq!(minima.clone().build().unwrap().near(), Near::resembling(0.8).unwrap());
+        assert!(fingerprints.clone().near(Near::resembling(0.9).unwrap()).build().is_err());
+        assert!(minima.near(Near::within(3)).build().is_err());
+        assert!(fingerprints.clone().near(Near::within(11)).build().is_err());
+        let text = fingerprints.build().unwrap().encode();
+        assert!(Params::decode(&(text + "threshold=0.9\n")).is_err());
+        for resemblance in [0.0, -0.5, 1.01, f64::NAN, f64::INFINITY] {
+            assert!(Near::resembling(resemblance).is_err(), "{resemblance}");
+        }
     }
 
     #[test]

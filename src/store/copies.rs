@@ -164,8 +164,8 @@ impl Index {
         let Some(first) = shards.first() else { return Err(Error::Invalid("no shards to merge".into())) };
         let (vfs, params) = (&*first.shared.vfs, first.params());
         for shard in shards {
-            for ((name, mine), (_, theirs)) in params.fields().into_iter().zip(shard.params().fields()) {
-                if mine != theirs {
+            for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(shard.params().fields()) {
+                if name == other && mine != theirs {
                     return Err(Error::ParamsMismatch {
                         field: name.to_string(),
                         index: mine,
@@ -173,6 +173,7 @@ impl Index {
                     });
                 }
             }
+            params.check_same_near(&shard.params())?;
             if shard.params() != params {
                 let both = (first.path().display(), shard.path().display());
                 return Err(Error::Invalid(format!("{} and {} keep different things", both.0, both.1)));

@@ -11,13 +11,10 @@ use crate::error::{Error, Result};
 use crate::format::bands;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
-use crate::params::{MinhashParams, Params};
+use crate::params::{MinhashParams, Near, Params};
 use crate::segment::records::Kept;
 use crate::segment::{Ask, Scratch};
 use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, matches};
-
-/// The resemblance from which [`Snapshot::near`](crate::Snapshot::near) answers.
-pub(super) const NEAR: f64 = 0.8;
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
 #[derive(Clone, Debug)]
@@ -103,6 +100,8 @@ pub struct Query {
     sharing: usize,
     /// In their first so many bits.
     feature_bits: u32,
+    /// Whether sharing is enough, whatever the resemblance.
+    unverified: bool,
     /// Distances of hits are measured from here.
     measured_from: Option<Fingerprint>,
     /// The samples of the document that is asked about, bottom and modular, where they are kept.
@@ -136,6 +135,7 @@ impl Query {
             bands: None,
             sharing: 1,
             feature_bits,
+            unverified: false,
             measured_from: None,
             samples: None,
             limit: usize::MAX,
@@ -146,15 +146,16 @@ impl Query {
     }
 
     /// As [`Snapshot::near`](crate::Snapshot::near), for a document as this index keeps it.
-    pub(super) fn near(state: Arc<State>, kept: Kept<'_>) -> Self {
-        let (simhash, minhash) = (state.manifest.params.simhash, state.manifest.params.minhash);
+    pub(super) fn near(state: Arc<State>, kept: Kept<'_>, near: Near) -> Self {
+        let has_fingerprint = state.manifest.params.simhash.is_some();
         let mut query = Self::new(state).samples(kept.bottom, kept.modular);
-        if minhash.is_some() {
-            query = query.features(kept.features.to_vec(), kept.signature.to_vec(), NEAR);
+        if let Some(threshold) = near.threshold {
+            query = query.features(kept.features.to_vec(), kept.signature.to_vec(), threshold.value());
         }
-        match simhash {
-            Some(simhash) => query.fingerprint(Fingerprint(kept.fingerprint), simhash.within.into()),
-            None => query,
+        let fingerprint = has_fingerprint.then_some(Fingerprint(kept.fingerprint));
+        match (near.within, fingerprint) {
+            (Some(within), Some(fingerprint)) => query.fingerprint(fingerprint, within.into()),
+            _ => query.measure(fingerprint),
         }
     }
 
@@ -210,6 +211,26 @@ impl Query {
     /// ```
     pub fn sharing(mut self, bands: usize) -> Self {
         self.sharing = bands.max(1);
+        self
+    }
+
+    /// Of the documents that are asked for by resemblance, all that share a band are hits, whatever their resemblance,
+    /// which comes with them where signatures are kept. An index without signatures answers no other question of
+    /// resemblance above 0: what it finds need not be near at all.
+    ///
+    /// ```
+    /// use twindex::{Error, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().minhash(20, 6).signature_bits(0).build()?;
+    /// let snapshot = Index::create(dir.path().join("x"), params)?.snapshot();
+    /// let sketch = twindex::Sketcher::new(snapshot.params())?.sketch("a rose is a rose is a rose")?;
+    /// assert!(matches!(snapshot.near(&sketch).run(), Err(Error::Invalid(_))));
+    /// assert!(snapshot.near(&sketch).unverified().run()?.hits.is_empty());
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn unverified(mut self) -> Self {
+        self.unverified = true;
         self
     }
 
@@ -296,6 +317,15 @@ impl Query {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
+        let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
+        let is_known =
+            self.unverified || self.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
+        if threshold > 0.0 && !is_known {
+            return Err(Error::Invalid(format!(
+                "this index keeps no signatures: of what shares a band it is not known what resembles by {threshold} or \
+                 more; ask by distance, count on the texts, or say that sharing a band is enough"
+            )));
+        }
         self.within.map_or(Ok(()), |(_, within)| self.state.check_within(within))
     }
 
@@ -375,7 +405,7 @@ impl Query {
                 continue;
             }
             let resemblance = estimate(part, ordinal, &bands.signature, minhash)?;
-            if resemblance.as_ref().is_none_or(|resemblance| resemblance.at_least(bands.threshold)) {
+            if self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)) {
                 let distance = self.distance(part, ordinal)?;
                 found.push(Found { ordinal, distance, resemblance });
             }

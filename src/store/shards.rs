@@ -116,12 +116,13 @@ impl Index {
 /// Refuses a segment with other parameters, and says which.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
     let found = segment.params();
-    for ((name, mine), (_, theirs)) in params.fields().into_iter().zip(found.fields()) {
-        if mine != theirs {
+    for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(found.fields()) {
+        if name == other && mine != theirs {
             let field = format!("{name} (of {})", segment.path().display());
             return Err(Error::ParamsMismatch { field, index: mine, given: theirs });
         }
     }
+    params.check_same_near(found)?;
     if found != params {
         return Err(Error::Invalid(format!("{}: keeps different things", segment.path().display())));
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::part::Part;
-use super::query::{NEAR, Query};
+use super::query::Query;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::extsort::Merge;
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::{Key, KeyBuf};
-use crate::params::Params;
+use crate::params::{Near, Params};
 use crate::segment::keys::LiveKeys;
 use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::{Fingerprint, Sketch, pack};
@@ -271,7 +271,8 @@ impl Snapshot {
     }
 
     /// The documents that share a band with this one and whose resemblance, estimated from the stored signatures,
-    /// is at least `threshold`. Where no signatures are kept, all that share a band.
+    /// is at least `threshold`. Where no signatures are kept nothing is known of it, and the answer is an error unless
+    /// the threshold is 0 or all that share a band are asked for ([`Query::unverified`]).
     ///
     /// Of the documents that resemble this one by J, the share that has a band in common is
     /// [`Banding::recall`](crate::planner::Banding::recall) of J: choose bands for the lowest threshold to be asked.
@@ -299,21 +300,29 @@ impl Snapshot {
         Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()) } else { query })
     }
 
-    /// The union of what the index keeps: documents [`within`](Self::within) the radius of its parameters, and
-    /// documents [`resembling`](Self::resembling) this one at 0.8 or more. An empty sketch is near nothing; one of
-    /// other parameters makes the answer an error.
+    /// What is near by the index's parameters ([`Params::near`]): at first documents [`within`](Self::within) their
+    /// radius, and documents [`resembling`](Self::resembling) this one at 0.8 or more, as far as fingerprints and minima
+    /// are kept. An empty sketch is near nothing; one of other parameters makes the answer an error.
     pub fn near(&self, sketch: &Sketch) -> Query {
-        let by_bands = if self.params().minhash.is_some() {
-            self.check_sketch(sketch).and_then(|()| self.resembling(sketch, NEAR))
-        } else {
-            self.check_sketch(sketch).map(|()| Query::new(Arc::clone(&self.state)).samples(sketch.bottom(), sketch.modular()))
-        };
+        self.near_by(sketch, self.params().near())
+    }
+
+    /// As [`near`](Self::near), by another resemblance or distance than the index's own; what the index cannot tell
+    /// makes the answer an error.
+    pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
+        let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
+        let by_bands = checked.and_then(|()| match near.threshold {
+            Some(threshold) => self.resembling(sketch, threshold.value()),
+            None => {
+                Ok(Query::new(Arc::clone(&self.state)).samples(sketch.bottom(), sketch.modular()))
+            }
+        });
         let query = match by_bands {
             Ok(query) => query,
             Err(error) => return Query::new(Arc::clone(&self.state)).refused(error),
         };
-        match (self.params().simhash, sketch.fingerprint()) {
-            (Some(simhash), Some(fingerprint)) => query.fingerprint(fingerprint, simhash.within.into()),
+        match (near.within, sketch.fingerprint()) {
+            (Some(within), Some(fingerprint)) => query.fingerprint(fingerprint, within.into()),
             _ => query,
         }
     }

@@ -2,7 +2,8 @@
 //! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must
 //! open, give the answers they gave, and their segments must come out byte for byte when their documents are indexed
 //! again; those with bands as in `tests/golden/index-v3-packed`, as older ones are without the feature `packed`;
-//! `tests/golden/index-v3-narrow` has an index with fewer bits of each feature than 32.
+//! `tests/golden/index-v3-narrow` has an index with fewer bits of each feature than 32, `index-v3-near` one that says
+//! which documents are near.
 //!
 //! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
 //! is there; the batches below are their whole history. When the format changes, a new directory is added and, once a
@@ -21,12 +22,13 @@ use twindex::format::attached::Attached;
 use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
 use twindex::format::header::{
-    FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES,
-    Refusal,
+    FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_TEXT,
+    FEATURE_VALUES, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
 use twindex::format::table::Codec;
+use twindex::params::Near;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
 use twindex::sys::{RealVfs, Vfs};
@@ -204,6 +206,22 @@ fn build_narrow(path: &Path) {
     writer.commit().unwrap();
 }
 
+/// The same documents in an index that says which of them are near; a segment, and a log.
+fn build_near(path: &Path) {
+    let params = Params::builder().u64_keys().words(1).simhash(3).minhash(8, 2).signature_bits(2);
+    let near = Near::resembling(0.95).unwrap().or_within(1);
+    let index = Index::create(path, params.near(near).build().unwrap()).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    for number in 0..40 {
+        writer.put(number, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    writer.put(40, &sketcher.sketch(&numbered(40)).unwrap()).unwrap();
+    writer.commit().unwrap();
+}
+
 fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     let index = Index::create(path, params_of(design, codec)).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -223,6 +241,7 @@ fn committed_as(name: &str) -> PathBuf {
     ONCE.call_once(|| {
         write_if_asked(&packed(), build);
         write_if_asked(&narrow(), build_narrow);
+        write_if_asked(&near(), build_near);
         write_if_asked(&dir.join("texts"), build);
         write_if_asked(&dir.join("living"), build_living);
         write_if_asked(&dir.join("grown"), build_grown);
@@ -245,6 +264,11 @@ fn packed() -> PathBuf {
 /// An index with the feature `narrow`.
 fn narrow() -> PathBuf {
     golden("index-v3-narrow").join("bytes")
+}
+
+/// An index with the feature `near`.
+fn near() -> PathBuf {
+    golden("index-v3-near").join("stored")
 }
 
 fn write_if_asked(dir: &Path, build: impl FnOnce(&Path)) {
@@ -411,8 +435,9 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
 fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
     // As a reader without `grown` met `grown`, this one meets the next bit.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
-    let known = FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_NARROW | FEATURE_TEXT;
-    for unknown in [FEATURE_PACKED, FEATURE_TEXT << 1, 1 << 31] {
+    let of_params = FEATURE_VALUES | FEATURE_STAMPS | FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR;
+    let known = FEATURE_LOG | FEATURE_GROWN | of_params;
+    for unknown in [FEATURE_PACKED, FEATURE_NEAR << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());
@@ -468,6 +493,27 @@ fn an_index_of_format_3_with_eight_bits_of_each_feature_opens_and_comes_out_byte
     let dir = tempfile::tempdir().unwrap();
     let built = dir.path().join("index");
     build_narrow(&built);
+    assert!(read(&built.join("000001.seg")) == read(&committed.join("000001.seg")), "another segment");
+}
+
+#[test]
+fn an_index_of_format_3_that_says_what_is_near_opens_and_comes_out_byte_for_byte() {
+    committed();
+    let committed = near();
+    let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
+    assert_eq!(features("000001.seg"), FEATURE_PACKED | FEATURE_NEAR);
+    assert_eq!(features("LOG-000002"), FEATURE_NEAR);
+    assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_NEAR);
+    let snapshot = Index::open(&committed).unwrap_or_else(|error| panic!("{error}")).snapshot();
+    assert_eq!(snapshot.params().near(), Near::resembling(0.95).unwrap().or_within(1));
+    assert!(snapshot.params().encode().ends_with("\nmodulus=0\nthreshold=0.95\nnear-within=1\n"));
+    assert_eq!((snapshot.documents(), snapshot.logged_documents()), (41, 1));
+    let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;
+    assert!(problems.is_empty(), "{problems:?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let built = dir.path().join("index");
+    build_near(&built);
     assert!(read(&built.join("000001.seg")) == read(&committed.join("000001.seg")), "another segment");
 }
 

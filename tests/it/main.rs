@@ -27,6 +27,7 @@ mod lead_byte;
 mod living;
 mod living_model;
 mod merge;
+mod near;
 mod plan;
 mod planted;
 mod races;

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use twindex::IdfBuilder;
 use twindex::idf::to_bytes;
-use twindex::params::{Shingling, Tokens};
+use twindex::params::{Near, Shingling, Tokens};
 use twindex::sketch::{Buffers, IdfTable, Shingler, Sketcher, pack};
 use twindex::store::OnConflict;
 use twindex::{Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
@@ -150,12 +150,14 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
     let table = table();
     let idf =
         Params::builder().words(1).simhash_weighted(3, table.weights()).minhash(3, 2).bottom(3).modulus(5);
+    let strict = Near::resembling(0.95).unwrap();
     let all = [
         idf.values().expire_after(70).build().unwrap(),
         Params::builder().words(2).simhash(3).build().unwrap(),
         Params::builder().words(1).minhash(4, 3).signature_bits(1).build().unwrap(),
         Params::builder().words(1).simhash(3).minhash(4, 3).feature_bits(5).build().unwrap(),
         Params::builder().shingling(raw()).simhash(3).minhash(4, 3).build().unwrap(),
+        Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));

@@ -30,8 +30,9 @@ use twindex::format::{
 };
 use twindex::key::KEY_BYTES_MAX;
 use twindex::params::{
-    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, NormalForm, SHINGLE_WIDTH_MAX,
-    SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens, Widths,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, Near, NormalForm,
+    SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens,
+    Widths,
 };
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
@@ -499,6 +500,7 @@ fn parameters_have_the_names_order_and_values_specified() {
         .modulus(10)
         .values()
         .expire_after(1)
+        .near(Near::resembling(0.9).unwrap())
         .build()
         .unwrap();
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
@@ -580,6 +582,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
     assert_eq!(values("values"), "kept");
     assert_eq!(values("expire-after"), format!("1 to {}", u64::MAX));
+    assert_eq!(values("near-within"), format!("none, 0 to {WITHIN_MAX}"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod pair_file;
 mod param_args;
 mod progress;
 mod raw_column;
+mod recall;
 mod report;
 mod resume;
 mod shard;

@@ -7,9 +7,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::Params;
 use twindex::design::{CodecChoice, DesignChoice};
-use twindex::params::Preset;
 use twindex::params::{
-    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, SIGNATURE_BITS, SimhashWeights,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, Near, Preset, SIGNATURE_BITS, SimhashWeights,
 };
 use twindex::planner::banding::{Banding, MINIMA, RECALL};
 use twindex::sketch::IdfTable;
@@ -28,7 +27,7 @@ pub(crate) struct ParamArgs {
     /// What to keep [default: both; simhash alone for raw fingerprints]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
     method: Vec<Method>,
-    /// Hamming radius that the tables are tuned for, 0 to 10 [default: 3]
+    /// Hamming radius that the tables are tuned for, and in which documents are near, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
     /// Permutation tables: auto, small, fast, or a design by name: blocks-M, choose-M-J, nested-A-B, expansion; free
@@ -50,7 +49,8 @@ pub(crate) struct ParamArgs {
     /// Bands and rows by the name of a scheme: broder-84, broder-200, small-8, lsh-20x6 and others
     #[arg(long, value_name = "NAME", value_parser = parse_preset, conflicts_with_all = ["bands", "rows"])]
     preset: Option<Preset>,
-    /// Bands and rows that find 99.5 % of the pairs of this resemblance, 0.05 to 1, by `query --resembling`
+    /// Documents are near from this resemblance on, 0.05 to 1, with bands and rows that find 99.5 % of such pairs. By
+    /// itself it decides alone; with --within as well, fingerprints so near are enough too [default: 0.8, or --within]
     #[arg(long, value_name = "J", value_parser = parse_threshold, conflicts_with_all = ["bands", "rows", "preset"])]
     threshold: Option<f64>,
     /// Bits kept of each minimum, to estimate resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
@@ -212,6 +212,9 @@ impl ParamArgs {
             builder = builder.feature_bits(self.feature_bits.unwrap_or_else(|| bits_kept(self.preset)));
             builder = builder.family(self.family.unwrap_or(Family::OnePermutationFilled));
         }
+        if let Some(threshold) = self.threshold {
+            builder = builder.near(named(threshold, self.within)?);
+        }
         // Every value was judged by itself before: what is left is how they go together.
         builder.build().map_err(|error| Usage::new(error.to_string()).into())
     }
@@ -234,10 +237,35 @@ impl ParamArgs {
         Some((format!("--preset {name}"), (scheme.groups, scheme.group_size)))
     }
 
+    /// What is near where the options say it, instead of what an index with these parameters stores.
+    pub(crate) fn near(&self, params: &Params) -> anyhow::Result<Option<Near>> {
+        Ok(match (self.threshold, self.within) {
+            (None, None) => None,
+            (None, Some(within)) => Some(params.near().or_within(within)),
+            (Some(threshold), within) => Some(named(threshold, within)?),
+        })
+    }
+
     /// Refuses options that contradict an index, or a file of sketches, that is there.
     pub(crate) fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
-        self.text.options().check(made)?;
+        self.check_kept(made)?;
         let Made { path, params, noun } = made;
+        if let Some(threshold) = self.threshold {
+            self.check_banding(made)?;
+            let near = params.near();
+            ensure!(
+                near.threshold == named(threshold, None)?.threshold,
+                "{}: documents are near by {near} in this {noun}, --threshold {threshold} was given; leave it out, or \
+                 make another {noun}",
+                path.display()
+            );
+        }
+        let within = self.within.map(|within| within.to_string());
+        check_option(made, "within", "within", within.as_deref())
+    }
+
+    /// Refuses other bands than those of what is there.
+    fn check_banding(&self, Made { path, params, noun }: &Made<'_>) -> anyhow::Result<()> {
         if let Some((option, asked)) = self.named_banding() {
             let kept = params.minhash.map(|minhash| (minhash.bands, minhash.rows));
             ensure!(
@@ -249,8 +277,17 @@ impl ParamArgs {
                 asked.1
             );
         }
+        Ok(())
+    }
+
+    /// As [`check`](Self::check), but for the options that say what is near.
+    pub(crate) fn check_kept(&self, made: &Made<'_>) -> anyhow::Result<()> {
+        self.text.options().check(made)?;
+        if self.preset.is_some() {
+            self.check_banding(made)?;
+        }
+        let Made { path, params, noun } = made;
         for (option, given) in [
-            ("within", self.within.map(u64::from)),
             ("bands", self.bands.map(u64::from)),
             ("rows", self.rows.map(u64::from)),
             ("signature-bits", self.signature_bits.map(u64::from)),
@@ -295,6 +332,12 @@ impl ParamArgs {
         }
         Ok(())
     }
+}
+
+/// What is near by a resemblance that was named, and a distance if that was, too.
+fn named(threshold: f64, within: Option<u8>) -> anyhow::Result<Near> {
+    let near = Near::resembling(threshold)?;
+    Ok(within.map_or(near, |within| near.or_within(within)))
 }
 
 /// A resemblance for which bands are to be chosen.

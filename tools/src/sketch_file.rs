@@ -74,7 +74,15 @@ impl SketchFiles {
         }
         let params = SketchFile::open(first)?.params;
         for path in &inputs[1..] {
-            SketchFile::open(path)?.check_params(first, &params)?;
+            let other = SketchFile::open(path)?;
+            other.check_params(first, &params)?;
+            let (near, theirs) = (params.near(), other.params.near());
+            ensure!(
+                near == theirs,
+                "{}: made for documents near by {theirs}, and {} for those near by {near}",
+                path.display(),
+                first.display()
+            );
         }
         Ok(Some(Self { paths: inputs.to_vec(), params }))
     }

@@ -30,7 +30,7 @@ use crate::format::attached::Attached;
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
 use crate::key::Key;
-use crate::params::Params;
+use crate::params::{Near, Params};
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
@@ -205,6 +205,42 @@ impl Writer {
         self.settings.drop_duplicates = drop;
     }
 
+    /// What [`admit`](Self::admit) takes for a duplicate from now on: at first what is near by the index's parameters
+    /// ([`Params::near`]).
+    ///
+    /// Bands find what resembles by less than they were made for only in part
+    /// ([`Banding::recall`](crate::Banding::recall)). Any radius is answered, exactly.
+    ///
+    /// ```
+    /// use twindex::params::Near;
+    /// use twindex::{Admitted, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let index = Index::create(dir.path().join("x"), Params::builder().words(1).minhash(40, 3).build()?)?;
+    /// let sketcher = index.sketcher()?;
+    /// let mut writer = index.writer()?;
+    /// writer.admit("a", &sketcher.sketch("one two three four five six seven eight nine ten")?)?;
+    /// let b = sketcher.sketch("one two three four five six seven eight nine zero")?; // 9 of 11
+    /// writer.set_near(Near::resembling(0.95)?)?;
+    /// assert_eq!(writer.admit("b", &b)?, Admitted::New);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a resemblance or a distance that this index does not answer.
+    pub fn set_near(&mut self, near: Near) -> Result<()> {
+        near.check_kept(&self.params)?;
+        self.settings.near = near;
+        Ok(())
+    }
+
+    /// Whether [`admit`](Self::admit) takes whatever shares a band for a duplicate, where it decides by resemblance;
+    /// at first it does not. Without it an index that keeps no signatures cannot decide by resemblance, and `admit`
+    /// fails: see [`Query::unverified`].
+    pub fn set_unverified(&mut self, unverified: bool) {
+        self.settings.unverified = unverified;
+    }
+
     /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as
     /// by one wrong stamp everything would expire. At first that is the age at which documents expire. The first
     /// document of an index may have any.
@@ -226,9 +262,9 @@ impl Writer {
         self.with_kept(&document, |writer, kept| writer.push(key, kept, document.attached(), false))
     }
 
-    /// Looks up and adds as one step: the nearest document to this one, if any is within the radius of the index's
-    /// parameters or resembles it by 0.8 or more, as [`Snapshot::near`](crate::Snapshot::near) asks; of several that are as near, the one
-    /// of the smallest key. What this batch added before is found too. A document of the same key is no duplicate of
+    /// Looks up and adds as one step: the nearest document to this one, if any is near by the index's parameters, as
+    /// [`Snapshot::near`](crate::Snapshot::near) asks, or as [said otherwise](Self::set_near); of several that are as near,
+    /// the one of the smallest key. What resembles is told by an estimate. What this batch added before is found too. A document of the same key is no duplicate of
     /// itself: it is replaced. A duplicate that is dropped does not move the time.
     ///
     /// ```
@@ -250,7 +286,8 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`].
+    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] where resemblance decides and the index keeps no
+    /// signatures, unless [sharing a band is enough](Self::set_unverified).
     pub fn admit<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -288,13 +325,18 @@ impl Writer {
     fn nearest(&mut self, kept: Kept<'_>) -> Result<Option<Hit>> {
         self.records.check_shape(kept)?;
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
-        match (self.params.simhash, self.params.minhash) {
-            (Some(simhash), None) if !samples => {
+        let Settings { near, unverified, .. } = self.settings;
+        match (near.within, near.threshold) {
+            (Some(within), None) if !samples => {
                 let parts = self.view.parts(&self.params);
-                let found = nearest(parts, kept.fingerprint, simhash.within.into(), &mut self.scratch)?;
+                let found = nearest(parts, kept.fingerprint, within.into(), &mut self.scratch)?;
                 Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
             }
-            _ => Ok(Query::near(self.now(), kept).limit(1).run()?.hits.pop()),
+            _ => {
+                let query = Query::near(self.now(), kept, near).limit(1);
+                let query = if unverified { query.unverified() } else { query };
+                Ok(query.run()?.hits.pop())
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The states of a writer, by name: whether it goes on, what its next generation is, and what is known of the disk.
 
 use super::Durability;
-use crate::params::Params;
+use crate::params::{Near, Params};
 
 /// Bytes of records held before they are written to a segment; see [`Writer::set_memory`](super::Writer::set_memory).
 const MEMORY: usize = 1 << 30;
@@ -20,6 +20,10 @@ pub(super) struct Settings {
     pub(super) durability: Durability,
     /// Whether [`Writer::admit`](super::Writer::admit) leaves out duplicates.
     pub(super) drop_duplicates: bool,
+    /// What `admit` takes for a duplicate.
+    pub(super) near: Near,
+    /// Whether it takes all that share a band for one, too.
+    pub(super) unverified: bool,
     /// How far a stamp may be ahead of all before.
     pub(super) max_jump: u64,
     /// Whether segments are merged in the background.
@@ -37,6 +41,8 @@ impl Settings {
             logged: true,
             durability: Durability::Sync,
             drop_duplicates: false,
+            near: params.near(),
+            unverified: false,
             max_jump: params.expire_after.unwrap_or(u64::MAX),
             background: true,
             rate: None,

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
+use twindex::params::Threshold;
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
 use twindex_corpus::input::InputOptions;
@@ -49,10 +50,11 @@ pub(crate) struct Pairs {
     /// The keys of --fingerprints, as many little-endian 64-bit numbers, all different
     #[arg(long, value_name = "FILE", requires = "fingerprints")]
     ids: Option<PathBuf>,
-    /// Hamming radius, 0 to 10 [default: the index's]
+    /// Hamming radius, 0 to 10 [default: the index's, unless resemblance alone makes its documents near]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
-    /// Pairs with a resemblance of J or more, among the documents that share a band, instead of fingerprints
+    /// Pairs with a resemblance of J or more, among the documents that share a band, instead of fingerprints [default:
+    /// the index's threshold, where distance makes no documents near]
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
     #[command(flatten)]
@@ -186,7 +188,7 @@ impl Lines {
 }
 
 impl Pairs {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         self.check()?;
         if let Some(path) = &self.fingerprints {
@@ -198,6 +200,10 @@ impl Pairs {
             self.with.as_ref().map(|path| Index::open(path).map(|index| (path, index))).transpose()?;
         let other = other.as_ref().map(|(path, index)| (path.as_path(), index, index.snapshot()));
         let watch = Stopwatch::start();
+        let near = snapshot.params().near();
+        if self.within.is_none() && near.within.is_none() {
+            self.resembling = self.resembling.or(near.threshold.map(Threshold::value));
+        }
         if let Some(threshold) = self.resembling {
             let right = other.as_ref().map(|(path, index, snapshot)| (*path, *index, snapshot));
             return self.resembling(threshold, (&index, &snapshot), right, watch);
@@ -208,7 +214,7 @@ impl Pairs {
                 self.index()?.display()
             );
         };
-        let within = self.within.unwrap_or(simhash.within.into());
+        let within = self.within.unwrap_or(simhash.near.unwrap_or(simhash.within).into());
         let right = other.as_ref().map(|(.., snapshot)| snapshot);
         let found = self.near(&snapshot, right, within);
         let (totals, written) = match &other {
@@ -286,7 +292,7 @@ impl Pairs {
         }
         let (pairs, columns) = match (self.resembling, self.verify) {
             (None, _) => {
-                let within = self.within.or_else(|| params.simhash.map(|simhash| simhash.within.into()));
+                let within = self.within.or_else(|| params.near().within.map(u32::from));
                 (format!("within {}", within.unwrap_or_default()), "a\tb\tdistance")
             }
             (Some(threshold), Verify::Exact) => {

@@ -2,7 +2,6 @@
 
 mod batch;
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,10 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 use twindex::format::table::Probe;
-use twindex::planner::Banding;
+use twindex::params::Threshold;
 use twindex::segment::Ask;
 use twindex::sketch::{Containment, jaccard};
-use twindex::{Fingerprint, Hit, Index, KeyBuf, Resemblance, Sketch, Snapshot};
+use twindex::{Fingerprint, Hit, Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
 use twindex_corpus::sharing;
@@ -27,9 +26,10 @@ use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{AccessArgs, InputArgs, Output, Usage, Verify, Work, parse_resemblance};
+use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
+use crate::recall;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, What, Written};
@@ -43,8 +43,6 @@ const CANNOT_WRITE: &str = "cannot write the results";
 const BATCH: usize = 4096;
 /// And at most.
 const BATCH_MAX: usize = 1 << 18;
-/// From this share on, what the bands miss is not worth a note.
-const RECALL_UNREMARKABLE: f64 = 0.99;
 
 /// Options of `query`.
 #[derive(Args)]
@@ -57,8 +55,8 @@ const RECALL_UNREMARKABLE: f64 = 0.99;
     twindex query shard-2.twx new.jsonl --into hits\n\n\
     Prints a line for each hit: query, key, distance, resemblance (an estimate from stored signatures; - where \
     unknown), nearest first. From an index built with --bottom or --modulus, two fields more: how much of the \
-    query is contained in the hit, and of the hit in the query. Without --within and --resembling, everything \
-    near by what the index keeps.")]
+    query is contained in the hit, and of the hit in the query. Without --within and --resembling, what is near by \
+    the index's own threshold and radius, which `stats` shows.")]
 pub(crate) struct Query {
     /// Directory of the index
     #[arg(required_unless_present = "against_fingerprints")]
@@ -84,8 +82,8 @@ pub(crate) struct Query {
     resembling: Option<f64>,
     #[command(flatten)]
     features: FeatureArgs,
-    /// How --resembling is verified: by the signatures in the index, or counted on the texts; then two fields more are
-    /// printed, intersection and union
+    /// How a resemblance is verified: by the signatures in the index, an estimate; counted on the texts, with
+    /// --resembling, and then two fields more are printed, intersection and union; or not at all
     #[arg(long, value_enum, value_name = "HOW", default_value = "signature")]
     verify: Verify,
     /// The texts of the index for --verify exact, as they were given to `build`
@@ -119,6 +117,17 @@ pub(crate) struct Query {
     work: Work,
     #[command(flatten)]
     output: Output,
+}
+
+/// How a resemblance is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Verify {
+    /// Shingle by shingle, on the texts
+    Exact,
+    /// By the signatures in the index: an estimate
+    Signature,
+    /// Not at all: all that share a band are hits
+    None,
 }
 
 /// Ways to answer many questions.
@@ -268,6 +277,7 @@ impl Query {
                 self.index().display()
             );
         }
+        let threshold = self.check_known(snapshot.params())?;
         let in_one = Agreement::in_one(snapshot.params());
         let agreement = match snapshot.params().minhash.filter(|_| self.resembling.is_some()) {
             Some(minhash) => self.features.options().agreement(minhash, snapshot.documents())?,
@@ -275,12 +285,15 @@ impl Query {
         };
         let expected_recall = self.resembling.and_then(|resembling| {
             let minhash = snapshot.params().minhash?;
-            if agreement == in_one {
-                let banding = Banding { bands: minhash.bands, rows: minhash.rows };
-                self.note_recall(banding, resembling);
-            }
             Some(sharing::recall(minhash, agreement, resembling))
         });
+        if let Some(threshold) = threshold.filter(|_| agreement == in_one && !self.output.quiet) {
+            let asked = match self.resembling {
+                Some(resembling) => format!("at --resembling {resembling}"),
+                None => format!("that resemble by {threshold}"),
+            };
+            recall::note(self.index(), snapshot.params(), threshold, &asked);
+        }
         let mut out = self.stage.create(HITS)?;
         if self.stage.is_file() {
             self.write_head(keeps_samples(&snapshot), &mut out).context("cannot write the results")?;
@@ -290,7 +303,12 @@ impl Query {
                 bail!("{}: this index keeps no simhash fingerprints", self.index().display());
             };
             let queries = RawColumn::open(path)?;
-            self.raw(&snapshot, queries, self.within.unwrap_or(simhash.within.into()), &mut out)?
+            self.raw(
+                &snapshot,
+                queries,
+                self.within.unwrap_or(simhash.near.unwrap_or(simhash.within).into()),
+                &mut out,
+            )?
         } else {
             let watch = Stopwatch::start();
             let totals = self.documents(&index, &snapshot, agreement, &mut out)?;
@@ -353,12 +371,48 @@ impl Query {
             () if exact && self.texts.is_empty() => {
                 "--verify exact counts on the texts, which are not in the index: name them with --texts INPUT"
             }
+            () if self.verify == Verify::None && (self.within.is_some() || self.fingerprints.is_some()) => {
+                "--verify none is about resemblance, and distances are exact; leave it out"
+            }
             () if exact && self.first => "--first goes with --verify signature; --limit 1 gives the nearest",
             () if !exact && !self.texts.is_empty() => "--texts goes with --verify exact",
             () if !exact && self.containment => "--containment goes with --verify exact",
             () => return Ok(()),
         };
         Err(Usage::new(why).into())
+    }
+
+    /// The resemblance from which documents are hits, if any are by resemblance. Refuses an index that cannot tell.
+    fn check_known(&self, params: &Params) -> anyhow::Result<Option<f64>> {
+        let by_itself = || params.near().threshold.map(Threshold::value);
+        let threshold = match (self.within, self.fingerprints.is_some(), self.resembling) {
+            (None, false, None) => by_itself(),
+            (.., resembling) => resembling,
+        };
+        let path = self.index().display();
+        match (threshold, self.verify) {
+            (None, Verify::None) => {
+                bail!("{path}: here {} are near, exactly; leave --verify none out", params.near())
+            }
+            (Some(threshold), Verify::Signature)
+                if params.minhash.is_some_and(|kept| kept.signature_bits == 0) =>
+            {
+                bail!(
+                    "{path}: this index keeps no signatures, which tell what resembles by {threshold} or more among what \
+                     shares a band; --resembling J with --verify exact --texts INPUT counts on the texts, --verify none \
+                     takes all that shares a band"
+                )
+            }
+            (Some(_), Verify::None) => {
+                if !self.output.quiet {
+                    report::note(
+                        "--verify none: hits share a band with the query, whatever their resemblance",
+                    );
+                }
+                Ok(None)
+            }
+            _ => Ok(threshold),
+        }
     }
 
     /// Refuses ways that what is asked cannot be answered by.
@@ -393,30 +447,6 @@ impl Query {
         let sampled = if exact { self.containment } else { sampled };
         let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
         writeln!(out, "query\tkey\tdistance\tresemblance{counted}{sampled}")
-    }
-
-    /// Says what is missed where the bands are made for a higher resemblance than the one asked for: answers
-    /// alone would look complete.
-    fn note_recall(&self, kept: Banding, resembling: f64) {
-        let recall = kept.recall(resembling);
-        if recall >= RECALL_UNREMARKABLE || self.output.quiet {
-            return;
-        }
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        let mut note = format!(
-            "{}: its {} bands of {} minima find {} of the documents at --resembling {resembling}",
-            self.index().display(),
-            kept.bands,
-            kept.rows,
-            percent(recall)
-        );
-        let better = Banding::for_threshold(resembling);
-        if better.recall(resembling) > recall {
-            let share = percent(better.recall(resembling));
-            let Banding { bands, rows } = better;
-            let _ = write!(note, "; an index built with --bands {bands} --rows {rows} finds {share}");
-        }
-        report::note(&note);
     }
 
     /// Answers raw fingerprints; returns the seconds of the processor and of the clock, too.
@@ -581,7 +611,10 @@ impl Query {
             (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold)?, agreement)),
             (None, None) => Some(snapshot.near(sketch)),
         };
-        Ok(query.map(|query| self.bounded(query)))
+        Ok(query.map(|query| {
+            let query = self.bounded(query);
+            if self.verify == Verify::None { query.unverified() } else { query }
+        }))
     }
 
     /// The documents that share a band with a sketch and as many shingles as asked for.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use twindex::params::Threshold;
 use twindex::{Index, Snapshot};
 use twindex_corpus::page::Space;
 
@@ -45,11 +46,28 @@ struct Report {
     /// The table design and codecs of its segments, each once.
     design: String,
     params: BTreeMap<&'static str, String>,
+    /// By what documents are near where nothing else is asked for; null for what makes none near.
+    near: Near,
     /// Of the IDF table, if there is one and it is sound; `verify` tells what is wrong with it.
     idf: Option<Table>,
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
+}
+
+/// By what documents are near.
+#[derive(Serialize)]
+pub(crate) struct Near {
+    /// The least resemblance.
+    threshold: Option<f64>,
+    /// The largest distance of fingerprints.
+    within: Option<u8>,
+}
+
+impl From<twindex::params::Near> for Near {
+    fn from(near: twindex::params::Near) -> Self {
+        Self { threshold: near.threshold.map(Threshold::value), within: near.within }
+    }
 }
 
 /// Bytes on disk over those of what is live.
@@ -92,6 +110,7 @@ impl Stats {
             uuid: format!("{:032x}", snapshot.uuid()),
             design: designs(&snapshot),
             params: snapshot.params().fields().into_iter().collect(),
+            near: snapshot.params().near().into(),
             idf: index.idf().ok().flatten().map(|table| Table::of(&table)),
             bytes_on_disk: space.on_disk,
             bytes_per_fingerprint: space.per_fingerprint(),
@@ -120,6 +139,7 @@ impl Stats {
         if let Some(idf) = &report.idf {
             lines.push(format!("  idf table: {}", idf.told()));
         }
+        lines.push(format!("  near by: {}", snapshot.params().near()));
         lines.push("  parameters".to_string());
         for (name, value) in snapshot.params().fields() {
             lines.push(format!("    {name:<20} {value:>15}"));

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use clap::Args;
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+use twindex::params::Near;
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Durability, Error, Index, Writer};
+use twindex::{Admitted, Durability, Error, Index, Params, Writer};
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::sketching::{
@@ -24,6 +25,7 @@ use crate::attached_args::AttachedArgs;
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
+use crate::recall;
 use crate::report::{self, Stopwatch, count, counted};
 
 /// Documents of a batch at most, however fast they come.
@@ -36,7 +38,9 @@ const BATCH_MAX: usize = 10_000;
     crawler | twindex stream pages.twx - --commit-every 200 --drop-duplicates\n\n\
     Prints a line for each document, in the order of the input: key, `new`, `duplicate` or `known` (a document of this \
     key was there, and is replaced), and for a duplicate the nearest document before it, their distance, and their \
-    resemblance (an estimate; - where unknown). A line is printed only when what it says is durable. What comes by a pipe is \
+    resemblance (- where unknown). Distances are exact; a resemblance is an estimate from signatures, and so is what is \
+    taken for a duplicate by it. An index that is there says what is near; --threshold and --within say otherwise for \
+    this run. A line is printed only when what it says is durable. What comes by a pipe is \
     taken as it comes, and committed at the latest when --commit-every is over and nothing more has come. The index is made if \
     it is not there.")]
 pub(crate) struct Stream {
@@ -50,6 +54,10 @@ pub(crate) struct Stream {
     /// Do not add what is a duplicate
     #[arg(long)]
     drop_duplicates: bool,
+    /// How resemblance is verified: by the signatures in the index, an estimate; or not at all, and whatever shares a
+    /// band is a duplicate
+    #[arg(long, value_enum, value_name = "HOW", default_value = "signature")]
+    verify: Verify,
     #[command(flatten)]
     attached: AttachedArgs,
     #[command(flatten)]
@@ -60,6 +68,16 @@ pub(crate) struct Stream {
     output: Output,
 }
 
+/// How a resemblance is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verify {
+    /// By the signatures in the index: an estimate
+    Signature,
+    /// Not at all: sharing a band is enough
+    None,
+}
+
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct Report {
@@ -67,6 +85,10 @@ struct Report {
     #[serde(flatten)]
     counts: Counts,
     admitted: u64,
+    /// By what documents are duplicates.
+    near: super::stats::Near,
+    /// How a resemblance was verified; null where none decides.
+    verify: Option<Verify>,
     new: u64,
     duplicates: u64,
     known: u64,
@@ -197,12 +219,14 @@ impl Stream {
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
-        let index = self.open()?;
+        let (index, near) = self.open()?;
         let sketcher = index.sketcher()?;
         let mut writer = index.writer()?;
         writer.set_memory(self.work.memory / 2);
         writer.set_durability(Durability::Sync);
         writer.set_drop_duplicates(self.drop_duplicates);
+        writer.set_near(near).with_context(|| self.index.display().to_string())?;
+        writer.set_unverified(self.verify == Verify::None);
         self.attached.configure(&mut writer);
         // A bar would be drawn between the lines.
         let lines = !self.output.json && io::stdout().is_terminal();
@@ -242,6 +266,8 @@ impl Stream {
         remarks.extend(report::empty_remark(empty));
         let report = Report {
             admitted: counts.documents,
+            near: near.into(),
+            verify: near.threshold.map(|_| self.verify),
             counts: Counts { documents: index.snapshot().documents(), ..counts },
             new,
             duplicates,
@@ -266,6 +292,7 @@ impl Stream {
                 counted(report.commits, "commit"),
                 report.seconds
             ));
+            report::note(&self.by(near));
             for remark in remarks {
                 report::note(&remark);
             }
@@ -273,13 +300,54 @@ impl Stream {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The index that is there, if it is one for what is to be added, or a new one.
-    fn open(&self) -> anyhow::Result<Index> {
+    /// What is near in this run, if the index can tell.
+    fn near(&self, params: &Params) -> anyhow::Result<Near> {
+        let path = self.index.display();
+        let near = self.params.near(params)?.unwrap_or_else(|| params.near());
+        let Some(threshold) = near.threshold else {
+            if self.verify == Verify::None {
+                let why =
+                    format!("--verify none is about resemblance, and here {near} are near; leave it out");
+                return Err(Usage::new(why).into());
+            }
+            return Ok(near);
+        };
+        let Some(minhash) = params.minhash else {
+            anyhow::bail!(
+                "{path}: this index keeps no MinHash, so --threshold cannot be answered; leave it out"
+            );
+        };
+        ensure!(
+            minhash.signature_bits > 0 || self.verify == Verify::None,
+            "{path}: this index keeps no signatures, which tell what resembles by {threshold} or more among what shares \
+             a band; make one with --signature-bits 8, or take all that shares a band for duplicates with --verify none"
+        );
+        if self.verify == Verify::Signature && !self.output.quiet {
+            recall::note(&self.index, params, threshold.value(), &format!("that resemble by {threshold}"));
+        }
+        Ok(near)
+    }
+
+    /// By what documents were found to be duplicates.
+    fn by(&self, near: Near) -> String {
+        let told = match (self.verify, near.threshold, near.within) {
+            (Verify::None, Some(_), Some(within)) => {
+                format!("a band in common, whatever the resemblance, or {}", Near::within(within))
+            }
+            (Verify::None, Some(_), None) => "a band in common, whatever the resemblance".to_owned(),
+            (Verify::Signature, Some(_), _) => format!("{near}; a resemblance is an estimate"),
+            (_, None, _) => near.to_string(),
+        };
+        format!("duplicates by {told}")
+    }
+
+    /// The index that is there, if it is one for what is to be added, or a new one; and what is near in this run.
+    fn open(&self) -> anyhow::Result<(Index, Near)> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {
             Ok(index) => {
                 let params = index.params();
-                self.params.check(&Made::index(&self.index, &params))?;
+                self.params.check_kept(&Made::index(&self.index, &params))?;
                 self.attached.check(&self.index, &params, true)?;
                 if let Some(table) = self.params.table(features)? {
                     table.check(&params.sketch()).with_context(|| {
@@ -287,13 +355,15 @@ impl Stream {
                     })?;
                 }
                 contents::check(&self.index, &params.shingling, features)?;
-                Ok(index)
+                let near = self.near(&params)?;
+                Ok((index, near))
             }
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
                 let table = self.params.table(features)?;
                 let mut params = self.params.params(false, features, table.as_ref())?;
                 self.attached.apply(&mut params)?;
-                Ok(Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?)
+                let near = self.near(&params)?;
+                Ok((Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, near))
             }
             Err(error) => Err(error.into()),
         }

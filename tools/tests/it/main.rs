@@ -14,6 +14,7 @@ mod hamming;
 mod idf;
 mod inputs;
 mod living;
+mod near;
 mod options;
 mod out;
 mod pairs;

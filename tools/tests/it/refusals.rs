@@ -183,7 +183,7 @@ fn parameters_other_than_the_indexs_are_refused_with_both_values() {
         ("build simhash.twx in.jsonl --bands 20", &["simhash.twx: ", "bands", "none", "20"]),
         ("query minhash.twx in.jsonl --within 3", &["minhash.twx: ", "no simhash fingerprints", "--within"]),
         ("query simhash.twx in.jsonl --resembling .8", &["simhash.twx: ", "no MinHash", "--resembling"]),
-        ("pairs minhash.twx", &["minhash.twx: ", "no simhash fingerprints", "--resembling"]),
+        ("pairs minhash.twx --within 3", &["minhash.twx: ", "no simhash fingerprints", "--resembling"]),
     ] {
         says(&refused_without_a_trace(&bench, line), parts);
     }

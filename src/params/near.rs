@@ -1,0 +1,135 @@
+//! Which documents are near: stored with an index as what is meant unless a question says otherwise.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Params, in_range};
+use crate::design::WITHIN_MAX;
+use crate::error::{Error, Result};
+
+/// A resemblance above 0, up to 1, from which documents are near. It is the double nearest to the decimal that it
+/// was made from, so that it means the same as in [`Snapshot::resembling`](crate::Snapshot::resembling).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Threshold(u64);
+
+impl Threshold {
+    /// That of an index that stores none: 0.8.
+    pub const USUAL: Self = Self(0.8_f64.to_bits());
+
+    /// Takes a resemblance above 0 and up to 1.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for any other number.
+    pub fn new(resemblance: f64) -> Result<Self> {
+        if resemblance > 0.0 && resemblance <= 1.0 {
+            return Ok(Self(resemblance.to_bits()));
+        }
+        Err(Error::Invalid(format!(
+            "threshold: expected a resemblance above 0 and up to 1, found {resemblance}"
+        )))
+    }
+
+    /// The resemblance.
+    #[must_use]
+    pub const fn value(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl fmt::Debug for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Threshold({self})")
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value().fmt(f)
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::new(text.parse().unwrap_or(f64::NAN))
+    }
+}
+
+/// What makes two documents near: a resemblance, a distance of fingerprints, or either of them.
+///
+/// ```
+/// use twindex::Params;
+/// use twindex::params::Near;
+///
+/// let both = Params::builder().simhash(3).minhash(20, 6);
+/// assert_eq!(both.clone().build()?.near(), Near::resembling(0.8)?.or_within(3));
+/// let strict = both.near(Near::resembling(0.95)?).build()?;
+/// assert!(strict.encode().ends_with("\nthreshold=0.95\nnear-within=none\n"));
+/// assert_eq!(strict.near().to_string(), "a resemblance of 0.95 or more");
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Near {
+    /// Documents of this resemblance or more are near; `None` where resemblance makes none near.
+    pub threshold: Option<Threshold>,
+    /// Documents whose fingerprints differ in at most so many bits are near; `None` where distance makes none near.
+    pub within: Option<u8>,
+}
+
+impl Near {
+    /// Documents that resemble each other by so much, above 0 and up to 1, whatever the distance of their
+    /// fingerprints.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for any other number.
+    pub fn resembling(threshold: f64) -> Result<Self> {
+        Ok(Self { threshold: Some(Threshold::new(threshold)?), within: None })
+    }
+
+    /// Documents whose fingerprints differ in at most `bits` bits, whatever their resemblance.
+    #[must_use]
+    pub const fn within(bits: u8) -> Self {
+        Self { threshold: None, within: Some(bits) }
+    }
+
+    /// As well documents whose fingerprints differ in at most `bits` bits.
+    #[must_use]
+    pub const fn or_within(self, bits: u8) -> Self {
+        Self { within: Some(bits), ..self }
+    }
+
+    /// Refuses what an index with these parameters cannot tell.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub(crate) fn check_kept(self, params: &Params) -> Result<()> {
+        in_range("near-within", self.within.unwrap_or(0).into(), 0, WITHIN_MAX.into())?;
+        let why = match (self.threshold, self.within) {
+            (None, None) => "near: name a resemblance or a distance",
+            (Some(_), _) if params.minhash.is_none() => {
+                "this index keeps no MinHash: resemblance is not answered"
+            }
+            (_, Some(_)) if params.simhash.is_none() => {
+                "this index keeps no fingerprints: distance is not answered"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Invalid(why.into()))
+    }
+}
+
+impl fmt::Display for Near {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or = if self.threshold.is_some() && self.within.is_some() { ", or " } else { "" };
+        if let Some(threshold) = self.threshold {
+            write!(f, "a resemblance of {threshold} or more{or}")?;
+        }
+        match self.within {
+            Some(1) => f.write_str("fingerprints at most 1 bit apart"),
+            Some(bits) => write!(f, "fingerprints at most {bits} bits apart"),
+            None => Ok(()),
+        }
+    }
+}

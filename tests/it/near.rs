@@ -1,0 +1,223 @@
+//! What is near is said once, when an index is made, and means the same for `near`, `admit` and whoever opens the index
+//! later; a writer or a question may say otherwise for itself. Documents were lost as duplicates at 0.8 in indexes whose
+//! bands had been made for 0.95, and what shared a band was called near where nothing told how near it is.
+
+use std::path::Path;
+
+use twindex::params::Near;
+use twindex::store::OnConflict;
+use twindex::{Admitted, Error, Fingerprint, Index, Params, Result};
+
+/// `shared` words that all documents have, and `own` ones that only this one has.
+fn text(name: &str, shared: usize, own: usize) -> String {
+    let shared = (0..shared).map(|number| format!("shared{number}"));
+    shared.chain((0..own).map(|number| format!("{name}{number}"))).collect::<Vec<_>>().join(" ")
+}
+
+/// Words are shingles: 190 words of 200 in common are a resemblance of 190 of 210, 0.905; 140 one of 140 of 260, 0.538.
+fn close() -> [(&'static str, String); 2] {
+    [("a", text("a", 190, 10)), ("b", text("b", 190, 10))]
+}
+
+fn far() -> [(&'static str, String); 2] {
+    [("a", text("a", 140, 60)), ("b", text("b", 140, 60))]
+}
+
+/// Bands that find both, with a signature that tells them apart.
+fn minhash(near: Near) -> Params {
+    Params::builder().words(1).minhash(200, 2).near(near).build().unwrap()
+}
+
+fn resembling(threshold: f64) -> Near {
+    Near::resembling(threshold).unwrap()
+}
+
+/// Whether the second document is a duplicate of the first, in a new index at `path`.
+fn second_is_duplicate(
+    path: &Path,
+    params: Params,
+    documents: &[(&str, String); 2],
+    set: impl FnOnce(&mut twindex::Writer) -> Result<()>,
+) -> bool {
+    let index = Index::create(path, params).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let [(first, one), (second, other)] = documents;
+    let mut writer = index.writer().unwrap();
+    assert_eq!(writer.admit(*first, &sketcher.sketch(one).unwrap()).unwrap(), Admitted::New);
+    writer.commit().unwrap();
+    drop(writer);
+    // Who opens it later goes by what is stored.
+    let index = Index::open(path).unwrap();
+    let near = index.snapshot().near(&sketcher.sketch(other).unwrap()).run().unwrap().hits;
+    let mut writer = index.writer().unwrap();
+    set(&mut writer).unwrap();
+    let admitted = writer.admit(*second, &sketcher.sketch(other).unwrap()).unwrap();
+    let is_duplicate = matches!(&admitted, Admitted::Duplicate(hit) if hit.key.to_string() == *first);
+    assert!(is_duplicate || admitted == Admitted::New, "{admitted:?}");
+    assert_eq!(near.len(), usize::from(stored_says(&index, documents)), "{:?}", index.params().near());
+    is_duplicate
+}
+
+/// What the stored threshold makes of these documents.
+fn stored_says(index: &Index, [(_, one), (_, other)]: &[(&str, String); 2]) -> bool {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    let (one, other) = (words(one), words(other));
+    let resemblance = one.intersection(&other).count() as f64 / one.union(&other).count() as f64;
+    index.params().near().threshold.is_some_and(|threshold| resemblance >= threshold.value())
+}
+
+#[test]
+fn admit_and_near_go_by_the_stored_threshold() {
+    let dir = tempfile::tempdir().unwrap();
+    for (threshold, documents, expected) in
+        [(0.8, close(), true), (0.98, close(), false), (0.4, far(), true), (0.8, far(), false)]
+    {
+        let path = dir.path().join(format!("{threshold}-{expected}"));
+        let found = second_is_duplicate(&path, minhash(resembling(threshold)), &documents, |_| Ok(()));
+        assert_eq!(found, expected, "{threshold}");
+    }
+}
+
+#[test]
+fn a_writer_may_go_by_another_threshold_than_the_stored_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for (stored, asked, documents, expected) in [
+        (0.8, 0.98, close(), false),
+        (0.98, 0.8, close(), true),
+        (0.8, 0.4, far(), true),
+        (0.4, 0.8, far(), false),
+    ] {
+        let path = dir.path().join(format!("{stored}-{asked}"));
+        let found = second_is_duplicate(&path, minhash(resembling(stored)), &documents, |writer| {
+            writer.set_near(resembling(asked))
+        });
+        assert_eq!(found, expected, "{asked} instead of {stored}");
+    }
+}
+
+#[test]
+fn resemblance_decides_alone_where_no_distance_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let both = |near: Near| Params::builder().words(1).simhash(3).minhash(200, 2).near(near).build().unwrap();
+    // Fingerprints of these differ in few bits: a radius of 10 takes them for near, whatever they resemble by.
+    let documents = [("a", text("a", 198, 2)), ("b", text("b", 198, 2))];
+    for (number, (near, expected)) in [
+        (resembling(0.999).or_within(10), true),
+        (resembling(0.999), false),
+        (Near::within(10), true),
+        (resembling(0.9), true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let index = Index::create(dir.path().join(number.to_string()), both(near)).unwrap();
+        let sketcher = index.sketcher().unwrap();
+        let sketches = documents.each_ref().map(|(_, text)| sketcher.sketch(text).unwrap());
+        let mut writer = index.writer().unwrap();
+        writer.admit("a", &sketches[0]).unwrap();
+        let admitted = writer.admit("b", &sketches[1]).unwrap();
+        assert_eq!(matches!(admitted, Admitted::Duplicate(_)), expected, "{near}: {admitted:?}");
+        writer.commit().unwrap();
+        let snapshot = index.snapshot();
+        let found = snapshot.near(&sketches[1]).run().unwrap().hits.len();
+        assert_eq!(found, 1 + usize::from(expected), "{near}");
+        // And whoever asks otherwise is answered otherwise.
+        let all = snapshot.near_by(&sketches[1], resembling(0.999).or_within(10)).run().unwrap().hits.len();
+        assert_eq!(all, 2);
+    }
+}
+
+#[test]
+fn a_radius_beside_that_of_the_tables_is_answered_exactly() {
+    let dir = tempfile::tempdir().unwrap();
+    let params = Params::builder().u64_keys().simhash(3).near(Near::within(1)).build().unwrap();
+    let index = Index::create(dir.path().join("x"), params).unwrap();
+    let mut writer = index.writer().unwrap();
+    writer.admit(0, Fingerprint(0)).unwrap();
+    let is_duplicate = |writer: &mut twindex::Writer, key: u64, fingerprint| {
+        matches!(writer.admit(key, Fingerprint(fingerprint)).unwrap(), Admitted::Duplicate(_))
+    };
+    writer.set_drop_duplicates(true);
+    assert!(is_duplicate(&mut writer, 1, 1));
+    assert!(!is_duplicate(&mut writer, 2, 0b1_1000_0000 << 40));
+    for (radius, expected) in [(3, false), (4, true), (5, true)] {
+        writer.set_near(Near::within(radius)).unwrap();
+        assert_eq!(is_duplicate(&mut writer, 10, 0b1111), expected, "{radius}");
+        if !expected {
+            writer.delete(10).unwrap();
+        }
+    }
+    assert!(matches!(writer.set_near(Near::within(11)), Err(Error::Invalid(_))));
+    assert!(matches!(writer.set_near(resembling(0.9)), Err(Error::Invalid(_))));
+}
+
+#[test]
+fn sharing_a_band_is_no_resemblance_unless_it_is_said_to_be_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    let params = Params::builder().words(1).minhash(200, 2).signature_bits(0).build().unwrap();
+    let index = Index::create(dir.path().join("x"), params).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let [one, other] = far().map(|(_, text)| sketcher.sketch(&text).unwrap());
+    let mut writer = index.writer().unwrap();
+    assert!(matches!(writer.admit("a", &one), Err(Error::Invalid(_))));
+    writer.set_unverified(true);
+    assert_eq!(writer.admit("a", &one).unwrap(), Admitted::New);
+    match writer.admit("b", &other).unwrap() {
+        Admitted::Duplicate(hit) => assert!(hit.resemblance.is_none()),
+        other => panic!("{other:?}"),
+    }
+    writer.set_unverified(false);
+    assert!(matches!(writer.admit("c", &other), Err(Error::Invalid(_))));
+    assert_eq!(writer.admit("empty", &sketcher.sketch("").unwrap()).unwrap(), Admitted::New);
+    writer.commit().unwrap();
+    let snapshot = index.snapshot();
+    assert_eq!(snapshot.documents(), 3);
+    for refused in [snapshot.near(&other), snapshot.resembling(&other, 0.99).unwrap()] {
+        let error = refused.run().unwrap_err().to_string();
+        assert!(error.contains("keeps no signatures"), "{error}");
+    }
+    assert!(snapshot.resembling(&other, 0.99).unwrap().first().is_err());
+    assert!(snapshot.resembling(&other, 0.99).unwrap().count().is_err());
+    for answered in [snapshot.near(&other).unverified(), snapshot.resembling(&other, 0.0).unwrap()] {
+        assert_eq!(answered.run().unwrap().hits.len(), 2);
+    }
+}
+
+#[test]
+fn what_is_near_is_no_part_of_a_sketch() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = Index::create(dir.path().join("x"), minhash(resembling(0.8))).unwrap();
+    let elsewhere = twindex::Sketcher::new(&minhash(resembling(0.95))).unwrap();
+    let [(_, one), (_, other)] = close();
+    let mut writer = index.writer().unwrap();
+    writer.put("a", &elsewhere.sketch(&one).unwrap()).unwrap();
+    writer.commit().unwrap();
+    assert_eq!(index.snapshot().near(&elsewhere.sketch(&other).unwrap()).run().unwrap().hits.len(), 1);
+}
+
+#[test]
+fn indexes_in_which_other_documents_are_near_are_not_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = |name: &str, near: Near| {
+        let params = Params::builder().words(1).simhash(3).minhash(20, 6).near(near).build().unwrap();
+        Index::create(dir.path().join(name), params).unwrap()
+    };
+    let usual = made("usual", resembling(0.8).or_within(3));
+    for (name, near) in [("high", resembling(0.9).or_within(3)), ("alone", resembling(0.8))] {
+        for shards in [[usual.clone(), made(name, near)], [made(&format!("{name}2"), near), usual.clone()]] {
+            let into = dir.path().join("merged");
+            match Index::merge(&into, &shards, OnConflict::Refuse, 1 << 20) {
+                Err(Error::ParamsMismatch { field, index, given }) => {
+                    assert_eq!(field, "near");
+                    assert_eq!((index, given), (told(&shards[0]), told(&shards[1])));
+                }
+                other => panic!("{other:?}"),
+            }
+            assert!(!into.exists());
+        }
+    }
+}
+
+fn told(index: &Index) -> String {
+    index.params().near().to_string()
+}

@@ -1,0 +1,38 @@
+//! What bands find of the documents that are asked for.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use twindex::Params;
+use twindex::planner::Banding;
+
+use crate::report;
+
+/// From this share on, what the bands miss is not worth a note.
+const UNREMARKABLE: f64 = 0.99;
+
+/// Says what is missed where bands are made for a higher resemblance than the one asked for, which `asked` words:
+/// answers alone would look complete.
+pub(crate) fn note(path: &Path, params: &Params, resembling: f64, asked: &str) {
+    let Some(minhash) = params.minhash else { return };
+    let kept = Banding { bands: minhash.bands, rows: minhash.rows };
+    let recall = kept.recall(resembling);
+    if recall >= UNREMARKABLE {
+        return;
+    }
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let mut note = format!(
+        "{}: its {} bands of {} minima find {} of the documents {asked}",
+        path.display(),
+        kept.bands,
+        kept.rows,
+        percent(recall)
+    );
+    let better = Banding::for_threshold(resembling);
+    if better.recall(resembling) > recall {
+        let share = percent(better.recall(resembling));
+        let Banding { bands, rows } = better;
+        let _ = write!(note, "; an index built with --bands {bands} --rows {rows} finds {share}");
+    }
+    report::note(&note);
+}
