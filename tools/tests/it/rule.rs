@@ -251,3 +251,20 @@ fn what_stands_in_a_larger_document_goes_by_containment() {
         says(&String::from_utf8_lossy(&output.stderr), &["--near containment", part]);
     }
 }
+
+#[test]
+fn the_threshold_of_a_run_is_what_its_index_takes_for_near() {
+    let bench = Bench::new();
+    // 9 of 11 words in both: a resemblance of 0.818.
+    let (old, new) = partners(10, 9, 30);
+    bench.write("old.jsonl", jsonl(&old));
+    bench.write("new.jsonl", jsonl(&new));
+    for (threshold, hits) in [("0.7", 30), ("0.9", 0)] {
+        bench.ok(&format!("dedup old.jsonl -o out --words 1 --threshold {threshold} --force -q"));
+        let stored = bench.json("stats out/index")["near"].to_string();
+        assert!(stored.contains(threshold), "{stored}");
+        let found = bench.ok("query out/index new.jsonl -q").lines().count();
+        // Estimates are off by a few hundredths.
+        assert!(found.abs_diff(hits) < 8, "{threshold}: {found}");
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use twindex::Params;
-use twindex::params::{BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, SIGNATURE_BITS, SimhashWeights};
+use twindex::params::{BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Near, SIGNATURE_BITS, SimhashWeights};
 use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
@@ -325,6 +325,11 @@ impl Dedup {
                 let builder = builder
                     .minhash(banding.bands, banding.rows)
                     .feature_bits(sharing::bits_kept(self.preset));
+                // What was near here is so for whoever asks the index.
+                let builder = match self.near {
+                    NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
+                    NearBy::Containment => builder,
+                };
                 let builder = match self.sampled_by() {
                     None => builder,
                     Some(SampledBy::Bottom(t)) => builder.bottom(t),
