@@ -31,3 +31,4 @@ mod support;
 mod text_options;
 mod verbs;
 mod walk;
+mod why;
