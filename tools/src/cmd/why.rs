@@ -199,8 +199,7 @@ fn add_differences(lines: &mut Vec<String>, differences: &WordDiff, key: &str, k
     ));
     if !is_least {
         lines.push(
-            "  note       the texts differ in too much to compare them word by word: all between their common beginning \
-             and end is shown as different"
+            "  note       the texts differ in so many words that these may not be the fewest differences"
                 .to_owned(),
         );
     }

@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-/// Deletions and insertions up to which the fewest are searched for: 32 MiB of memory for the trace of the search.
-const DIFFERENCES_MAX: usize = 4000;
-/// Comparisons of two words up to which they are searched for, about a second.
-const COMPARISONS_MAX: u64 = 1 << 29;
+/// Deletions and insertions up to which the fewest are searched for: 8 MiB of memory for the trace of the search.
+const DIFFERENCES_MAX: usize = 2000;
+/// Steps of all searches, a second or two, from which on the rest of the texts is taken for different.
+const STEPS_MAX: u64 = 1 << 30;
 
 /// The differences of two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,8 +22,8 @@ pub struct WordDiff {
     pub only_in_kept: usize,
     /// Words that stand in the other document only.
     pub only_in_key: usize,
-    /// False where the texts differ in so much that the fewest differences were not searched for: all between their
-    /// common beginning and their common end is taken for different then.
+    /// False where the differences are more than are searched for at once. Then they may not be the fewest, and of texts
+    /// that are long and have little in common the rest may be taken for different.
     pub is_least: bool,
     /// Places where the texts differ, with words around them; the first ones, if not all were asked for.
     pub hunks: Vec<Hunk>,
@@ -202,9 +202,7 @@ fn changes(a: &[u32], b: &[u32]) -> (Vec<Change>, bool) {
     if a_rest.is_empty() && b_rest.is_empty() {
         return (Vec::new(), true);
     }
-    let Some((is_deleted, is_inserted)) = fewest(a_rest, b_rest) else {
-        return (vec![Change { kept: start..a.len() - end, key: start..b.len() - end }], false);
-    };
+    let (is_deleted, is_inserted, is_least) = edits(a_rest, b_rest);
     let mut changes = Vec::new();
     let (mut x, mut y) = (0, 0);
     while x < a_rest.len() || y < b_rest.len() {
@@ -217,19 +215,38 @@ fn changes(a: &[u32], b: &[u32]) -> (Vec<Change>, bool) {
             changes.push(Change { kept: start + from_x..start + x, key: start + from_y..start + y });
         }
     }
-    (changes, true)
+    (changes, is_least)
 }
 
-/// Which elements are deleted, and which are inserted, so that they are as few as can be; none if they are too many.
-fn fewest(a: &[u32], b: &[u32]) -> Option<(Vec<bool>, Vec<bool>)> {
-    // `reached[d]` is how far in `a` one comes with d differences, on the diagonals -d, -d + 2, .. d.
-    let mut reached: Vec<Vec<u32>> = Vec::new();
-    let mut comparisons = 0;
-    'search: loop {
-        let d = reached.len();
-        if d > DIFFERENCES_MAX || comparisons > COMPARISONS_MAX {
-            return None;
+/// Which elements are deleted, which are inserted, and whether these are the fewest.
+fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
+    let (mut is_deleted, mut is_inserted) = (vec![false; a.len()], vec![false; b.len()]);
+    let (mut x, mut y, mut steps) = (0, 0, 0);
+    while x < a.len() || y < b.len() {
+        let searched = (steps <= STEPS_MAX).then(|| search(&a[x..], &b[y..], &mut steps)).flatten();
+        let Some((reached, end)) = searched else {
+            is_deleted[x..].fill(true);
+            is_inserted[y..].fill(true);
+            return (is_deleted, is_inserted, false);
+        };
+        trace(&reached, end, &mut is_deleted[x..], &mut is_inserted[y..]);
+        let is_whole = (x, y) == (0, 0) && end == (a.len(), b.len());
+        (x, y) = (x + end.0, y + end.1);
+        if is_whole {
+            return (is_deleted, is_inserted, true);
         }
+    }
+    (is_deleted, is_inserted, false)
+}
+
+/// How far one comes with 0, 1, .. differences: of d differences, the place in `a` on the diagonals -d, -d + 2, .. d.
+type Reached = Vec<Vec<u32>>;
+
+/// Searches for the fewest differences; where these are more than [`DIFFERENCES_MAX`], for a way that comes far with so
+/// many. Returns the end of the way, too: both texts' ends, or the place in each from which to search on.
+fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Reached, (usize, usize))> {
+    let mut reached = Reached::new();
+    for d in 0..=DIFFERENCES_MAX {
         let mut row = Vec::with_capacity(d + 1);
         for place in 0..=d {
             let mut x = match reached.last() {
@@ -237,24 +254,30 @@ fn fewest(a: &[u32], b: &[u32]) -> Option<(Vec<bool>, Vec<bool>)> {
                 Some(before) if is_insertion(before, place) => before[place] as usize,
                 Some(before) => before[place - 1] as usize + 1,
             };
-            // On the diagonal x - y = 2 * place - d. A path that leaves one of the texts goes nowhere.
-            let mut y = (x + d).wrapping_sub(2 * place);
+            // On the diagonal x - y = 2 * place - d. A way that leaves one of the texts goes nowhere.
+            let mut y = x + d - 2 * place;
             let from = x;
             while x < a.len() && y < b.len() && a[x] == b[y] {
                 (x, y) = (x + 1, y + 1);
             }
-            comparisons += (x - from) as u64 + 1;
+            *steps += (x - from) as u64 + 1;
             row.push(x as u32);
             if x >= a.len() && y >= b.len() {
                 reached.push(row);
-                break 'search;
+                return Some((reached, (a.len(), b.len())));
             }
         }
         reached.push(row);
     }
+    let d = DIFFERENCES_MAX;
+    let ends = reached[d].iter().enumerate().map(|(place, &x)| (x as usize, x as usize + d - 2 * place));
+    let end = ends.filter(|&(x, y)| x <= a.len() && y <= b.len()).max_by_key(|&(x, y)| x + y)?;
+    Some((reached, end))
+}
 
-    let (mut is_deleted, mut is_inserted) = (vec![false; a.len()], vec![false; b.len()]);
-    let (mut x, mut y) = (a.len(), b.len());
+/// Goes the way back from its end, and marks what is deleted and inserted on it.
+fn trace(reached: &Reached, end: (usize, usize), is_deleted: &mut [bool], is_inserted: &mut [bool]) {
+    let (mut x, mut y) = end;
     for d in (1..reached.len()).rev() {
         let place = (x + d - y) / 2;
         let before = &reached[d - 1];
@@ -268,7 +291,6 @@ fn fewest(a: &[u32], b: &[u32]) -> Option<(Vec<bool>, Vec<bool>)> {
             is_deleted[x] = true;
         }
     }
-    Some((is_deleted, is_inserted))
 }
 
 /// Whether the farthest path to a diagonal comes by an insertion, and not by a deletion.
@@ -374,5 +396,16 @@ mod tests {
         assert!(!found.is_least);
         assert_eq!((found.only_in_kept, found.only_in_key, found.hunks_in_all), (3000, 3000, 1));
         assert_eq!(found.hunks[0].runs[1].omitted, 2997);
+    }
+
+    #[test]
+    fn many_scattered_changes_are_all_found_though_maybe_not_the_fewest() {
+        let a: Vec<u32> = (0..200_000).map(|place| place * 7919 % 10_007).collect();
+        let b: Vec<u32> =
+            (0..).zip(&a).map(|(place, &a)| if place % 50 == 7 { 1_000_000 } else { a }).collect();
+        let (found, is_least) = changes(&a, &b);
+        assert!(!is_least);
+        assert_eq!(found.len(), 4000);
+        assert!(found.iter().all(|change| change.kept.len() == 1 && change.kept == change.key));
     }
 }
