@@ -135,6 +135,9 @@ fn estimates_are_called_estimates_and_are_computed_again_to_the_last_digit() {
         says(&said, &["an estimate: resemblance", columns[2], "with a standard error of", "at least 0.5"]);
         assert_eq!(bench.json("why out c")["reason"]["kind"], "identical", "{options}");
     }
+    let bench = deduped(&near(), "--method shingles --threshold 0.5 --bottom 16");
+    fs::remove_file(bench.path("out/run.json")).unwrap();
+    assert_eq!(bench.json("why out b in.jsonl")["agrees"], true);
     let bench = deduped(&near(), "--method shingles --verify exact --modulus 1");
     assert_eq!(bench.json("why out b")["agrees"], true);
     let bench = deduped(&near(), "--verify none");
@@ -182,6 +185,15 @@ fn document_dropped_for_an_earlier_run_is_explained_with_the_text_of_that_run() 
     assert_eq!(bench.json("why out b")["agrees"], true);
     fs::remove_file(bench.path("old.jsonl")).unwrap();
     bench.refused("why out b");
+
+    bench.ok("dedup new.jsonl -o out -q --force --against old");
+    fs::remove_dir_all(bench.path("old")).unwrap();
+    let said = bench.ok("why out b");
+    says(
+        &said,
+        &["/old: is gone, which --against named", "the text of `a` was not found", "(out/against.tsv:2)"],
+    );
+    assert_eq!(bench.json("why out b")["agrees"], Value::Null);
 }
 
 #[test]

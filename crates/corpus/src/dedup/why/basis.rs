@@ -1,4 +1,4 @@
-//! On what a table says that two documents are near, and the same counted again.
+//! The columns by which a table states how near two documents are, and the same columns computed again.
 
 use anyhow::{Context, bail};
 use twindex::sketch::{jaccard, matches, pack};
@@ -6,12 +6,11 @@ use twindex::{Sketch, Sketcher};
 use twindex_join::{Common, SampledBy};
 
 use super::super::score::{Estimate, Kind, Sampled, Score};
-use super::super::{BOTTOM, Method};
 use super::texts::OwnContent;
 use super::{Explanation, Known, Listed, Reason};
 use crate::sketching::Sketching;
 
-/// What is compared of a document.
+/// The shingle set and the sketch of a document.
 pub(super) struct Measured {
     pub(super) set: Vec<u64>,
     pub(super) sketch: Sketch,
@@ -26,7 +25,7 @@ pub(super) enum Equal {
     Normalised,
 }
 
-/// What the columns of a table say.
+/// The columns of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis {
     Counted,
@@ -63,11 +62,11 @@ impl Basis {
         let (score, kind) = match self {
             Self::Counted => (counted, Kind::Resemblance),
             Self::Estimated if is_identical => (counted, Kind::Sampled),
-            Self::Estimated if known.method == Some(Method::Shingles) => {
-                let by = match (known.params.modulus, known.params.bottom) {
-                    (0, 0) => SampledBy::Bottom(BOTTOM),
-                    (0, bottom) => SampledBy::Bottom(bottom),
-                    (modulus, _) => SampledBy::Modulus(modulus),
+            // Only --method shingles keeps such samples.
+            Self::Estimated if (known.params.modulus, known.params.bottom) != (0, 0) => {
+                let by = match known.params.modulus {
+                    0 => SampledBy::Bottom(known.params.bottom),
+                    modulus => SampledBy::Modulus(modulus),
                 };
                 let elements = |one: &Measured| match by {
                     SampledBy::Bottom(_) => one.sketch.bottom().to_vec(),

@@ -1,5 +1,5 @@
-//! Why a document went, or stays: what the tables of a folder of results say of it, counted again on the texts, and the
-//! words that differ.
+//! Explains why a document went, or stays: the line of the table that lists it, the same numbers computed again from the
+//! texts, and the words that differ.
 
 mod basis;
 mod rows;
@@ -64,7 +64,7 @@ pub struct Why {
     pub members: usize,
 }
 
-/// What is known of the document.
+/// The answer to a [`Why`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// Its key, escaped as in the tables.
@@ -93,7 +93,7 @@ pub struct Explanation {
     pub removed_for_it: Option<u64>,
     /// The keys of the first of these; with connected components, of those that a pair was listed with.
     pub others: Vec<String>,
-    /// What a reader should know beside.
+    /// Remarks: a text that was not found, numbers that differ.
     pub notes: Vec<String>,
 }
 
@@ -156,7 +156,7 @@ pub struct Listed {
     pub file: PathBuf,
     /// The number of the line, counted from 1.
     pub line: u64,
-    /// Names and values of its columns behind the keys.
+    /// Names and values of its columns after the keys.
     pub columns: Vec<(String, String)>,
 }
 
@@ -171,7 +171,7 @@ pub struct Sets {
     pub both: usize,
 }
 
-/// What is known of the run that made the folder.
+/// The options of the run that made the folder.
 struct Known {
     run: Option<RunFile>,
     params: Params,
@@ -189,7 +189,7 @@ impl Known {
         self.run.as_ref().and_then(|run| run.within)
     }
 
-    /// What was compared for being equal: texts in a normal form, where the method is to compare nothing else.
+    /// The shingling whose normal form and folding make texts equal; `--method exact` compares texts in that form.
     fn normalised(&self) -> Option<&Shingling> {
         (self.method == Some(Method::Exact)).then_some(&self.params.shingling)
     }
@@ -253,7 +253,7 @@ impl Why {
         )
     }
 
-    /// What is known of the run, from `run.json`, or, where there is none, from the index.
+    /// The options in `run.json`; without that file, the parameters of the index.
     fn known(&self) -> anyhow::Result<Known> {
         let run = RunFile::read(&self.out)?;
         let index = self.out.join(INDEX);
@@ -366,7 +366,11 @@ impl Why {
         let mut bits = Vec::new();
         for input in known.run.iter().flat_map(|run| &run.against) {
             let folder = input.path()?.map_or_else(|| input.given(), Ok)?;
-            if folder.is_dir() && kept_files(&folder)?.is_some() {
+            if !folder.exists() {
+                explanation.notes.push(format!("{}: is gone, which --against named", folder.display()));
+                continue;
+            }
+            if kept_files(&folder)?.is_some() {
                 candidates.extend(read_kept(known, &folder, &kept, observer)?);
             }
             for index in [folder.join(INDEX), folder] {
@@ -379,14 +383,14 @@ impl Why {
         let texts = known.run.iter().flat_map(|run| &run.texts);
         let texts: Vec<PathBuf> =
             texts.filter_map(|input| input.path().transpose()).collect::<anyhow::Result<_>>()?;
-        // Keys of a history may come again in the inputs, so that these are read for it only where nothing else is known.
+        // The inputs may have another document with this key, so they are read only if no other text is known.
         let rest = if texts.is_empty() && candidates.is_empty() { self.inputs.clone() } else { texts };
         if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
             let sought = [Sought { keys: vec![kept.clone()] }];
             candidates
                 .extend(find(&rest, &known.input, known.normalised(), &sought, observer)?.pop().flatten());
         }
-        // Estimates are those of the index that was asked, of which there may be several.
+        // Each index that was searched may keep another number of bits.
         let bases: Vec<Basis> = match basis {
             Basis::Estimated if !bits.is_empty() => bits.into_iter().map(Basis::EstimatedBy).collect(),
             basis => vec![basis],
@@ -395,7 +399,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Nothing known yet but the line of the table.
+    /// An explanation with the line of the table only.
     fn empty(&self, fate: Fate, kept: &[u8], listed: Listed) -> Explanation {
         Explanation {
             key: shown(&self.key),
@@ -465,7 +469,8 @@ impl Why {
         find(&paths, &known.input, known.normalised(), &sought, observer)
     }
 
-    /// Counts again, by the first basis and on the first text of the kept document that give the numbers of the table.
+    /// Computes the numbers of the table again, from the first candidate text of the kept document that gives the same
+    /// numbers, by the first of `bases` that does.
     fn compare(
         &self,
         known: &Known,
@@ -519,7 +524,7 @@ impl Why {
         Ok(())
     }
 
-    /// Adds what counting again gave, and the words that differ.
+    /// Adds the numbers that were computed again, and the words that differ.
     fn report(
         &self,
         known: &Known,
@@ -573,7 +578,7 @@ impl Why {
         word_diff::diff(&word_diff::listed(&kept), &word_diff::listed(&key), extent)
     }
 
-    /// What makes sketches as those of the run: with the table of an index that weights shingles by one.
+    /// The sketcher of the run. The index has the IDF table, if there is one.
     fn sketcher(&self, known: &Known) -> anyhow::Result<Sketcher> {
         if matches!(known.params.simhash.map(|simhash| simhash.weights), Some(SimhashWeights::Idf { .. })) {
             return Ok(Index::open(self.out.join(INDEX))?.sketcher()?);
@@ -592,7 +597,7 @@ struct Cluster {
     removed: u64,
 }
 
-/// A text of the kept document, and what counting on it gives.
+/// A text of the kept document, and the columns computed from it.
 struct Candidate {
     kept: Found,
     measured: Measured,
@@ -618,7 +623,7 @@ fn read_kept(
     if files.is_empty() {
         return Ok(None);
     }
-    // Their names say what they are, whatever the inputs were read as.
+    // `--format` is for the inputs; the names of these files give their format.
     let options = InputOptions { format: InputFormat::Auto, ..known.input.clone() };
     let sought = [Sought { keys: vec![key.to_vec()] }];
     Ok(find(&files, &options, known.normalised(), &sought, observer)?.pop().flatten())

@@ -14,7 +14,7 @@ use crate::sketching::{Job, for_each_chunk};
 pub(super) struct Found {
     pub(super) place: String,
     pub(super) content: OwnContent,
-    /// What makes it identical to others.
+    /// The bytes that identical documents have in common.
     pub(super) identity: Vec<u8>,
 }
 
@@ -51,12 +51,12 @@ impl OwnContent {
     }
 }
 
-/// A document that is looked for, by one of these keys.
+/// A document to find, by any of these keys.
 pub(super) struct Sought {
     pub(super) keys: Vec<Vec<u8>>,
 }
 
-/// Everything that was looked for is found.
+/// Ends a read early: all documents are found.
 #[derive(Debug)]
 struct Enough;
 
@@ -68,7 +68,7 @@ impl Display for Enough {
 
 impl std::error::Error for Enough {}
 
-/// The key that a text file has that was named, when it is named by its absolute path instead.
+/// The key of a text file that is read by its absolute path, if `key` is its key by the path that was given.
 pub(super) fn alias(input: &Input, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let given = input.given()?;
     let Some(packed) = given.as_os_str().as_encoded_bytes().strip_prefix(key) else { return Ok(None) };
