@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Bench, Document, documents, jsonl, says, succeeded};
+use crate::support::{Bench, Document, documents, gzip, jsonl, says, succeeded};
 
 /// A text of so many different words.
 fn text(count: usize) -> String {
@@ -110,6 +110,10 @@ fn fingerprints_are_explained_by_their_distance() {
     assert_eq!(again(&json, "distance"), distance);
     assert_eq!(json["reason"]["bits"].to_string(), distance);
     says(&bench.ok("why out b"), &[&format!("the fingerprints differ in {distance} bit"), ", at most 10"]);
+    // The weights of a table are in the index.
+    bench.ok("idf in.jsonl -o table.idf -q");
+    bench.ok("dedup in.jsonl -o out -q --force --method simhash --within 10 --idf table.idf");
+    assert_eq!(bench.json("why out b")["agrees"], true);
 }
 
 #[test]
@@ -314,6 +318,10 @@ fn inputs_are_read_as_dedup_read_them() {
     }
     bench.ok("dedup texts/a.txt ./texts/b.txt -o files -q");
     assert_eq!(bench.json("why files ./texts/b.txt")["agrees"], true);
+    bench.write("texts/b.txt.gz", gzip(edited().as_bytes()));
+    bench.ok("dedup texts/a.txt texts/b.txt.gz -o packed -q");
+    assert_eq!(bench.json("why packed texts/b.txt")["agrees"], true);
+    fs::remove_file(bench.path("texts/b.txt.gz")).unwrap();
     bench.ok("dedup texts -o folder -q");
     assert_eq!(bench.json("why folder b.txt")["agrees"], true);
     bench.ok("dedup in.data -o lines -q --format csv --id-field name --text-field body --tokens characters");
