@@ -51,8 +51,9 @@ mod error;
 mod observer;
 
 pub use dedup::{
-    Clustering, CommonShingle, Dedup, DedupTexts, Found, IndexOf, Join, Keep, ListedPairs, MAX_BUCKET,
-    MEMORY, MEMORY_MIN, Method, NearBy, Report, THRESHOLD_MIN, Verify,
+    Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, Found, Hunk, IndexOf, Join, Keep,
+    Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN, Method, NearBy, Reason, Report, Run, Sets, Stands,
+    THRESHOLD_MIN, Verify, Why, WordDiff,
 };
 pub use error::InvalidOptions;
 pub use input::{AttachedFields, Counts, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};

@@ -192,7 +192,7 @@ impl<'s> Sketching<'s> {
     }
 
     /// Appends the distinct shingles of the document sketched last, sorted.
-    fn shingles(&mut self, shingles: &mut Vec<u64>) {
+    pub(crate) fn shingles(&mut self, shingles: &mut Vec<u64>) {
         self.sorting.append_distinct(self.scratch.shingles(), shingles);
     }
 

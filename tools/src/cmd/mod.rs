@@ -25,6 +25,7 @@ mod snapshot;
 mod stats;
 mod stream;
 mod verify;
+mod why;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ use clap::Subcommand;
 pub(crate) enum Verb {
     /// Find near-duplicate documents; write pairs, clusters, the documents to keep, and the index
     Dedup(dedup::Dedup),
+    /// Explain why a document went, or stays: the kept one, the counts, and the words that differ
+    Why(why::Why),
     /// Make sketches of documents, and a file of them
     Sketch(sketch::Sketch),
     /// Make an index, or add to one
@@ -90,6 +93,7 @@ impl Verb {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Dedup(dedup) => dedup.run(),
+            Self::Why(why) => why.run(),
             Self::Sketch(sketch) => sketch.run(),
             Self::Build(build) => build.run(),
             Self::Stream(stream) => stream.run(),

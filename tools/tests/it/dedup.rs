@@ -216,7 +216,10 @@ fn the_files_of_a_small_input_are_these() {
     let kept = bench.read("out/kept.jsonl");
     let ids: Vec<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     assert_eq!(ids, ["b", "d", "g", "e", "i"]);
-    assert_eq!(bench.names("out"), ["clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html"]);
+    assert_eq!(
+        bench.names("out"),
+        ["clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html", "run.json"]
+    );
     says(
         &out,
         &["9 documents", "3  of two documents or more; the largest has 3", "5 kept", "out: pairs.tsv"],
@@ -270,7 +273,7 @@ fn exact_finds_equal_texts_and_nothing_else_and_makes_no_index() {
     let distinct: BTreeSet<&str> = documents.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(report["kept"], distinct.len());
     assert_eq!(bench.read("out/kept.jsonl").lines().count(), distinct.len());
-    assert_eq!(bench.names("out"), ["clusters.tsv", "kept.jsonl", "pairs.tsv"]);
+    assert_eq!(bench.names("out"), ["clusters.tsv", "kept.jsonl", "pairs.tsv", "run.json"]);
 }
 
 #[test]
@@ -693,7 +696,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     }
     assert_eq!(
         bench.names("new"),
-        ["against.tsv", "clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html"]
+        ["against.tsv", "clusters.tsv", "index", "kept.jsonl", "pairs.tsv", "report.html", "run.json"]
     );
     says(
         &bench.ok(&format!("{estimated} -o new --force")),

@@ -32,3 +32,4 @@ mod support;
 mod text_options;
 mod verbs;
 mod walk;
+mod why;

@@ -16,6 +16,7 @@ fn verbs(bench: &Bench) -> Vec<String> {
 fn with_missing(verb: &str) -> Option<&'static str> {
     Some(match verb {
         "dedup" => "dedup missing.twx -o out",
+        "why" => "why missing.twx key",
         "sketch" => "sketch missing.twx -o out",
         "build" => "build index.twx missing.twx",
         "stream" => "stream index.twx missing.twx",

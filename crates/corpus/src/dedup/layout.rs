@@ -10,9 +10,11 @@ use crate::input::is_name_of_kept;
 /// The files that `dedup` makes always; who finds neither finds the work of somebody else.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
 /// The files in OUT, beside those of the documents that are kept.
-const FILES: [&str; 4] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT];
+const FILES: [&str; 5] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT, RUN];
 /// The page about what was found.
 pub(super) const REPORT: &str = "report.html";
+/// The inputs and options of the run.
+pub(super) const RUN: &str = "run.json";
 /// The folder in OUT.
 pub(super) const INDEX: &str = "index";
 

@@ -27,9 +27,12 @@ mod out;
 mod priority;
 mod report;
 mod rules;
+mod run_file;
 mod score;
 mod sketches;
 mod texts;
+mod why;
+mod word_diff;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +50,7 @@ use self::groups::{Anchors, NewSet};
 use self::near::Limits;
 use self::out::Out;
 use self::report::common_shingles;
+use self::run_file::RunFile;
 use self::sketches::Sketches;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
@@ -61,6 +65,8 @@ pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{DedupTexts, Found};
+pub use self::why::{Explanation, Fate, Listed, Reason, Sets, Why};
+pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
 /// Bytes that work may take unless it is said.
 pub const MEMORY: usize = 1 << 30;
@@ -306,6 +312,7 @@ impl Dedup {
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let Done { near, clusters, pairs, kept_files } =
             self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
+        RunFile::of(self, params).write(folder)?;
 
         let input = documents.counts().clone();
         let report = Report {

@@ -457,7 +457,7 @@ pub(super) fn write_kept(
 }
 
 /// Writes a file and makes it durable.
-fn write_file(
+pub(super) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<DurableFile>) -> io::Result<()>,
 ) -> anyhow::Result<()> {

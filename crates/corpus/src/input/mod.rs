@@ -70,6 +70,7 @@ pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
+pub(crate) use features::Features;
 use folder::Contents;
 pub use form::Form;
 use headers::Headers;

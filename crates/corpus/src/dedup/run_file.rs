@@ -1,0 +1,243 @@
+//! `OUT/run.json`: the inputs and the options of a run, by which `why` reads its documents again.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use twindex::Params;
+
+use super::near::Verify;
+use super::out::write_file;
+use super::rules::Clustering;
+use super::{Dedup, Method, layout};
+use crate::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::tsv;
+
+/// The inputs and the options of a run, as far as they decide which documents are near.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct RunFile {
+    /// The version of twindex that made the folder.
+    twindex: String,
+    pub(super) inputs: Vec<Input>,
+    input: InputFields,
+    method: String,
+    verify: Option<String>,
+    pub(super) threshold: Option<f64>,
+    pub(super) within: Option<u8>,
+    clusters: String,
+    /// The parameters of `OUT/index`, `name=value` each, in the order of [`Params::fields`].
+    params: Vec<String>,
+    pub(super) against: Vec<Input>,
+    pub(super) texts: Vec<Input>,
+}
+
+/// A path that was named. Both fields are escaped as keys are in tables, so that a path in any encoding has a spelling.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Input {
+    /// As it was given; the key of a text file that was named is this.
+    given: String,
+    /// The absolute path; none for standard input and pipes, which cannot be read again.
+    path: Option<String>,
+}
+
+/// How the inputs are read.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct InputFields {
+    text_field: String,
+    id_field: String,
+    features: bool,
+    format: String,
+    invalid_utf8: String,
+    skip_bad: u64,
+    record_bytes_max: usize,
+}
+
+const METHODS: [(&str, Method); 4] = [
+    ("minhash", Method::Minhash),
+    ("shingles", Method::Shingles),
+    ("simhash", Method::Simhash),
+    ("exact", Method::Exact),
+];
+const VERIFY: [(&str, Verify); 3] =
+    [("exact", Verify::Exact), ("signature", Verify::Signature), ("none", Verify::None)];
+const CLUSTERS: [(&str, Clustering); 2] =
+    [("leaders", Clustering::Leaders), ("components", Clustering::Components)];
+const INVALID: [(&str, InvalidUtf8); 2] = [("error", InvalidUtf8::Error), ("replace", InvalidUtf8::Replace)];
+const FORMATS: [(&str, InputFormat); 8] = [
+    ("auto", InputFormat::Auto),
+    ("text", InputFormat::Text),
+    ("jsonl", InputFormat::Records(Kind::Jsonl)),
+    ("csv", InputFormat::Records(Kind::Csv)),
+    ("tsv", InputFormat::Records(Kind::Tsv)),
+    ("wet", InputFormat::Records(Kind::Wet)),
+    ("warc", InputFormat::Records(Kind::Warc)),
+    ("parquet", InputFormat::Records(Kind::Parquet)),
+];
+
+/// The name of a value in a table of names.
+fn name_of<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> String {
+    table.iter().find(|(_, one)| *one == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
+}
+
+/// The value of a name in a table of names.
+fn value_of<T: Copy>(table: &[(&'static str, T)], field: &str, name: &str) -> anyhow::Result<T> {
+    let found = table.iter().find(|(one, _)| *one == name).map(|&(_, value)| value);
+    found.with_context(|| format!("the field {field:?} has the unknown value {name:?}"))
+}
+
+impl Input {
+    fn of(path: &Path) -> Self {
+        let escaped = |path: &Path| {
+            String::from_utf8_lossy(&tsv::escape(path.as_os_str().as_encoded_bytes())).into_owned()
+        };
+        let is_kept = path.metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir());
+        let absolute = is_kept.then(|| std::path::absolute(path).ok()).flatten();
+        Self { given: escaped(path), path: absolute.as_deref().map(escaped) }
+    }
+
+    /// The path as it was given.
+    pub(super) fn given(&self) -> anyhow::Result<PathBuf> {
+        unescaped(&self.given)
+    }
+
+    /// Where it can be read again.
+    pub(super) fn path(&self) -> anyhow::Result<Option<PathBuf>> {
+        self.path.as_deref().map(unescaped).transpose()
+    }
+}
+
+/// The path that was written so.
+fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
+    let bytes = tsv::unescape(written.as_bytes())?.into_owned();
+    #[cfg(unix)]
+    let path: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
+    #[cfg(not(unix))]
+    let path = std::ffi::OsString::from(String::from_utf8_lossy(&bytes).into_owned());
+    Ok(PathBuf::from(path))
+}
+
+impl RunFile {
+    /// The run of this job, with the parameters of its index.
+    pub(super) fn of(job: &Dedup, params: &Params) -> Self {
+        let inputs = |paths: &[PathBuf]| paths.iter().map(|path| Input::of(path)).collect();
+        Self {
+            twindex: env!("CARGO_PKG_VERSION").to_owned(),
+            inputs: inputs(&job.inputs),
+            input: InputFields {
+                text_field: job.input.text_field.clone(),
+                id_field: job.input.id_field.clone(),
+                features: job.input.features,
+                format: name_of(&FORMATS, job.input.format),
+                invalid_utf8: name_of(&INVALID, job.input.invalid_utf8),
+                skip_bad: job.input.skip_bad,
+                record_bytes_max: job.input.record_bytes_max,
+            },
+            method: name_of(&METHODS, job.method),
+            verify: job.resembles().then(|| name_of(&VERIFY, job.verify())),
+            threshold: job.resembles().then(|| job.threshold()),
+            within: (job.method == Method::Simhash).then(|| job.within.unwrap_or(3)),
+            clusters: name_of(&CLUSTERS, job.clusters),
+            params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            against: inputs(&job.against),
+            texts: inputs(&job.texts),
+        }
+    }
+
+    /// Writes it into a folder of results.
+    pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let json = serde_json::to_string_pretty(self)?;
+        write_file(&folder.join(layout::RUN), |out| writeln!(out, "{json}"))
+    }
+
+    /// That of a folder of results; `None` for one that was made before this file was.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is not as [`write`](Self::write) made it; names it.
+    pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
+        let path = folder.join(layout::RUN);
+        let json = match std::fs::read(&path) {
+            Ok(json) => json,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("{}: cannot be read", path.display())),
+        };
+        let run: Self = serde_json::from_slice(&json)
+            .with_context(|| format!("{}: not as `dedup` writes it", path.display()))?;
+        // So that a value that is not known is reported with the file, and none is looked up twice.
+        let known = || -> anyhow::Result<()> {
+            run.method()?;
+            run.clustering()?;
+            run.input_options()?;
+            run.params().map(drop)
+        };
+        known().with_context(|| format!("{}: not as `dedup` writes it", path.display()))?;
+        Ok(Some(run))
+    }
+
+    pub(super) fn method(&self) -> anyhow::Result<Method> {
+        value_of(&METHODS, "method", &self.method)
+    }
+
+    pub(super) fn clustering(&self) -> anyhow::Result<Clustering> {
+        value_of(&CLUSTERS, "clusters", &self.clusters)
+    }
+
+    /// How the inputs are read.
+    pub(super) fn input_options(&self) -> anyhow::Result<InputOptions> {
+        let InputFields { text_field, id_field, features, format, invalid_utf8, skip_bad, record_bytes_max } =
+            self.input.clone();
+        Ok(InputOptions {
+            text_field,
+            id_field,
+            features,
+            format: value_of(&FORMATS, "format", &format)?,
+            invalid_utf8: value_of(&INVALID, "invalid_utf8", &invalid_utf8)?,
+            skip_bad,
+            record_bytes_max,
+            ..InputOptions::default()
+        })
+    }
+
+    /// The parameters of the index.
+    pub(super) fn params(&self) -> anyhow::Result<Params> {
+        let mut text = self.params.join("\n");
+        text.push('\n');
+        Ok(Params::decode(&text)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_file_read_back_has_the_options_and_the_paths_of_the_job() {
+        let dir = tempfile::tempdir().unwrap();
+        let odd = dir.path().join("a\tb.jsonl");
+        std::fs::write(&odd, "").unwrap();
+        assert!(RunFile::read(dir.path()).unwrap().is_none());
+        for (format_name, format) in FORMATS {
+            let mut job = Dedup::new([odd.clone(), PathBuf::from("-")], "out");
+            job.input.format = format;
+            job.input.skip_bad = 7;
+            job.threshold = Some(0.55);
+            let params = job.params(None).unwrap();
+            RunFile::of(&job, &params).write(dir.path()).unwrap();
+            let run = RunFile::read(dir.path()).unwrap().unwrap();
+            assert_eq!(run.input_options().unwrap().format, format, "{format_name}");
+            assert_eq!(run.input_options().unwrap().skip_bad, 7);
+            assert_eq!((run.threshold, run.within), (Some(0.55), None));
+            assert_eq!(run.params().unwrap().encode(), params.encode());
+            assert_eq!(run.inputs[0].path().unwrap(), Some(odd.clone()));
+            assert_eq!(run.inputs[1].path().unwrap(), None);
+            assert_eq!(run.inputs[1].given().unwrap(), Path::new("-"));
+            std::fs::remove_file(dir.path().join(layout::RUN)).unwrap();
+        }
+        for (bad, why) in [("{", "run.json: not as"), ("{}", "missing field")] {
+            std::fs::write(dir.path().join(layout::RUN), bad).unwrap();
+            let error = format!("{:#}", RunFile::read(dir.path()).unwrap_err());
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The columns by which a table states how near two documents are, and the same columns computed again.
+
+use anyhow::{Context, bail};
+use twindex::sketch::{jaccard, matches, pack};
+use twindex::{Sketch, Sketcher};
+use twindex_join::{Common, SampledBy};
+
+use super::super::score::{Estimate, Kind, Sampled, Score};
+use super::texts::OwnContent;
+use super::{Explanation, Known, Listed, Reason};
+use crate::sketching::Sketching;
+
+/// The shingle set and the sketch of a document.
+pub(super) struct Measured {
+    pub(super) set: Vec<u64>,
+    pub(super) sketch: Sketch,
+}
+
+/// Whether two texts are equal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Equal {
+    No,
+    ByteForByte,
+    /// After the normal form and the folding that were asked for.
+    Normalised,
+}
+
+/// The columns of a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Basis {
+    Counted,
+    Estimated,
+    /// By signatures of an index that keeps so many bits of each minimum.
+    EstimatedBy(u8),
+    Distance,
+    Band,
+}
+
+impl Basis {
+    pub(super) fn of(columns: &[String]) -> anyhow::Result<Self> {
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        Ok(match &names[..] {
+            ["resemblance", "intersection", "union"] => Self::Counted,
+            ["resemblance", "standard_error"] => Self::Estimated,
+            ["distance"] => Self::Distance,
+            ["resemblance"] => Self::Band,
+            _ => bail!("the columns {} are none that `dedup` writes", names.join(", ")),
+        })
+    }
+
+    /// The columns for two documents.
+    pub(super) fn columns(
+        self,
+        known: &Known,
+        a: &Measured,
+        b: &Measured,
+        is_identical: bool,
+    ) -> anyhow::Result<Vec<(String, String)>> {
+        let (both, union) = jaccard(&a.set, &b.set);
+        let counted = Score::Resemblance { intersection: both as u32, union: union as u32 };
+        let minhash = known.params.minhash;
+        let (score, kind) = match self {
+            Self::Counted => (counted, Kind::Resemblance),
+            Self::Estimated if is_identical => (counted, Kind::Sampled),
+            // Only --method shingles keeps such samples.
+            Self::Estimated if (known.params.modulus, known.params.bottom) != (0, 0) => {
+                let by = match known.params.modulus {
+                    0 => SampledBy::Bottom(known.params.bottom),
+                    modulus => SampledBy::Modulus(modulus),
+                };
+                let elements = |one: &Measured| match by {
+                    SampledBy::Bottom(_) => one.sketch.bottom().to_vec(),
+                    SampledBy::Modulus(_) => one.sketch.modular().to_vec(),
+                };
+                let (a, b) = (elements(a), elements(b));
+                let common = Common::of(&by.sample(&a), &by.sample(&b));
+                (
+                    common.map_or(Score::Candidate, |common| Score::Sampled(Sampled::from(common))),
+                    Kind::Sampled,
+                )
+            }
+            Self::Estimated | Self::EstimatedBy(_) => {
+                let own = minhash.map_or(0, |minhash| minhash.signature_bits);
+                let bits = if let Self::EstimatedBy(bits) = self { bits } else { own };
+                let minima = minhash.map_or(0, |minhash| minhash.minima());
+                let packed = |one: &Measured| {
+                    let mut packed = Vec::new();
+                    pack(one.sketch.signature(), bits, &mut packed);
+                    packed
+                };
+                let matches = matches(&packed(a), &packed(b), minima, bits) as u32;
+                let minima = minima as u32;
+                let estimate = Score::Estimate(Estimate { matches, minima, bits });
+                (estimate, Kind::Estimate { minima, bits })
+            }
+            Self::Distance => {
+                let prints = a.sketch.fingerprint().zip(b.sketch.fingerprint());
+                let distance = prints.map_or(0, |(a, b)| (a.0 ^ b.0).count_ones());
+                (Score::Distance(distance), Kind::Distance)
+            }
+            Self::Band if is_identical => (counted, Kind::Candidate),
+            Self::Band => (Score::Candidate, Kind::Candidate),
+        };
+        let mut written = Vec::new();
+        score.write(kind, &mut written)?;
+        let written = String::from_utf8_lossy(&written).into_owned();
+        let names = kind.columns().split('\t').map(str::to_owned);
+        Ok(names.zip(written.split('\t').map(str::to_owned)).collect())
+    }
+
+    /// The reason that the table has, or that the texts are identical, where that is known.
+    pub(super) fn reason(
+        self,
+        explanation: &Explanation,
+        known: &Known,
+        equal: Equal,
+    ) -> anyhow::Result<Option<Reason>> {
+        if equal != Equal::No {
+            return Ok(Some(Reason::Identical { normalised: equal == Equal::Normalised }));
+        }
+        let Listed { file, line, columns } = &explanation.listed;
+        // No line of pairs.tsv has the two.
+        let is_score = columns.len() == 1 && columns[0].0 == "score";
+        if is_score && known.by_components()? {
+            return Ok(Some(Reason::Chain));
+        }
+        let columns = match &explanation.recomputed {
+            Some(recomputed) if is_score => recomputed,
+            None if is_score => return Ok(None),
+            _ => columns,
+        };
+        let number = |at: usize| -> anyhow::Result<u64> {
+            let (name, value) = &columns[at];
+            value.parse().with_context(|| {
+                format!(
+                    "{}:{line}: expected a number as {name}, found `{}`",
+                    file.display(),
+                    value.escape_debug()
+                )
+            })
+        };
+        let threshold = known.threshold();
+        Ok(Some(match self {
+            Self::Counted => Reason::Counted { intersection: number(1)?, union: number(2)?, threshold },
+            Self::Estimated | Self::EstimatedBy(_) => Reason::Estimated {
+                resemblance: columns[0].1.clone(),
+                standard_error: columns[1].1.clone(),
+                threshold,
+            },
+            Self::Distance => Reason::Distance { bits: number(0)?, within: known.within() },
+            Self::Band => Reason::Band,
+        }))
+    }
+}
+
+/// Whether the numbers of a table are those that were counted again; `None` where the table says nothing.
+pub(super) fn agrees(listed: &[(String, String)], counted: &[(String, String)]) -> Option<bool> {
+    match listed {
+        [(_, value)] if value == "-" => None,
+        // clusters.tsv has the first of the columns.
+        [(name, value)] if name == "score" => counted.first().map(|(_, counted)| counted == value),
+        listed => Some(listed == counted),
+    }
+}
+
+impl Measured {
+    /// Measures a document as the run did.
+    pub(super) fn of(sketcher: &Sketcher, content: &OwnContent) -> anyhow::Result<Self> {
+        let mut sketching = Sketching::new(sketcher);
+        let (mut sketch, mut set) = (Sketch::default(), Vec::new());
+        sketching.sketch(content.lent(), &mut sketch)?;
+        sketching.shingles(&mut set);
+        Ok(Self { set, sketch })
+    }
+}

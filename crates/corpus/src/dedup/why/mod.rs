@@ -1,0 +1,635 @@
+//! Explains why a document went, or stays: the line of the table that lists it, the same numbers computed again from the
+//! texts, and the words that differ.
+
+mod basis;
+mod rows;
+mod texts;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use serde::Serialize;
+use twindex::params::{Shingling, SimhashWeights};
+use twindex::sketch::jaccard;
+use twindex::{Index, Params, Sketcher};
+
+use self::basis::{Basis, Equal, Measured, agrees};
+use self::rows::{Row, find_rows, for_each_row, unescaped};
+use self::texts::{Found, OwnContent, Sought, alias, find};
+use super::Method;
+use super::layout::{INDEX, PROOF, RUN, kept_files};
+use super::rules::Clustering;
+use super::run_file::RunFile;
+use super::word_diff::{self, Extent, WordDiff};
+use crate::error::InvalidOptions;
+use crate::input::{InputFormat, InputOptions};
+use crate::observer::Observer;
+use crate::tsv;
+
+/// A question about one document of a folder of results. [`new`](Self::new) has the defaults.
+///
+/// ```
+/// # fn main() -> twindex_corpus::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let (pages, out) = (dir.path().join("pages.jsonl"), dir.path().join("deduped"));
+/// # let text = "the quick brown fox jumps over the lazy dog and sleeps in the sun until the evening";
+/// # let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
+/// # std::fs::write(&pages, [line("a", text), line("b", &format!("{text} comes"))].concat())?;
+/// use twindex_corpus::{Dedup, Fate, Why};
+///
+/// Dedup::new([pages], &out).run()?;
+/// let explanation = Why::new(&out, "b").explain(&())?;
+/// assert_eq!(explanation.fate, Fate::Removed);
+/// assert_eq!(explanation.kept.as_deref(), Some("a"));
+/// assert_eq!(explanation.differences.map(|differences| differences.only_in_key), Some(1));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// The folder of results.
+    pub out: PathBuf,
+    /// The key of the document.
+    pub key: Vec<u8>,
+    /// Where to read its text; the inputs that `OUT/run.json` names if none is given.
+    pub inputs: Vec<PathBuf>,
+    /// How to read it; as `OUT/run.json` says if it is not given.
+    pub input: Option<InputOptions>,
+    /// Words to show before and after a difference.
+    pub context: usize,
+    /// Differences to show; all if it is `None`.
+    pub hunks: Option<usize>,
+    /// Keys to show of those that went for a document that stays.
+    pub members: usize,
+}
+
+/// The answer to a [`Why`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// Its key, escaped as in the tables.
+    pub key: String,
+    /// Whether it stays.
+    pub fate: Fate,
+    /// The document that stays for it, of this run or of a history. Of a document that stays, itself.
+    pub kept: Option<String>,
+    /// Why it goes.
+    pub reason: Option<Reason>,
+    /// The line of a table that says so.
+    pub listed: Listed,
+    /// The columns of that line as they were counted again on the texts; `None` where a text was not found.
+    pub recomputed: Option<Vec<(String, String)>>,
+    /// Whether they are those of the table; `None` where nothing could be counted again.
+    pub agrees: Option<bool>,
+    /// The sets of shingles, or of features.
+    pub sets: Option<Sets>,
+    /// Where the text of the document was read.
+    pub place: Option<String>,
+    /// Where the text of the kept one was read.
+    pub place_of_kept: Option<String>,
+    /// The words that differ.
+    pub differences: Option<WordDiff>,
+    /// Of a document that stays, how many go for it.
+    pub removed_for_it: Option<u64>,
+    /// The keys of the first of these; with connected components, of those that a pair was listed with.
+    pub others: Vec<String>,
+    /// Remarks: a text that was not found, numbers that differ.
+    pub notes: Vec<String>,
+}
+
+/// Whether a document stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It stays.
+    Kept,
+    /// It goes for a document of the same run.
+    Removed,
+    /// It goes for a document of a history.
+    Dropped,
+}
+
+/// Why a document goes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Reason {
+    /// The texts are equal.
+    Identical {
+        /// After the normal form and the folding that were asked for, and not byte for byte.
+        normalised: bool,
+    },
+    /// The resemblance was counted.
+    Counted {
+        /// Shingles of both.
+        intersection: u64,
+        /// Shingles of either.
+        union: u64,
+        /// The least resemblance, where it is known.
+        threshold: Option<f64>,
+    },
+    /// The resemblance was estimated.
+    Estimated {
+        /// The estimate, as the table has it.
+        resemblance: String,
+        /// Its standard error.
+        standard_error: String,
+        /// The least resemblance, where it is known.
+        threshold: Option<f64>,
+    },
+    /// The fingerprints are near.
+    Distance {
+        /// Bits in which they differ.
+        bits: u64,
+        /// The most, where it is known.
+        within: Option<u8>,
+    },
+    /// They share a band, which was not verified.
+    Band,
+    /// They are of one connected component: a chain of near pairs joins them, and no pair of the two is listed.
+    Chain,
+}
+
+/// A line of a table.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    /// The table.
+    pub file: PathBuf,
+    /// The number of the line, counted from 1.
+    pub line: u64,
+    /// Names and values of its columns after the keys.
+    pub columns: Vec<(String, String)>,
+}
+
+/// Sizes of two sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Sets {
+    /// Elements of the document.
+    pub key: usize,
+    /// Elements of the kept one.
+    pub kept: usize,
+    /// Elements of both.
+    pub both: usize,
+}
+
+/// The options of the run that made the folder.
+struct Known {
+    run: Option<RunFile>,
+    params: Params,
+    method: Option<Method>,
+    /// How the documents are read.
+    input: InputOptions,
+}
+
+impl Known {
+    fn threshold(&self) -> Option<f64> {
+        self.run.as_ref().and_then(|run| run.threshold)
+    }
+
+    fn within(&self) -> Option<u8> {
+        self.run.as_ref().and_then(|run| run.within)
+    }
+
+    /// The shingling whose normal form and folding make texts equal; `--method exact` compares texts in that form.
+    fn normalised(&self) -> Option<&Shingling> {
+        (self.method == Some(Method::Exact)).then_some(&self.params.shingling)
+    }
+
+    fn by_components(&self) -> anyhow::Result<bool> {
+        Ok(match &self.run {
+            Some(run) => run.clustering()? == Clustering::Components,
+            None => false,
+        })
+    }
+}
+
+impl Why {
+    /// Asks why the document with this key of `out` went, or stays.
+    pub fn new(out: impl Into<PathBuf>, key: impl Into<Vec<u8>>) -> Self {
+        Self {
+            out: out.into(),
+            key: key.into(),
+            inputs: Vec::new(),
+            input: None,
+            context: 5,
+            hunks: Some(10),
+            members: 10,
+        }
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    ///
+    /// A folder that `dedup` did not make, or that has no such document; tables and inputs that cannot be read, with file
+    /// and line; a run from standard input, where no inputs are given.
+    pub fn explain(&self, observer: &dyn Observer) -> anyhow::Result<Explanation> {
+        let is_there = |name: &str| self.out.join(name).is_file();
+        if !PROOF.iter().all(|name| is_there(name)) {
+            self.out.metadata().with_context(|| format!("{}: cannot be opened", self.out.display()))?;
+            bail!("{}: not a folder of results of `twindex dedup`", self.out.display());
+        }
+        let known = self.known()?;
+        let (clusters, against) = (self.out.join("clusters.tsv"), self.out.join("against.tsv"));
+        let cluster = self.look_up_cluster(&clusters)?;
+        if let Some(Cluster { row, others, removed }) = cluster {
+            let kept = unescaped(&clusters, &row, 2)?;
+            if kept == self.key {
+                return self.stays(&known, &clusters, &row, others, removed);
+            }
+            return self.goes(&known, &clusters, &row, &kept, observer);
+        }
+        if is_there("against.tsv") {
+            let key = tsv::escape(&self.key);
+            let (columns, rows) = find_rows(&against, 1, &|fields| fields[0] == &*key)?;
+            if let Some(row) = rows.into_iter().next() {
+                return self.dropped(&known, (&against, &columns[2..], &row), observer);
+            }
+        }
+        let nor = if is_there("against.tsv") { ", nor in against.tsv" } else { "" };
+        bail!(
+            "{}: no document `{}`{nor}; a key is written as in the input, or, with --escaped, as in this table",
+            clusters.display(),
+            shown(&self.key).escape_debug()
+        )
+    }
+
+    /// The options in `run.json`; without that file, the parameters of the index.
+    fn known(&self) -> anyhow::Result<Known> {
+        let run = RunFile::read(&self.out)?;
+        let index = self.out.join(INDEX);
+        let (method, params) = match &run {
+            Some(run) => (Some(run.method()?), run.params()?),
+            None if index.is_dir() => (None, Index::open(&index)?.snapshot().params().clone()),
+            None => (None, Params::builder().minhash(1, 1).build()?),
+        };
+        let input = match (&self.input, &run) {
+            (Some(input), _) => input.clone(),
+            (None, Some(run)) => run.input_options()?,
+            (None, None) => InputOptions::default(),
+        };
+        Ok(Known { run, params, method, input })
+    }
+
+    /// The line of the document in clusters.tsv, and the documents that went for it.
+    fn look_up_cluster(&self, path: &Path) -> anyhow::Result<Option<Cluster>> {
+        let key = tsv::escape(&self.key).into_owned();
+        let (mut own, mut others, mut removed) = (None, Vec::new(), 0);
+        for_each_row(path, Some("key\tcluster\tkept\tscore"), &mut |line, fields| {
+            if fields[0] == key {
+                own = Some(Row::of(line, fields));
+            } else if fields[2] == key {
+                removed += 1;
+                if others.len() < self.members {
+                    others.push(String::from_utf8_lossy(fields[0]).into_owned());
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(own.map(|row| Cluster { row, others, removed }))
+    }
+
+    /// The document stays.
+    fn stays(
+        &self,
+        known: &Known,
+        clusters: &Path,
+        row: &Row,
+        others: Vec<String>,
+        removed: u64,
+    ) -> anyhow::Result<Explanation> {
+        let listed = Listed::of(clusters, row, &["score".to_owned()], 3);
+        let mut explanation = self.empty(Fate::Kept, &self.key, listed);
+        (explanation.removed_for_it, explanation.others) = (Some(removed), others);
+        if known.by_components()? && removed > 0 {
+            explanation.notes.push(
+                "documents go with their connected component: one may be joined to it by a chain of pairs"
+                    .into(),
+            );
+        }
+        Ok(explanation)
+    }
+
+    /// The document goes for another one of the same run.
+    fn goes(
+        &self,
+        known: &Known,
+        clusters: &Path,
+        row: &Row,
+        kept: &[u8],
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Explanation> {
+        let pairs = self.out.join("pairs.tsv");
+        let (key, other) = (&*tsv::escape(&self.key), &*tsv::escape(kept));
+        let is_pair = |fields: &[&[u8]]| {
+            (fields[0] == key && fields[1] == other) || (fields[0] == other && fields[1] == key)
+        };
+        let (columns, pair) = find_rows(&pairs, 1, &is_pair)?;
+        let columns = &columns[2..];
+        let basis = Basis::of(columns).with_context(|| format!("{}:1", pairs.display()))?;
+        let listed = match pair.first() {
+            Some(pair) => Listed::of(&pairs, pair, columns, 2),
+            None => Listed::of(clusters, row, &["score".to_owned()], 3),
+        };
+        let mut explanation = self.empty(Fate::Removed, kept, listed);
+        if pair.is_empty() {
+            let (_, near) = find_rows(&pairs, self.members, &|fields| fields[0] == key || fields[1] == key)?;
+            let partner = |row: &Row| {
+                let partner = if row.fields[0] == key { &row.fields[1] } else { &row.fields[0] };
+                String::from_utf8_lossy(partner).into_owned()
+            };
+            explanation.others = near.iter().map(partner).collect();
+            explanation.notes.push(format!("{} has no line for the two documents", pairs.display()));
+        }
+
+        // Both in one pass over the inputs; the kept one also from the results, which nobody should have changed.
+        let mut texts = self.read_inputs(known, &[&self.key, kept], observer)?;
+        let of_inputs = texts.pop().flatten();
+        let key = texts.pop().flatten();
+        let of_results = read_kept(known, &self.out, kept, observer)?;
+        let candidates = [of_results, of_inputs].into_iter().flatten().collect();
+        self.compare(known, &mut explanation, &[basis], key, candidates)?;
+        Ok(explanation)
+    }
+
+    /// The document goes for one of a history.
+    fn dropped(
+        &self,
+        known: &Known,
+        (against, columns, row): (&Path, &[String], &Row),
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Explanation> {
+        let kept = unescaped(against, row, 1)?;
+        let basis = Basis::of(columns).with_context(|| format!("{}:1", against.display()))?;
+        let mut explanation = self.empty(Fate::Dropped, &kept, Listed::of(against, row, columns, 2));
+        let key = self.read_inputs(known, &[&self.key], observer)?.pop().flatten();
+        let mut candidates = Vec::new();
+        let mut bits = Vec::new();
+        for input in known.run.iter().flat_map(|run| &run.against) {
+            let folder = input.path()?.map_or_else(|| input.given(), Ok)?;
+            if !folder.exists() {
+                explanation.notes.push(format!("{}: is gone, which --against named", folder.display()));
+                continue;
+            }
+            if kept_files(&folder)?.is_some() {
+                candidates.extend(read_kept(known, &folder, &kept, observer)?);
+            }
+            for index in [folder.join(INDEX), folder] {
+                if index.join("CURRENT").is_file() {
+                    let snapshot = Index::open(&index)?.snapshot();
+                    bits.extend(snapshot.params().minhash.map(|minhash| minhash.signature_bits));
+                }
+            }
+        }
+        let texts = known.run.iter().flat_map(|run| &run.texts);
+        let texts: Vec<PathBuf> =
+            texts.filter_map(|input| input.path().transpose()).collect::<anyhow::Result<_>>()?;
+        // The inputs may have another document with this key, so they are read only if no other text is known.
+        let rest = if texts.is_empty() && candidates.is_empty() { self.inputs.clone() } else { texts };
+        if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
+            let sought = [Sought { keys: vec![kept.clone()] }];
+            candidates
+                .extend(find(&rest, &known.input, known.normalised(), &sought, observer)?.pop().flatten());
+        }
+        // Each index that was searched may keep another number of bits.
+        let bases: Vec<Basis> = match basis {
+            Basis::Estimated if !bits.is_empty() => bits.into_iter().map(Basis::EstimatedBy).collect(),
+            basis => vec![basis],
+        };
+        self.compare(known, &mut explanation, &bases, key, candidates)?;
+        Ok(explanation)
+    }
+
+    /// An explanation with the line of the table only.
+    fn empty(&self, fate: Fate, kept: &[u8], listed: Listed) -> Explanation {
+        Explanation {
+            key: shown(&self.key),
+            fate,
+            kept: Some(shown(kept)),
+            reason: None,
+            listed,
+            recomputed: None,
+            agrees: None,
+            sets: None,
+            place: None,
+            place_of_kept: None,
+            differences: None,
+            removed_for_it: None,
+            others: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Reads documents again from the inputs of the run, or from those that were given.
+    fn read_inputs(
+        &self,
+        known: &Known,
+        keys: &[&[u8]],
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Vec<Option<Found>>> {
+        let run = self.out.join(RUN);
+        let mut sought: Vec<Sought> = keys.iter().map(|key| Sought { keys: vec![key.to_vec()] }).collect();
+        if !self.inputs.is_empty() {
+            return find(&self.inputs, &known.input, known.normalised(), &sought, observer);
+        }
+        let Some(file) = &known.run else {
+            return Err(InvalidOptions::new(format!(
+                "{}: has no {RUN}, which names the inputs, as an earlier version made it; name INPUT",
+                self.out.display()
+            ))
+            .into());
+        };
+        let mut paths = Vec::new();
+        for input in &file.inputs {
+            let Some(path) = input.path()? else {
+                let given = input.given()?;
+                let is_stdin = given == Path::new("-");
+                let name = if is_stdin {
+                    "standard input".to_owned()
+                } else {
+                    format!("the pipe {}", given.display())
+                };
+                return Err(InvalidOptions::new(format!(
+                    "{}: the documents came from {name}, which cannot be read again; name INPUT, a file that has them",
+                    run.display()
+                ))
+                .into());
+            };
+            ensure!(
+                path.exists(),
+                "{}: is gone, and {} names it as an input; name INPUT if it is elsewhere",
+                path.display(),
+                run.display()
+            );
+            for one in &mut sought {
+                let alias = alias(input, &path, &one.keys[0])?;
+                one.keys.extend(alias);
+            }
+            paths.push(path);
+        }
+        find(&paths, &known.input, known.normalised(), &sought, observer)
+    }
+
+    /// Computes the numbers of the table again, from the first candidate text of the kept document that gives the same
+    /// numbers, by the first of `bases` that does.
+    fn compare(
+        &self,
+        known: &Known,
+        explanation: &mut Explanation,
+        bases: &[Basis],
+        key: Option<Found>,
+        candidates: Vec<Found>,
+    ) -> anyhow::Result<()> {
+        let basis = bases[0];
+        explanation.place = key.as_ref().map(|key| key.place.clone());
+        if key.is_none() {
+            explanation.notes.push(format!(
+                "`{}` is not in the inputs any more, so that nothing was counted again",
+                explanation.key
+            ));
+        }
+        if candidates.is_empty() {
+            explanation.notes.push(format!(
+                "the text of `{}` was not found, so that nothing was counted again",
+                explanation.kept.as_deref().unwrap_or_default()
+            ));
+        }
+        let (Some(key), false) = (key, candidates.is_empty()) else {
+            explanation.reason = basis.reason(explanation, known, Equal::No)?;
+            return Ok(());
+        };
+        let sketcher = self.sketcher(known)?;
+        let of_key = Measured::of(&sketcher, &key.content)?;
+        let mut best: Option<Candidate> = None;
+        for kept in candidates {
+            let measured = Measured::of(&sketcher, &kept.content)?;
+            let is_identical = kept.identity == key.identity;
+            let mut columns = Vec::new();
+            let mut does_agree = None;
+            for basis in bases {
+                columns = basis.columns(known, &of_key, &measured, is_identical)?;
+                does_agree = agrees(&explanation.listed.columns, &columns);
+                if does_agree != Some(false) {
+                    break;
+                }
+            }
+            let is_better =
+                best.as_ref().is_none_or(|best| best.agrees != Some(true) && does_agree == Some(true));
+            if is_better {
+                best = Some(Candidate { kept, measured, columns, agrees: does_agree });
+            }
+        }
+        if let Some(best) = best {
+            self.report(known, explanation, basis, (&key, &of_key), best)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the numbers that were computed again, and the words that differ.
+    fn report(
+        &self,
+        known: &Known,
+        explanation: &mut Explanation,
+        basis: Basis,
+        (key, of_key): (&Found, &Measured),
+        Candidate { kept, measured: of_kept, columns, agrees }: Candidate,
+    ) -> anyhow::Result<()> {
+        let is_identical = kept.identity == key.identity;
+        let (both, _) = jaccard(&of_key.set, &of_kept.set);
+        explanation.sets = Some(Sets { key: of_key.set.len(), kept: of_kept.set.len(), both });
+        (explanation.recomputed, explanation.agrees) = (Some(columns), agrees);
+        let equal = match (is_identical && agrees != Some(false), kept.content.is_same(&key.content)) {
+            (false, _) => Equal::No,
+            (true, true) => Equal::ByteForByte,
+            (true, false) => Equal::Normalised,
+        };
+        explanation.reason = basis.reason(explanation, known, equal)?;
+        if agrees == Some(false) {
+            explanation.notes.push(
+                "the numbers of the table are not those of the texts as they are now: one of the two changed since, or \
+                 they are read in another way"
+                    .into(),
+            );
+        }
+        let differences = self.differences(&kept.content, &key.content);
+        if !is_identical && of_key.set == of_kept.set {
+            explanation.notes.push(format!(
+                "the differences change no shingle (tokens {}, width {})",
+                known.params.shingling.tokens, known.params.shingling.widths
+            ));
+        }
+        if !kept.content.is_same(&key.content) && differences.hunks_in_all == 0 {
+            explanation.notes.push("no word differs: the texts differ in white space only".into());
+        }
+        explanation.differences = Some(differences);
+        explanation.place_of_kept = Some(kept.place);
+        Ok(())
+    }
+
+    fn differences(&self, kept: &OwnContent, key: &OwnContent) -> WordDiff {
+        let extent = Extent {
+            context: self.context,
+            hunks: self.hunks.unwrap_or(usize::MAX),
+            run: if self.hunks.is_some() { RUN_WORDS } else { usize::MAX },
+        };
+        if let (OwnContent::Text(kept), OwnContent::Text(key)) = (kept, key) {
+            return word_diff::diff(&word_diff::words(kept), &word_diff::words(key), extent);
+        }
+        let (kept, key) = (kept.features().unwrap_or_default(), key.features().unwrap_or_default());
+        word_diff::diff(&word_diff::listed(&kept), &word_diff::listed(&key), extent)
+    }
+
+    /// The sketcher of the run. The index has the IDF table, if there is one.
+    fn sketcher(&self, known: &Known) -> anyhow::Result<Sketcher> {
+        if matches!(known.params.simhash.map(|simhash| simhash.weights), Some(SimhashWeights::Idf { .. })) {
+            return Ok(Index::open(self.out.join(INDEX))?.sketcher()?);
+        }
+        Ok(Sketcher::new(&known.params)?)
+    }
+}
+
+/// Words of a long run of differences that are shown, where not all are wanted.
+const RUN_WORDS: usize = 60;
+
+/// The row of a document in clusters.tsv, the first documents that went for it, and how many these are.
+struct Cluster {
+    row: Row,
+    others: Vec<String>,
+    removed: u64,
+}
+
+/// A text of the kept document, and the columns computed from it.
+struct Candidate {
+    kept: Found,
+    measured: Measured,
+    columns: Vec<(String, String)>,
+    agrees: Option<bool>,
+}
+
+impl Listed {
+    fn of(file: &Path, row: &Row, columns: &[String], keys: usize) -> Self {
+        let values = row.fields.iter().skip(keys).map(|value| String::from_utf8_lossy(value).into_owned());
+        Self { file: file.to_owned(), line: row.line, columns: columns.iter().cloned().zip(values).collect() }
+    }
+}
+
+/// Reads a document that was kept from a folder of results.
+fn read_kept(
+    known: &Known,
+    folder: &Path,
+    key: &[u8],
+    observer: &dyn Observer,
+) -> anyhow::Result<Option<Found>> {
+    let files = kept_files(folder)?.unwrap_or_default();
+    if files.is_empty() {
+        return Ok(None);
+    }
+    // `--format` is for the inputs; the names of these files give their format.
+    let options = InputOptions { format: InputFormat::Auto, ..known.input.clone() };
+    let sought = [Sought { keys: vec![key.to_vec()] }];
+    Ok(find(&files, &options, known.normalised(), &sought, observer)?.pop().flatten())
+}
+
+/// A key as tables have it.
+fn shown(key: &[u8]) -> String {
+    String::from_utf8_lossy(&tsv::escape(key)).into_owned()
+}

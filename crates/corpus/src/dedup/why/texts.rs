@@ -1,0 +1,120 @@
+//! Documents of a run, read again by their keys.
+
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+
+use twindex::params::Shingling;
+
+use super::super::run_file::Input;
+use crate::input::{Content, Documents, Features, InputOptions, Parser, Record};
+use crate::observer::Observer;
+use crate::sketching::{Job, for_each_chunk};
+
+/// A document that was read again.
+pub(super) struct Found {
+    pub(super) place: String,
+    pub(super) content: OwnContent,
+    /// The bytes that identical documents have in common.
+    pub(super) identity: Vec<u8>,
+}
+
+pub(super) enum OwnContent {
+    Text(String),
+    Features(Features),
+}
+
+impl OwnContent {
+    pub(super) fn lent(&self) -> Content<'_> {
+        match self {
+            Self::Text(text) => Content::Text(text),
+            Self::Features(features) => Content::Features(features),
+        }
+    }
+
+    /// Whether two are equal as they stand.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.lent().identity() == other.lent().identity()
+    }
+
+    /// The features, each with its weight, in an order that does not depend on the line.
+    pub(super) fn features(&self) -> Option<Vec<String>> {
+        let Self::Features(features) = self else { return None };
+        let weights = features.weights().iter().map(|weight| format!("={weight}"));
+        let mut items: Vec<String> = features
+            .names()
+            .zip(weights.chain(std::iter::repeat(String::new())))
+            .map(|(name, weight)| format!("{}{weight}", String::from_utf8_lossy(name)))
+            .collect();
+        items.sort_unstable();
+        items.dedup();
+        Some(items)
+    }
+}
+
+/// A document to find, by any of these keys.
+pub(super) struct Sought {
+    pub(super) keys: Vec<Vec<u8>>,
+}
+
+/// Ends a read early: all documents are found.
+#[derive(Debug)]
+struct Enough;
+
+impl Display for Enough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("all documents that were sought are found")
+    }
+}
+
+impl std::error::Error for Enough {}
+
+/// The key of a text file that is read by its absolute path, if `key` is its key by the path that was given.
+pub(super) fn alias(input: &Input, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
+    let given = input.given()?;
+    let Some(packed) = given.as_os_str().as_encoded_bytes().strip_prefix(key) else { return Ok(None) };
+    let is_packing = [&b""[..], b".gz", b".zst"].iter().any(|end| packed.eq_ignore_ascii_case(end));
+    let path = path.as_os_str().as_encoded_bytes();
+    Ok((is_packing && path.ends_with(packed)).then(|| path[..path.len() - packed.len()].to_vec()))
+}
+
+/// Reads documents by their keys; ends as soon as all are found.
+pub(super) fn find(
+    paths: &[PathBuf],
+    options: &InputOptions,
+    normalised: Option<&Shingling>,
+    sought: &[Sought],
+    observer: &dyn Observer,
+) -> anyhow::Result<Vec<Option<Found>>> {
+    let mut documents = Documents::open(paths, options)?;
+    if let Some(shingling) = normalised {
+        documents.compare_normalised(shingling)?;
+    }
+    let progress = observer.begin("reading", documents.total_bytes());
+    let mut found: Vec<Option<Found>> = sought.iter().map(|_| None).collect();
+    let job = Job {
+        state: || (),
+        begin: Vec::new,
+        work: |(): &mut (), made: &mut Vec<(usize, Found)>, parser: &Parser, record: Record<'_>| {
+            let is_key = |one: &Sought| one.keys.iter().any(|key| key == record.key);
+            for (number, _) in sought.iter().enumerate().filter(|(_, one)| is_key(one)) {
+                let content = match record.content {
+                    Content::Text(text) => OwnContent::Text(text.to_owned()),
+                    Content::Features(features) => OwnContent::Features(features.clone()),
+                };
+                let identity = parser.identity(record.content).into_owned();
+                made.push((number, Found { place: record.place().to_string(), content, identity }));
+            }
+            Ok(())
+        },
+    };
+    let read = for_each_chunk(&mut documents, &*progress, &job, |made| {
+        for (number, one) in made {
+            found[number].get_or_insert(one);
+        }
+        if found.iter().all(Option::is_some) { Err(Enough.into()) } else { Ok(()) }
+    });
+    match read {
+        Err(error) if !error.is::<Enough>() => Err(error),
+        _ => Ok(found),
+    }
+}

@@ -1,0 +1,411 @@
+//! The words that differ between two texts.
+//!
+//! The differences are the fewest deletions and insertions, by the greedy algorithm of Myers, *An O(ND) difference
+//! algorithm and its variations* (1986). It is written here and not taken from a crate because its work must have a bound
+//! that is the same on every machine: crates bound it by a clock, and the same texts would then have other differences on
+//! a slow day.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use serde::Serialize;
+
+/// Deletions and insertions up to which the fewest are searched for: 8 MiB of memory for the trace of the search.
+const DIFFERENCES_MAX: usize = 2000;
+/// Steps of all searches, a second or two, from which on the rest of the texts is taken for different.
+const STEPS_MAX: u64 = 1 << 30;
+
+/// The differences of two texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WordDiff {
+    /// Words that stand in the kept document only.
+    pub only_in_kept: usize,
+    /// Words that stand in the other document only.
+    pub only_in_key: usize,
+    /// False where the differences are more than are searched for at once. Then they may not be the fewest, and of texts
+    /// that are long and have little in common the rest may be taken for different.
+    pub is_least: bool,
+    /// Places where the texts differ, with words around them; the first ones, if not all were asked for.
+    pub hunks: Vec<Hunk>,
+    /// How many hunks there are in all.
+    pub hunks_in_all: usize,
+}
+
+/// Differences that stand near each other, and the words around them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hunk {
+    /// The number of the first word in the kept document, counted from 1.
+    pub word_of_kept: usize,
+    /// The number of the first word in the other document, counted from 1.
+    pub word_of_key: usize,
+    /// Consecutive runs of words.
+    pub runs: Vec<Run>,
+}
+
+/// Consecutive words that stand in both texts, or in one of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Run {
+    /// Where they stand.
+    pub stands: Stands,
+    /// The words, the first ones of a long run. White space is one space.
+    pub text: String,
+    /// Words of the run that `text` leaves out.
+    pub omitted: usize,
+}
+
+/// Where words stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stands {
+    /// In both documents.
+    InBoth,
+    /// In the kept document only.
+    InKept,
+    /// In the other document only.
+    InKey,
+}
+
+/// How much of the differences is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    /// Words before and after a difference.
+    pub(super) context: usize,
+    /// Hunks.
+    pub(super) hunks: usize,
+    /// Words of a run.
+    pub(super) run: usize,
+}
+
+/// A word of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word<'t> {
+    text: &'t str,
+    /// Whether white space stands before it.
+    is_apart: bool,
+}
+
+/// The words of a text: what white space sets apart, and each character of a script that is written without it.
+pub(super) fn words(text: &str) -> Vec<Word<'_>> {
+    let (mut words, mut start, mut is_apart) = (Vec::new(), None, false);
+    for (at, character) in text.char_indices() {
+        let is_alone = is_written_without_spaces(character);
+        if (character.is_whitespace() || is_alone)
+            && let Some(start) = start.take()
+        {
+            words.push(Word { text: &text[start..at], is_apart });
+            is_apart = false;
+        }
+        if character.is_whitespace() {
+            is_apart = true;
+        } else if is_alone {
+            words.push(Word { text: &text[at..at + character.len_utf8()], is_apart });
+            is_apart = false;
+        } else if start.is_none() {
+            start = Some(at);
+        }
+    }
+    words.extend(start.map(|start| Word { text: &text[start..], is_apart }));
+    words
+}
+
+/// The words of a list, each of which is one.
+pub(super) fn listed(items: &[String]) -> Vec<Word<'_>> {
+    items.iter().map(|text| Word { text, is_apart: true }).collect()
+}
+
+/// Characters of Thai, Lao, Burmese and Khmer, kana and ideographs.
+fn is_written_without_spaces(character: char) -> bool {
+    matches!(u32::from(character),
+        0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF
+        | 0xF900..=0xFAFF | 0x2_0000..=0x3_FFFF)
+}
+
+/// What of two texts differs.
+pub(super) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> WordDiff {
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let mut number = |word: &Word<'t>| {
+        let next = numbers.len() as u32;
+        *numbers.entry(word.text).or_insert(next)
+    };
+    let of_kept: Vec<u32> = kept.iter().map(&mut number).collect();
+    let of_key: Vec<u32> = key.iter().map(&mut number).collect();
+    let (changes, is_least) = changes(&of_kept, &of_key);
+
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (number, change) in changes.iter().enumerate() {
+        let is_near = |before: usize| change.kept.start - changes[before].kept.end <= 2 * extent.context;
+        match groups.last_mut() {
+            Some(group) if is_near(group.end - 1) => group.end = number + 1,
+            _ => groups.push(number..number + 1),
+        }
+    }
+    let hunk = |group: &Range<usize>| hunk(kept, key, &changes[group.clone()], extent);
+    WordDiff {
+        only_in_kept: changes.iter().map(|change| change.kept.len()).sum(),
+        only_in_key: changes.iter().map(|change| change.key.len()).sum(),
+        is_least,
+        hunks: groups.iter().take(extent.hunks).map(hunk).collect(),
+        hunks_in_all: groups.len(),
+    }
+}
+
+/// Words of the kept text in the place of which others stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Change {
+    kept: Range<usize>,
+    key: Range<usize>,
+}
+
+fn hunk(kept: &[Word<'_>], key: &[Word<'_>], changes: &[Change], extent: Extent) -> Hunk {
+    let (first, last) = (&changes[0], &changes[changes.len() - 1]);
+    let before = extent.context.min(first.kept.start).min(first.key.start);
+    let end = (last.kept.end + extent.context).min(kept.len());
+    let mut runs = Vec::new();
+    let mut push = |stands, words: &[Word<'_>]| {
+        if !words.is_empty() {
+            let most = if stands == Stands::InBoth { words.len() } else { extent.run };
+            runs.push(Run {
+                stands,
+                text: joined(&words[..words.len().min(most)]),
+                omitted: words.len().saturating_sub(most),
+            });
+        }
+    };
+    let mut at = first.kept.start - before;
+    for change in changes {
+        push(Stands::InBoth, &kept[at..change.kept.start]);
+        push(Stands::InKept, &kept[change.kept.clone()]);
+        push(Stands::InKey, &key[change.key.clone()]);
+        at = change.kept.end;
+    }
+    push(Stands::InBoth, &kept[at..end]);
+    Hunk { word_of_kept: first.kept.start - before + 1, word_of_key: first.key.start - before + 1, runs }
+}
+
+fn joined(words: &[Word<'_>]) -> String {
+    let mut text = String::new();
+    for word in words {
+        if word.is_apart && !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(word.text);
+    }
+    text
+}
+
+/// The differences, in their order, and whether they are the fewest.
+fn changes(a: &[u32], b: &[u32]) -> (Vec<Change>, bool) {
+    let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a_rest, b_rest) = (&a[start..], &b[start..]);
+    let end = a_rest.iter().rev().zip(b_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (a_rest, b_rest) = (&a_rest[..a_rest.len() - end], &b_rest[..b_rest.len() - end]);
+    if a_rest.is_empty() && b_rest.is_empty() {
+        return (Vec::new(), true);
+    }
+    let (is_deleted, is_inserted, is_least) = edits(a_rest, b_rest);
+    let mut changes = Vec::new();
+    let (mut x, mut y) = (0, 0);
+    while x < a_rest.len() || y < b_rest.len() {
+        let (from_x, from_y) = (x, y);
+        x += is_deleted[x..].iter().take_while(|&&is_deleted| is_deleted).count();
+        y += is_inserted[y..].iter().take_while(|&&is_inserted| is_inserted).count();
+        if (x, y) == (from_x, from_y) {
+            (x, y) = (x + 1, y + 1);
+        } else {
+            changes.push(Change { kept: start + from_x..start + x, key: start + from_y..start + y });
+        }
+    }
+    (changes, is_least)
+}
+
+/// Which elements are deleted, which are inserted, and whether these are the fewest.
+fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
+    let (mut is_deleted, mut is_inserted) = (vec![false; a.len()], vec![false; b.len()]);
+    let (mut x, mut y, mut steps) = (0, 0, 0);
+    while x < a.len() || y < b.len() {
+        let searched = (steps <= STEPS_MAX).then(|| search(&a[x..], &b[y..], &mut steps)).flatten();
+        let Some((reached, end)) = searched else {
+            is_deleted[x..].fill(true);
+            is_inserted[y..].fill(true);
+            return (is_deleted, is_inserted, false);
+        };
+        trace(&reached, end, &mut is_deleted[x..], &mut is_inserted[y..]);
+        let is_whole = (x, y) == (0, 0) && end == (a.len(), b.len());
+        (x, y) = (x + end.0, y + end.1);
+        if is_whole {
+            return (is_deleted, is_inserted, true);
+        }
+    }
+    (is_deleted, is_inserted, false)
+}
+
+/// How far one comes with 0, 1, .. differences: of d differences, the place in `a` on the diagonals -d, -d + 2, .. d.
+type Reached = Vec<Vec<u32>>;
+
+/// Searches for the fewest differences; where these are more than [`DIFFERENCES_MAX`], for a way that comes far with so
+/// many. Returns the end of the way, too: both texts' ends, or the place in each from which to search on.
+fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Reached, (usize, usize))> {
+    let mut reached = Reached::new();
+    for d in 0..=DIFFERENCES_MAX {
+        let mut row = Vec::with_capacity(d + 1);
+        for place in 0..=d {
+            let mut x = match reached.last() {
+                None => 0,
+                Some(before) if is_insertion(before, place) => before[place] as usize,
+                Some(before) => before[place - 1] as usize + 1,
+            };
+            // On the diagonal x - y = 2 * place - d. A way that leaves one of the texts goes nowhere.
+            let mut y = x + d - 2 * place;
+            let from = x;
+            while x < a.len() && y < b.len() && a[x] == b[y] {
+                (x, y) = (x + 1, y + 1);
+            }
+            *steps += (x - from) as u64 + 1;
+            row.push(x as u32);
+            if x >= a.len() && y >= b.len() {
+                reached.push(row);
+                return Some((reached, (a.len(), b.len())));
+            }
+        }
+        reached.push(row);
+    }
+    let d = DIFFERENCES_MAX;
+    let ends = reached[d].iter().enumerate().map(|(place, &x)| (x as usize, x as usize + d - 2 * place));
+    let end = ends.filter(|&(x, y)| x <= a.len() && y <= b.len()).max_by_key(|&(x, y)| x + y)?;
+    Some((reached, end))
+}
+
+/// Goes the way back from its end, and marks what is deleted and inserted on it.
+fn trace(reached: &Reached, end: (usize, usize), is_deleted: &mut [bool], is_inserted: &mut [bool]) {
+    let (mut x, mut y) = end;
+    for d in (1..reached.len()).rev() {
+        let place = (x + d - y) / 2;
+        let before = &reached[d - 1];
+        if is_insertion(before, place) {
+            x = before[place] as usize;
+            y = x + (d - 1) - 2 * place;
+            is_inserted[y] = true;
+        } else {
+            x = before[place - 1] as usize;
+            y = x + (d - 1) - 2 * (place - 1);
+            is_deleted[x] = true;
+        }
+    }
+}
+
+/// Whether the farthest path to a diagonal comes by an insertion, and not by a deletion.
+fn is_insertion(before: &[u32], place: usize) -> bool {
+    place == 0 || (place < before.len() && before[place - 1] < before[place])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Extent = Extent { context: 2, hunks: usize::MAX, run: usize::MAX };
+
+    /// The length of the longest common subsequence, by the table.
+    fn common(a: &[u32], b: &[u32]) -> usize {
+        let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+        for (i, x) in a.iter().enumerate() {
+            for (j, y) in b.iter().enumerate() {
+                table[i + 1][j + 1] =
+                    if x == y { table[i][j] + 1 } else { table[i][j + 1].max(table[i + 1][j]) };
+            }
+        }
+        table[a.len()][b.len()]
+    }
+
+    #[test]
+    fn changes_turn_one_text_into_the_other_and_are_the_fewest() {
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            (state >> 33) % below
+        };
+        for round in 0..3000 {
+            let kinds = 1 + random(6);
+            let text = |random: &mut dyn FnMut(u64) -> u64| -> Vec<u32> {
+                (0..random(14)).map(|_| random(kinds) as u32).collect()
+            };
+            let (a, b) = (text(&mut random), text(&mut random));
+            let (changes, is_least) = changes(&a, &b);
+            assert!(is_least);
+            let (mut made, mut at) = (Vec::new(), 0);
+            for change in &changes {
+                made.extend_from_slice(&a[at..change.kept.start]);
+                assert_eq!(made.len(), change.key.start, "{round}: {a:?} {b:?}");
+                made.extend_from_slice(&b[change.key.clone()]);
+                at = change.kept.end;
+            }
+            made.extend_from_slice(&a[at..]);
+            assert_eq!(made, b, "{round}: {a:?}");
+            let edits: usize = changes.iter().map(|change| change.kept.len() + change.key.len()).sum();
+            assert_eq!(edits, a.len() + b.len() - 2 * common(&a, &b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_set_apart_by_white_space_and_ideographs_stand_alone() {
+        let texts = |text| words(text).iter().map(|word| word.text).collect::<Vec<_>>();
+        assert_eq!(texts("  one, two\n\tthree"), ["one,", "two", "three"]);
+        assert_eq!(texts("中文 abc字x"), ["中", "文", "abc", "字", "x"]);
+        assert_eq!(texts(" \n"), [""; 0]);
+        assert_eq!(joined(&words("中文 abc字x\n y")), "中文 abc字x y");
+    }
+
+    #[test]
+    fn hunks_have_context_and_join_where_it_overlaps() {
+        let kept = "a b c d e f g h i j k l m n";
+        let key = "a b c X e f g h i j k l m n o";
+        let found = diff(&words(kept), &words(key), ALL);
+        let run = |stands, text: &str| Run { stands, text: text.into(), omitted: 0 };
+        let first = Hunk {
+            word_of_kept: 2,
+            word_of_key: 2,
+            runs: vec![
+                run(Stands::InBoth, "b c"),
+                run(Stands::InKept, "d"),
+                run(Stands::InKey, "X"),
+                run(Stands::InBoth, "e f"),
+            ],
+        };
+        let second = Hunk {
+            word_of_kept: 13,
+            word_of_key: 13,
+            runs: vec![run(Stands::InBoth, "m n"), run(Stands::InKey, "o")],
+        };
+        assert_eq!((found.only_in_kept, found.only_in_key, found.hunks_in_all), (1, 2, 2));
+        assert_eq!(found.hunks, [first, second]);
+        assert_eq!(diff(&words(kept), &words(key), Extent { context: 6, ..ALL }).hunks.len(), 1);
+        let short = diff(&words("a b c"), &words(""), Extent { run: 2, hunks: 1, ..ALL });
+        assert_eq!(short.hunks[0].runs, [Run { stands: Stands::InKept, text: "a b".into(), omitted: 1 }]);
+        assert_eq!(diff(&words(kept), &words(kept), ALL).hunks_in_all, 0);
+    }
+
+    #[test]
+    fn texts_that_differ_in_too_much_are_one_change_between_common_ends() {
+        let number = |start: u32| (start..start + 3000).map(|word| word.to_string());
+        let text = |start| {
+            let words: Vec<String> =
+                ["begin".to_owned()].into_iter().chain(number(start)).chain(["end".to_owned()]).collect();
+            words.join(" ")
+        };
+        let (kept, key) = (text(0), text(10_000));
+        let found = diff(&words(&kept), &words(&key), Extent { run: 3, ..ALL });
+        assert!(!found.is_least);
+        assert_eq!((found.only_in_kept, found.only_in_key, found.hunks_in_all), (3000, 3000, 1));
+        assert_eq!(found.hunks[0].runs[1].omitted, 2997);
+    }
+
+    #[test]
+    fn many_scattered_changes_are_all_found_though_maybe_not_the_fewest() {
+        let a: Vec<u32> = (0..200_000).map(|place| place * 7919 % 10_007).collect();
+        let b: Vec<u32> =
+            (0..).zip(&a).map(|(place, &a)| if place % 50 == 7 { 1_000_000 } else { a }).collect();
+        let (found, is_least) = changes(&a, &b);
+        assert!(!is_least);
+        assert_eq!(found.len(), 4000);
+        assert!(found.iter().all(|change| change.kept.len() == 1 && change.kept == change.key));
+    }
+}

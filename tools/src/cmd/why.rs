@@ -1,0 +1,244 @@
+//! `twindex why`: why a document went, or stays. What is found out is the library's, [`twindex_corpus::Why`]; here are its
+//! options, and the words in which a person is told.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use twindex_corpus::{Explanation, Fate, Hunk, Reason, Stands, Why as Question, WordDiff, tsv};
+
+use crate::options::{InputArgs, Output};
+use crate::progress::Watching;
+use crate::report::{self, count, counted};
+
+/// Options of `why`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex why deduped page-17\n  \
+    twindex why deduped page-17 --all --json\n  \
+    twindex why deduped page-17 pages.jsonl\n\n\
+    Finds the document in OUT/clusters.tsv and OUT/pairs.tsv, or OUT/against.tsv, reads its text and that of the kept one\n\
+    again, counts again, and says whether the numbers are those of the table. Words that stand in the kept document only\n\
+    are shown as [-so-], words that stand in the other one only as {+so+}. Control characters are shown as \\u{1b}.\n\n\
+    An input that changed since is reported; so is a text that is gone. A KEY that OUT does not have is an error.")]
+pub(crate) struct Why {
+    /// The folder that `dedup` made
+    out: PathBuf,
+    /// Key of the document
+    key: String,
+    /// KEY is written as in the tables of OUT: \t, \n, \r, \\, \xNN
+    #[arg(long)]
+    escaped: bool,
+    /// Show all differences, in full length, and all keys, not only the first ones
+    #[arg(long)]
+    all: bool,
+    /// Words to show before and after a difference
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    context: u16,
+    /// INPUT and its options are needed only where OUT/run.json does not name the inputs, or they are elsewhere now
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Why {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let key = if self.escaped {
+            let key = tsv::unescape(self.key.as_bytes());
+            key.with_context(|| format!("the key `{}`", self.key.escape_debug()))?.into_owned()
+        } else {
+            self.key.clone().into_bytes()
+        };
+        let mut question = Question::new(&self.out, key);
+        question.inputs.clone_from(&self.input.inputs);
+        question.input = self.input.document_option().map(|_| self.input.options());
+        question.context = self.context.into();
+        if self.all {
+            (question.hunks, question.members) = (None, usize::MAX);
+        }
+        let explanation = question.explain(&Watching { quiet: self.output.quiet })?;
+        if self.output.json {
+            report::print_json(&explanation)?;
+        } else {
+            let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
+            report::print_lines(&lines)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A line that a terminal shows and does not obey: control characters, and those that change the direction of text, by
+/// their numbers.
+fn harmless(line: &str) -> String {
+    let is_harmful = |character: char| {
+        character.is_control()
+            || matches!(character,
+                '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    line.chars().fold(String::with_capacity(line.len()), |mut shown, character| {
+        if is_harmful(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+        shown
+    })
+}
+
+/// What a person is told.
+fn lines(explanation: &Explanation) -> Vec<String> {
+    let Explanation { key, kept, listed, .. } = explanation;
+    let kept = kept.as_deref().unwrap_or_default();
+    let place = format!("{}:{}", listed.file.display(), listed.line);
+    let mut lines = Vec::new();
+    match explanation.fate {
+        Fate::Kept => {
+            lines.push(format!("{key} stays ({place})"));
+            lines.push(match explanation.removed_for_it.unwrap_or(0) {
+                0 => "  removed    no document goes for it".to_owned(),
+                1 => "  removed    1 document goes for it:".to_owned(),
+                many => format!("  removed    {} documents go for it:", count(many)),
+            });
+            lines.extend(explanation.others.iter().map(|other| format!("    {other}")));
+            let rest = explanation.removed_for_it.unwrap_or(0) - explanation.others.len() as u64;
+            if rest > 0 {
+                lines.push(format!("    and {} more (--all shows them)", count(rest)));
+            }
+        }
+        Fate::Removed => lines.push(format!("{key} goes for {kept}, which is kept")),
+        Fate::Dropped => lines.push(format!("{key} goes for {kept}, which an earlier run kept (--against)")),
+    }
+    if let Some(reason) = &explanation.reason {
+        lines.push(format!("  reason     {} ({place})", reason_in_words(reason, explanation)));
+    }
+    if explanation.fate != Fate::Kept && !explanation.others.is_empty() {
+        lines.push(format!("  pairs      {} is near {}", key, explanation.others.join(", ")));
+    }
+    if let Some(agrees) = explanation.agrees {
+        let numbers = |columns: &[(String, String)]| {
+            let columns: Vec<String> =
+                columns.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            columns.join(", ")
+        };
+        let again = explanation.recomputed.as_deref().map(numbers).unwrap_or_default();
+        lines.push(if agrees {
+            format!("  again      {again}: as in the table")
+        } else {
+            format!("  again      {again}: NOT as in the table, which has {}", numbers(&listed.columns))
+        });
+    }
+    if let Some(sets) = explanation.sets {
+        lines.push(format!(
+            "  shingles   {} in {key}, {} in {kept}, {} in both; {} in {key} only, {} in {kept} only",
+            count(sets.key as u64),
+            count(sets.kept as u64),
+            count(sets.both as u64),
+            count((sets.key - sets.both) as u64),
+            count((sets.kept - sets.both) as u64),
+        ));
+    }
+    for (what, place) in [(key.as_str(), &explanation.place), (kept, &explanation.place_of_kept)] {
+        if let Some(place) = place {
+            lines.push(format!("  text       {place} ({what})"));
+        }
+    }
+    lines.extend(explanation.notes.iter().map(|note| format!("  note       {note}")));
+    if let Some(differences) = &explanation.differences {
+        add_differences(&mut lines, differences, key, kept);
+    }
+    lines
+}
+
+fn reason_in_words(reason: &Reason, explanation: &Explanation) -> String {
+    let at_least = |threshold: &Option<f64>| match threshold {
+        Some(threshold) => format!("at least {threshold}"),
+        None => "the threshold is not recorded".to_owned(),
+    };
+    match reason {
+        Reason::Identical { normalised: false } => "the texts are identical, byte for byte".to_owned(),
+        Reason::Identical { normalised: true } => {
+            "the texts are equal after --normal-form and --fold".to_owned()
+        }
+        Reason::Counted { intersection, union, threshold } => {
+            let listed = &explanation.listed.columns;
+            let value = listed.first().map_or("", |(_, value)| value.as_str());
+            format!(
+                "resemblance {} / {} = {value}, {}: shingles of both by shingles of either, counted",
+                count(*intersection),
+                count(*union),
+                at_least(threshold)
+            )
+        }
+        Reason::Estimated { resemblance, standard_error, threshold } => format!(
+            "an estimate: resemblance {resemblance} with a standard error of {standard_error}, {}",
+            at_least(threshold)
+        ),
+        Reason::Distance { bits, within } => format!(
+            "the fingerprints differ in {}{}",
+            counted(*bits, "bit"),
+            within.map_or_else(String::new, |within| format!(", at most {within}"))
+        ),
+        Reason::Band => "they share a band; nothing was counted (--verify none)".to_owned(),
+        Reason::Chain => "one connected component: a chain of near pairs joins the two, and no pair of \
+                          them is listed"
+            .to_owned(),
+    }
+}
+
+fn add_differences(lines: &mut Vec<String>, differences: &WordDiff, key: &str, kept: &str) {
+    let WordDiff { only_in_kept, only_in_key, is_least, hunks, hunks_in_all } = differences;
+    if *hunks_in_all == 0 {
+        return;
+    }
+    lines.push(format!(
+        "  words      {} in {kept} only, [-so-]; {} in {key} only, {{+so+}}",
+        count(*only_in_kept as u64),
+        count(*only_in_key as u64)
+    ));
+    if !is_least {
+        lines.push(
+            "  note       the texts differ in so many words that these may not be the fewest differences"
+                .to_owned(),
+        );
+    }
+    for hunk in hunks {
+        lines.push(String::new());
+        lines.push(format!("  @@ word {} of {kept}, word {} of {key}", hunk.word_of_kept, hunk.word_of_key));
+        lines.push(format!("  {}", in_one_line(hunk)));
+    }
+    let rest = hunks_in_all - hunks.len();
+    if rest > 0 {
+        lines.push(String::new());
+        let more = if rest == 1 { "1 more place differs" } else { "more places differ" };
+        let number = if rest == 1 { String::new() } else { format!("{} ", count(rest as u64)) };
+        lines.push(format!("  {number}{more} (--all shows all)"));
+    }
+}
+
+/// The words of a hunk, marked.
+fn in_one_line(hunk: &Hunk) -> String {
+    let runs = hunk.runs.iter().map(|run| {
+        let omitted = match run.omitted {
+            0 => String::new(),
+            omitted => format!(" ... {} more", counted(omitted as u64, "word")),
+        };
+        match run.stands {
+            Stands::InBoth => run.text.clone(),
+            Stands::InKept => format!("[-{}{omitted}-]", run.text),
+            Stands::InKey => format!("{{+{}{omitted}+}}", run.text),
+        }
+    });
+    runs.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_and_changes_of_direction_are_shown_by_number() {
+        assert_eq!(harmless("a\u{1b}[31mb\u{202e}c\tü"), "a\\u{1b}[31mb\\u{202e}c\\u{9}ü");
+    }
+}

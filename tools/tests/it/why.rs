@@ -1,0 +1,395 @@
+//! `why` says of a document what the tables say, counts again on the texts, and shows the words that differ.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Bench, Document, documents, gzip, jsonl, says, succeeded};
+
+/// A text of so many different words.
+fn text(count: usize) -> String {
+    (0..count).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The text with another word in the middle: of 46 shingles each, 41 are in both, of 51 in either.
+fn edited() -> String {
+    text(50).replace("w25 ", "CHANGED ")
+}
+
+/// A long text and one of which a word is another: their fingerprints are near.
+fn long() -> (String, String) {
+    (text(400), text(400).replace("w200 ", "CHANGED "))
+}
+
+/// An original, a copy of it, an edited one, and another text.
+fn near() -> Vec<Document> {
+    documents([("a", &text(50)), ("b", &edited()), ("c", &text(50)), ("d", "something else")])
+}
+
+fn deduped(documents: &[Document], options: &str) -> Bench {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(documents));
+    bench.ok(&format!("dedup in.jsonl -o out -q {options}"));
+    bench
+}
+
+/// A column of what was counted again.
+fn again<'v>(explanation: &'v Value, name: &str) -> &'v str {
+    let columns = explanation["recomputed"].as_array().unwrap();
+    columns.iter().find(|column| column[0] == name).unwrap()[1].as_str().unwrap()
+}
+
+#[test]
+fn edited_copy_is_explained_by_the_counts_and_the_words_that_differ() {
+    let bench = deduped(&near(), "");
+    let said = bench.ok("why out b");
+    says(
+        &said,
+        &[
+            "b goes for a, which is kept\n",
+            "resemblance 41 / 51 = 0.803922, at least 0.8: shingles of both by shingles of either, counted",
+            "(out/pairs.tsv:2)",
+            "again      resemblance 0.803922, intersection 41, union 51: as in the table",
+            "46 in b, 46 in a, 41 in both; 5 in b only, 5 in a only",
+            "in.jsonl:2 (b)",
+            "out/kept.jsonl:1 (a)",
+            "words      1 in a only, [-so-]; 1 in b only, {+so+}",
+            "@@ word 21 of a, word 21 of b",
+            "  w20 w21 w22 w23 w24 [-w25-] {+CHANGED+} w26 w27 w28 w29 w30\n",
+        ],
+    );
+    let json = bench.json("why out b");
+    assert_eq!(
+        (&json["fate"], &json["kept"], &json["agrees"]),
+        (&"removed".into(), &"a".into(), &true.into())
+    );
+    assert_eq!(
+        json["reason"],
+        serde_json::json!({ "kind": "counted", "intersection": 41, "union": 51, "threshold": 0.8 })
+    );
+    assert_eq!(json["sets"], serde_json::json!({ "key": 46, "kept": 46, "both": 41 }));
+    assert_eq!(json["differences"]["hunks"][0]["runs"][1]["text"], "w25");
+    let short = bench.json("why out b --context 0");
+    assert_eq!(short["differences"]["hunks"][0]["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn copy_is_identical_byte_for_byte_and_equal_texts_after_normalisation_are_said_to_be_that() {
+    let bench = deduped(&near(), "");
+    let said = bench.ok("why out c");
+    says(&said, &["c goes for a", "the texts are identical, byte for byte", "intersection 46, union 46"]);
+    assert!(!said.contains("@@") && !said.contains("in a only, [-so-]"), "{said}");
+
+    let texts = documents([("a", "caf\u{e9} here"), ("b", "cafe\u{301} here")]);
+    let bench = deduped(&texts, "--method exact --normal-form nfkc");
+    says(&bench.ok("why out b"), &["the texts are equal after --normal-form and --fold", "as in the table"]);
+    assert_eq!(bench.json("why out b")["reason"]["normalised"], true);
+}
+
+#[test]
+fn case_and_white_space_change_no_shingle_and_that_is_said() {
+    let texts =
+        documents([("a", &text(9)), ("b", &text(9).to_uppercase()), ("c", &text(9).replace(' ', "\n"))]);
+    let bench = deduped(&texts, "");
+    let said = bench.ok("why out b");
+    says(
+        &said,
+        &["5 / 5 = 1.000000", "the differences change no shingle (tokens words, width 5)", "{+W0 W1"],
+    );
+    says(&bench.ok("why out c"), &["no word differs: the texts differ in white space only"]);
+}
+
+#[test]
+fn fingerprints_are_explained_by_their_distance() {
+    let (a, b) = long();
+    let bench = deduped(&documents([("a", &a), ("b", &b)]), "--method simhash --within 10");
+    let rows = bench.rows("out/pairs.tsv", "document\tkept\tdistance");
+    let row = rows.iter().find(|row| row.starts_with("b\ta\t")).expect("the edited copy is within 10 bits");
+    let distance = row.rsplit('\t').next().unwrap();
+    let json = bench.json("why out b");
+    assert_eq!(again(&json, "distance"), distance);
+    assert_eq!(json["reason"]["bits"].to_string(), distance);
+    says(&bench.ok("why out b"), &[&format!("the fingerprints differ in {distance} bit"), ", at most 10"]);
+    // The weights of a table are in the index.
+    bench.ok("idf in.jsonl -o table.idf -q");
+    bench.ok("dedup in.jsonl -o out -q --force --method simhash --within 10 --idf table.idf");
+    assert_eq!(bench.json("why out b")["agrees"], true);
+}
+
+#[test]
+fn estimates_are_called_estimates_and_are_computed_again_to_the_last_digit() {
+    for options in [
+        "--method shingles --threshold 0.5 --bottom 16",
+        "--method shingles --threshold 0.5 --modulus 2",
+        "--verify signature --threshold 0.5",
+        "--verify signature --threshold 0.5 --signature-bits 2",
+    ] {
+        let bench = deduped(&near(), options);
+        let rows = bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tstandard_error");
+        let row = rows.iter().find(|row| row.starts_with("b\ta\t")).unwrap_or_else(|| panic!("{options}"));
+        let columns: Vec<&str> = row.split('\t').collect();
+        let json = bench.json("why out b");
+        assert_eq!((again(&json, "resemblance"), again(&json, "standard_error")), (columns[2], columns[3]));
+        assert_eq!(
+            (&json["agrees"], &json["reason"]["kind"]),
+            (&true.into(), &"estimated".into()),
+            "{options}"
+        );
+        let said = bench.ok("why out b");
+        says(&said, &["an estimate: resemblance", columns[2], "with a standard error of", "at least 0.5"]);
+        assert_eq!(bench.json("why out c")["reason"]["kind"], "identical", "{options}");
+    }
+    let bench = deduped(&near(), "--method shingles --threshold 0.5 --bottom 16");
+    fs::remove_file(bench.path("out/run.json")).unwrap();
+    assert_eq!(bench.json("why out b in.jsonl")["agrees"], true);
+    let bench = deduped(&near(), "--method shingles --verify exact --modulus 1");
+    assert_eq!(bench.json("why out b")["agrees"], true);
+    let bench = deduped(&near(), "--verify none");
+    let json = bench.json("why out b");
+    assert_eq!((&json["reason"]["kind"], &json["agrees"]), (&"band".into(), &Value::Null));
+}
+
+#[test]
+fn document_dropped_for_an_earlier_run_is_explained_with_the_text_of_that_run() {
+    let bench = Bench::new();
+    let (a, b) = long();
+    bench.write("old.jsonl", jsonl(&documents([("a", &a), ("z", "another old text")])));
+    // The key of the old one comes again, with another text.
+    bench.write("new.jsonl", jsonl(&documents([("b", &b), ("a", "a new text"), ("c", &a)])));
+    bench.ok("dedup old.jsonl -o old -q");
+    for (options, kind) in [
+        ("", "counted"),
+        ("--method exact", "identical"),
+        ("--method simhash --within 10", "distance"),
+        ("--verify signature --minima 120", "estimated"),
+    ] {
+        if options.contains("simhash") {
+            bench.ok("dedup old.jsonl -o old -q --force --method simhash --within 10");
+        }
+        if options.contains("signature") {
+            bench.ok("dedup old.jsonl -o old -q --force --signature-bits 4");
+        }
+        bench.ok(&format!("dedup new.jsonl -o out -q --force --against old {options}"));
+        let key = if kind == "identical" { "c" } else { "b" };
+        let json = bench.json(&format!("why out {key}"));
+        assert_eq!((&json["fate"], &json["kept"]), (&"dropped".into(), &"a".into()), "{options}");
+        assert_eq!(
+            (&json["agrees"], &json["reason"]["kind"]),
+            (&true.into(), &kind.into()),
+            "{options}: {json}"
+        );
+        let place = json["place_of_kept"].as_str().unwrap();
+        assert!(place.ends_with("old/kept.jsonl:1"), "{place}");
+    }
+    says(
+        &bench.ok("why out b"),
+        &["b goes for a, which an earlier run kept (--against)", "out/against.tsv:2"],
+    );
+    bench.ok("dedup new.jsonl -o out -q --force --against old/index --texts old.jsonl");
+    assert_eq!(bench.json("why out b")["agrees"], true);
+    fs::remove_file(bench.path("old.jsonl")).unwrap();
+    bench.refused("why out b");
+
+    bench.ok("dedup new.jsonl -o out -q --force --against old");
+    fs::remove_dir_all(bench.path("old")).unwrap();
+    let said = bench.ok("why out b");
+    says(
+        &said,
+        &["/old: is gone, which --against named", "the text of `a` was not found", "(out/against.tsv:2)"],
+    );
+    assert_eq!(bench.json("why out b")["agrees"], Value::Null);
+}
+
+#[test]
+fn document_that_stays_is_told_with_those_that_go_for_it() {
+    let mut all = near();
+    all.extend((0..12).map(|copy| (format!("e{copy:02}"), text(50))));
+    let bench = deduped(&all, "");
+    let said = bench.ok("why out a");
+    says(
+        &said,
+        &[
+            "a stays (out/clusters.tsv:2)",
+            "14 documents go for it",
+            "\n    b\n",
+            "and 4 more (--all shows them)",
+        ],
+    );
+    let json = bench.json("why out a --all");
+    assert_eq!((&json["fate"], json["removed_for_it"].as_u64()), (&"kept".into(), Some(14)));
+    assert_eq!(json["others"].as_array().unwrap().len(), 14);
+    says(&bench.ok("why out d"), &["d stays", "no document goes for it"]);
+}
+
+#[test]
+fn unknown_key_and_folder_of_somebody_else_are_refused_by_name() {
+    let bench = deduped(&near(), "");
+    says(&bench.refused("why out nope"), &["out/clusters.tsv: no document `nope`"]);
+    says(&bench.refused("why gone a"), &["gone: cannot be opened"]);
+    bench.write("mine/notes.txt", "mine");
+    says(&bench.refused("why mine a"), &["mine: not a folder of results of `twindex dedup`"]);
+    says(&bench.refused("why out a\\q --escaped"), &["bad escape at offset 1"]);
+    bench.write("out/clusters.tsv", "key\tcluster\tkept\tscore\na\t1\ta\n");
+    says(&bench.refused("why out a"), &["out/clusters.tsv:2: expected 4 columns, found 3"]);
+    bench.write("out/run.json", "{");
+    says(&bench.refused("why out a"), &["out/run.json: not as `dedup` writes it"]);
+}
+
+#[test]
+fn input_that_changed_or_is_gone_is_reported() {
+    let bench = deduped(&near(), "");
+    let mut changed = near();
+    changed[1].1.push_str(" and more");
+    bench.write("in.jsonl", jsonl(&changed));
+    let said = bench.ok("why out b");
+    says(
+        &said,
+        &[
+            "resemblance 41 / 51 = 0.803922",
+            "intersection 41, union 53: NOT as in the table, which has resemblance 0.803922, intersection 41, union 51",
+            "one of the two changed since",
+            "{+and more+}",
+        ],
+    );
+    assert_eq!(bench.json("why out b")["agrees"], false);
+    changed.remove(1);
+    bench.write("in.jsonl", jsonl(&changed));
+    let said = bench.ok("why out b");
+    says(&said, &["41 / 51", "`b` is not in the inputs any more, so that nothing was counted again"]);
+    assert_eq!(bench.json("why out b")["agrees"], Value::Null);
+    fs::rename(bench.path("in.jsonl"), bench.path("moved.jsonl")).unwrap();
+    says(
+        &bench.refused("why out b"),
+        &["in.jsonl: is gone, and out/run.json names it as an input; name INPUT"],
+    );
+    bench.write("moved.jsonl", jsonl(&near()));
+    assert_eq!(bench.json("why out b moved.jsonl")["agrees"], true);
+    // The kept text is the one that was kept, whatever its input says now.
+    changed[0].1.push_str(" and more");
+    changed.push(("b".to_owned(), edited()));
+    bench.write("in.jsonl", jsonl(&changed));
+    assert_eq!(bench.json("why out b")["agrees"], true);
+}
+
+#[test]
+fn run_on_standard_input_asks_for_an_input() {
+    let bench = Bench::new();
+    succeeded("dedup", bench.command("dedup - -o out -q").write_stdin(jsonl(&near())));
+    let mut command = bench.command("why out b");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["out/run.json: the documents came from standard input, which cannot be read again; name INPUT"],
+    );
+    bench.write("in.jsonl", jsonl(&near()));
+    assert_eq!(bench.json("why out b in.jsonl")["agrees"], true);
+    let said = succeeded("why", bench.command("why out b - --json").write_stdin(jsonl(&near())));
+    assert_eq!(serde_json::from_str::<Value>(&said).unwrap()["agrees"], true);
+}
+
+#[test]
+fn folder_of_an_earlier_version_asks_for_an_input_and_takes_force() {
+    let bench = deduped(&near(), "--threshold 0.6 --words 3");
+    fs::remove_file(bench.path("out/run.json")).unwrap();
+    let output = bench.command("why out b").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    says(&String::from_utf8_lossy(&output.stderr), &["out: has no run.json", "name INPUT"]);
+    // How texts were cut stands in the index, the threshold nowhere.
+    let said = bench.ok("why out b in.jsonl");
+    says(&said, &["the threshold is not recorded", "as in the table"]);
+    bench.ok("dedup in.jsonl -o out -q --force");
+    bench.ok("why out b");
+}
+
+#[test]
+fn inputs_are_read_as_dedup_read_them() {
+    let bench = Bench::new();
+    let rows: Vec<String> = near().iter().map(|(key, text)| format!("{key},{text}\n")).collect();
+    bench.write("in.data", format!("name,body\n{}", rows.concat()));
+    bench.ok("dedup in.data -o csv -q --format csv --id-field name --text-field body");
+    let json = bench.json("why csv b");
+    assert_eq!(json["agrees"], true);
+    assert!(json["place"].as_str().unwrap().ends_with("in.data:3"), "{json}");
+
+    // The keys of files that are named are their paths as they were given.
+    for (key, text) in near() {
+        bench.write(&format!("texts/{key}.txt"), text);
+    }
+    bench.ok("dedup texts/a.txt ./texts/b.txt -o files -q");
+    assert_eq!(bench.json("why files ./texts/b.txt")["agrees"], true);
+    bench.write("texts/b.txt.gz", gzip(edited().as_bytes()));
+    bench.ok("dedup texts/a.txt texts/b.txt.gz -o packed -q");
+    assert_eq!(bench.json("why packed texts/b.txt")["agrees"], true);
+    fs::remove_file(bench.path("texts/b.txt.gz")).unwrap();
+    bench.ok("dedup texts -o folder -q");
+    assert_eq!(bench.json("why folder b.txt")["agrees"], true);
+    bench.ok("dedup in.data -o lines -q --format csv --id-field name --text-field body --tokens characters");
+    assert_eq!(bench.json("why lines b")["agrees"], true);
+
+    let page = |text: &str| format!("<html><body><p>{text}</p></body></html>");
+    for (key, text) in near() {
+        bench.write(&format!("pages/{key}.html"), page(&text));
+    }
+    bench.ok("dedup pages -o html -q");
+    assert_eq!(bench.json("why html b.html")["agrees"], true);
+    // From another folder the paths are the same.
+    let out = bench.path("folder");
+    let said = succeeded("why", bench.command("why").current_dir(bench.path("texts")).arg(out).arg("b.txt"));
+    says(&said, &["as in the table"]);
+}
+
+#[test]
+fn features_are_compared_by_their_names() {
+    let line = |key: &str, last: &str| {
+        let names: Vec<String> = (0..20).map(|name| format!("f{name}")).chain([last.to_owned()]).collect();
+        serde_json::json!({ "id": key, "f": names }).to_string() + "\n"
+    };
+    let bench = Bench::new();
+    bench.write("in.jsonl", [line("a", "x"), line("b", "y")].concat());
+    bench.ok("dedup in.jsonl -o out -q --features-field f");
+    let json = bench.json("why out b");
+    assert_eq!((&json["agrees"], &json["sets"]["both"]), (&true.into(), &20.into()));
+    assert_eq!(json["differences"]["only_in_key"], 1);
+    says(&bench.ok("why out b"), &["[-x-] {+y+}"]);
+}
+
+#[test]
+fn odd_keys_and_control_characters_of_texts_do_not_reach_the_terminal() {
+    let odd = format!("{} \u{1b}[31mred\u{7}", text(50));
+    let bench = deduped(&documents([("a\tb\nc\u{1b}", &text(50)), ("t\tn\n", &odd)]), "");
+    let said = bench.ok("why out t\\tn\\n --escaped");
+    says(&said, &["t\\tn\\n goes for a\\tb\\nc\\u{1b}, which is kept", "{+\\u{1b}[31mred\\u{7}+}"]);
+    assert!(!said.contains(['\u{1b}', '\u{7}', '\t']), "{said:?}");
+    let json = bench.json("why out t\\tn\\n --escaped");
+    assert_eq!(json["key"], "t\\tn\\n");
+    let raw = succeeded("why", bench.command("why out").arg("t\tn\n"));
+    assert_eq!(raw, said);
+    says(&bench.refused("why out t\\tn\\n"), &["no document", "--escaped"]);
+}
+
+#[test]
+fn components_are_explained_by_a_pair_or_a_chain() {
+    // a ~ b and b ~ c, a and c not.
+    let (a, c) = (text(50), edited().replace("w40 ", "OTHER "));
+    let bench = deduped(&documents([("a", &a), ("b", &edited()), ("c", &c)]), "--clusters components");
+    assert_eq!(bench.json("why out b")["reason"]["kind"], "counted");
+    let json = bench.json("why out c");
+    assert_eq!((&json["reason"]["kind"], &json["others"]), (&"chain".into(), &serde_json::json!(["b"])));
+    says(&bench.ok("why out c"), &["a chain of near pairs", "c is near b", "as in the table"]);
+}
+
+#[test]
+fn only_the_first_places_are_shown_unless_all_are_asked_for() {
+    let words = |changed: &str| -> String {
+        (0..2000)
+            .map(|word| if word % 100 == 50 { format!("{changed}{word} ") } else { format!("w{word} ") })
+            .collect()
+    };
+    let bench = deduped(&documents([("a", &words("x")), ("b", &words("y"))]), "");
+    let said = bench.ok("why out b");
+    assert_eq!(said.matches("@@").count(), 10);
+    says(&said, &["20 in a only", "10 more places differ (--all shows all)"]);
+    let all = bench.ok("why out b --all");
+    assert_eq!((all.matches("@@").count(), all.contains("more places")), (20, false));
+}
