@@ -31,6 +31,7 @@ use crate::text_args::TextArgs;
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns\n\
     OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
+    OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
 pub(crate) struct Dedup {

@@ -171,6 +171,16 @@ fn reason_in_words(reason: &Reason, explanation: &Explanation) -> String {
                 at_least(threshold)
             )
         }
+        Reason::Contained { intersection, shingles, threshold } => {
+            let listed = &explanation.listed.columns;
+            let value = listed.first().map_or("", |(_, value)| value.as_str());
+            format!(
+                "containment {} / {} = {value}, {}: shingles of both by its own, counted",
+                count(*intersection),
+                count(*shingles),
+                at_least(threshold)
+            )
+        }
         Reason::Estimated { resemblance, standard_error, threshold } => format!(
             "an estimate: resemblance {resemblance} with a standard error of {standard_error}, {}",
             at_least(threshold)

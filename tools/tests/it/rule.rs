@@ -238,6 +238,8 @@ fn what_stands_in_a_larger_document_goes_by_containment() {
         ["eight\tlarge\t0.800000\t8\t10", "part\tlarge\t1.000000\t20\t20"]
     );
     says(&bench.ok(&format!("{line} -o out --force")), &["a containment of 0.8 or more, counted exactly"]);
+    let why = bench.ok("why out eight");
+    says(&why, &["large", "containment 8 / 10 = 0.800000, at least 0.8"]);
     for (options, part) in [
         ("--pairs all", "--pairs covering"),
         ("--clusters components", "--clusters leaders"),
@@ -267,4 +269,27 @@ fn the_threshold_of_a_run_is_what_its_index_takes_for_near() {
         // Estimates are off by a few hundredths.
         assert!(found.abs_diff(hits) < 8, "{threshold}: {found}");
     }
+}
+
+#[test]
+fn a_history_is_read_by_the_names_of_its_files_and_refused_where_it_has_no_texts() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven eight nine ten";
+    bench.write("old/a.dat", text);
+    bench.write("new/b.dat", text);
+    bench.write("new/c.dat", "something else that is not like any of the others here");
+    bench.ok("dedup old --format text -o out -q");
+    let report = bench.json("dedup new --format text -o next --against out");
+    assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &1.into()));
+    // Of a page the markup is kept, and not what was compared.
+    bench.write("pages/a.html", format!("<p>{text}</p>"));
+    bench.write("later/b.html", format!("<html><body><b>{text}</b></body></html>"));
+    if !bench.command("dedup pages -o read -q").output().unwrap().status.success() {
+        return; // without the feature `html`
+    }
+    let output = bench.command("dedup later -o later.out --against read").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    says(&String::from_utf8_lossy(&output.stderr), &["--against read", "HTML", "--texts PAGES"]);
+    let report = bench.json("dedup later -o later.out --against read/index --texts pages");
+    assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &0.into()));
 }

@@ -7,10 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use twindex::{Index, Key, KeyBuf, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Index, Key, Params, Sketch, Snapshot};
 
+use super::dropped::{Dropped, HowNear};
 use super::layout::{INDEX, kept_files};
+use super::run_file::RunFile;
 use crate::error::InvalidOptions;
+use crate::input::InputFormat;
 
 /// A history whose texts are read.
 pub(super) struct History {
@@ -18,15 +21,18 @@ pub(super) struct History {
     pub(super) texts: Vec<PathBuf>,
     /// Only documents that are in one of these, where there are any.
     indexes: Vec<(PathBuf, Snapshot)>,
+    /// How the files are read: those of results by their names.
+    pub(super) format: InputFormat,
 }
 
 impl History {
     /// The documents that were kept in these folders of results; or those of `texts` that are in these indexes.
-    pub(super) fn open(against: &[PathBuf], texts: &[PathBuf]) -> anyhow::Result<Self> {
+    /// `format` is that of `texts`.
+    pub(super) fn open(against: &[PathBuf], texts: &[PathBuf], format: InputFormat) -> anyhow::Result<Self> {
         if !texts.is_empty() {
             let open = |path: &PathBuf| Ok((path.clone(), Index::open(path)?.snapshot()));
             let indexes = against.iter().map(open).collect::<anyhow::Result<_>>()?;
-            return Ok(Self { texts: texts.to_vec(), indexes });
+            return Ok(Self { texts: texts.to_vec(), indexes, format });
         }
         let mut files = Vec::new();
         for path in against {
@@ -39,9 +45,18 @@ impl History {
                 ))
                 .into());
             };
+            if RunFile::read(path)?.is_some_and(|run| run.pages) {
+                return Err(InvalidOptions::new(format!(
+                    "--against {}: its run read pages in HTML, of which kept.jsonl has the markup, not the text; name the \
+                     pages: --against {} --texts PAGES",
+                    path.display(),
+                    path.join(INDEX).display()
+                ))
+                .into());
+            }
             files.extend(kept);
         }
-        Ok(Self { texts: files, indexes: Vec::new() })
+        Ok(Self { texts: files, indexes: Vec::new(), format: InputFormat::Auto })
     }
 
     /// Whether a document of the texts is one of the history.
@@ -81,17 +96,6 @@ pub(super) struct Against {
 pub(super) enum Question {
     Resembling(f64),
     Within(u32),
-}
-
-/// A document that is dropped, and why.
-pub(super) struct Dropped {
-    pub(super) other: KeyBuf,
-    near: Near,
-}
-
-enum Near {
-    Resemblance(Resemblance),
-    Distance(u32),
 }
 
 impl Against {
@@ -136,8 +140,8 @@ impl Against {
         };
         let near = |hit: twindex::Hit| {
             let near = match (self.question, hit.distance, hit.resemblance) {
-                (Question::Within(_), Some(distance), _) => Some(Near::Distance(distance)),
-                (_, _, Some(resemblance)) => Some(Near::Resemblance(resemblance)),
+                (Question::Within(_), Some(distance), _) => Some(HowNear::Distance(distance)),
+                (_, _, Some(resemblance)) => Some(HowNear::Resemblance(resemblance)),
                 _ => None, // what is not known to be near stays
             };
             near.map(|near| Dropped { near, other: hit.key })
@@ -150,18 +154,6 @@ impl Against {
         match self.question {
             Question::Resembling(_) => "resemblance\tstandard_error",
             Question::Within(_) => "distance",
-        }
-    }
-}
-
-impl Dropped {
-    /// How near it is, in these columns.
-    pub(super) fn columns(&self) -> String {
-        match self.near {
-            Near::Resemblance(resemblance) => {
-                format!("{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
-            }
-            Near::Distance(distance) => distance.to_string(),
         }
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow, bail};
 use twindex::Key;
 use twindex_join::SampledBy;
 
-use super::against::Dropped;
+use super::dropped::Dropped;
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::lines::{Lines, Reading};
 use crate::input::{Block, Form, Parser, Place};
@@ -130,6 +130,11 @@ impl Corpus {
     /// Reads lines, as a rule one after the other.
     pub(super) fn reading(&self) -> Reading<'_> {
         self.lines.reading()
+    }
+
+    /// Whether there are pages in HTML, whose lines have the markup and not the text that is compared.
+    pub(super) fn has_pages(&self) -> bool {
+        self.documents().any(|document| matches!(self.form(document), Form::Html))
     }
 
     /// What the line of a document is.

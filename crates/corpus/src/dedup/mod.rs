@@ -18,6 +18,8 @@ mod against;
 mod choices;
 mod clusters;
 mod corpus;
+mod dropped;
+mod file;
 mod find;
 mod groups;
 mod layout;
@@ -259,7 +261,8 @@ impl Dedup {
         let documents = self.open(&params)?;
         self.against.iter().try_for_each(|path| against::check_is_there(path))?;
         let is_read = self.counts() && !self.against.is_empty();
-        let history = is_read.then(|| History::open(&self.against, &self.texts)).transpose()?;
+        let history =
+            is_read.then(|| History::open(&self.against, &self.texts, self.input.format)).transpose()?;
         self.note_recall(&params, observer)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
@@ -312,7 +315,7 @@ impl Dedup {
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let Done { near, clusters, pairs, kept_files } =
             self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
-        RunFile::of(self, params).write(folder)?;
+        RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
         let input = documents.counts().clone();
         let report = Report {
@@ -362,7 +365,8 @@ impl Dedup {
         corpus: &mut Corpus,
         observer: &dyn Observer,
     ) -> anyhow::Result<()> {
-        let mut texts = documents.open_beside(&history.texts, &self.input)?;
+        let options = InputOptions { format: history.format, ..self.input.clone() };
+        let mut texts = documents.open_beside(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
         let wanted = Wanted { shingles: !self.holds_sets(), whole: true, ..Wanted::default() };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());

@@ -1,7 +1,7 @@
 //! The folder of results: made beside its place, and put there whole; and the files in it.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -12,11 +12,11 @@ use twindex_join::Sorter;
 use super::against::Against;
 use super::clusters::Clusters;
 use super::corpus::Corpus;
+use super::file::write_file;
 use super::groups::Grouped;
 use super::layout::{INDEX, PROOF, is_ours};
 use super::near::{Limits, Near};
 use super::score::{Kind, Score};
-use crate::durable_file::DurableFile;
 use crate::error::InvalidOptions;
 use crate::input::{Block, Kept};
 use crate::tsv;
@@ -454,21 +454,6 @@ pub(super) fn write_kept(
         std::mem::swap(&mut block, &mut next);
     }
     kept.finish()
-}
-
-/// Writes a file and makes it durable.
-pub(super) fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<DurableFile>) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    let whole = || {
-        let mut out = BufWriter::with_capacity(1 << 20, DurableFile::create_new(path)?);
-        write(&mut out)?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
-    };
-    // The file has a temporary folder's name in its path, which tells the user nothing.
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    whole().with_context(|| format!("{name}: cannot write"))
 }
 
 #[cfg(test)]

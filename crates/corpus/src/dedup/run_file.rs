@@ -7,8 +7,8 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use twindex::Params;
 
+use super::file::write_file;
 use super::near::Verify;
-use super::out::write_file;
 use super::rules::Clustering;
 use super::{Dedup, Method, layout};
 use crate::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
@@ -30,6 +30,9 @@ pub(super) struct RunFile {
     params: Vec<String>,
     pub(super) against: Vec<Input>,
     pub(super) texts: Vec<Input>,
+    /// Whether pages in HTML were read, of which `kept.jsonl` has the markup, not the text that was compared.
+    #[serde(default)]
+    pub(super) pages: bool,
 }
 
 /// A path that was named. Both fields are escaped as keys are in tables, so that a path in any encoding has a spelling.
@@ -119,7 +122,7 @@ fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
 
 impl RunFile {
     /// The run of this job, with the parameters of its index.
-    pub(super) fn of(job: &Dedup, params: &Params) -> Self {
+    pub(super) fn of(job: &Dedup, params: &Params, pages: bool) -> Self {
         let inputs = |paths: &[PathBuf]| paths.iter().map(|path| Input::of(path)).collect();
         Self {
             twindex: env!("CARGO_PKG_VERSION").to_owned(),
@@ -141,6 +144,7 @@ impl RunFile {
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             against: inputs(&job.against),
             texts: inputs(&job.texts),
+            pages,
         }
     }
 
@@ -223,7 +227,7 @@ mod tests {
             job.input.skip_bad = 7;
             job.threshold = Some(0.55);
             let params = job.params(None).unwrap();
-            RunFile::of(&job, &params).write(dir.path()).unwrap();
+            RunFile::of(&job, &params, false).write(dir.path()).unwrap();
             let run = RunFile::read(dir.path()).unwrap().unwrap();
             assert_eq!(run.input_options().unwrap().format, format, "{format_name}");
             assert_eq!(run.input_options().unwrap().skip_bad, 7);

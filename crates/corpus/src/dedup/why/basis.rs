@@ -29,6 +29,7 @@ pub(super) enum Equal {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis {
     Counted,
+    Contained,
     Estimated,
     /// By signatures of an index that keeps so many bits of each minimum.
     EstimatedBy(u8),
@@ -41,6 +42,7 @@ impl Basis {
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         Ok(match &names[..] {
             ["resemblance", "intersection", "union"] => Self::Counted,
+            ["containment", "intersection", "shingles"] => Self::Contained,
             ["resemblance", "standard_error"] => Self::Estimated,
             ["distance"] => Self::Distance,
             ["resemblance"] => Self::Band,
@@ -61,6 +63,11 @@ impl Basis {
         let minhash = known.params.minhash;
         let (score, kind) = match self {
             Self::Counted => (counted, Kind::Resemblance),
+            // `a` is the document that goes.
+            Self::Contained => {
+                let union = a.set.len() as u32;
+                (Score::Resemblance { intersection: both as u32, union }, Kind::Containment)
+            }
             Self::Estimated if is_identical => (counted, Kind::Sampled),
             // Only --method shingles keeps such samples.
             Self::Estimated if (known.params.modulus, known.params.bottom) != (0, 0) => {
@@ -142,6 +149,9 @@ impl Basis {
         let threshold = known.threshold();
         Ok(Some(match self {
             Self::Counted => Reason::Counted { intersection: number(1)?, union: number(2)?, threshold },
+            Self::Contained => {
+                Reason::Contained { intersection: number(1)?, shingles: number(2)?, threshold }
+            }
             Self::Estimated | Self::EstimatedBy(_) => Reason::Estimated {
                 resemblance: columns[0].1.clone(),
                 standard_error: columns[1].1.clone(),

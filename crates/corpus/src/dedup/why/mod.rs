@@ -127,6 +127,15 @@ pub enum Reason {
         /// The least resemblance, where it is known.
         threshold: Option<f64>,
     },
+    /// How much of the document stands in the kept one was counted.
+    Contained {
+        /// Shingles of both.
+        intersection: u64,
+        /// Shingles of the document that goes.
+        shingles: u64,
+        /// The least share, where it is known.
+        threshold: Option<f64>,
+    },
     /// The resemblance was estimated.
     Estimated {
         /// The estimate, as the table has it.

@@ -1,0 +1,23 @@
+//! Files of results.
+
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::durable_file::DurableFile;
+
+/// Writes a file and makes it durable.
+pub(super) fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<DurableFile>) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let whole = || {
+        let mut out = BufWriter::with_capacity(1 << 20, DurableFile::create_new(path)?);
+        write(&mut out)?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
+    };
+    // The file has a temporary folder's name in its path, which tells the user nothing.
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    whole().with_context(|| format!("{name}: cannot write"))
+}
