@@ -13,7 +13,7 @@ use twindex::sketch::samples::{bottom, modular};
 use twindex::sketch::{Resemblance, Sample, containment, jaccard};
 use twindex_kernel::splitmix::SplitMix;
 
-/// Sets of these sizes with so many elements in common.
+/// Sets of these sizes with this number of elements in common.
 fn sets(random: &mut SplitMix, a: usize, b: usize, both: usize) -> (Vec<u64>, Vec<u64>) {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     let mut rest = |size: usize| {

@@ -60,7 +60,7 @@ impl OddSketches {
         }
     }
 
-    /// Adds a sketch that was [made](Self::make) here, of a set of so many elements; since then there may be less room.
+    /// Adds a sketch that was [made](Self::make) here, of a set of `size` elements; since then there may be less room.
     pub(super) fn push_made(&mut self, words: &[u64], size: usize) {
         let start = self.begin(size);
         let own = &mut self.words[start..];

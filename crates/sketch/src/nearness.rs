@@ -61,8 +61,8 @@ impl Nearness {
         (least <= size.min(other)).then_some(least)
     }
 
-    /// How many shingles of a document of `size` are enough to find all that it is near: in whatever order all shingles
-    /// are, it shares one of its first so many with each of them.
+    /// The length of the prefix by which a document of `size` shingles finds all that it is near: in any order of all
+    /// shingles, it shares one of this prefix with each of them.
     #[must_use]
     pub fn prefix(self, size: usize) -> usize {
         (size + 1).saturating_sub(least_part(size, self.threshold()))

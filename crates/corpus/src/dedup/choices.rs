@@ -325,7 +325,7 @@ impl Dedup {
                 let builder = builder
                     .minhash(banding.bands, banding.rows)
                     .feature_bits(sharing::bits_kept(self.preset));
-                // What was near here is so for whoever asks the index.
+                // Queries of the index take the same for near as this run did.
                 let builder = match self.near {
                     NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearBy::Containment => builder,

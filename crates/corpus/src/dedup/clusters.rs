@@ -16,7 +16,7 @@ pub(super) struct Clusters {
     pub kept_of_group: Vec<u32>,
     /// Of each group with the one that is kept; none where it was not measured.
     pub scores: Vec<Option<Score>>,
-    /// So many of the first documents are a history, and count for nothing.
+    /// How many of the first documents are a history; they are not counted.
     history: u32,
     /// Documents of each cluster.
     pub sizes: Vec<u32>,

@@ -19,9 +19,9 @@ use crate::sketching::Sketched;
 
 /// All that is remembered of the documents.
 pub(super) struct Corpus {
-    /// So many of the first documents are a history: they stay, and nothing is written of them.
+    /// How many of the first documents are a history: they stay, and are not written.
     pub(super) history: u32,
-    /// So many of the first groups are theirs.
+    /// How many of the first groups the history has.
     pub(super) history_groups: u32,
     pub(super) keys: Vec<Arc<[u8]>>,
     pub(super) places: Vec<Place>,

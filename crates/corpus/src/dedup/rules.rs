@@ -30,7 +30,7 @@ pub(super) struct Rules<'a> {
     pub order: Option<&'a [u32]>,
     /// The document of each group that comes before its others.
     pub firsts: &'a [u32],
-    /// So many of the first groups stay whatever they are near.
+    /// How many of the first groups stay in any case.
     pub fixed: u32,
     pub near: NearBy,
     /// Resemblance, or containment, from which on documents are near.

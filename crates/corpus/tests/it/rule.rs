@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use twindex::params::Shingling;
 use twindex_corpus::{Clustering, DedupTexts, Keep, ListedPairs, NearBy};
 
-/// Random corpora that are held against the definition; `TWINDEX_CASES=10000` takes so many.
+/// The number of random corpora compared with the definition; `TWINDEX_CASES` changes it.
 fn cases() -> u64 {
     std::env::var("TWINDEX_CASES").map_or(600, |cases| cases.parse().expect("a number of cases"))
 }

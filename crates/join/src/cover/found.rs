@@ -8,11 +8,11 @@ use super::{BLOCK_ELEMENTS, BLOCK_SETS, Counting, Covering, Looked, PIECE_ELEMEN
 use twindex::error::Result;
 use twindex_sketch::Nearness;
 
-/// Places that are looked at together where many sets share elements.
+/// Places of one window, where many sets share elements.
 const WINDOW: usize = 1 << 12;
 /// Fewer places than this are sorted.
 const FEW: usize = 64;
-/// How many elements before it is looked up the slot of an element is asked for.
+/// How many elements ahead slots are prefetched.
 const AHEAD: usize = 8;
 
 /// What is left of a piece of a block when it was compared with what was kept before.

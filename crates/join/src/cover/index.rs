@@ -59,7 +59,7 @@ impl Index {
         size_of_val(&*self.slots) + self.chain_bytes + members + self.odd.bytes()
     }
 
-    /// Whether a set that is to be found by so many elements does not fit any more. An empty index is never full.
+    /// Whether a set with this number of elements does not fit any more. An empty index is never full.
     pub(super) fn is_full(&self, elements: usize) -> bool {
         let grown = if self.needs_more(elements) { 2 * size_of_val(&*self.slots) } else { 0 };
         let is_over = self.bytes() + grown + 16 * elements > self.most;
@@ -85,7 +85,7 @@ impl Index {
         at
     }
 
-    /// Asks for the slot of an element, ahead of when it is looked at.
+    /// Prefetches the slot of an element.
     #[inline(always)]
     pub(super) fn fetch(&self, element: u64) {
         prefetch(&self.slots, (Self::tag(element) >> (u32::BITS - self.bits)) as usize);

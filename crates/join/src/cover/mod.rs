@@ -53,7 +53,7 @@ pub struct Covered {
 pub struct Priority<'a> {
     /// The numbers of all sets, the first to be kept first; their own order if it is not given.
     pub order: Option<&'a [u32]>,
-    /// So many of the first are kept whatever they are near: a history that others are compared with.
+    /// How many of the first are kept in any case: a history that others are compared with.
     pub fixed: u32,
     /// Comparisons at most; any number if it is not given.
     pub most: Option<u64>,

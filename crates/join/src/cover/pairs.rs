@@ -35,7 +35,7 @@ impl<'a> Pairs<'a> {
         Self { sorter: Sorter::new(dir, memory), count, order, ranks: order.map(ranks), fixed: 0 }
     }
 
-    /// So many of the first in the order are kept whatever they are near.
+    /// Sets how many of the first in the order are kept in any case.
     #[must_use]
     pub fn fixing(self, fixed: u32) -> Self {
         Self { fixed, ..self }

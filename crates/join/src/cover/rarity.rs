@@ -53,7 +53,7 @@ impl Rarity {
         let most = 4 * memory.max(LEAST) as u64;
         let bits = (CELLS * elements).clamp(64, most).ilog2();
         let cells = 1_u64 << bits;
-        // As many as the table is good for, and so many that sets which share nothing are found out.
+        // As many as the table has cells for, and enough to find out sets that share nothing.
         let fitting = cells as f64 / (CELLS_LEAST * elements.max(1)) as f64;
         let share = fitting.max(SPARE * (1.0 - near.threshold())).min(1.0);
         #[allow(clippy::cast_sign_loss, reason = "a share")]
@@ -94,7 +94,7 @@ impl Rarity {
             }
             let (byte, place) = self.cell(element);
             let cell = &self.cells[byte];
-            // One bit for the first set, the other for a second. Whoever sets the first one is the only one to do so.
+            // One bit for the first set, the other for a second. One thread alone finds the first bit unset.
             let before = cell.load(Relaxed) >> place & 3;
             if before & 1 == 0 {
                 let before = cell.fetch_or(1 << place, Relaxed) >> place;
@@ -108,7 +108,7 @@ impl Rarity {
         }
     }
 
-    /// Asks for the line of a cache in which an element is counted.
+    /// Prefetches the cell of an element.
     #[inline(always)]
     fn fetch(&self, element: u64) {
         prefetch(&self.cells, self.cell(element).0);
@@ -171,7 +171,7 @@ impl Rarity {
     }
 }
 
-/// How many elements before it is looked at the line that counts an element is asked for.
+/// How many elements ahead cells are prefetched.
 const AHEAD: usize = 16;
 
 /// Sets in their order, in pieces for threads.
