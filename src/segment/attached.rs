@@ -87,7 +87,7 @@ impl Segment {
     /// The value of a document; empty where it has none, and where none are kept.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
     pub fn value(&self, ordinal: u32) -> Result<&[u8]> {
         let Some((section, layout)) = &self.values else { return Ok(&[]) };
         let ordinal = u64::from(ordinal);

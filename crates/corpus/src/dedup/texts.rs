@@ -46,9 +46,9 @@ pub struct DedupTexts {
     /// Which of near texts stays; [`Keep::SmallestKey`] is the first, as there are no keys, and [`Keep::KeyHash`] is
     /// refused.
     pub keep: Keep,
-    /// As [`Dedup::clusters`](super::Dedup::clusters).
+    /// As [`Dedup::clusters`](field@super::Dedup::clusters).
     pub clusters: Clustering,
-    /// As [`Dedup::pairs`](super::Dedup::pairs).
+    /// As [`Dedup::pairs`](field@super::Dedup::pairs).
     pub pairs: ListedPairs,
     /// As [`Dedup::max_work`](super::Dedup::max_work).
     pub max_work: Option<u64>,

@@ -9,9 +9,9 @@
 //! all threads; what is left of them is then decided one after the other, against what the block itself keeps. What a set
 //! is compared with comes from one of two sources:
 //!
-//! - [`listed`]: all pairs whose odd sketches differ little enough ([`bitmaps`](super::bitmaps)), where these are few;
-//! - [`found`]: an index of the kept sets by those elements that other sets have, too, and that are among the rarest of
-//!   the set ([`rarity`]). Where it outgrows the memory, all later sets are compared with what it has, and those that are
+//! - `listed`: all pairs whose odd sketches differ little enough ([`bitmaps`](super::bitmaps)), where these are few;
+//! - `found`: an index of the kept sets by those elements that other sets have, too, and that are among the rarest of
+//!   the set (`rarity`). Where it outgrows the memory, all later sets are compared with what it has, and those that are
 //!   left are gone through once more, with an empty one.
 //!
 //! Only kept sets are compared with, the nearest in priority first, and none any more once one is near. So the work is

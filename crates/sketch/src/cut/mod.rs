@@ -36,7 +36,7 @@
 //! composed form where their small letters have one (H with a line below, T with a diaeresis, W and Y with a ring, J
 //! with a caron): they stay in two code points when lower-cased.
 //!
-//! **Folding** ([`Folding`](crate::params::Folding)) drops characters. *Invisible* ones go before all else, as if they
+//! **Folding** ([`Folding`]) drops characters. *Invisible* ones go before all else, as if they
 //! did not stand in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go behind the normal
 //! form: the text is decomposed (NFD), characters of the general category Mn are left out, and the rest is composed (NFC),
 //! so that canonically equivalent texts stay equal. Accents go so, harakat and niqqud, and also the dots of `ё` and `й`,
