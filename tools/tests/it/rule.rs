@@ -293,3 +293,26 @@ fn a_history_is_read_by_the_names_of_its_files_and_refused_where_it_has_no_texts
     let report = bench.json("dedup later -o later.out --against read/index --texts pages");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &0.into()));
 }
+
+#[test]
+fn every_index_must_have_its_texts_and_a_history_of_nothing_is_one() {
+    let bench = Bench::new();
+    let (old, new) = partners(20, 19, 6);
+    bench.write("old.jsonl", jsonl(&old[..4]));
+    bench.write("older.jsonl", jsonl(&old[4..]));
+    bench.write("new.jsonl", jsonl(&new));
+    bench.ok("build old.twx old.jsonl --method minhash -q");
+    bench.ok("build older.twx older.jsonl --method minhash -q");
+    let line = "dedup new.jsonl --words 1 --against old.twx --against older.twx --texts old.jsonl";
+    let report = bench.json(&format!("{line} --texts older.jsonl -o out"));
+    assert_eq!(report["dropped"], 6);
+    let output = bench.command(&format!("{line} -o no")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    says(&String::from_utf8_lossy(&output.stderr), &["has 0 of the 2 documents of older.twx"]);
+    // A run that kept nothing.
+    bench.write("none.jsonl", "");
+    bench.ok("dedup none.jsonl -o empty -q");
+    let report = bench.json("dedup new.jsonl -o all --against empty");
+    assert_eq!(report["dropped"], 0);
+    assert_eq!(bench.rows("all/against.tsv", AGAINST), [""; 0]);
+}

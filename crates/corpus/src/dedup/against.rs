@@ -3,7 +3,6 @@
 //! Where it is counted, the texts of the history are read, and its documents come before all others. Where it is
 //! estimated, and by fingerprints, an index is asked.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -59,27 +58,32 @@ impl History {
         Ok(Self { texts: files, indexes: Vec::new(), format: InputFormat::Auto })
     }
 
-    /// Whether a document of the texts is one of the history.
-    pub(super) fn has(&self, key: &[u8]) -> anyhow::Result<bool> {
-        for (path, snapshot) in &self.indexes {
-            let found =
-                snapshot.get(Key::Bytes(key)).with_context(|| format!("--against {}", path.display()))?;
-            if found.is_some() {
-                return Ok(true);
+    /// Whether a document of the texts is one of the history. `found` counts the documents of each index.
+    pub(super) fn has(&self, key: &[u8], found: &mut Vec<u64>) -> anyhow::Result<bool> {
+        found.resize(self.indexes.len(), 0);
+        let mut is_in_any = self.indexes.is_empty();
+        for ((path, snapshot), found) in self.indexes.iter().zip(found) {
+            let record = snapshot.get(Key::Bytes(key));
+            if record.with_context(|| format!("--against {}", path.display()))?.is_some() {
+                is_in_any = true;
+                *found += 1;
             }
         }
-        Ok(self.indexes.is_empty())
+        Ok(is_in_any)
     }
 
-    /// Refuses texts that do not have all documents of the indexes: `found` are there.
-    pub(super) fn check(&self, found: u64) -> anyhow::Result<()> {
-        let expected: u64 = self.indexes.iter().map(|(_, snapshot)| snapshot.documents()).sum();
-        if self.indexes.len() == 1 && found != expected {
-            return Err(InvalidOptions::new(format!(
-                "--texts: has {found} of the {expected} documents of {}, each of which must be there once",
-                self.indexes[0].0.display()
-            ))
-            .into());
+    /// Refuses texts that do not have each document of each index once, by what [`has`](Self::has) has counted.
+    pub(super) fn check(&self, found: &[u64]) -> anyhow::Result<()> {
+        let found = found.iter().copied().chain(std::iter::repeat(0));
+        for ((path, snapshot), found) in self.indexes.iter().zip(found) {
+            let expected = snapshot.documents();
+            if found != expected {
+                return Err(InvalidOptions::new(format!(
+                    "--texts: has {found} of the {expected} documents of {}, each of which must be there once",
+                    path.display()
+                ))
+                .into());
+            }
         }
         Ok(())
     }
@@ -156,9 +160,4 @@ impl Against {
             Question::Within(_) => "distance",
         }
     }
-}
-
-/// Whether there is anything at a path that a history can be read from. A clearer error than that of the first file.
-pub(super) fn check_is_there(path: &Path) -> anyhow::Result<()> {
-    fs::metadata(path).map(drop).with_context(|| format!("--against {}: cannot be opened", path.display()))
 }

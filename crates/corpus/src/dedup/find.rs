@@ -110,7 +110,8 @@ impl Dedup {
             };
             let tables = || {
                 let watch = Stopwatch::of_thread();
-                let pairs = write_tables(corpus, &near, &clusters, against, &half);
+                let has_history = !self.against.is_empty();
+                let pairs = write_tables(corpus, &near, &clusters, (against, has_history), &half);
                 (pairs, watch.cpu_seconds())
             };
             rayon::join(kept, tables)
@@ -293,7 +294,7 @@ fn write_tables(
     corpus: &Corpus,
     near: &Near,
     clusters: &Clusters,
-    against: &[Against],
+    (against, has_history): (&[Against], bool),
     limits: &Limits<'_>,
 ) -> anyhow::Result<u64> {
     let by_key = corpus.documents_by_key();
@@ -303,7 +304,7 @@ fn write_tables(
     let path = limits.folder.join("against.tsv");
     if let Some(against) = against.first() {
         out::write_dropped(corpus, against, &path)?;
-    } else if corpus.history > 0 {
+    } else if has_history {
         out::write_covered_by_history(corpus, &by_key, clusters, near.kind, &path)?;
     }
     Ok(pairs)

@@ -73,6 +73,13 @@ pub(super) enum NewSet<'s> {
     Late(&'s dyn Fn() -> Vec<u64>),
 }
 
+impl<'s> NewSet<'s> {
+    /// The set of a document with these words: as it was told, or, where sets are not held, its size alone.
+    pub(super) fn of(told: Option<Told>, words: &'s [u64]) -> Self {
+        told.map_or(Self::Counted(words.len() as u64), |told| Self::Told(told, words))
+    }
+}
+
 impl Group {
     /// True for a group that stands in pairs with its first document only.
     pub(super) fn is_starred(&self, max_bucket: usize) -> bool {

@@ -259,7 +259,6 @@ impl Dedup {
         let table = table.map(Arc::new);
         let params = self.params(table.as_deref())?;
         let documents = self.open(&params)?;
-        self.against.iter().try_for_each(|path| against::check_is_there(path))?;
         let is_read = self.counts() && !self.against.is_empty();
         let history =
             is_read.then(|| History::open(&self.against, &self.texts, self.input.format)).transpose()?;
@@ -375,14 +374,14 @@ impl Dedup {
                 leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
             }))
         };
+        let mut found = Vec::new();
         for_each_looked_up(&mut texts, sketcher, &wanted, &*progress, look, |one, told, words| {
-            if !history.has(&one.key)? {
+            if !history.has(&one.key, &mut found)? {
                 return Ok(());
             }
-            let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
-            corpus.add_history(one, set)
+            corpus.add_history(one, NewSet::of(told, words))
         })?;
-        history.check(corpus.history.into())
+        history.check(&found)
     }
 
     /// Reads all documents into the corpus, and their sketches. Returns how many have no words, and the time that it took
@@ -421,8 +420,7 @@ impl Dedup {
             }
             // A clock of the processor is a call of the system, and would be the slower part.
             let start = Instant::now();
-            let set = told.map_or(NewSet::Counted(words.len() as u64), |told| NewSet::Told(told, words));
-            corpus.add(one, set)?;
+            corpus.add(one, NewSet::of(told, words))?;
             finding_copies += start.elapsed();
             let Some(sketches) = &mut sketches else { return Ok(()) };
             sketches
