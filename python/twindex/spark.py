@@ -151,7 +151,7 @@ def query(questions, path, *, key="id", text="text", within=None, resembling=Non
 def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
     """Pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
 
-    within: their fingerprints differ in at most so many bits; all of them. Without both, the index's own radius, or its
+    within: their fingerprints differ in at most this number of bits; all of them. Without both, the index's own radius, or its
     threshold where distance makes no documents near.
     resembling: they share a band, and their resemblance, estimated from the signatures, is at least this. Of a band's
         bucket of more than 10,000 documents in two segments, only enough pairs to hold it together; the counter

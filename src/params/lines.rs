@@ -69,12 +69,12 @@ impl Params {
         if let Some(age) = self.expire_after {
             fields.push(("expire-after", age.to_string()));
         }
-        let told = |value: Option<String>| value.unwrap_or_else(|| "none".to_string());
+        let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_string());
         if self.threshold != Some(Threshold::USUAL) {
-            fields.push(("threshold", told(self.threshold.map(|threshold| threshold.to_string()))));
+            fields.push(("threshold", or_none(self.threshold.map(|threshold| threshold.to_string()))));
         }
         if let Some(simhash) = self.simhash.filter(|simhash| simhash.near != Some(simhash.within)) {
-            fields.push(("near-within", told(simhash.near.map(|near| near.to_string()))));
+            fields.push(("near-within", or_none(simhash.near.map(|near| near.to_string()))));
         }
         fields
     }

@@ -74,7 +74,7 @@ impl FromStr for Threshold {
 pub struct Near {
     /// Documents of this resemblance or more are near; `None` where resemblance makes none near.
     pub threshold: Option<Threshold>,
-    /// Documents whose fingerprints differ in at most so many bits are near; `None` where distance makes none near.
+    /// Documents whose fingerprints differ in at most this number of bits are near; `None` where distance makes none near.
     pub within: Option<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What is near is said once, when an index is made, and means the same for `near`, `admit` and whoever opens the index
+//! What is near is said once, when an index is made, and means the same for `near`, `admit` and all who open the index
 //! later; a writer or a question may say otherwise for itself. Documents were lost as duplicates at 0.8 in indexes whose
 //! bands had been made for 0.95, and what shared a band was called near where nothing told how near it is.
 
@@ -121,7 +121,7 @@ fn resemblance_decides_alone_where_no_distance_is_named() {
         let snapshot = index.snapshot();
         let found = snapshot.near(&sketches[1]).run().unwrap().hits.len();
         assert_eq!(found, 1 + usize::from(expected), "{near}");
-        // And whoever asks otherwise is answered otherwise.
+        // A query that asks for something else gets that.
         let all = snapshot.near_by(&sketches[1], resembling(0.999).or_within(10)).run().unwrap().hits.len();
         assert_eq!(all, 2);
     }

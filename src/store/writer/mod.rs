@@ -264,7 +264,7 @@ impl Writer {
 
     /// Looks up and adds as one step: the nearest document to this one, if any is near by the index's parameters, as
     /// [`Snapshot::near`](crate::Snapshot::near) asks, or as [said otherwise](Self::set_near); of several that are as near,
-    /// the one of the smallest key. What resembles is told by an estimate. What this batch added before is found too. A document of the same key is no duplicate of
+    /// the one of the smallest key. Resemblance is estimated. What this batch added before is found too. A document of the same key is no duplicate of
     /// itself: it is replaced. A duplicate that is dropped does not move the time.
     ///
     /// ```

@@ -1,5 +1,5 @@
 //! `twindex why`: why a document went, or stays. What is found out is the library's, [`twindex_corpus::Why`]; here are its
-//! options, and the words in which a person is told.
+//! options, and what it prints for a person.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

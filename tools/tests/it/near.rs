@@ -13,7 +13,7 @@ fn text(group: &str, name: &str, shared: usize, own: usize) -> String {
     shared.chain((0..own).map(|number| format!("{group}{name}{number}"))).collect::<Vec<_>>().join(" ")
 }
 
-/// 40 pairs of documents of 100 words with so many in common.
+/// 40 pairs of documents of 100 words with this number in common.
 fn pairs(of: &str, shared: usize) -> String {
     let both = |pair: usize| {
         let group = format!("{of}{pair}x");

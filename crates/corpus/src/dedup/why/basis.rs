@@ -31,7 +31,7 @@ pub(super) enum Basis {
     Counted,
     Contained,
     Estimated,
-    /// By signatures of an index that keeps so many bits of each minimum.
+    /// By signatures of an index, with the bits it keeps of each minimum.
     EstimatedBy(u8),
     Distance,
     Band,
