@@ -177,6 +177,13 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
+    /// All values; none are left.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let room = self.room.clone();
+        std::mem::replace(self, Self::new(&room))
+    }
+
     /// Takes away all but the first `count`.
     pub fn truncate(&mut self, count: usize) {
         self.held.truncate(count);

@@ -15,6 +15,13 @@ impl Default for Seeded {
     }
 }
 
+impl Seeded {
+    /// The hash of this.
+    pub(super) fn of(self, number: u128) -> u64 {
+        xxh3_64_with_seed(&number.to_le_bytes(), self.0)
+    }
+}
+
 impl BuildHasher for Seeded {
     type Hasher = Self;
 

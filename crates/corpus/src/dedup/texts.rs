@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler, Sketch};
+use twindex::sys::Room;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::choices::{check_clusters, check_common, check_containment};
@@ -116,11 +117,11 @@ impl DedupTexts {
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,
         };
-        let priority = Priority::of(&grouped, (self.keep, self.near), None, 0);
+        let priority = Priority::of(&grouped, (self.keep, self.near), None, 0, limits.memory / 2)?;
         let rules = Rules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
-            firsts: &priority.firsts,
+            firsts: &priority.firsts[..],
             fixed: 0,
             near: self.near,
             threshold: self.threshold,
@@ -132,7 +133,7 @@ impl DedupTexts {
         let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
         let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, 0)?;
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
-        let score_of = |group: u32| clusters.scores[group as usize].map_or(0.0, value);
+        let score_of = |group: u32| clusters.score(&grouped, group).map_or(0.0, value);
         let mut pairs = Vec::new();
         let listed = Listed { near: &near, clusters: &clusters };
         listed.for_each(&grouped, 0, limits.max_bucket, &mut |a, b, score| {
@@ -152,17 +153,19 @@ impl DedupTexts {
 
     /// Puts equal texts into groups, and shingles one of each.
     fn group(&self, texts: &[&[u8]], folder: &Path) -> anyhow::Result<Grouped> {
-        let mut grouped = Grouped::new(folder, self.memory / 4, None);
+        let mut grouped = Grouped::new(&Room::new(folder, self.memory / 4), self.memory / 4, None)?;
         let shingler = Shingler::new(&self.shingling)?;
         let shingles = |text: &[u8], buffers: &mut Buffers| {
             let mut set = Vec::new();
             shingler.distinct(&String::from_utf8_lossy(text), buffers, &mut set);
             set
         };
-        let (sketch, mut seen) = (Sketch::default(), HashSet::new());
+        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // of one piece
         for some in texts.chunks(TOGETHER) {
             let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).map(|text| xxh3_128(text)).collect();
-            let is_new: Vec<bool> = hashes.iter().map(|&hash| seen.insert(hash)).collect();
+            seen.clear();
+            let is_new: Vec<bool> =
+                hashes.iter().map(|&hash| !grouped.may_have(hash) && seen.insert(hash)).collect();
             let sets: Vec<Option<Vec<u64>>> = (some, is_new)
                 .into_par_iter()
                 .with_min_len(CHUNK)

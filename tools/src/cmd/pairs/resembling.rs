@@ -201,7 +201,7 @@ pub(super) fn find(
         }
         Verify::Exact => {
             let (texts, numbers) = texts(args, sides, &found, scratch)?;
-            let mut families = Families::new(&texts.sets, memory / 4);
+            let mut families = Families::new(&texts.sets, memory / 4)?;
             let mut both = Vec::new();
             found.for_each_batch(|batch| {
                 count += batch.len() as u64;
