@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
+use crate::format::fields::{self, Fields, unread};
 use crate::format::sketches::Row;
 use crate::params::Params;
 use crate::segment::records::Kept;
@@ -35,6 +36,15 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 pub struct Document<'a> {
     content: Content<'a>,
     attached: Attached<'a>,
+    set: Given<'a>,
+}
+
+/// What a caller gave of a document's set.
+#[derive(Clone, Copy, Debug)]
+enum Given<'a> {
+    Nothing,
+    Hashes(&'a [u64]),
+    Encoded(Fields<'a>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +56,7 @@ enum Content<'a> {
 
 impl<'a> Document<'a> {
     fn new(content: Content<'a>) -> Self {
-        Self { content, attached: Attached::default() }
+        Self { content, attached: Attached::default(), set: Given::Nothing }
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
@@ -67,6 +77,43 @@ impl<'a> Document<'a> {
     pub fn with_stamp(mut self, stamp: impl Into<Option<u64>>) -> Self {
         self.attached.stamp = stamp.into();
         self
+    }
+
+    /// Gives the distinct shingle hashes of the document, ascending, for an index that
+    /// [keeps sets](crate::params::ParamsBuilder::sets). A sketch of such an index has them, a row or a fingerprint has not.
+    pub fn with_set(mut self, set: &'a [u64]) -> Self {
+        self.set = Given::Hashes(set);
+        self
+    }
+
+    /// Gives the set as a [file of sketches](crate::format::sketches::Rows::next_with_set) has it.
+    pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
+        self.set = Given::Encoded(set);
+        self
+    }
+
+    /// Replaces `out` by the fields of this document in an index with these parameters, and `set` by its set.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the index keeps sets and this document has none.
+    pub(super) fn fields_into(&self, params: &Params, out: &mut Vec<u8>, set: &mut Vec<u64>) -> Result<()> {
+        set.clear();
+        if params.sets {
+            match (self.set, self.content) {
+                (Given::Hashes(hashes), _) => set.extend_from_slice(hashes),
+                (Given::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
+                (Given::Nothing, Content::Sketch(sketch)) => set.extend_from_slice(sketch.set()),
+                (Given::Nothing, Content::Row { .. } | Content::Fingerprint(_)) => {
+                    return Err(Error::Invalid(
+                        "this index keeps the set of each document's shingle hashes, and this document comes without; \
+                         give it with Document::with_set"
+                            .into(),
+                    ));
+                }
+            }
+        }
+        fields::encode(params, false, set, out);
+        Ok(())
     }
 
     pub(super) fn attached(&self) -> Attached<'a> {

@@ -9,7 +9,7 @@
 //!   Jain, Das Sarma, WWW 2007, with four tables); each distinct one is in the chain of each of its four buckets
 //!   once, and its rows in a chain of their own. Few rows, or wider radii, are scanned.
 //! - Features: a hash table of chains over (band, band key).
-//!
+//! - Sets: the same over the keys of prefixes, where no tag is common.
 //! - Stamps: a heap, the least first. A row that expires is followed by a delete of its key, which no log has: so it is
 //!   live for those who look at fewer rows, and for nobody else.
 //!
@@ -24,12 +24,15 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::error::Result;
 use crate::format::attached::Attached;
-use crate::format::bands;
+use crate::format::fields::{Fields, unread};
+use crate::format::{bands, prefixes};
 use crate::key::Key;
 use crate::params::Params;
 use crate::segment::Records;
 use crate::segment::records::Kept;
+use crate::segment::sets::nearness;
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use twindex_sketch::Nearness;
 
 /// The end of a chain, and of a row's life where it has none.
 const NONE: u32 = u32::MAX;
@@ -144,6 +147,11 @@ fn feature_hash(band: usize, key: u32) -> u64 {
     xxh3_64_with_seed(&key.to_le_bytes(), band as u64)
 }
 
+/// A key of a prefix is part of a hash already.
+fn prefix_hash(key: u32) -> u64 {
+    u64::from(key) << 32
+}
+
 /// The bucket of a fingerprint in a block.
 fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
@@ -166,6 +174,10 @@ pub(super) struct Rows {
     /// For each row that was the first of its fingerprint, the next such row in each of its buckets.
     next: Vec<[u32; BLOCKS]>,
     features: Chains,
+    prefixes: Chains,
+    /// The row of each entry of `prefixes`.
+    prefix_rows: Vec<u32>,
+    nearness: Option<Nearness>,
     /// Stamps of rows that have not expired yet, and their rows.
     stamps: BinaryHeap<Reverse<(u64, u32)>>,
     bands: usize,
@@ -184,6 +196,9 @@ impl Rows {
             heads: Vec::new(),
             next: Vec::new(),
             features: Chains::default(),
+            prefixes: Chains::default(),
+            prefix_rows: Vec::new(),
+            nearness: nearness(params),
             stamps: BinaryHeap::new(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
             simhash: params.simhash.is_some(),
@@ -203,7 +218,7 @@ impl Rows {
     /// Bytes they take.
     pub(super) fn memory(&self) -> usize {
         let blocks = 4 * self.heads.len();
-        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + blocks
+        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 4 * self.prefix_rows.len() + blocks
     }
 
     /// The records of all rows: of a key the last counts.
@@ -220,8 +235,13 @@ impl Rows {
 
     /// Adds a document; `None` for one without tokens.
     pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
+        let prefix = self.prefix_of(attached.fields)?;
         self.records.push_with(key, kept, attached)?;
         self.index(self.len() - 1);
+        for key in prefix {
+            self.prefixes.push(prefix_hash(key));
+            self.prefix_rows.push(self.len() - 1);
+        }
         Ok(())
     }
 
@@ -249,6 +269,7 @@ impl Rows {
     /// Forgets all rows but the first `rows`.
     pub(super) fn truncate(&mut self, rows: u32) {
         let records = self.first(rows);
+        let (prefixes, prefix_rows) = (std::mem::take(&mut self.prefixes), std::mem::take(&mut self.prefix_rows));
         *self = Self {
             bands: self.bands,
             simhash: self.simhash,
@@ -257,6 +278,10 @@ impl Rows {
         };
         for row in 0..rows {
             self.index(row);
+        }
+        for (&key, row) in prefixes.hashes.iter().zip(prefix_rows).take_while(|&(_, row)| row < rows) {
+            self.prefixes.push(prefix_hash(key));
+            self.prefix_rows.push(row);
         }
     }
 
@@ -302,6 +327,17 @@ impl Rows {
                 self.features.push(feature_hash(band, key));
             }
         }
+    }
+
+    /// The keys by which a document with these fields is found by its set.
+    fn prefix_of(&self, fields: Fields<'_>) -> Result<Vec<u32>> {
+        let (mut set, mut keys) = (Vec::new(), Vec::new());
+        if let Some(near) = self.nearness {
+            fields.set_into(&mut set).map_err(unread)?;
+            prefixes::tags_of(&set, near.indexed(set.len()), |_| Ok(0), &mut keys)?;
+            keys.iter_mut().for_each(|tag| *tag = prefixes::key(*tag, fields.is_marked()));
+        }
+        Ok(keys)
     }
 
     fn make_blocks(&mut self) {
@@ -393,6 +429,30 @@ impl Rows {
                 each(row);
             }
         }
+    }
+
+    /// Hands each live row that can be near a set to `each`, as [`Segment::sharing_prefix`](crate::segment::Segment) does.
+    pub(super) fn sharing_prefix(
+        &self,
+        set: &[u64],
+        near: Nearness,
+        marked: bool,
+        limit: u32,
+        mut each: impl FnMut(u32),
+    ) -> Result<()> {
+        let mut tags = Vec::new();
+        prefixes::tags_of(set, near.prefix(set.len()), |_| Ok(0), &mut tags)?;
+        for tag in tags {
+            for is_marked in [false, true].into_iter().filter(|is_marked| marked || !is_marked) {
+                for entry in self.prefixes.of(prefix_hash(prefixes::key(tag, is_marked))) {
+                    let row = self.prefix_rows[entry as usize];
+                    if self.is_live(row, limit) {
+                        each(row);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The same, of features that begin with the same `bits` bits, of those that are kept; the oldest first. All rows

@@ -178,6 +178,9 @@ impl Sketcher {
             self.shingler.occurrences(text, &mut scratch.buffers, &mut scratch.shingles);
         }
         self.finish_unweighted(scratch, sketch);
+        if self.params.sets && scratch.shingles.is_empty() {
+            sketch.set.push(self.names.single(text.as_bytes()));
+        }
         Ok(())
     }
 
@@ -317,6 +320,7 @@ impl Sketcher {
         sketch.features.clear();
         sketch.bottom.clear();
         sketch.modular.clear();
+        sketch.set.clear();
         if shingles.is_empty() {
             return;
         }
@@ -332,6 +336,11 @@ impl Sketcher {
         }
         if self.params.modulus > 0 {
             samples::modular(shingles, self.params.modulus, &mut sketch.modular);
+        }
+        if self.params.sets {
+            sketch.set.extend_from_slice(shingles);
+            sketch.set.sort_unstable();
+            sketch.set.dedup();
         }
     }
 
@@ -368,6 +377,7 @@ pub struct Sketch {
     features: Vec<u64>,
     bottom: Vec<u64>,
     modular: Vec<u64>,
+    set: Vec<u64>,
 }
 
 impl Sketch {
@@ -408,6 +418,14 @@ impl Sketch {
     #[must_use]
     pub fn modular(&self) -> &[u64] {
         &self.modular
+    }
+
+    /// The distinct shingle hashes of the document, ascending, where the parameters keep [sets](SketchParams::sets), by
+    /// which [`Nearness`](crate::Nearness) compares exactly. A text without tokens has the hash of its bytes in their
+    /// place, so that it equals copies of itself and nothing else; no features have no hashes.
+    #[must_use]
+    pub fn set(&self) -> &[u64] {
+        &self.set
     }
 
     /// The digest of the parameters it was made with, [`SketchParams::digest`].

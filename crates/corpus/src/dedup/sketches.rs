@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use twindex::format::fields::{self, Fields};
 use twindex::format::sketches::{Decoder, Encoded, Encoder, Row};
 use twindex::sketch::pack;
 use twindex::sys::Spill;
@@ -21,6 +22,7 @@ pub(super) struct Sketches {
     /// Bytes of the file that are not in the scratch file yet.
     out: Vec<u8>,
     packed: Vec<u8>,
+    set: Vec<u8>,
     spill: Spill,
 }
 
@@ -43,6 +45,7 @@ impl Sketches {
             encoder,
             out,
             packed: Vec::new(),
+            set: Vec::new(),
             spill,
         })
     }
@@ -59,7 +62,10 @@ impl Sketches {
             bottom: sketch.bottom(),
             modular: sketch.modular(),
         };
-        self.records.push(key.into(), (!sketch.is_empty()).then_some(row))?;
+        if self.params.sets {
+            fields::encode(&self.params, false, sketch.set(), &mut self.set);
+        }
+        self.records.push_with(key.into(), (!sketch.is_empty()).then_some(row), Fields::of(&self.set))?;
         self.encoder.append(&self.records, &mut self.out);
         self.records.clear();
         if self.out.len() >= BUFFER {
@@ -97,9 +103,9 @@ impl Sketched {
             self.spill.read_exact_at(&mut part, at).with_context(|| cannot("read", &self.folder))?;
             at += part.len() as u64;
             let mut rows = decoder.feed(&part).map_err(|why| self.damaged(&why))?;
-            while let Some((key, row)) = rows.next().map_err(|why| self.damaged(&why))? {
+            while let Some((key, row, set)) = rows.next_with_set().map_err(|why| self.damaged(&why))? {
                 if is_wanted(number) {
-                    let put = writer.put(key, Document::from_row(&self.params, row));
+                    let put = writer.put(key, Document::from_row(&self.params, row).with_encoded_set(set));
                     put.with_context(|| {
                         let key = key.to_buf().to_string();
                         format!("cannot index the document `{}`", key.escape_debug())
