@@ -301,7 +301,7 @@ impl Writer {
         if position != known.position {
             let state =
                 State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.sketch_digest);
-            *self.shared.published.write() = Arc::new(state);
+            self.shared.publish(state);
         }
     }
 
@@ -315,7 +315,7 @@ impl Writer {
             _ => None,
         };
         let state = State::new(manifest, self.view.clone(), position, self.sketch_digest);
-        *self.shared.published.write() = Arc::new(state);
+        self.shared.publish(state);
     }
 }
 
@@ -344,7 +344,7 @@ impl Drop for Writer {
             // Commits that were held back and could not be written are not there, whatever was shown of them.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
-                *self.shared.published.write() = Arc::new(state);
+                self.shared.publish(state);
             }
         }
         // Rows of a batch that was not committed.
