@@ -351,7 +351,7 @@ impl Drop for Writer {
         let published = Arc::clone(&self.shared.published.read());
         let beyond = published.view.table.read().len() > published.view.rows;
         if beyond {
-            published.view.table.write().truncate(published.view.rows);
+            published.view.table.truncate(published.view.rows);
         }
         self.shared.writing.store(false, Ordering::Release);
         // Segments of a batch that was not committed. After a failure from which the new generation may or may not
