@@ -224,6 +224,35 @@ impl Records {
         Ok(())
     }
 
+    /// Adds the records of another, which have the same parameters.
+    pub(crate) fn append(&mut self, other: &Self) {
+        match (&mut self.keys, &other.keys) {
+            (KeyColumn::U64(keys), KeyColumn::U64(others)) => keys.extend_from_slice(others),
+            (KeyColumn::Bytes { arena, ends }, KeyColumn::Bytes { arena: bytes, ends: others }) => {
+                append_rows(arena, ends, bytes, others);
+            }
+            _ => unreachable!("parameters decide the kind of keys"),
+        }
+        self.fingerprints.extend_from_slice(&other.fingerprints);
+        self.bands.extend_from_slice(&other.bands);
+        self.signatures.extend_from_slice(&other.signatures);
+        for (column, others) in self.samples.iter_mut().zip(&other.samples) {
+            if let (Some(column), Some(others)) = (column, others) {
+                append_rows(&mut column.values, &mut column.ends, &others.values, &others.ends);
+            }
+        }
+        let of_values = [(&mut self.values, &other.values), (&mut self.fields, &other.fields)];
+        for (column, others) in of_values {
+            if let (Some(column), Some(others)) = (column, others) {
+                append_rows(&mut column.bytes, &mut column.ends, &others.bytes, &others.ends);
+            }
+        }
+        if let (Some(column), Some(others)) = (&mut self.stamps, &other.stamps) {
+            column.extend_from_slice(others);
+        }
+        self.kinds.extend_from_slice(&other.kinds);
+    }
+
     /// Refuses a sketch of another shape than the parameters say.
     ///
     /// # Errors
@@ -264,9 +293,9 @@ impl Records {
         self.kinds[row] == RowKind::Deleted
     }
 
-    /// The fingerprints of all rows, 0 where there is no sketch; none where none are kept.
-    pub(crate) fn fingerprints(&self) -> &[u64] {
-        &self.fingerprints
+    /// The fingerprint of a row, 0 where there is no sketch, of an index that keeps them.
+    pub(crate) fn fingerprint(&self, row: usize) -> u64 {
+        self.fingerprints[row]
     }
 
     /// The band keys of a row, 0 where there is no sketch.
@@ -415,6 +444,13 @@ impl Records {
         let attached = RecordAttached { value, stamp: self.stamp(row), fields };
         record_hash(self.keys.get(row), sketch, attached, scratch)
     }
+}
+
+/// Adds rows of bytes that lie one behind the other.
+fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_ends: &[usize]) {
+    let start = bytes.len();
+    bytes.extend_from_slice(others);
+    ends.extend(other_ends.iter().map(|end| start + end));
 }
 
 /// What of a record's sketch is hashed: just what a segment holds of it.

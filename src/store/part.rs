@@ -169,9 +169,7 @@ impl Part<'_> {
                 segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose()
             }
             Self::Memory { rows, .. } => {
-                let records = rows.records();
-                let sketched = records.is_sketched(ordinal as usize);
-                Ok(records.fingerprints().get(ordinal as usize).copied().filter(|_| sketched))
+                Ok(rows.fingerprint(ordinal))
             }
         }
     }
