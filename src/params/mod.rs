@@ -136,7 +136,7 @@ impl Params {
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same_bands(&self, given: &Params) -> Result<()> {
-        self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus", "sets"])
+        self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
     }
 
     /// Refuses parameters that would change fingerprints, naming the first that differs. Minima and samples may be
@@ -146,7 +146,7 @@ impl Params {
     /// [`Error::ParamsMismatch`].
     pub fn check_same_fingerprints(&self, given: &Params) -> Result<()> {
         let of_minhash = ["minhash", "bands", "rows", "signature-bits"];
-        self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus", "sets"]].concat())
+        self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
     /// Refuses parameters by which other documents are near.
@@ -167,11 +167,12 @@ impl Params {
 
     /// Refuses parameters of which any differs but these and those that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
-        const BESIDE: [&str; 9] = [
+        const BESIDE: [&str; 10] = [
             "key",
             "tables",
             "codec",
             "feature-bits",
+            "sets",
             "marks",
             "values",
             "expire-after",

@@ -37,6 +37,7 @@ pub struct Document<'a> {
     content: Content<'a>,
     attached: Attached<'a>,
     set: Given<'a>,
+    is_marked: bool,
 }
 
 /// What a caller gave of a document's set.
@@ -56,7 +57,7 @@ enum Content<'a> {
 
 impl<'a> Document<'a> {
     fn new(content: Content<'a>) -> Self {
-        Self { content, attached: Attached::default(), set: Given::Nothing }
+        Self { content, attached: Attached::default(), set: Given::Nothing, is_marked: false }
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
@@ -86,6 +87,13 @@ impl<'a> Document<'a> {
         self
     }
 
+    /// Marks it as a duplicate, for an index that [keeps marks](crate::params::ParamsBuilder::marks):
+    /// [`Writer::admit`](super::Writer::admit) compares with documents without a mark alone.
+    pub fn as_duplicate(mut self) -> Self {
+        self.is_marked = true;
+        self
+    }
+
     /// Gives the set as a [file of sketches](crate::format::sketches::Rows::next_with_set) has it.
     pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
         self.set = Given::Encoded(set);
@@ -98,21 +106,24 @@ impl<'a> Document<'a> {
     /// [`Error::Invalid`] where the index keeps sets and this document has none.
     pub(super) fn fields_into(&self, params: &Params, out: &mut Vec<u8>, set: &mut Vec<u64>) -> Result<()> {
         set.clear();
+        if self.is_marked && !params.marks {
+            return Err(Error::Invalid("this index keeps no marks of duplicates; that is chosen when it is created".into()));
+        }
         if params.sets {
             match (self.set, self.content) {
                 (Given::Hashes(hashes), _) => set.extend_from_slice(hashes),
                 (Given::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
-                (Given::Nothing, Content::Sketch(sketch)) => set.extend_from_slice(sketch.set()),
-                (Given::Nothing, Content::Row { .. } | Content::Fingerprint(_)) => {
+                (Given::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
+                (Given::Nothing, _) => {
                     return Err(Error::Invalid(
                         "this index keeps the set of each document's shingle hashes, and this document comes without; \
-                         give it with Document::with_set"
+                         take the sketcher of the index, or give it with Document::with_set"
                             .into(),
                     ));
                 }
             }
         }
-        fields::encode(params, false, set, out);
+        fields::encode(params, self.is_marked, set, out);
         Ok(())
     }
 

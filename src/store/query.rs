@@ -14,7 +14,7 @@ use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Near, Params};
 use crate::segment::records::Kept;
 use crate::segment::{Ask, Scratch};
-use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, intersection_from, matches};
+use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
 #[derive(Clone, Debug)]
@@ -160,7 +160,7 @@ impl Query {
     pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
         let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
         let kept = kept.unwrap_or_default();
-        let mut query = Self::new(state).samples(kept.bottom, kept.modular).set(set);
+        let mut query = Self::new(state).samples(kept.bottom, kept.modular).hashes(set);
         if let Some(threshold) = near.threshold {
             query = query.features(kept.features.to_vec(), kept.signature.to_vec(), threshold.value());
         }
@@ -196,8 +196,12 @@ impl Query {
         self
     }
 
-    /// Counts with this set, where the index keeps sets.
-    pub(super) fn set(mut self, set: &[u64]) -> Self {
+    /// Counts with the set of this sketch, where the index keeps sets.
+    pub(super) fn set(self, sketch: &Sketch) -> Self {
+        if sketch.has_set() { self.hashes(sketch.set()) } else { self }
+    }
+
+    fn hashes(mut self, set: &[u64]) -> Self {
         self.set = self.params().sets.then(|| set.to_vec());
         self
     }
@@ -349,6 +353,13 @@ impl Query {
             return Err(error);
         }
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
+        if self.params().sets && threshold > 0.0 && self.counted().is_none() && !self.unverified && !self.estimated {
+            return Err(Error::Invalid(
+                "this index counts resemblance, and what is asked about has no set of shingle hashes; take the sketcher of \
+                 the index, or ask for an estimate"
+                    .into(),
+            ));
+        }
         if let (Some(_), Some(least)) = (self.counted(), self.params().near().threshold)
             && self.is_by_prefixes()
             && threshold < least.value()

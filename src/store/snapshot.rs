@@ -302,7 +302,7 @@ impl Snapshot {
         let mut packed = Vec::new();
         pack(sketch.signature(), minhash.signature_bits, &mut packed);
         let query = Query::new(Arc::clone(&self.state)).features(sketch.features().to_vec(), packed, threshold);
-        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch.set()) } else { query })
+        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch) } else { query })
     }
 
     /// What is near by the index's parameters ([`Params::near`]): at first documents [`within`](Self::within) their

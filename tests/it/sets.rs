@@ -185,6 +185,14 @@ fn thresholds_below_that_of_the_index_and_documents_without_a_set_are_refused() 
     writer.put("a", empty.with_set(&[1, 2])).unwrap();
     let plain = Params::builder().words(1).minhash(4, 3).build().unwrap();
     let without: Sketch = Sketcher::new(&plain).unwrap().sketch("a b c").unwrap();
-    assert!(matches!(writer.put("b", &without), Err(Error::ParamsMismatch { .. })));
+    assert!(matches!(writer.put("b", &without), Err(Error::Invalid(_))));
+    assert!(matches!(snapshot.near(&without).run(), Err(Error::Invalid(_))));
+    assert!(snapshot.near(&without).estimated().run().is_ok());
+    let other = Index::create(dir.path().join("y"), plain).unwrap();
+    other.writer().unwrap().put("a", &sketch).unwrap();
+    assert!(matches!(
+        other.writer().unwrap().put("a", Document::from(&sketch).as_duplicate()),
+        Err(Error::Invalid(_))
+    ));
     assert!(Params::builder().simhash(3).sets().build().is_err());
 }

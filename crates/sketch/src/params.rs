@@ -211,12 +211,12 @@ impl SketchParams {
     }
 
     /// Refuses parameters that would change sketches, naming the first that differs. The number of feature bits that
-    /// an index keeps may differ.
+    /// an index keeps may differ, and whether there are sets.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same(&self, given: &Self) -> Result<()> {
-        check_same_fields(&self.fields(), &given.fields(), &["feature-bits"])
+        check_same_fields(&self.fields(), &given.fields(), &["feature-bits", "sets"])
     }
 
     /// Refuses parameters that would change minima and bands, naming the first that differs. Fingerprints and samples

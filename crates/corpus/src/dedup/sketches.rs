@@ -13,7 +13,15 @@ use twindex::{Document, Params, Sketch, Writer};
 /// How much is written, and read, at once.
 const BUFFER: usize = 256 << 10;
 
-/// Takes sketches, as a file of sketches has them.
+/// Whether a document goes into an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Not,
+    Kept,
+    AsDuplicate,
+}
+
+/// Takes sketches, as a file of sketches has them; sets only of documents without words, whose set is a hash.
 pub(super) struct Sketches {
     folder: PathBuf,
     params: Params,
@@ -91,12 +99,16 @@ impl Sketches {
 }
 
 impl Sketched {
-    /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index.
+    /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index with
+    /// the parameters `kept`; those that are duplicates with a mark. Where the index keeps sets, `set_of` appends that of a document with words.
     pub(super) fn put(
         &self,
         writer: &mut Writer,
-        mut is_wanted: impl FnMut(u32) -> bool,
+        kept: &Params,
+        mut wanted: impl FnMut(u32) -> Wanted,
+        mut set_of: impl FnMut(u32, &mut Vec<u64>) -> twindex::Result<()>,
     ) -> anyhow::Result<()> {
+        let mut read = Vec::new();
         let (mut decoder, mut at, mut part, mut number) = (Decoder::new(), 0, Vec::new(), 0);
         while decoder.wants() > 0 {
             part.resize(decoder.wants(), 0);
@@ -104,8 +116,19 @@ impl Sketched {
             at += part.len() as u64;
             let mut rows = decoder.feed(&part).map_err(|why| self.damaged(&why))?;
             while let Some((key, row, set)) = rows.next_with_set().map_err(|why| self.damaged(&why))? {
-                if is_wanted(number) {
-                    let put = writer.put(key, Document::from_row(&self.params, row).with_encoded_set(set));
+                let wanted = wanted(number);
+                if wanted != Wanted::Not {
+                    let has_words = row.is_some();
+                    let mut document = Document::from_row(&self.params, row).with_encoded_set(set);
+                    if has_words && kept.sets {
+                        read.clear();
+                        set_of(number, &mut read)?;
+                        document = document.with_set(&read);
+                    }
+                    if wanted == Wanted::AsDuplicate && kept.marks {
+                        document = document.as_duplicate();
+                    }
+                    let put = writer.put(key, document);
                     put.with_context(|| {
                         let key = key.to_buf().to_string();
                         format!("cannot index the document `{}`", key.escape_debug())
