@@ -219,7 +219,7 @@ fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
             for _ in 0..if offset < length / 8 * rows_share { 64 } else { 0 } {
                 let value = vec![rows as u8; value];
                 let kept = twindex::segment::records::Kept { fingerprint: rows, ..Default::default() };
-                let attached = Attached { value: &value, stamp: None };
+                let attached = Attached { value: &value, ..Attached::default() };
                 batch.put(&params, Key::U64(rows), Some(kept), attached);
                 rows += 1;
             }

@@ -18,6 +18,7 @@ use std::ops::Range;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::fields::{self, FIELDS_BYTES_MAX, Fields};
 use super::wire::{self, Fault};
 use crate::error::{Error, Result};
 use crate::params::Params;
@@ -36,6 +37,8 @@ pub struct Attached<'a> {
     pub value: &'a [u8],
     /// When it happened, in the unit of [`Params::expire_after`].
     pub stamp: Option<u64>,
+    /// Its mark and its set.
+    pub fields: Fields<'a>,
 }
 
 impl Attached<'_> {
@@ -53,6 +56,7 @@ impl Attached<'_> {
             let (limit, found) = (VALUE_BYTES_MAX as u64, self.value.len() as u64);
             return Err(Error::Limit { what: "bytes of a value", limit, found });
         }
+        fields::check(self.fields, params)?;
         match (self.stamp, params.expire_after) {
             (Some(_), None) => Err(Error::Invalid(
                 "this index keeps no stamps, as nothing expires in it; that is chosen when it is created"
@@ -65,8 +69,8 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends it as it stands in a log and is hashed: a value's length (4) and the value, then the stamp (8), as far
-    /// as they are kept.
+    /// Appends it as it stands in a log and is hashed: a value's length (4) and the value, then the stamp (8), then the
+    /// length of the fields (4) and these, as far as they are kept.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
@@ -75,10 +79,15 @@ impl Attached<'_> {
         if params.expire_after.is_some() {
             out.extend_from_slice(&self.stamp.unwrap_or(0).to_le_bytes());
         }
+        if fields::are_kept(params) {
+            let fields = self.fields.bytes();
+            out.extend_from_slice(&(fields.len() as u32).to_le_bytes());
+            out.extend_from_slice(fields);
+        }
     }
 }
 
-/// Where the parts of the section of values stand.
+/// Where the parts of a section of bytes of any length for each document stand: values, or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
     /// Bytes of an offset.
@@ -86,17 +95,29 @@ pub struct Values {
     /// Bytes of all values.
     rows: u64,
     start: u64,
+    /// The most bytes of a document.
+    most: u64,
     /// Length of the section.
     pub length: u64,
 }
 
 impl Values {
-    /// The layout of `rows` bytes of `documents`; `None` for more than any file has.
+    /// The layout of `rows` bytes of values of `documents`; `None` for more than any file has.
     #[must_use]
     pub fn of(rows: u64, documents: u64) -> Option<Self> {
+        Self::with_most(rows, documents, VALUE_BYTES_MAX)
+    }
+
+    /// The layout of `rows` bytes of fields of `documents`; `None` for more than any file has.
+    #[must_use]
+    pub fn of_fields(rows: u64, documents: u64) -> Option<Self> {
+        Self::with_most(rows, documents, FIELDS_BYTES_MAX)
+    }
+
+    fn with_most(rows: u64, documents: u64, most: usize) -> Option<Self> {
         let offset_bytes = super::samples::offset_bytes(rows);
         let start = documents.checked_add(1)?.checked_mul(offset_bytes)?;
-        Some(Self { offset_bytes, rows, start, length: start.checked_add(rows)? })
+        Some(Self { offset_bytes, rows, start, most: most as u64, length: start.checked_add(rows)? })
     }
 
     /// Where the offset of `ordinal`, and the one behind it, stand in the section.
@@ -113,8 +134,8 @@ impl Values {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
         // guard: values are within the section that has them
-        if start > end || end > self.rows || end - start > VALUE_BYTES_MAX as u64 {
-            let expected = format!("at most {VALUE_BYTES_MAX} bytes, by offsets up to {}", self.rows);
+        if start > end || end > self.rows || end - start > self.most {
+            let expected = format!("at most {} bytes, by offsets up to {}", self.most, self.rows);
             return Err(Fault::new(self.offsets(ordinal).start, expected, format!("{start} to {end}")));
         }
         Ok(self.start + start..self.start + end)
@@ -266,7 +287,7 @@ mod tests {
     fn what_an_index_does_not_keep_is_refused() {
         let plain = Params::builder().simhash(3).build().unwrap();
         let both = Params::builder().simhash(3).values().expire_after(10).build().unwrap();
-        let of = |value, stamp| Attached { value, stamp };
+        let of = |value, stamp| Attached { value, stamp, ..Attached::default() };
         assert!(of(b"", None).check(&plain).is_ok() && of(b"v", Some(1)).check(&both).is_ok());
         assert!(of(b"v", None).check(&plain).is_err() && of(b"", Some(1)).check(&plain).is_err());
         assert!(of(b"v", None).check(&both).is_err(), "a stamp is missing");

@@ -49,6 +49,8 @@ pub struct Band {
     pub directory: Directory,
     /// Bits of a feature that are kept.
     pub key_bits: u32,
+    /// Ordinals are below this.
+    pub below: u64,
     /// Bits of an ordinal.
     pub ordinal_bits: u32,
     /// Bits of an entry that mean something.
@@ -80,7 +82,7 @@ impl Band {
         let entry_bits = if codec == CODEC_PACKED { used_bits } else { used_bits.next_multiple_of(8) };
         let entries = align(directory.length());
         let length = entries + (rows * u64::from(entry_bits)).div_ceil(8);
-        Self { directory, key_bits, ordinal_bits, used_bits, entry_bits, entries, length }
+        Self { directory, key_bits, below: documents, ordinal_bits, used_bits, entry_bits, entries, length }
     }
 
     /// The bucket of a key.

@@ -42,13 +42,19 @@ pub enum Kind {
     Values = 13,
     /// The stamp of each document, and their order.
     Stamps = 14,
+    /// The fields of each document.
+    Fields = 15,
+    /// Tags of shingle hashes that many documents of the segment have.
+    Common = 16,
+    /// For the tags of each document's prefix, the documents.
+    Prefixes = 17,
     /// A checksum for each page of all that stands before.
     Checksums = 255,
 }
 
 impl Kind {
     /// All kinds of this version.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Params,
         Self::Keys,
         Self::Ranks,
@@ -63,6 +69,9 @@ impl Kind {
         Self::Modular,
         Self::Values,
         Self::Stamps,
+        Self::Fields,
+        Self::Common,
+        Self::Prefixes,
         Self::Checksums,
     ];
 
@@ -84,6 +93,9 @@ impl Kind {
             Self::Modular => "modular",
             Self::Values => "values",
             Self::Stamps => "stamps",
+            Self::Fields => "fields",
+            Self::Common => "common",
+            Self::Prefixes => "prefixes",
             Self::Checksums => "checksums",
         }
     }

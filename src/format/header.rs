@@ -48,12 +48,17 @@ pub const FEATURE_TEXT: u32 = 64;
 /// what is meant where they say nothing ([`Params::near`]).
 pub const FEATURE_NEAR: u32 = 128;
 
+/// Of a segment, a manifest and a log whose parameters keep [fields](super::fields): sets or marks; and of a file of
+/// sketches that has sets.
+pub const FEATURE_FIELDS: u32 = 256;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
     let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
-    values | stamps | features_of_sketches(params)
+    let fields = if params.sets || params.marks { FEATURE_FIELDS } else { 0 };
+    values | stamps | fields | features_of_sketches(params)
 }
 
 /// The incompatible feature of tokens and of folding, which version 3 of the format did not have at first.
@@ -76,7 +81,8 @@ fn near_of(params: &Params) -> u32 {
 /// parameters say.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
-    narrow_of(params) | text_of(&params.shingling) | near_of(params)
+    let sets = if params.sets { FEATURE_FIELDS } else { 0 };
+    narrow_of(params) | text_of(&params.shingling) | near_of(params) | sets
 }
 
 /// The incompatible features of a segment that is written with these parameters.
@@ -109,10 +115,10 @@ impl Role {
     pub fn incompatible_known(self) -> u32 {
         const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR;
         match self {
-            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | BY_PARAMS,
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | BY_PARAMS,
-            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | BY_PARAMS,
-            Self::Sketches => BY_PARAMS,
+            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_FIELDS | BY_PARAMS,
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_FIELDS | BY_PARAMS,
+            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_FIELDS | BY_PARAMS,
+            Self::Sketches => FEATURE_FIELDS | BY_PARAMS,
             Self::Idf => FEATURE_TEXT,
             Self::Current => 0,
         }

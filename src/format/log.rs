@@ -15,7 +15,7 @@
 //!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations
 //!     operation: kind 1   key (8, or length 2 and bytes)   sketch, for kind 1:
 //!       fingerprint 8   band keys 4 each   signature   for bottom and modular: count 2, values 6 each
-//!     and for kinds 1 and 2: length of the value 4, the value   stamp 8
+//!     and for kinds 1 and 2: length of the value 4, the value   stamp 8   length of the fields 4, the fields
 //! ```
 //!
 //! `synced` is how much of the file was known to be durable when the record was written. What is bad below the highest
@@ -28,6 +28,7 @@ use zerocopy::IntoBytes;
 use super::attached::{Attached, VALUE_BYTES_MAX};
 use super::bands;
 use super::checksum::checksum;
+use super::fields::{self, Fields};
 use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of};
 use super::samples::{self, Choice, VALUE_BYTES};
 use super::sketches::Row;
@@ -345,6 +346,7 @@ impl<'a> BatchView<'a> {
             choices: Choice::of(params),
             values: params.values,
             stamps: params.expire_after.is_some(),
+            fields: fields::are_kept(params),
             features: Vec::new(),
             samples: [Vec::new(), Vec::new()],
         }
@@ -378,6 +380,7 @@ pub struct Operations<'a> {
     choices: [Option<Choice>; 2],
     values: bool,
     stamps: bool,
+    fields: bool,
     features: Vec<u64>,
     samples: [Vec<u64>; 2],
 }
@@ -412,6 +415,10 @@ impl<'a> Operations<'a> {
         }
         if self.stamps {
             attached.stamp = Some(LittleEndian::read_u64(self.take(8, "a stamp")?));
+        }
+        if self.fields {
+            let length = LittleEndian::read_u32(self.take(4, "the length of fields")?) as usize;
+            attached.fields = Fields::of(self.take(length, "fields")?);
         }
         Ok(attached)
     }
@@ -514,7 +521,7 @@ mod tests {
             bottom: &[3, 9],
             modular: &[],
         };
-        let attached = |value, stamp| Attached { value, stamp: Some(stamp) };
+        let attached = |value, stamp| Attached { value, stamp: Some(stamp), ..Attached::default() };
         batch.put(&params(), Key::from("a"), Some(row), attached(b"value", 1 << 40));
         batch.put(&params(), Key::from("bb"), None, attached(b"", 7));
         batch.delete(Key::from("a"));
@@ -547,9 +554,9 @@ mod tests {
                 (7, &[5 << 32, u64::MAX << 32][..], &[1, 2, 3, 4][..])
             );
             assert_eq!((row.bottom, row.modular), (&[3, 9][..], &[][..]));
-            assert_eq!(attached, Attached { value: b"value", stamp: Some(1 << 40) });
+            assert_eq!(attached, Attached { value: b"value", stamp: Some(1 << 40), ..Attached::default() });
             let second = operations.next_operation().unwrap();
-            let empty = Attached { value: b"", stamp: Some(7) };
+            let empty = Attached { value: b"", stamp: Some(7), ..Attached::default() };
             assert!(matches!(second, Some(Operation::Put(Key::Bytes(b"bb"), None, found)) if found == empty));
             assert!(matches!(operations.next_operation(), Ok(Some(Operation::Delete(Key::Bytes(b"a"))))));
             assert!(matches!(operations.next_operation(), Ok(None)));

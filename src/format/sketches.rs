@@ -19,6 +19,7 @@ use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::checksum::checksum;
+use super::fields::{FIELDS_BYTES_MAX, Fields};
 use super::footer;
 use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of_sketches};
 use super::limits::PARAMS_BYTES_MAX;
@@ -94,6 +95,7 @@ struct Shape {
     last_bits: u32,
     /// Bottom and modular, as far as they are kept.
     samples: [Option<Choice>; 2],
+    sets: bool,
 }
 
 impl Shape {
@@ -107,6 +109,7 @@ impl Shape {
             signature_bytes: minhash.map_or(0, |minhash| minhash.signature_bytes()),
             last_bits: (bits % 8) as u32,
             samples: Choice::of(params),
+            sets: params.sets,
         }
     }
 
@@ -114,7 +117,8 @@ impl Shape {
     fn record_bytes_max(self) -> usize {
         let samples = self.samples.iter().flatten().map(|choice| 2 + choice.most() * VALUE_BYTES);
         let samples = samples.sum::<u64>() as usize;
-        2 + KEY_BYTES_MAX + 1 + 8 + self.bands * 8 + self.signature_bytes + samples
+        let sets = if self.sets { 4 + FIELDS_BYTES_MAX } else { 0 };
+        2 + KEY_BYTES_MAX + 1 + 8 + self.bands * 8 + self.signature_bytes + samples + sets
     }
 
     /// The most bytes of a block's records.
@@ -145,6 +149,19 @@ impl Encoded {
     /// [`Error::Invalid`] or [`Error::Limit`] for a key of another kind or length, [`Error::Invalid`] for a sketch
     /// that is not of the parameters' shape; nothing is added then.
     pub fn push(&mut self, key: Key<'_>, row: Option<Row<'_>>) -> Result<()> {
+        self.push_with(key, row, Fields::default())
+    }
+
+    /// As [`push`](Self::push), with the document's set, encoded [as it stands in an index](super::fields::encode), where the
+    /// parameters keep sets.
+    ///
+    /// # Errors
+    /// As there, and [`Error::Invalid`] for a set that is missing, or was not asked for.
+    pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
+        if set.bytes().is_empty() == self.shape.sets {
+            let (kept, given) = if self.shape.sets { ("keep sets", "comes without") } else { ("keep no sets", "has one") };
+            return Err(Error::Invalid(format!("these parameters {kept}, and this document {given}")));
+        }
         key.check(self.shape.key)?;
         if let Some(row) = &row {
             self.check(row)?;
@@ -169,6 +186,10 @@ impl Encoded {
                     samples::encode(sample, &mut self.bytes);
                 }
             }
+        }
+        if self.shape.sets {
+            self.bytes.extend((set.bytes().len() as u32).to_le_bytes()); // at most FIELDS_BYTES_MAX, as an index takes
+            self.bytes.extend_from_slice(set.bytes());
         }
         self.ends.push((self.bytes.len(), row.is_some()));
         Ok(())
@@ -533,6 +554,7 @@ impl Decoder {
             offset: start,
             features: Vec::new(),
             samples: [Vec::new(), Vec::new()],
+            set: Fields::default(),
         };
         // Look at all of them before anybody uses one.
         let mut ahead = rows.clone();
@@ -605,6 +627,7 @@ pub struct Rows<'b> {
     offset: u64,
     features: Vec<u64>,
     samples: [Vec<u64>; 2],
+    set: Fields<'b>,
 }
 
 impl<'b> Rows<'b> {
@@ -617,7 +640,20 @@ impl<'b> Rows<'b> {
             offset: 0,
             features: Vec::new(),
             samples: [Vec::new(), Vec::new()],
+            set: Fields::default(),
         }
+    }
+
+    /// The next record and its set, where sets are kept.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[allow(clippy::type_complexity, reason = "a key, and what comes with it")]
+    pub fn next_with_set(
+        &mut self,
+    ) -> std::result::Result<Option<(Key<'b>, Option<Row<'_>>, Fields<'b>)>, Fault> {
+        let Some((key, sketched)) = self.read()? else { return Ok(None) };
+        Ok(Some((key, sketched.map(|parts| self.row(parts)), self.set)))
     }
 
     /// The next record: its key, and its sketch if it has one; `None` behind the last.
@@ -626,6 +662,19 @@ impl<'b> Rows<'b> {
     /// A [`Fault`] that a sound checksum cannot hide, its offset counted from the start of the file.
     #[allow(clippy::should_implement_trait, reason = "what it gives is lent until the next call")]
     pub fn next(&mut self) -> std::result::Result<Option<(Key<'b>, Option<Row<'_>>)>, Fault> {
+        let Some((key, sketched)) = self.read()? else { return Ok(None) };
+        Ok(Some((key, sketched.map(|parts| self.row(parts)))))
+    }
+
+    /// What was read last.
+    fn row(&self, (fingerprint, signature): (u64, &'b [u8])) -> Row<'_> {
+        let [bottom, modular] = &self.samples;
+        Row { fingerprint, features: &self.features, signature, bottom, modular }
+    }
+
+    /// Reads the next record: its key, and the fingerprint and the signature of its sketch if it has one.
+    #[allow(clippy::type_complexity, reason = "a key, and what comes with it")]
+    fn read(&mut self) -> std::result::Result<Option<(Key<'b>, Option<(u64, &'b [u8])>)>, Fault> {
         let Some(shape) = self.shape.filter(|_| self.left > 0) else {
             return match self.bytes.len() - self.at {
                 0 => Ok(None),
@@ -643,11 +692,26 @@ impl<'b> Rows<'b> {
                 Key::Bytes(self.take(length, "key")?)
             }
         };
-        match self.take(1, "a byte, 0 or 1")? {
-            [0] => return Ok(Some((key, None))),
-            [1] => {}
+        let sketched = match self.take(1, "a byte, 0 or 1")? {
+            [0] => None,
+            [1] => Some(self.read_sketch(shape)?),
             other => return Err(self.fault("0 or 1", format!("{other:?}"))),
+        };
+        if shape.sets {
+            let length = wide(self.take(4, "length of a set")?) as usize;
+            let at = self.offset + self.at as u64;
+            self.set = Fields::of(self.take(length, "a set")?);
+            let read = self.set.set_into(&mut Vec::new()).map_err(|fault| Fault { offset: at + fault.offset, ..fault });
+            read?;
+            if self.set.is_marked() || length == 0 {
+                return Err(Fault::new(at, "a set", "another field, or none"));
+            }
         }
+        Ok(Some((key, sketched)))
+    }
+
+    /// Reads a sketch, all but features and samples into what it returns.
+    fn read_sketch(&mut self, shape: Shape) -> std::result::Result<(u64, &'b [u8]), Fault> {
         let fingerprint = if shape.fingerprint { wide(self.take(8, "fingerprint")?) } else { 0 };
         let features = self.take(shape.bands * 8, "features")?;
         self.features.clear();
@@ -671,8 +735,7 @@ impl<'b> Rows<'b> {
             let checked = choice.check_values(&self.samples[which]);
             checked.map_err(|fault| Fault { offset: values_at + fault.offset, ..fault })?;
         }
-        let [bottom, modular] = &self.samples;
-        Ok(Some((key, Some(Row { fingerprint, features: &self.features, signature, bottom, modular }))))
+        Ok((fingerprint, signature))
     }
 
     fn take(&mut self, length: usize, what: &str) -> std::result::Result<&'b [u8], Fault> {

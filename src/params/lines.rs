@@ -1,7 +1,7 @@
 //! Parameters as the text that stands in files: lines `name=value` in a fixed order, one spelling for each value.
 
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
-use twindex_sketch::params::{minhash_fields, simhash_fields};
+use twindex_sketch::params::{minhash_fields, sets_field, simhash_fields};
 
 use super::{KeyKind, Params, SimhashParams, Threshold};
 use crate::error::Result;
@@ -32,6 +32,8 @@ impl Params {
             minhash: lines.minhash()?,
             bottom: lines.number("bottom")?,
             modulus: lines.number("modulus")?,
+            sets: lines.optional("sets", |value| (value == "kept").then_some(()))?.is_some(),
+            marks: lines.optional("marks", |value| (value == "kept").then_some(()))?.is_some(),
             values: lines.optional("values", |value| (value == "kept").then_some(()))?.is_some(),
             expire_after: lines.optional("expire-after", |value| value.parse().ok())?,
             threshold: Some(Threshold::USUAL),
@@ -63,6 +65,10 @@ impl Params {
         fields.extend(minhash_fields(self.minhash));
         fields.push(("bottom", self.bottom.to_string()));
         fields.push(("modulus", self.modulus.to_string()));
+        fields.extend(sets_field(self.sets));
+        if self.marks {
+            fields.push(("marks", "kept".to_string()));
+        }
         if self.values {
             fields.push(("values", "kept".to_string()));
         }

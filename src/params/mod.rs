@@ -65,6 +65,10 @@ pub struct Params {
     pub bottom: u16,
     /// Hashes that are 0 modulo this are kept; 0 keeps none.
     pub modulus: u32,
+    /// Whether the distinct shingle hashes of each document are kept, so that resemblance is counted, and not estimated.
+    pub sets: bool,
+    /// Whether documents can be marked as duplicates.
+    pub marks: bool,
     /// Whether a value of at most 64 KiB is kept with each document.
     pub values: bool,
     /// How much later than a document the newest one has to be for the first to expire, in the unit of stamps, from 1
@@ -87,6 +91,8 @@ impl Params {
                 minhash: None,
                 bottom: 0,
                 modulus: 0,
+                sets: false,
+                marks: false,
                 values: false,
                 expire_after: None,
                 threshold: Some(Threshold::USUAL),
@@ -161,8 +167,18 @@ impl Params {
 
     /// Refuses parameters of which any differs but these and those that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
-        const BESIDE: [&str; 8] =
-            ["key", "tables", "codec", "feature-bits", "values", "expire-after", "threshold", "near-within"];
+        const BESIDE: [&str; 10] = [
+            "key",
+            "tables",
+            "codec",
+            "feature-bits",
+            "sets",
+            "marks",
+            "values",
+            "expire-after",
+            "threshold",
+            "near-within",
+        ];
         check_same_fields(&self.fields(), &given.fields(), &[&BESIDE[..], but].concat())?;
         Ok(())
     }
@@ -187,6 +203,7 @@ impl Params {
         params.minhash = self.minhash;
         params.bottom = self.bottom;
         params.modulus = self.modulus;
+        params.sets = self.sets;
         params
     }
 
@@ -209,6 +226,11 @@ impl Params {
         }
         if self.simhash.is_some() || self.minhash.is_some() {
             self.near().check_kept(self)?;
+        }
+        if self.sets && self.near().threshold.is_none() {
+            return Err(Error::Invalid(
+                "parameters: sets where no resemblance makes documents near; they need minhash and a threshold".into(),
+            ));
         }
         Ok(())
     }
@@ -323,6 +345,23 @@ impl ParamsBuilder {
     /// shingles of a document, so their size is proportional to its length.
     pub fn modulus(mut self, modulus: u32) -> Self {
         self.params.modulus = modulus;
+        self
+    }
+
+    /// Keep the distinct shingle hashes of each document, about 7.3 bytes each, and what finds documents by them, some 4
+    /// bytes for each that a document near it must have one of (a fifth of them at a threshold of 0.8). Then resemblance
+    /// is counted in [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
+    /// [`Writer::admit`](crate::Writer::admit), from the threshold of the index on, and nothing is missed. Goes with
+    /// [`minhash`](Self::minhash).
+    pub fn sets(mut self) -> Self {
+        self.params.sets = true;
+        self
+    }
+
+    /// Let documents be marked as duplicates: [`Writer::admit`](crate::Writer::admit) keeps what is a duplicate with a
+    /// mark, and compares with what has none alone.
+    pub fn marks(mut self) -> Self {
+        self.params.marks = true;
         self
     }
 

@@ -6,8 +6,9 @@ use super::open::Segment;
 use super::output::SegmentOutput;
 use super::spilled::Chunks;
 use crate::error::{Error, Result, corrupt};
-use crate::format::attached::{self, Stamps};
-use crate::format::contents::Kind;
+use crate::format::attached::{Stamps, Values};
+use crate::format::contents::{Kind, Section};
+use crate::format::fields::Fields;
 use crate::format::samples::offset_bytes;
 use crate::format::wire::{self, Fault};
 
@@ -16,6 +17,7 @@ use crate::format::wire::{self, Fault};
 pub(super) struct RecordAttached<'a> {
     pub(super) value: Option<&'a [u8]>,
     pub(super) stamp: Option<u64>,
+    pub(super) fields: Option<&'a [u8]>,
 }
 
 /// Bytes collected before they are written.
@@ -24,9 +26,10 @@ const CHUNK: usize = 1 << 16;
 /// Hands things of documents, in the order of ordinals, to a function; as often as it is asked.
 type Each<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
 
-/// Writes the section of values from their lengths and their bytes.
+/// Writes the section of values, or of fields, from their lengths and their bytes.
 pub(super) fn write_values(
     out: &mut SegmentOutput,
+    (kind, codec): (Kind, u16),
     lengths: &mut Each<'_, u64>,
     values: impl FnOnce(&mut SegmentOutput) -> Result<()>,
 ) -> Result<()> {
@@ -36,7 +39,7 @@ pub(super) fn write_values(
         Ok(())
     })?;
     let width = offset_bytes(rows) as usize;
-    out.section(Kind::Values, 0, attached::CODEC, rows, |out| {
+    out.section(kind, 0, codec, rows, |out| {
         let (mut next, mut bytes) = (0_u64, Vec::new());
         lengths(&mut |length| {
             bytes.extend_from_slice(&next.to_le_bytes()[..width]);
@@ -61,7 +64,7 @@ pub(super) fn write_stamps(
     stamps: &mut Each<'_, u64>,
     order: &mut impl Chunks<u128>,
 ) -> Result<()> {
-    out.section(Kind::Stamps, 0, attached::CODEC, documents, |out| {
+    out.section(Kind::Stamps, 0, crate::format::attached::CODEC, documents, |out| {
         let mut bytes = layout.head().as_bytes().to_vec();
         stamps(&mut |stamp| {
             layout.encode(stamp, &mut bytes);
@@ -89,7 +92,47 @@ impl Segment {
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
     pub fn value(&self, ordinal: u32) -> Result<&[u8]> {
-        let Some((section, layout)) = &self.values else { return Ok(&[]) };
+        let Some(values) = &self.values else { return Ok(&[]) };
+        self.bytes_of(values, ordinal)
+    }
+
+    /// The fields of a document; none where none are kept.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
+    pub fn fields(&self, ordinal: u32) -> Result<Fields<'_>> {
+        let Some(fields) = &self.fields else { return Ok(Fields::default()) };
+        self.bytes_of(fields, ordinal).map(Fields::of)
+    }
+
+    /// Replaces `out` by the set of a document; nothing where none are kept.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
+    pub fn set(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
+        self.fields(ordinal)?.set_into(out).map_err(|fault| self.wrong_fields(ordinal, fault))
+    }
+
+    /// How many shingle hashes the set of a document has; 0 where none are kept.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
+    pub fn set_size(&self, ordinal: u32) -> Result<usize> {
+        self.fields(ordinal)?.set_size().map_err(|fault| self.wrong_fields(ordinal, fault))
+    }
+
+    /// What is wrong with the fields of a document.
+    #[cold]
+    pub(super) fn wrong_fields(&self, ordinal: u32, fault: Fault) -> Error {
+        let Some((section, layout)) = &self.fields else {
+            return corrupt(self.path(), Kind::Fields.name(), 0, fault);
+        };
+        let at = self.read(section, layout.offsets(ordinal.into())).ok();
+        let at = at.and_then(|offsets| layout.range(offsets, ordinal.into()).ok()).map_or(0, |range| range.start);
+        self.corrupt_at(section, Fault { offset: at + fault.offset, ..fault })
+    }
+
+    fn bytes_of(&self, (section, layout): &(Section, Values), ordinal: u32) -> Result<&[u8]> {
         let ordinal = u64::from(ordinal);
         // One behind the last document, offsets would be read from values.
         let offsets = if ordinal < self.documents() {
@@ -184,13 +227,15 @@ impl Segment {
     /// What is hashed of a document, as far as it is kept.
     pub(super) fn attached(&self, ordinal: u32) -> Result<RecordAttached<'_>> {
         let value = if self.values.is_some() { Some(self.value(ordinal)?) } else { None };
-        Ok(RecordAttached { value, stamp: self.stamp(ordinal)? })
+        let fields = if self.fields.is_some() { Some(self.fields(ordinal)?.bytes()) } else { None };
+        Ok(RecordAttached { value, stamp: self.stamp(ordinal)?, fields })
     }
 
-    /// The proof of both sections, for [`verify`](Self::verify): offsets of values from 0 to their end; the least base
+    /// The proof of these sections, for [`verify`](Self::verify): offsets of values and fields from 0 to their end; the least base
     /// and width; and the order, which has each ordinal once.
     pub(super) fn verify_attached(&self) -> Result<()> {
-        if let Some((section, layout)) = &self.values {
+        for values in [&self.values, &self.fields].into_iter().flatten() {
+            let (section, layout) = values;
             for (ordinal, expected) in [(0, 0), (self.documents(), section.rows)] {
                 let at = layout.offsets(ordinal).start;
                 let found = wire::wide(self.read(section, at..at + layout.offset_bytes)?);
@@ -199,7 +244,7 @@ impl Segment {
                 }
             }
             for ordinal in 0..self.documents() as u32 {
-                self.value(ordinal)?;
+                self.bytes_of(values, ordinal)?;
             }
         }
         let Some((section, layout)) = &self.stamps else { return Ok(()) };
@@ -243,7 +288,7 @@ mod tests {
         let mut records = Records::new(&params);
         for key in 1..=3 {
             let kept = Kept { fingerprint: key, ..Kept::default() };
-            let attached = attached::Attached { value: &[], stamp: stamped.then_some(10 * key) };
+            let attached = crate::format::attached::Attached { stamp: stamped.then_some(10 * key), ..Default::default() };
             records.push_with(Key::U64(key), Some(kept), attached).unwrap();
         }
         let dir = tempfile::tempdir().unwrap();

@@ -17,9 +17,19 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
-    pub fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) -> Result<()> {
+    pub fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         let (section, layout) = self.band(band)?;
-        let key = bands::key(feature, layout.key_bits);
+        self.same_key(section, layout, bands::key(feature, layout.key_bits), each)
+    }
+
+    /// Hands the ordinals of the entries of a key, in a section that is coded as a band, to `each`, ascending.
+    pub(super) fn same_key(
+        &self,
+        section: &Section,
+        layout: &Band,
+        key: u32,
+        mut each: impl FnMut(u32),
+    ) -> Result<()> {
         let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
         let tag = layout.tag(key);
@@ -47,10 +57,17 @@ impl Segment {
     /// Asks for what [`same_feature_bits`](Self::same_feature_bits) of a document's features, one a band, will read, without
     /// waiting for one band before the next: the directories of all first, then the buckets.
     pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
-        let all = || {
-            let bands = self.bands.iter().zip(features);
-            bands.map(|((section, layout), &feature)| (section, layout, bands::key(feature, layout.key_bits)))
-        };
+        let bands = self.bands.iter().zip(features);
+        self.hint_keys(bits, || {
+            bands.clone().map(|((section, layout), &feature)| (section, layout, bands::key(feature, layout.key_bits)))
+        });
+    }
+
+    /// The same of keys in sections that are coded as bands.
+    pub(super) fn hint_keys<'s, I>(&'s self, bits: u32, all: impl Fn() -> I)
+    where
+        I: Iterator<Item = (&'s Section, &'s Band, u32)>,
+    {
         for (section, layout, key) in all() {
             let (prefix, known) = layout.leading(key, bits);
             layout.directory.hint(self.at(section), prefix, known);
@@ -134,9 +151,19 @@ impl Segment {
     pub fn for_each_band_entry(
         &self,
         band: usize,
-        mut each: impl FnMut(u32, u32) -> Result<()>,
+        each: impl FnMut(u32, u32) -> Result<()>,
     ) -> Result<()> {
         let (section, layout) = self.band(band)?;
+        self.for_each_entry(section, layout, each)
+    }
+
+    /// The same of a section that is coded as a band.
+    pub(super) fn for_each_entry(
+        &self,
+        section: &Section,
+        layout: &Band,
+        mut each: impl FnMut(u32, u32) -> Result<()>,
+    ) -> Result<()> {
         let mut rows = 0..0;
         for prefix in 0..1_u32 << layout.directory.bits {
             rows = layout.directory.next_bucket(self.at(section), prefix.into(), rows.end)?;
@@ -209,10 +236,10 @@ impl Segment {
         rows: &Range<u64>,
         entry: BandEntry,
     ) -> Result<()> {
-        if u64::from(entry.ordinal) < self.documents() {
+        if u64::from(entry.ordinal) < layout.below {
             return Ok(());
         }
-        let expected = format!("an ordinal below {}", self.documents());
+        let expected = format!("an ordinal below {}", layout.below);
         Err(self.corrupt_at(section, Fault::new(layout.entries(rows).start, expected, entry.ordinal)))
     }
 

@@ -17,22 +17,22 @@ use std::path::Path;
 use zerocopy::IntoBytes;
 
 use super::attached::{write_stamps, write_values};
+use super::entries::write_entries;
 use super::hot::write_hot;
 use super::output::{Finished, SegmentOutput};
 use super::partial::encode_partial;
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
+use super::sets::{EachSet, write_sets};
 use super::sorted::{self, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::tables::{sort_values, value_of};
 use crate::design::{Complete, Design, Scheme};
 use crate::error::{Error, Result};
 use crate::format::attached::Stamps;
-use crate::format::bands::{Band, BandEntry, CODEC_PACKED};
 use crate::format::contents::Kind;
-use crate::format::directory::DirectoryBuilder;
 use crate::format::keys::{self, Frame};
-use crate::format::table::{Codec, Columns, Planes, planes};
-use crate::format::{design, postings, ranks, samples, signatures};
+use crate::format::table::{Codec, Planes, planes};
+use crate::format::{attached, design, fields, postings, ranks, samples, signatures};
 use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
@@ -116,6 +116,7 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
         let value = |row: u32| column.get(row as usize);
         write_values(
             out,
+            (Kind::Values, attached::CODEC),
             &mut |each| order.iter().try_for_each(|&row| each(value(row).len() as u64)),
             |out| order.iter().try_for_each(|&row| out.put(value(row))),
         )?;
@@ -134,6 +135,19 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
             &mut |each| order.iter().try_for_each(|&row| each(column[row as usize])),
             &mut Values::from(pairs),
         )?;
+    }
+    if let Some(column) = &records.fields {
+        let fields = |row: u32| column.get(row as usize);
+        write_values(
+            out,
+            (Kind::Fields, fields::CODEC),
+            &mut |each| order.iter().try_for_each(|&row| each(fields(row).len() as u64)),
+            |out| order.iter().try_for_each(|&row| out.put(fields(row))),
+        )?;
+        let mut sets = |each: &mut EachSet<'_>| {
+            (0..).zip(order).try_for_each(|(ordinal, &row)| each(ordinal, records.fields(row as usize)))
+        };
+        write_sets(out, &records.params, order.len() as u64, Room::unlimited(), &mut sets)?;
     }
     Ok(())
 }
@@ -468,30 +482,7 @@ pub(super) fn write_band(
     room: Room<'_>,
     entries: &mut impl Chunks<u64>,
 ) -> Result<()> {
-    let layout = Band::of(rows, documents, key_bits, CODEC_PACKED);
-    let mut directory = DirectoryBuilder::new(layout.directory);
-    let mut parts = Parts::new(room, room.share(8));
-    let (mut bytes, mut writer) = (Vec::new(), layout.writer());
-    while let Some(chunk) = entries.next_slice()? {
-        for some in chunk.chunks(CHUNK) {
-            bytes.clear();
-            for &entry in some {
-                directory.count(entry);
-                let entry = BandEntry { tag: layout.tag((entry >> 32) as u32), ordinal: entry as u32 };
-                writer.put(layout.encode(entry), &mut bytes);
-            }
-            parts.put(1, &bytes)?;
-        }
-    }
-    bytes.clear();
-    writer.finish(&mut bytes);
-    parts.put(1, &bytes)?;
-    directory.encode(|bytes| parts.put(0, bytes))?;
-    out.section(Kind::Band, band + 1, CODEC_PACKED, rows, |out| {
-        parts.write(out, true)?;
-        // Entries begin at a multiple of 64 even where there are none.
-        if rows == 0 { out.align() } else { Ok(()) }
-    })
+    write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), room, entries)
 }
 
 /// Writes values through a small buffer.

@@ -30,6 +30,7 @@ use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
+use super::sets::{EachSet, write_sets};
 use super::sorted::{Merge, Run, Sorter};
 use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
 use super::file::At;
@@ -43,7 +44,7 @@ use crate::format::ranks::{self, NO_RANK};
 use crate::format::table::planes::Walk;
 use crate::format::table::{Columns, Layout, Planes};
 use crate::format::wire::{self, Fault};
-use crate::format::{DOCUMENTS_MAX, postings, samples, signatures};
+use crate::format::{DOCUMENTS_MAX, attached, fields, postings, samples, signatures};
 use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
 use crate::sys::vfs::Vfs;
@@ -275,7 +276,7 @@ impl<'a, 'r> Merged<'a, 'r> {
         self.inputs[input].number(Some(self.documents as u32))?;
         self.documents += 1;
         let segment = self.inputs[input].segment;
-        let attached = segment.values.is_some() || segment.stamps.is_some();
+        let attached = segment.values.is_some() || segment.stamps.is_some() || segment.fields.is_some();
         if segment.signatures.is_some() || segment.samples != [None; 2] || attached {
             self.origins.push(input as u32)?;
         }
@@ -563,11 +564,13 @@ impl<'a, 'r> Merged<'a, 'r> {
         })
     }
 
-    /// Copies values and stamps, where they are kept, and sorts the order of stamps.
+    /// Copies values, stamps and fields, where they are kept; sorts the order of stamps, and finds the prefixes of sets
+    /// anew.
     fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
         if params.values {
             write_values(
                 out,
+                (Kind::Values, attached::CODEC),
                 &mut |each| {
                     self.for_each_origin(|input, ordinal| each(input.segment.value(ordinal)?.len() as u64))
                 },
@@ -593,6 +596,30 @@ impl<'a, 'r> Merged<'a, 'r> {
                 &mut |each| self.for_each_origin(|input, ordinal| each(stamp(input, ordinal)?)),
                 &mut pairs.finish()?.into_values(),
             )?;
+        }
+        if fields::are_kept(params) {
+            write_values(
+                out,
+                (Kind::Fields, fields::CODEC),
+                &mut |each| {
+                    self.for_each_origin(|input, ordinal| {
+                        each(input.segment.fields(ordinal)?.bytes().len() as u64)
+                    })
+                },
+                |out| {
+                    self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes()))
+                },
+            )?;
+            let mut sets = |each: &mut EachSet<'_>| {
+                let mut next = 0;
+                self.for_each_origin(|input, ordinal| {
+                    let fields = input.segment.fields(ordinal)?;
+                    fields.check(params).map_err(|fault| input.segment.wrong_fields(ordinal, fault))?;
+                    next += 1;
+                    each(next - 1, fields)
+                })
+            };
+            write_sets(out, params, self.documents, self.room, &mut sets)?;
         }
         Ok(())
     }

@@ -24,9 +24,11 @@ use super::tables::{OpenTable, Tables};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
-use crate::format::bands::Band;
+use crate::format::bands::{self, Band};
 use crate::format::contents::{Kind, Section};
+use crate::format::fields;
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
+use crate::format::prefixes::CLASSES;
 use crate::format::samples::{self, Choice, Samples};
 use crate::format::table::Codec;
 use crate::format::wire::Fault;
@@ -51,6 +53,9 @@ pub struct Segment {
     pub(super) samples: [Option<(Section, Samples)>; 2],
     pub(super) values: Option<(Section, Values)>,
     pub(super) stamps: Option<(Section, Stamps)>,
+    pub(super) fields: Option<(Section, Values)>,
+    /// Common tags and prefixes.
+    pub(super) sets: Option<[(Section, Band); 2]>,
 }
 
 /// How the keys are coded.
@@ -106,6 +111,8 @@ impl Segment {
         let samples = entries.samples()?;
         let values = entries.values()?;
         let stamps = entries.stamps()?;
+        let fields = entries.fields()?;
+        let sets = entries.sets()?;
         entries.take(Kind::Checksums, 0, 1, None)?;
         entries.finish()?;
         let Parsed { file, params, salt, digest, documents, .. } = parsed;
@@ -122,6 +129,8 @@ impl Segment {
             samples,
             values,
             stamps,
+            fields,
+            sets,
         })
     }
 
@@ -419,6 +428,40 @@ impl Entries<'_> {
         })?;
         self.check_length(&section, layout.length)?;
         Ok(Some((section, layout)))
+    }
+
+    fn fields(&mut self) -> Result<Option<(Section, Values)>> {
+        if !fields::are_kept(&self.parsed.params) {
+            return Ok(None);
+        }
+        let section = self.take(Kind::Fields, 0, fields::CODEC, None)?;
+        let layout = Values::of_fields(section.rows, self.parsed.documents).ok_or_else(|| {
+            self.corrupt_at(&section, Fault::new(0, "as many bytes as a file can have", section.rows))
+        })?;
+        self.check_length(&section, layout.length)?;
+        Ok(Some((section, layout)))
+    }
+
+    /// What finds documents by their sets: common tags, and prefixes.
+    fn sets(&mut self) -> Result<Option<[(Section, Band); 2]>> {
+        if !self.parsed.params.sets {
+            return Ok(None);
+        }
+        let common = self.coded_as_band(Kind::Common, CLASSES)?;
+        let prefixes = self.coded_as_band(Kind::Prefixes, self.parsed.documents)?;
+        Ok(Some([common, prefixes]))
+    }
+
+    /// A section of entries whose ordinals are below a number, coded as a band.
+    fn coded_as_band(&mut self, kind: Kind, below: u64) -> Result<(Section, Band)> {
+        let section = self.take(kind, 0, bands::CODEC_PACKED, None)?;
+        if section.rows > u32::MAX.into() {
+            let lie = Fault::new(0, format!("at most {} entries", u32::MAX), section.rows);
+            return Err(self.corrupt_at(&section, lie));
+        }
+        let layout = Band::of(section.rows, below, bands::KEY_BITS, bands::CODEC_PACKED);
+        self.check_length(&section, layout.length)?;
+        Ok((section, layout))
     }
 
     fn stamps(&mut self) -> Result<Option<(Section, Stamps)>> {

@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::attached::RecordAttached;
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
+use crate::format::fields::{self, Fields};
 use crate::format::samples::{self, Choice, VALUE_BYTES};
 use crate::format::{DOCUMENTS_MAX, bands};
 use crate::key::Key;
@@ -29,6 +30,8 @@ pub struct Records {
     pub(super) values: Option<ValueColumn>,
     /// One for each record, where they are kept; 0 for a delete.
     pub(super) stamps: Option<Vec<u64>>,
+    /// One for each record, where they are kept; empty for a delete.
+    pub(super) fields: Option<ValueColumn>,
     pub(super) kinds: Vec<RowKind>,
 }
 
@@ -58,7 +61,7 @@ impl SampleColumn {
     }
 }
 
-/// The values of all records, one behind the other.
+/// The values, or the fields, of all records, one behind the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueColumn {
     bytes: Vec<u8>,
@@ -69,6 +72,20 @@ impl ValueColumn {
     pub(super) fn get(&self, row: usize) -> &[u8] {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.bytes[start..self.ends[row]]
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn truncate(&mut self, rows: usize) {
+        self.ends.truncate(rows);
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.len() + self.ends.len() * 8
     }
 }
 
@@ -109,6 +126,7 @@ impl Records {
             }),
             values: params.values.then(ValueColumn::default),
             stamps: params.expire_after.map(|_| Vec::new()),
+            fields: fields::are_kept(params).then(ValueColumn::default),
             kinds: Vec::new(),
         }
     }
@@ -195,13 +213,44 @@ impl Records {
             }
         }
         if let Some(column) = &mut self.values {
-            column.bytes.extend_from_slice(attached.value);
-            column.ends.push(column.bytes.len());
+            column.push(attached.value);
         }
         if let Some(column) = &mut self.stamps {
             column.push(attached.stamp.unwrap_or(0));
         }
+        if let Some(column) = &mut self.fields {
+            column.push(attached.fields.bytes());
+        }
         Ok(())
+    }
+
+    /// Adds the records of another, which have the same parameters.
+    pub(crate) fn append(&mut self, other: &Self) {
+        match (&mut self.keys, &other.keys) {
+            (KeyColumn::U64(keys), KeyColumn::U64(others)) => keys.extend_from_slice(others),
+            (KeyColumn::Bytes { arena, ends }, KeyColumn::Bytes { arena: bytes, ends: others }) => {
+                append_rows(arena, ends, bytes, others);
+            }
+            _ => unreachable!("parameters decide the kind of keys"),
+        }
+        self.fingerprints.extend_from_slice(&other.fingerprints);
+        self.bands.extend_from_slice(&other.bands);
+        self.signatures.extend_from_slice(&other.signatures);
+        for (column, others) in self.samples.iter_mut().zip(&other.samples) {
+            if let (Some(column), Some(others)) = (column, others) {
+                append_rows(&mut column.values, &mut column.ends, &others.values, &others.ends);
+            }
+        }
+        let of_values = [(&mut self.values, &other.values), (&mut self.fields, &other.fields)];
+        for (column, others) in of_values {
+            if let (Some(column), Some(others)) = (column, others) {
+                append_rows(&mut column.bytes, &mut column.ends, &others.bytes, &others.ends);
+            }
+        }
+        if let (Some(column), Some(others)) = (&mut self.stamps, &other.stamps) {
+            column.extend_from_slice(others);
+        }
+        self.kinds.extend_from_slice(&other.kinds);
     }
 
     /// Refuses a sketch of another shape than the parameters say.
@@ -244,9 +293,9 @@ impl Records {
         self.kinds[row] == RowKind::Deleted
     }
 
-    /// The fingerprints of all rows, 0 where there is no sketch; none where none are kept.
-    pub(crate) fn fingerprints(&self) -> &[u64] {
-        &self.fingerprints
+    /// The fingerprint of a row, 0 where there is no sketch, of an index that keeps them.
+    pub(crate) fn fingerprint(&self, row: usize) -> u64 {
+        self.fingerprints[row]
     }
 
     /// The band keys of a row, 0 where there is no sketch.
@@ -273,6 +322,19 @@ impl Records {
         self.values.as_ref().map_or(&[], |column| column.get(row))
     }
 
+    /// The fields of a row; none where none are kept.
+    pub(crate) fn fields(&self, row: usize) -> Fields<'_> {
+        Fields::of(self.fields.as_ref().map_or(&[], |column| column.get(row)))
+    }
+
+    /// Replaces `out` by the set of a row; nothing where none are kept.
+    ///
+    /// # Errors
+    /// None: fields are checked when they come.
+    pub(crate) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
+        self.fields(row).set_into(out).map_err(fields::unread)
+    }
+
     /// The stamp of a row, where they are kept.
     pub(crate) fn stamp(&self, row: usize) -> Option<u64> {
         self.stamps.as_ref().map(|column| column[row])
@@ -295,9 +357,8 @@ impl Records {
             column.ends.truncate(rows);
             column.values.truncate(column.ends.last().copied().unwrap_or(0));
         }
-        if let Some(column) = &mut self.values {
-            column.ends.truncate(rows);
-            column.bytes.truncate(column.ends.last().copied().unwrap_or(0));
+        for column in [&mut self.values, &mut self.fields].into_iter().flatten() {
+            column.truncate(rows);
         }
         if let Some(column) = &mut self.stamps {
             column.truncate(rows);
@@ -320,7 +381,7 @@ impl Records {
         let samples: usize =
             self.samples.iter().flatten().map(|column| column.values.len() + column.ends.len() * 8).sum();
         let minhash = self.bands.len() * 4 + self.signatures.len();
-        let values = self.values.as_ref().map_or(0, |column| column.bytes.len() + column.ends.len() * 8);
+        let values: usize = [&self.values, &self.fields].into_iter().flatten().map(ValueColumn::memory).sum();
         let attached = values + self.stamps.as_ref().map_or(0, |column| column.len() * 8);
         keys + self.fingerprints.len() * 8 + minhash + samples + attached + self.kinds.len()
     }
@@ -379,9 +440,17 @@ impl Records {
             samples: self.samples.each_ref().map(|column| column.as_ref().map(|column| column.get(row))),
         });
         let value = self.values.as_ref().map(|column| column.get(row));
-        let attached = RecordAttached { value, stamp: self.stamp(row) };
+        let fields = self.fields.as_ref().map(|column| column.get(row));
+        let attached = RecordAttached { value, stamp: self.stamp(row), fields };
         record_hash(self.keys.get(row), sketch, attached, scratch)
     }
+}
+
+/// Adds rows of bytes that lie one behind the other.
+fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_ends: &[usize]) {
+    let start = bytes.len();
+    bytes.extend_from_slice(others);
+    ends.extend(other_ends.iter().map(|end| start + end));
 }
 
 /// What of a record's sketch is hashed: just what a segment holds of it.
@@ -396,7 +465,7 @@ pub(super) struct RecordSketch<'a> {
 /// A record's part of the salt: xxh3-128 of the length of its key (4 bytes; 8 for a number) and the key (a number
 /// as 8 bytes), 1 or 0 for with or without a sketch, and then fingerprint, band keys, signature and samples as far as
 /// kept; a sample is the number of its values (4 bytes) and its values. Then the length of the value (4 bytes) and the
-/// value, and the stamp (8 bytes), as far as kept.
+/// value, the stamp (8 bytes), and the length of the fields (4 bytes) and the fields, as far as kept.
 pub(super) fn record_hash(
     key: Key<'_>,
     sketch: Option<RecordSketch<'_>>,
@@ -434,6 +503,10 @@ pub(super) fn record_hash(
     }
     if let Some(stamp) = attached.stamp {
         scratch.extend_from_slice(&stamp.to_le_bytes());
+    }
+    if let Some(fields) = attached.fields {
+        scratch.extend_from_slice(&(fields.len() as u32).to_le_bytes());
+        scratch.extend_from_slice(fields);
     }
     xxh3_128(scratch)
 }

@@ -15,7 +15,7 @@ use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
 use super::sorted::Sorter;
 use super::spilled::{Chunks, Column, Item, Room, pair};
 use crate::error::{Error, Result};
-use crate::format::DOCUMENTS_MAX;
+use crate::format::{DOCUMENTS_MAX, fields};
 use crate::format::keys::Frame;
 use crate::key::Key;
 use crate::params::{KeyKind, Params};
@@ -73,7 +73,7 @@ impl Rows {
     /// True for parameters that keep what a row can hold.
     #[must_use]
     pub fn can_hold(params: &Params) -> bool {
-        let attached = params.values || params.expire_after.is_some();
+        let attached = params.values || params.expire_after.is_some() || fields::are_kept(params);
         let more = params.minhash.is_some() || params.bottom > 0 || params.modulus > 0 || attached;
         params.key == KeyKind::U64 && params.simhash.is_some() && !more
     }

@@ -8,6 +8,7 @@ use super::open::Segment;
 use super::records::Kept;
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
+use crate::format::fields::Fields;
 use crate::key::KeyBuf;
 
 /// Reasons kept for each segment, beside the number of documents lost.
@@ -128,7 +129,10 @@ impl Segment {
                 let signature = self.signature(ordinal)?;
                 self.bottom(ordinal, &mut bottom)?;
                 self.modular(ordinal, &mut modular)?;
-                Ok((key, fingerprint, signature, self.attached(ordinal)?))
+                let attached = self.attached(ordinal)?;
+                let fields = Fields::of(attached.fields.unwrap_or_default());
+                fields.check(self.params()).map_err(|fault| self.wrong_fields(ordinal, fault))?;
+                Ok((key, fingerprint, signature, attached))
             })();
             // In some bands and not in others, or in none and with a fingerprint: a band was lost.
             let in_bands = mine.len();
@@ -147,8 +151,11 @@ impl Segment {
                         bottom: &bottom,
                         modular: &modular,
                     });
-                    let attached =
-                        Attached { value: attached.value.unwrap_or_default(), stamp: attached.stamp };
+                    let attached = Attached {
+                        value: attached.value.unwrap_or_default(),
+                        stamp: attached.stamp,
+                        fields: Fields::of(attached.fields.unwrap_or_default()),
+                    };
                     each(&key, kept, attached)?;
                     salvaged.saved += 1;
                 }

@@ -9,8 +9,9 @@
 //! 4. postings and ranks say the same, and each document stands in one list at most;
 //! 5. each band ascends and has the same documents, each once;
 //! 6. the samples of documents follow one another, ascend and have what belongs in them;
-//! 7. values follow one another; the order of stamps has each document once and ascends;
-//! 8. the records' hashes sum to the salt.
+//! 7. values and fields follow one another; the order of stamps has each document once and ascends;
+//! 8. fields are those that the parameters keep; common tags and the entries of prefixes are those of the sets;
+//! 9. the records' hashes sum to the salt.
 //!
 //! A problem does not end it: what can still be looked at is looked at.
 
@@ -94,7 +95,7 @@ impl Columns for Compared<'_> {
     }
 }
 
-/// Bytes of band keys held at a time in step 8.
+/// Bytes of band keys held at a time in step 9.
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
@@ -110,7 +111,7 @@ impl Segment {
             // The rest would report the same pages again, in other words.
             return problems;
         }
-        let steps: [fn(&Self) -> Result<()>; 8] = [
+        let steps: [fn(&Self) -> Result<()>; 9] = [
             Self::verify_gaps,
             Self::verify_keys,
             Self::verify_tables,
@@ -118,6 +119,7 @@ impl Segment {
             Self::verify_bands,
             Self::verify_samples,
             Self::verify_attached,
+            Self::verify_sets,
             Self::verify_salt,
         ];
         // guard: verify looks above the checksums
@@ -145,7 +147,7 @@ impl Segment {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
         }
-        for (section, layout) in &self.bands {
+        for (section, layout) in self.bands.iter().chain(self.sets.iter().flatten()) {
             let entries = layout.entries(&(0..section.rows));
             zeros(section.offset + layout.directory.length()..section.offset + entries.start, section)?;
         }

@@ -118,7 +118,8 @@ impl Index {
             link_or_copy(vfs, &names::idf(&self.shared.dir, digest), &names::idf(dir, digest))?;
         }
         if state.view.live > 0 {
-            let records = state.view.table.read().first(state.view.rows);
+            let first = state.view.table.read().first(state.view.rows);
+            let records = first.into_records();
             let built = build::build(&records, vfs, dir)?;
             let number = manifest.next_segment;
             let next = number.checked_add(1);

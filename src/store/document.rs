@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
+use crate::format::fields::{self, Fields, unread};
 use crate::format::sketches::Row;
 use crate::params::Params;
 use crate::segment::records::Kept;
@@ -35,6 +36,16 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 pub struct Document<'a> {
     content: Content<'a>,
     attached: Attached<'a>,
+    set: Given<'a>,
+    is_marked: bool,
+}
+
+/// What a caller gave of a document's set.
+#[derive(Clone, Copy, Debug)]
+enum Given<'a> {
+    Nothing,
+    Hashes(&'a [u64]),
+    Encoded(Fields<'a>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +57,7 @@ enum Content<'a> {
 
 impl<'a> Document<'a> {
     fn new(content: Content<'a>) -> Self {
-        Self { content, attached: Attached::default() }
+        Self { content, attached: Attached::default(), set: Given::Nothing, is_marked: false }
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
@@ -67,6 +78,53 @@ impl<'a> Document<'a> {
     pub fn with_stamp(mut self, stamp: impl Into<Option<u64>>) -> Self {
         self.attached.stamp = stamp.into();
         self
+    }
+
+    /// Gives the distinct shingle hashes of the document, ascending, for an index that
+    /// [keeps sets](crate::params::ParamsBuilder::sets). A sketch of such an index has them, a row or a fingerprint has not.
+    pub fn with_set(mut self, set: &'a [u64]) -> Self {
+        self.set = Given::Hashes(set);
+        self
+    }
+
+    /// Marks it as a duplicate, for an index that [keeps marks](crate::params::ParamsBuilder::marks):
+    /// [`Writer::admit`](super::Writer::admit) compares with documents without a mark alone.
+    pub fn as_duplicate(mut self) -> Self {
+        self.is_marked = true;
+        self
+    }
+
+    /// Gives the set as a [file of sketches](crate::format::sketches::Rows::next_with_set) has it.
+    pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
+        self.set = Given::Encoded(set);
+        self
+    }
+
+    /// Replaces `out` by the fields of this document in an index with these parameters, and `set` by its set.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where the index keeps sets and this document has none.
+    pub(super) fn fields_into(&self, params: &Params, out: &mut Vec<u8>, set: &mut Vec<u64>) -> Result<()> {
+        set.clear();
+        if self.is_marked && !params.marks {
+            return Err(Error::Invalid("this index keeps no marks of duplicates; that is chosen when it is created".into()));
+        }
+        if params.sets {
+            match (self.set, self.content) {
+                (Given::Hashes(hashes), _) => set.extend_from_slice(hashes),
+                (Given::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
+                (Given::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
+                (Given::Nothing, _) => {
+                    return Err(Error::Invalid(
+                        "this index keeps the set of each document's shingle hashes, and this document comes without; \
+                         take the sketcher of the index, or give it with Document::with_set"
+                            .into(),
+                    ));
+                }
+            }
+        }
+        fields::encode(params, self.is_marked, set, out);
+        Ok(())
     }
 
     pub(super) fn attached(&self) -> Attached<'a> {

@@ -55,6 +55,16 @@ pub(super) struct Shared {
     pub(super) pinned: bool,
 }
 
+impl Shared {
+    /// Shows a state to all snapshots to come. The one before may be the last that has a memtable or segments open:
+    /// it is dropped when nobody waits for the lock any more.
+    pub(super) fn publish(&self, state: State) {
+        let state = Arc::new(state);
+        let before = std::mem::replace(&mut *self.published.write(), state);
+        drop(before);
+    }
+}
+
 /// How to open an index; [`Index::options`] makes it, with the choices of [`Index::open`].
 ///
 /// ```
@@ -312,7 +322,9 @@ impl Index {
         if now < before || now == before && state.durable_commit() <= published.durable_commit() {
             return Ok(false);
         }
-        *published = Arc::new(state);
+        let old = std::mem::replace(&mut *published, Arc::new(state));
+        drop(published);
+        drop(old); // it may close files, for which nobody who wants a snapshot has to wait
         Ok(now > before)
     }
 

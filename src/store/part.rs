@@ -8,10 +8,12 @@ use super::memtable::Rows;
 use crate::design::DesignChoice;
 use crate::error::Result;
 use crate::format::bands;
+use crate::format::fields::unread;
 use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::{Ask, Scratch, Segment};
 use crate::sync::RwLockReadGuard;
+use twindex_sketch::Nearness;
 
 /// Documents that are asked together. Ordinals are of the part.
 pub(super) enum Part<'a> {
@@ -99,6 +101,44 @@ impl Part<'_> {
         }
     }
 
+    /// Hands each document that can be near a set to `each`; of a segment also those no longer live.
+    pub(super) fn sharing_prefix(
+        &self,
+        set: &[u64],
+        near: Nearness,
+        marked: bool,
+        each: impl FnMut(u32),
+    ) -> Result<()> {
+        match self {
+            Self::Segment { segment, .. } => segment.sharing_prefix(set, near, marked, each),
+            Self::Memory { rows, limit, .. } => rows.sharing_prefix(set, near, marked, *limit, each),
+        }
+    }
+
+    /// Whether a document was a duplicate when it came, where that is kept.
+    pub(super) fn is_marked(&self, ordinal: u32) -> Result<bool> {
+        match self {
+            Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.is_marked()),
+            Self::Memory { rows, .. } => Ok(rows.records().fields(ordinal as usize).is_marked()),
+        }
+    }
+
+    /// How many shingle hashes the set of a document has, where they are kept.
+    pub(super) fn set_size(&self, ordinal: u32) -> Result<usize> {
+        match self {
+            Self::Segment { segment, .. } => segment.set_size(ordinal),
+            Self::Memory { rows, .. } => rows.records().fields(ordinal as usize).set_size().map_err(unread),
+        }
+    }
+
+    /// Replaces `out` by the set of a document; nothing where none are kept.
+    pub(super) fn set(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
+        match self {
+            Self::Segment { segment, .. } => segment.set(ordinal, out),
+            Self::Memory { rows, .. } => rows.records().set(ordinal as usize, out),
+        }
+    }
+
     pub(super) fn is_live(&self, ordinal: u32) -> bool {
         match self {
             Self::Segment { deleted, .. } => !deleted.contains(ordinal),
@@ -129,9 +169,7 @@ impl Part<'_> {
                 segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose()
             }
             Self::Memory { rows, .. } => {
-                let records = rows.records();
-                let sketched = records.is_sketched(ordinal as usize);
-                Ok(records.fingerprints().get(ordinal as usize).copied().filter(|_| sketched))
+                Ok(rows.fingerprint(ordinal))
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Near, Params};
 use crate::segment::records::Kept;
 use crate::segment::{Ask, Scratch};
-use twindex_sketch::{Containment, Fingerprint, Resemblance, Sample, matches};
+use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
 #[derive(Clone, Debug)]
@@ -24,7 +24,8 @@ pub struct Hit {
     pub key: KeyBuf,
     /// Bits in which the fingerprints differ, where both have one.
     pub distance: Option<u32>,
-    /// An estimate from the stored signatures, where they are kept and a sketch was asked about.
+    /// Counted where the index keeps sets, and otherwise an estimate from the stored signatures, where they are kept and a
+    /// sketch was asked about.
     pub resemblance: Option<Resemblance>,
     /// How much of the document that was asked about is contained in this one, from the stored samples
     /// ([`sketch::samples`](twindex_sketch::samples)), where they are kept and a sketch was asked about.
@@ -102,6 +103,12 @@ pub struct Query {
     feature_bits: u32,
     /// Whether sharing is enough, whatever the resemblance.
     unverified: bool,
+    /// Whether resemblance is estimated, though sets are kept.
+    estimated: bool,
+    /// Whether documents with a mark are no hits.
+    unmarked: bool,
+    /// The shingle hashes of the document that is asked about, where the index keeps sets.
+    set: Option<Vec<u64>>,
     /// Distances of hits are measured from here.
     measured_from: Option<Fingerprint>,
     /// The samples of the document that is asked about, bottom and modular, where they are kept.
@@ -136,6 +143,9 @@ impl Query {
             sharing: 1,
             feature_bits,
             unverified: false,
+            estimated: false,
+            unmarked: false,
+            set: None,
             measured_from: None,
             samples: None,
             limit: usize::MAX,
@@ -145,10 +155,12 @@ impl Query {
         }
     }
 
-    /// As [`Snapshot::near`](crate::Snapshot::near), for a document as this index keeps it.
-    pub(super) fn near(state: Arc<State>, kept: Kept<'_>, near: Near) -> Self {
-        let has_fingerprint = state.manifest.params.simhash.is_some();
-        let mut query = Self::new(state).samples(kept.bottom, kept.modular);
+    /// As [`Snapshot::near`](crate::Snapshot::near), for a document as this index keeps it; without a sketch for one
+    /// without tokens.
+    pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
+        let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
+        let kept = kept.unwrap_or_default();
+        let mut query = Self::new(state).samples(kept.bottom, kept.modular).hashes(set);
         if let Some(threshold) = near.threshold {
             query = query.features(kept.features.to_vec(), kept.signature.to_vec(), threshold.value());
         }
@@ -181,6 +193,22 @@ impl Query {
     pub(super) fn samples(mut self, bottom: &[u64], modular: &[u64]) -> Self {
         let kept = self.params().bottom > 0 || self.params().modulus > 0;
         self.samples = kept.then(|| [bottom.to_vec(), modular.to_vec()]);
+        self
+    }
+
+    /// Counts with the set of this sketch, where the index keeps sets.
+    pub(super) fn set(self, sketch: &Sketch) -> Self {
+        if sketch.has_set() { self.hashes(sketch.set()) } else { self }
+    }
+
+    fn hashes(mut self, set: &[u64]) -> Self {
+        self.set = self.params().sets.then(|| set.to_vec());
+        self
+    }
+
+    /// Documents that were duplicates when they came are no hits.
+    pub(super) fn unmarked(mut self) -> Self {
+        self.unmarked = self.params().marks;
         self
     }
 
@@ -231,6 +259,13 @@ impl Query {
     /// ```
     pub fn unverified(mut self) -> Self {
         self.unverified = true;
+        self
+    }
+
+    /// Resemblance is estimated from the signatures, of documents that share a band, though the index keeps
+    /// [sets](crate::params::ParamsBuilder::sets) and would count. An index without sets estimates anyway.
+    pub fn estimated(mut self) -> Self {
+        self.estimated = true;
         self
     }
 
@@ -318,8 +353,25 @@ impl Query {
             return Err(error);
         }
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
-        let is_known =
-            self.unverified || self.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
+        if self.params().sets && threshold > 0.0 && self.counted().is_none() && !self.unverified && !self.estimated {
+            return Err(Error::Invalid(
+                "this index counts resemblance, and what is asked about has no set of shingle hashes; take the sketcher of \
+                 the index, or ask for an estimate"
+                    .into(),
+            ));
+        }
+        if let (Some(_), Some(least)) = (self.counted(), self.params().near().threshold)
+            && self.is_by_prefixes()
+            && threshold < least.value()
+        {
+            return Err(Error::Invalid(format!(
+                "this index finds all documents that resemble by {least} or more, and you asked for {threshold}; ask for \
+                 {least} or more, or for an estimate"
+            )));
+        }
+        let is_known = self.unverified
+            || self.counted().is_some()
+            || self.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
         if threshold > 0.0 && !is_known {
             return Err(Error::Invalid(format!(
                 "this index keeps no signatures: of what shares a band it is not known what resembles by {threshold} or \
@@ -327,6 +379,18 @@ impl Query {
             )));
         }
         self.within.map_or(Ok(()), |(_, within)| self.state.check_within(within))
+    }
+
+    /// The set by which resemblance is counted; none where it is estimated or not known.
+    fn counted(&self) -> Option<&[u64]> {
+        self.set.as_deref().filter(|_| !self.unverified && !self.estimated)
+    }
+
+    /// Whether documents are found by the prefixes of their sets, and not by bands.
+    fn is_by_prefixes(&self) -> bool {
+        let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
+        let all_bits = self.feature_bits == bands::bits_of(self.params());
+        self.counted().is_some() && threshold > 0.0 && self.sharing == 1 && all_bits
     }
 
     fn ask(&self) -> Ask {
@@ -382,35 +446,70 @@ impl Query {
                     ControlFlow::Continue(())
                 })?;
         }
+        if self.unmarked {
+            found = found
+                .into_iter()
+                .map(|hit| Ok((!part.is_marked(hit.ordinal)?).then_some(hit)))
+                .filter_map(Result::transpose)
+                .collect::<Result<_>>()?;
+        }
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else {
             return Ok(found);
         };
+        let mut other = Vec::new();
         for hit in &mut found {
-            hit.resemblance = estimate(part, hit.ordinal, &bands.signature, minhash)?;
+            hit.resemblance = match self.counted() {
+                Some(set) => Some(count(part, hit.ordinal, set, &mut other)?),
+                None => estimate(part, hit.ordinal, &bands.signature, minhash)?,
+            };
         }
         found.sort_unstable_by_key(|hit| hit.ordinal);
-        let mut candidates: Vec<u32> = Vec::new();
-        part.hint_features(&bands.features, self.feature_bits);
-        for (band, &feature) in bands.features.iter().enumerate() {
-            part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
-        }
-        candidates.sort_unstable();
         let known = found.len();
-        // A document comes once for each band.
-        for same in candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing) {
-            let ordinal = same[0];
+        for ordinal in self.candidates(part, bands)? {
             if !part.is_live(ordinal)
                 || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
+                || self.unmarked && part.is_marked(ordinal)?
             {
                 continue;
             }
-            let resemblance = estimate(part, ordinal, &bands.signature, minhash)?;
+            let resemblance = match self.counted() {
+                Some(set) => {
+                    let near = Nearness::Resemblance(bands.threshold);
+                    let is_possible = bands.threshold == 0.0
+                        || near.least_shared(set.len(), part.set_size(ordinal)?).is_some();
+                    if !is_possible {
+                        continue;
+                    }
+                    Some(count(part, ordinal, set, &mut other)?)
+                }
+                None => estimate(part, ordinal, &bands.signature, minhash)?,
+            };
             if self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)) {
                 let distance = self.distance(part, ordinal)?;
                 found.push(Found { ordinal, distance, resemblance });
             }
         }
         Ok(found)
+    }
+
+    /// Documents that can be near, each once, some of them no longer live.
+    fn candidates(&self, part: &Part<'_>, bands: &Bands) -> Result<Vec<u32>> {
+        let mut candidates: Vec<u32> = Vec::new();
+        if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
+            let near = Nearness::Resemblance(bands.threshold);
+            part.sharing_prefix(set, near, !self.unmarked, |ordinal| candidates.push(ordinal))?;
+            candidates.sort_unstable();
+            candidates.dedup();
+            return Ok(candidates);
+        }
+        part.hint_features(&bands.features, self.feature_bits);
+        for (band, &feature) in bands.features.iter().enumerate() {
+            part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
+        }
+        candidates.sort_unstable();
+        // A document comes once for each band.
+        let enough = candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing);
+        Ok(enough.map(|same| same[0]).collect())
     }
 
     /// How much of the document that is asked about is in a stored one, and how much of that is in it.
@@ -446,6 +545,13 @@ fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Opt
 fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
     let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
     known.max_by_key(|known| (known.is_exact(), known.sampled))
+}
+
+/// The resemblance of a set and that of a document, which is read into `other`.
+fn count(part: &Part<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
+    part.set(ordinal, other)?;
+    let intersection = intersection_from(set, other, 0).unwrap_or(0);
+    Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
 fn estimate(

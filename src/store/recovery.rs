@@ -154,7 +154,7 @@ impl State {
         let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
         let mut view = self.view.clone();
         if view.table.read().len() > view.rows {
-            view.table.write().truncate(view.rows); // of an attempt that failed
+            view.table.truncate(view.rows); // of an attempt that failed
         }
         let position = log::replay(vfs, dir, &self.manifest, entry, from, |path, commit, at, batch| {
             view.apply(path, commit, at, batch, &self.manifest)

@@ -270,8 +270,13 @@ impl Snapshot {
         Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
     }
 
-    /// The documents that share a band with this one and whose resemblance, estimated from the stored signatures,
-    /// is at least `threshold`. Where no signatures are kept nothing is known of it, and the answer is an error unless
+    /// The documents whose resemblance to this one is at least `threshold`.
+    ///
+    /// Where the index keeps [sets](crate::params::ParamsBuilder::sets), it is counted and none is missed; then a
+    /// threshold below that of the index is refused, and documents without tokens are near copies of themselves.
+    ///
+    /// Otherwise these are the documents that share a band with this one and whose resemblance, estimated from the stored
+    /// signatures, is at least `threshold`. Where no signatures are kept nothing is known of it, and the answer is an error unless
     /// the threshold is 0 or all that share a band are asked for ([`Query::unverified`]).
     ///
     /// Of the documents that resemble this one by J, the share that has a band in common is
@@ -297,7 +302,7 @@ impl Snapshot {
         let mut packed = Vec::new();
         pack(sketch.signature(), minhash.signature_bits, &mut packed);
         let query = Query::new(Arc::clone(&self.state)).features(sketch.features().to_vec(), packed, threshold);
-        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()) } else { query })
+        Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch) } else { query })
     }
 
     /// What is near by the index's parameters ([`Params::near`]): at first documents [`within`](Self::within) their

@@ -149,7 +149,7 @@ impl View {
     /// What has expired of the rows of the memtable is no longer live.
     pub(super) fn expire_rows(&mut self) -> Result<()> {
         if let Some(expired) = self.time.expired(self.time.now) {
-            self.table.write().expire(expired)?;
+            self.table.expire(expired)?;
             self.count();
         }
         Ok(())
@@ -323,7 +323,8 @@ impl State {
     }
 
     fn make_segment(&self) -> Segment {
-        let records = self.view.table.read().first(self.view.rows);
+        let first = self.view.table.read().first(self.view.rows);
+        let records = first.into_records();
         let heap = Heap::default();
         let path = Path::new("memtable");
         let made = build::build(&records, &heap, path)

@@ -702,6 +702,7 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
             let attached = Attached {
                 value: if params.values { &value } else { &[] },
                 stamp: params.expire_after.map(|_| 1_700_000_000 + number * 7919 % 1000),
+                ..Attached::default()
             };
             records.push_with(key, (!sketch.is_empty()).then_some(kept), attached).unwrap();
         }

@@ -37,6 +37,7 @@ mod sample_accuracy;
 mod second_reader;
 mod seeds;
 mod seeds_tokens;
+mod sets;
 mod sketch_accuracy;
 mod skips;
 mod spec_numbers;

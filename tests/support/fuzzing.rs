@@ -280,7 +280,7 @@ const LOGGED: (u128, u64) = (7, 1);
 fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     let (uuid, number) = LOGGED;
     let mut bytes = encode_head(uuid, params, number, 2);
-    let attached = |stamp| Attached { value: b"value", stamp: Some(stamp) };
+    let attached = |stamp| Attached { value: b"value", stamp: Some(stamp), ..Attached::default() };
     let mut records = Vec::new();
     for commit in 2..5_u64 {
         let mut batch = Batch::default();

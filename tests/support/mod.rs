@@ -20,11 +20,13 @@ use std::path::Path;
 use twindex::format::attached::Attached;
 use twindex::format::checksum::{PAGE, checksum};
 use twindex::format::contents::{ENTRY_BYTES, Kind};
+use twindex::format::fields::{self, Fields};
 use twindex::format::footer::{FOOTER_BYTES, Footer};
 use twindex::format::header::{HEADER_BYTES, Header};
 use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::sketch::Nearness;
 use twindex::{Key, KeyBuf, Params, Result};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
@@ -64,6 +66,8 @@ pub fn samples() -> Vec<Sample> {
     let only_stamps = Params::builder().u64_keys().minhash(1, 1).expire_after(1).build().unwrap();
     let bytes_of_features = Params::builder().u64_keys().minhash(2, 1).signature_bits(0).feature_bits(8);
     let bytes_of_features = bytes_of_features.build().unwrap();
+    let sets = Params::builder().u64_keys().minhash(1, 1).signature_bits(0).sets().marks().build().unwrap();
+    let marks = Params::builder().simhash(3).marks().build().unwrap();
     let bits_of_features = Params::builder().minhash(2, 1).signature_bits(1).feature_bits(1).build().unwrap();
     let sample = |name: &str, params: &Params, count, codec: Option<&str>| Sample {
         name: name.into(),
@@ -89,6 +93,9 @@ pub fn samples() -> Vec<Sample> {
         sample("twenty with values and stamps", &attached, 20, None),
         sample("one with a stamp", &only_stamps, 1, None),
         sample("nothing, with values and stamps", &attached, 0, None),
+        sample("forty with sets and marks", &sets, 40, None),
+        sample("nothing, with sets", &sets, 0, None),
+        sample("ten with marks", &marks, 10, None),
         sample("forty with features of one byte", &bytes_of_features, 40, None),
         sample("forty with features of one bit", &bits_of_features, 40, None),
     ];
@@ -180,7 +187,16 @@ pub fn records(params: &Params, count: u64) -> Records {
         };
         let kept = (i % 10 != 7).then_some(kept);
         let value = vec![i as u8; i as usize * 7 % 20];
+        // One hash that all have, some that the one before has, and in one set enough for a map of high bytes.
+        let mut set: Vec<u64> = (i / 3..i / 3 + i % 5).map(|hash| (hash + 1) << 40).collect();
+        set.extend((0..if i == 6 { 60 } else { 0 }).map(|hash| hash << 56 | 5));
+        set.push(u64::MAX);
+        set.sort_unstable();
+        set.dedup();
+        let mut encoded = Vec::new();
+        fields::encode(params, params.marks && i % 4 == 1, &set, &mut encoded);
         let attached = Attached {
+            fields: Fields::of(&encoded),
             value: if params.values { &value } else { &[] },
             stamp: params.expire_after.map(|_| 1_000_000 + i * 131 % 700),
         };
@@ -205,6 +221,9 @@ pub struct Questions {
     queries: Vec<u64>,
     /// A feature with the key of each band entry.
     features: Vec<(usize, u64)>,
+    has_fields: bool,
+    /// The set of each document, where they are kept.
+    sets: Vec<Vec<u64>>,
     radii: &'static [u32],
     /// Of documents, keys and ranks, one in so many is asked for.
     step: usize,
@@ -235,7 +254,11 @@ impl Questions {
         features.dedup();
         let mut queries: Vec<u64> = vec![0, u64::MAX];
         queries.extend(fingerprints.iter().enumerate().map(|(i, f)| f ^ (i as u64 % 2) << (i % 64)));
-        Self { documents: segment.documents() as u32, keys, fingerprints, queries, features, radii, step: 1 }
+        let documents = segment.documents() as u32;
+        let set = |ordinal| collected(|out| segment.set(ordinal, out)).unwrap();
+        let sets = if segment.params().sets { (0..documents).map(set).collect() } else { Vec::new() };
+        let has_fields = segment.params().sets || segment.params().marks;
+        Self { documents, keys, fingerprints, queries, features, has_fields, sets, radii, step: 1 }
     }
 
     /// Leaves questions out, where there are too many to ask them often.
@@ -262,6 +285,16 @@ impl Questions {
             all.push(collected(|out| segment.modular(ordinal, out)));
             all.push(segment.value(ordinal).map(|value| value.iter().map(|&byte| byte.into()).collect()));
             all.push(segment.stamp(ordinal).map(|stamp| stamp.into_iter().collect()));
+            if self.has_fields {
+                all.push(segment.fields(ordinal).map(|fields| vec![fields.is_marked().into()]));
+                all.push(collected(|out| segment.set(ordinal, out)));
+            }
+        }
+        for set in &self.sets {
+            all.push(collected(|out| {
+                let near = Nearness::Resemblance(0.8);
+                segment.sharing_prefix(set, near, true, |ordinal| out.push(ordinal.into()))
+            }));
         }
         let absent = match segment.params().key {
             twindex::params::KeyKind::U64 => [KeyBuf::U64(0), KeyBuf::U64(300), KeyBuf::U64(u64::MAX)],

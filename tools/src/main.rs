@@ -19,6 +19,7 @@ mod sketch_file;
 mod stage;
 mod stop_lists;
 mod text_args;
+mod verifying;
 
 use std::process::ExitCode;
 

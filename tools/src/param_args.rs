@@ -73,6 +73,10 @@ pub(crate) struct ParamArgs {
     /// keeps none [default: 0]
     #[arg(long, value_name = "M")]
     modulus: Option<u32>,
+    /// Whether the distinct shingle hashes of each document are kept, some 11 bytes each, by which resemblance is counted;
+    /// and marks of duplicates [default: kept, where resemblance makes documents near]
+    #[arg(long, value_enum, value_name = "WHETHER")]
+    sets: Option<Sets>,
     /// Weight the shingles of the simhash by this table, from `twindex idf`; text is cut as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
@@ -82,6 +86,13 @@ pub(crate) struct ParamArgs {
 enum Method {
     Simhash,
     Minhash,
+}
+
+/// Whether an index keeps sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sets {
+    Kept,
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -215,6 +226,14 @@ impl ParamArgs {
         if let Some(threshold) = self.threshold {
             builder = builder.near(named(threshold, self.within)?);
         }
+        match self.sets {
+            Some(Sets::None) => {}
+            None if raw || !wanted(Method::Minhash) => {}
+            Some(Sets::Kept) if raw || !wanted(Method::Minhash) => {
+                return Err(Usage::new("--sets kept goes with documents and --method minhash").into());
+            }
+            _ => builder = builder.sets().marks(),
+        }
         // Every value was judged by itself before: what is left is how they go together.
         builder.build().map_err(|error| Usage::new(error.to_string()).into())
     }
@@ -311,6 +330,16 @@ impl ParamArgs {
         ] {
             check_option(made, option, field, given)?;
         }
+        let says = |kept| if kept { "kept" } else { "not kept" };
+        if let Some(sets) = self.sets {
+            ensure!(
+                (sets == Sets::Kept) == params.sets,
+                "{}: sets are {} in this {noun}, and {} by --sets; leave it out, or make another {noun}",
+                path.display(),
+                says(params.sets),
+                says(!params.sets)
+            );
+        }
         for (option, field, given) in [
             ("design", "tables", self.design.map(|design| design.to_string())),
             ("codec", "codec", self.codec.map(|codec| codec.to_string())),
@@ -321,7 +350,6 @@ impl ParamArgs {
             (Method::Simhash, "simhash", params.simhash.is_some()),
             (Method::Minhash, "minhash", params.minhash.is_some()),
         ] {
-            let says = |kept| if kept { "kept" } else { "not kept" };
             ensure!(
                 self.method.is_empty() || self.method.contains(&method) == kept,
                 "{}: {name} is {} in this {noun}, and {} by the --method given; leave it out, or make another {noun}",

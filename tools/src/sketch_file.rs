@@ -5,6 +5,7 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use twindex::format::fields::Fields;
 use twindex::format::header::{self, HEADER_BYTES, Header, Refusal, Role};
 use twindex::format::sketches::{Decoder, Row, Rows};
 use twindex::sketch::IdfTable;
@@ -211,13 +212,15 @@ pub(crate) struct Block<'f> {
 }
 
 impl Block<'_> {
-    /// The next record: its key, and its sketch if it has one.
+    /// The next record: its key, its sketch if it has one, and its set, where sets are kept.
     ///
     /// # Errors
     ///
     /// None, in a block that the decoder has let through.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Option<(Key<'_>, Option<Row<'_>>)>> {
-        self.rows.next().map_err(|fault| corrupt(self.path, fault.offset, fault.expected, fault.found).into())
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<(Key<'_>, Option<Row<'_>>, Fields<'_>)>> {
+        self.rows
+            .next_with_set()
+            .map_err(|fault| corrupt(self.path, fault.offset, fault.expected, fault.found).into())
     }
 }
 

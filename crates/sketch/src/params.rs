@@ -153,13 +153,15 @@ pub struct SketchParams {
     pub bottom: u16,
     /// Hashes that are 0 modulo this are kept; 0 keeps none.
     pub modulus: u32,
+    /// Whether all distinct shingle hashes of a document are kept, by which it is compared exactly.
+    pub sets: bool,
 }
 
 impl SketchParams {
     /// Text is cut by `shingling`; nothing is computed yet.
     #[must_use]
     pub fn new(shingling: Shingling) -> Self {
-        Self { shingling, simhash: None, minhash: None, bottom: 0, modulus: 0 }
+        Self { shingling, simhash: None, minhash: None, bottom: 0, modulus: 0, sets: false }
     }
 
     /// Computes a fingerprint from these votes.
@@ -198,6 +200,7 @@ impl SketchParams {
         fields.extend(minhash_fields(self.minhash));
         fields.push(("bottom", self.bottom.to_string()));
         fields.push(("modulus", self.modulus.to_string()));
+        fields.extend(sets_field(self.sets));
         fields
     }
 
@@ -208,12 +211,12 @@ impl SketchParams {
     }
 
     /// Refuses parameters that would change sketches, naming the first that differs. The number of feature bits that
-    /// an index keeps may differ.
+    /// an index keeps may differ, and whether there are sets.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same(&self, given: &Self) -> Result<()> {
-        check_same_fields(&self.fields(), &given.fields(), &["feature-bits"])
+        check_same_fields(&self.fields(), &given.fields(), &["feature-bits", "sets"])
     }
 
     /// Refuses parameters that would change minima and bands, naming the first that differs. Fingerprints and samples
@@ -222,7 +225,7 @@ impl SketchParams {
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same_bands(&self, given: &Self) -> Result<()> {
-        let free = ["feature-bits", "simhash", "idf", "signature-bits", "bottom", "modulus"];
+        let free = ["feature-bits", "simhash", "idf", "signature-bits", "bottom", "modulus", "sets"];
         check_same_fields(&self.fields(), &given.fields(), &free)
     }
 }
@@ -262,6 +265,13 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
         fields.push(("feature-bits", minhash.feature_bits.to_string()));
     }
     fields
+}
+
+/// The line of sets, where they are kept. That they are not has no line, so that the digests of parameters from before
+/// this line existed still hold.
+#[must_use]
+pub fn sets_field(kept: bool) -> Option<(&'static str, String)> {
+    kept.then(|| ("sets", "kept".to_string()))
 }
 
 /// Refuses fields that differ, naming the first one; those named in `free` may differ.

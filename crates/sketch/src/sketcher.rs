@@ -38,6 +38,8 @@ pub struct Sketcher {
     /// There if `weights` say so.
     idf: Option<Arc<IdfTable>>,
     minhash: Option<Minhash>,
+    /// Whether sets of texts with tokens are made, where the parameters keep sets.
+    makes_sets: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -107,8 +109,17 @@ impl Sketcher {
                 rows: usize::from(minhash.rows),
                 signature_kept: minhash.signature_bits > 0,
             }),
+            makes_sets: params.sets,
             params: Arc::new(params),
         })
+    }
+
+    /// The same sketcher, whose sketches have [sets](Sketch::set) of texts without tokens alone: for whoever has the shingle
+    /// hashes of the others anyway.
+    #[must_use]
+    pub fn with_sets_of_wordless_only(mut self) -> Self {
+        self.makes_sets = false;
+        self
     }
 
     /// The same sketcher with the instructions of `level`, for tests and measurements: its sketches are the same.
@@ -178,6 +189,9 @@ impl Sketcher {
             self.shingler.occurrences(text, &mut scratch.buffers, &mut scratch.shingles);
         }
         self.finish_unweighted(scratch, sketch);
+        if self.params.sets && scratch.shingles.is_empty() {
+            sketch.set.push(self.names.single(text.as_bytes()));
+        }
         Ok(())
     }
 
@@ -317,6 +331,7 @@ impl Sketcher {
         sketch.features.clear();
         sketch.bottom.clear();
         sketch.modular.clear();
+        sketch.set.clear();
         if shingles.is_empty() {
             return;
         }
@@ -332,6 +347,11 @@ impl Sketcher {
         }
         if self.params.modulus > 0 {
             samples::modular(shingles, self.params.modulus, &mut sketch.modular);
+        }
+        if self.makes_sets {
+            sketch.set.extend_from_slice(shingles);
+            sketch.set.sort_unstable();
+            sketch.set.dedup();
         }
     }
 
@@ -368,6 +388,7 @@ pub struct Sketch {
     features: Vec<u64>,
     bottom: Vec<u64>,
     modular: Vec<u64>,
+    set: Vec<u64>,
 }
 
 impl Sketch {
@@ -408,6 +429,20 @@ impl Sketch {
     #[must_use]
     pub fn modular(&self) -> &[u64] {
         &self.modular
+    }
+
+    /// The distinct shingle hashes of the document, ascending, where the parameters keep [sets](SketchParams::sets), by
+    /// which [`Nearness`](crate::Nearness) compares exactly. A text without tokens has the hash of its bytes in their
+    /// place, so that it equals copies of itself and nothing else; no features have no hashes.
+    #[must_use]
+    pub fn set(&self) -> &[u64] {
+        &self.set
+    }
+
+    /// Whether the parameters it was made with keep sets.
+    #[must_use]
+    pub fn has_set(&self) -> bool {
+        self.params.as_ref().is_some_and(|params| params.sets)
     }
 
     /// The digest of the parameters it was made with, [`SketchParams::digest`].

@@ -301,7 +301,7 @@ impl Writer {
         if position != known.position {
             let state =
                 State::new(Arc::clone(&known.manifest), known.view.clone(), position, self.sketch_digest);
-            *self.shared.published.write() = Arc::new(state);
+            self.shared.publish(state);
         }
     }
 
@@ -315,7 +315,7 @@ impl Writer {
             _ => None,
         };
         let state = State::new(manifest, self.view.clone(), position, self.sketch_digest);
-        *self.shared.published.write() = Arc::new(state);
+        self.shared.publish(state);
     }
 }
 
@@ -344,14 +344,14 @@ impl Drop for Writer {
             // Commits that were held back and could not be written are not there, whatever was shown of them.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
-                *self.shared.published.write() = Arc::new(state);
+                self.shared.publish(state);
             }
         }
         // Rows of a batch that was not committed.
         let published = Arc::clone(&self.shared.published.read());
         let beyond = published.view.table.read().len() > published.view.rows;
         if beyond {
-            published.view.table.write().truncate(published.view.rows);
+            published.view.table.truncate(published.view.rows);
         }
         self.shared.writing.store(false, Ordering::Release);
         // Segments of a batch that was not committed. After a failure from which the new generation may or may not

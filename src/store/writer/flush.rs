@@ -12,7 +12,7 @@ use crate::segment::records::Records;
 use crate::segment::rows::Rows;
 use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
-use crate::store::memtable::Memtable;
+use crate::store::memtable::{FirstRows, Memtable};
 use crate::store::names;
 use crate::store::state::open_segment;
 use crate::sys::heap::Heap;
@@ -94,15 +94,19 @@ impl Writer {
 
     /// Writes the memtable as a segment of the generation to come, which needs no logs then.
     pub(super) fn flush_table(&mut self) -> Result<()> {
-        let table = Arc::clone(&self.view.table);
-        let rows = table.read();
-        if rows.len() == 0 {
-            return Ok(());
-        }
-        let built = build::build(rows.records(), &*self.shared.vfs, &self.shared.dir)?;
-        drop(rows);
+        let Some(records) = self.table_records() else { return Ok(()) };
+        let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
+        drop(records);
         self.empty_table()?;
         self.add(built)
+    }
+
+    /// The rows of the memtable, if there are any. Whoever asks them meanwhile does not wait.
+    fn table_records(&self) -> Option<Records> {
+        let rows = self.view.table.read();
+        let first = (rows.len() > 0).then(|| rows.first(rows.len()));
+        drop(rows);
+        first.map(FirstRows::into_records)
     }
 
     /// What is in the memtable comes with the generation to come, in a segment.
@@ -129,14 +133,10 @@ impl Writer {
 
     /// The memtable as a segment in memory, which is empty then; nothing if it is empty.
     pub(super) fn take_table(&mut self) -> Result<Option<Segment>> {
-        let table = Arc::clone(&self.view.table);
-        let rows = table.read();
-        if rows.len() == 0 {
-            return Ok(None);
-        }
+        let Some(records) = self.table_records() else { return Ok(None) };
         let (heap, path) = (Heap::default(), Path::new("memtable"));
-        build::build(rows.records(), &heap, path)?.publish(path)?;
-        drop(rows);
+        build::build(&records, &heap, path)?.publish(path)?;
+        drop(records);
         self.empty_table()?;
         Segment::from_bytes(heap.take(), path).map(Some)
     }

@@ -27,6 +27,7 @@ use super::state::{State, View};
 use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
+use crate::format::fields::{self, Fields};
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
 use crate::key::Key;
@@ -102,6 +103,8 @@ pub struct Writer {
     pointer: Pointer,
     place: Place,
     packed: Vec<u8>,
+    /// The fields and the set of the document at hand.
+    fields: (Vec<u8>, Vec<u64>),
     scratch: Scratch,
 }
 
@@ -166,6 +169,7 @@ impl Writer {
             pointer: Pointer::MayBeLost,
             place: Place::Named,
             packed: Vec::new(),
+            fields: Default::default(),
             scratch: Scratch::default(),
             shared,
         })
@@ -241,6 +245,12 @@ impl Writer {
         self.settings.unverified = unverified;
     }
 
+    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, of documents that share a band, though the
+    /// index keeps [sets](crate::params::ParamsBuilder::sets) and would count; at first it does not.
+    pub fn set_estimated(&mut self, estimated: bool) {
+        self.settings.estimated = estimated;
+    }
+
     /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as
     /// by one wrong stamp everything would expire. At first that is the age at which documents expire. The first
     /// document of an index may have any.
@@ -259,7 +269,10 @@ impl Writer {
     /// which the writer is poisoned.
     pub fn put<'k, 'd>(&mut self, key: impl Into<Key<'k>>, document: impl Into<Document<'d>>) -> Result<()> {
         let (key, document) = (key.into(), document.into());
-        self.with_kept(&document, |writer, kept| writer.push(key, kept, document.attached(), false))
+        self.with_kept(&document, |writer, kept, (fields, _)| {
+            let attached = Attached { fields: Fields::of(fields), ..document.attached() };
+            writer.push(key, kept, attached, false)
+        })
     }
 
     /// Looks up and adds as one step: the nearest document to this one, if any is near by the index's parameters, as
@@ -294,47 +307,61 @@ impl Writer {
         document: impl Into<Document<'d>>,
     ) -> Result<Admitted> {
         let (key, document) = (key.into(), document.into());
-        let attached = document.attached();
-        self.with_kept(&document, |writer, kept| {
+        self.with_kept(&document, |writer, kept, (fields, set)| {
+            let attached = Attached { fields: Fields::of(fields), ..document.attached() };
             writer.check_attached(attached)?;
             if writer.contains(key)? {
                 return writer.push(key, kept, attached, false).map(|()| Admitted::Known);
             }
-            let hit = kept.map_or(Ok(None), |kept| writer.nearest(kept))?;
-            if hit.is_none() || !writer.settings.drop_duplicates {
+            let Some(hit) = writer.nearest(kept, set)? else {
+                return writer.push(key, kept, attached, true).map(|()| Admitted::New);
+            };
+            if !writer.settings.drop_duplicates {
+                fields::encode(&writer.params, writer.params.marks, set, fields);
+                let attached = Attached { fields: Fields::of(fields), ..document.attached() };
                 writer.push(key, kept, attached, true)?;
             }
-            Ok(hit.map_or(Admitted::New, Admitted::Duplicate))
+            Ok(Admitted::Duplicate(hit))
         })
     }
 
-    /// Runs a step with what this index keeps of the document's content.
+    /// Runs a step with what this index keeps of the document's content, its fields, and its set.
     fn with_kept<T>(
         &mut self,
         document: &Document<'_>,
-        step: impl FnOnce(&mut Self, Option<Kept<'_>>) -> Result<T>,
+        step: impl FnOnce(&mut Self, Option<Kept<'_>>, (&mut Vec<u8>, &[u64])) -> Result<T>,
     ) -> Result<T> {
-        let mut packed = std::mem::take(&mut self.packed);
+        let (mut packed, (mut fields, mut set)) =
+            (std::mem::take(&mut self.packed), std::mem::take(&mut self.fields));
         let kept = document.kept(&self.params, self.sketch_digest, &mut packed);
-        let done = kept.and_then(|kept| step(self, kept));
-        self.packed = packed;
+        let done = kept.and_then(|kept| {
+            document.fields_into(&self.params, &mut fields, &mut set)?;
+            step(self, kept, (&mut fields, &set))
+        });
+        (self.packed, self.fields) = (packed, (fields, set));
         done
     }
 
-    /// The live document nearest to this one, with the batch.
-    fn nearest(&mut self, kept: Kept<'_>) -> Result<Option<Hit>> {
-        self.records.check_shape(kept)?;
+    /// The live document nearest to this one, with the batch; of documents without tokens, where sets are kept, one of the
+    /// same bytes.
+    fn nearest(&mut self, kept: Option<Kept<'_>>, set: &[u64]) -> Result<Option<Hit>> {
+        if let Some(kept) = kept {
+            self.records.check_shape(kept)?;
+        } else if set.is_empty() {
+            return Ok(None);
+        }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
-        let Settings { near, unverified, .. } = self.settings;
-        match (near.within, near.threshold) {
-            (Some(within), None) if !samples => {
+        let Settings { near, unverified, estimated, .. } = self.settings;
+        match (near.within, near.threshold, kept) {
+            (Some(within), None, Some(kept)) if !samples && !self.params.marks => {
                 let parts = self.view.parts(&self.params);
                 let found = nearest(parts, kept.fingerprint, within.into(), &mut self.scratch)?;
                 Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
             }
             _ => {
-                let query = Query::near(self.now(), kept, near).limit(1);
+                let query = Query::near(self.now(), kept, set, near).unmarked().limit(1);
                 let query = if unverified { query.unverified() } else { query };
+                let query = if estimated { query.estimated() } else { query };
                 Ok(query.run()?.hits.pop())
             }
         }

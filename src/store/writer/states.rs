@@ -24,6 +24,8 @@ pub(super) struct Settings {
     pub(super) near: Near,
     /// Whether it takes all that share a band for one, too.
     pub(super) unverified: bool,
+    /// Whether resemblance is estimated though sets are kept.
+    pub(super) estimated: bool,
     /// How far a stamp may be ahead of all before.
     pub(super) max_jump: u64,
     /// Whether segments are merged in the background.
@@ -43,6 +45,7 @@ impl Settings {
             drop_duplicates: false,
             near: params.near(),
             unverified: false,
+            estimated: false,
             max_jump: params.expire_after.unwrap_or(u64::MAX),
             background: true,
             rate: None,

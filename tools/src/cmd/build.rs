@@ -366,14 +366,14 @@ impl Build {
         let progress = Progress::bytes(Some(file.length()), "indexing", self.output.quiet);
         let params = file.params().clone();
         while let Some(mut rows) = file.next_block()? {
-            while let Some((key, row)) = rows.next()? {
+            while let Some((key, row, set)) = rows.next()? {
                 if self.shard.shard.is_some_and(|shard| !shard.has(key)) {
                     continue;
                 }
                 added.counts.documents += 1;
                 added.documents += 1;
                 added.empty += u64::from(row.is_none());
-                let put = writer.put(key, Document::from_row(&params, row));
+                let put = writer.put(key, Document::from_row(&params, row).with_encoded_set(set));
                 put.with_context(|| {
                     let key = key.to_buf().to_string();
                     format!("{}: cannot add the document `{}`", path.display(), key.escape_debug())

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 use twindex::format::table::Probe;
-use twindex::params::Threshold;
+use twindex::params::{Near, Threshold};
 use twindex::segment::Ask;
 use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
@@ -33,6 +33,7 @@ use crate::recall;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, What, Written};
+use crate::verifying::{Counted, counted};
 
 /// What is written with --out or --into.
 const HITS: What = What { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };
@@ -53,8 +54,9 @@ const BATCH_MAX: usize = 1 << 18;
     twindex query hashes.twx --fingerprints queries.u64 --count\n  \
     twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n  \
     twindex query shard-2.twx new.jsonl --into hits\n\n\
-    Prints a line for each hit: query, key, distance, resemblance (an estimate from stored signatures; - where \
-    unknown), nearest first. From an index built with --bottom or --modulus, two fields more: how much of the \
+    Prints a line for each hit: query, key, distance, resemblance (- where unknown), nearest first. Resemblance is \
+    counted where the index keeps sets, and then nothing near is missed, or by --texts; otherwise it is an estimate from \
+    stored signatures, which has to be asked for. From an index built with --bottom or --modulus, two fields more: how much of the \
     query is contained in the hit, and of the hit in the query. Without --within and --resembling, what is near by \
     the index's own threshold and radius, which `stats` shows.")]
 pub(crate) struct Query {
@@ -77,19 +79,19 @@ pub(crate) struct Query {
     /// Only documents within this Hamming radius, 0 to 10, exactly [default with --fingerprints: the index's]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
-    /// Only documents whose resemblance is estimated at J or more
+    /// Only documents whose resemblance is J or more
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
     resembling: Option<f64>,
     #[command(flatten)]
     features: FeatureArgs,
-    /// How a resemblance is verified: by the signatures in the index, an estimate; counted on the texts, with
-    /// --resembling, and then two fields more are printed, intersection and union; or not at all
-    #[arg(long, value_enum, value_name = "HOW", default_value = "signature")]
-    verify: Verify,
-    /// The texts of the index for --verify exact, as they were given to `build`
+    /// How a resemblance is verified: counted by the sets in the index, as is usual, or on --texts with --resembling, and
+    /// then two fields more are printed, intersection and union; by its signatures, an estimate; or not at all
+    #[arg(long, value_enum, value_name = "HOW")]
+    verify: Option<Counted>,
+    /// The texts of an index without sets, as they were given to `build`
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
-    /// With --verify exact, print how much of the query is contained in the hit, and of the hit in the query, counted
+    /// With --texts, print how much of the query is contained in the hit, and of the hit in the query, counted
     #[arg(long)]
     containment: bool,
     /// Print the number of hits only
@@ -117,17 +119,6 @@ pub(crate) struct Query {
     work: Work,
     #[command(flatten)]
     output: Output,
-}
-
-/// How a resemblance is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Verify {
-    /// Shingle by shingle, on the texts
-    Exact,
-    /// By the signatures in the index: an estimate
-    Signature,
-    /// Not at all: all that share a band are hits
-    None,
 }
 
 /// Ways to answer many questions.
@@ -277,7 +268,7 @@ impl Query {
                 self.index().display()
             );
         }
-        let threshold = self.check_known(snapshot.params())?;
+        let (threshold, verify) = self.check_known(snapshot.params())?;
         let in_one = Agreement::in_one(snapshot.params());
         let agreement = match snapshot.params().minhash.filter(|_| self.resembling.is_some()) {
             Some(minhash) => self.features.options().agreement(minhash, snapshot.documents())?,
@@ -287,7 +278,10 @@ impl Query {
             let minhash = snapshot.params().minhash?;
             Some(sharing::recall(minhash, agreement, resembling))
         });
-        if let Some(threshold) = threshold.filter(|_| agreement == in_one && !self.output.quiet) {
+        let is_estimated = verify == Some(Counted::Signature) || !self.texts.is_empty();
+        if let Some(threshold) =
+            threshold.filter(|_| is_estimated && agreement == in_one && !self.output.quiet)
+        {
             let asked = match self.resembling {
                 Some(resembling) => format!("at --resembling {resembling}"),
                 None => format!("that resemble by {threshold}"),
@@ -311,7 +305,7 @@ impl Query {
             )?
         } else {
             let watch = Stopwatch::start();
-            let totals = self.documents(&index, &snapshot, agreement, &mut out)?;
+            let totals = self.documents(&index, &snapshot, (agreement, verify), &mut out)?;
             (totals, watch.cpu_seconds(), watch.seconds())
         };
         snapshot.check_maps()?;
@@ -362,57 +356,43 @@ impl Query {
 
     /// Refuses options that go with nothing.
     fn check_verify(&self) -> anyhow::Result<()> {
-        let exact = self.verify == Verify::Exact;
+        let (exact, by_texts) = (self.verify == Some(Counted::Exact), !self.texts.is_empty());
         let why = match () {
             () if self.features.options().are_given() && self.resembling.is_none() => {
                 "--sharing and --feature-bits go with --resembling J"
             }
-            () if exact && self.resembling.is_none() => "--verify exact goes with --resembling J",
-            () if exact && self.texts.is_empty() => {
-                "--verify exact counts on the texts, which are not in the index: name them with --texts INPUT"
+            () if by_texts && self.resembling.is_none() => "--texts goes with --resembling J",
+            () if self.verify.is_some() && (self.within.is_some() || self.fingerprints.is_some()) => {
+                "--verify is about resemblance, and distances are exact; leave it out"
             }
-            () if self.verify == Verify::None && (self.within.is_some() || self.fingerprints.is_some()) => {
-                "--verify none is about resemblance, and distances are exact; leave it out"
-            }
-            () if exact && self.first => "--first goes with --verify signature; --limit 1 gives the nearest",
-            () if !exact && !self.texts.is_empty() => "--texts goes with --verify exact",
-            () if !exact && self.containment => "--containment goes with --verify exact",
+            () if by_texts && self.first => "--first goes without --texts; --limit 1 gives the nearest",
+            () if by_texts && self.verify.is_some() && !exact => "--texts goes with --verify exact",
+            () if !by_texts && self.containment => "--containment goes with --texts",
             () => return Ok(()),
         };
         Err(Usage::new(why).into())
     }
 
-    /// The resemblance from which documents are hits, if any are by resemblance. Refuses an index that cannot tell.
-    fn check_known(&self, params: &Params) -> anyhow::Result<Option<f64>> {
-        let by_itself = || params.near().threshold.map(Threshold::value);
-        let threshold = match (self.within, self.fingerprints.is_some(), self.resembling) {
-            (None, false, None) => by_itself(),
-            (.., resembling) => resembling,
+    /// The resemblance from which documents are hits, if any are by resemblance and not all that share a band; and how it is
+    /// verified. Refuses an index that cannot tell.
+    fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<Counted>)> {
+        let near = match (self.within, self.fingerprints.is_some(), self.resembling) {
+            (None, false, None) => params.near(),
+            (.., Some(0.0)) => return Ok((Some(0.0), self.verify)),
+            (.., Some(resembling)) => Near::resembling(resembling)?,
+            (.., None) => return Ok((None, None)),
         };
-        let path = self.index().display();
-        match (threshold, self.verify) {
-            (None, Verify::None) => {
-                bail!("{path}: here {} are near, exactly; leave --verify none out", params.near())
-            }
-            (Some(threshold), Verify::Signature)
-                if params.minhash.is_some_and(|kept| kept.signature_bits == 0) =>
-            {
-                bail!(
-                    "{path}: this index keeps no signatures, which tell what resembles by {threshold} or more among what \
-                     shares a band; --resembling J with --verify exact --texts INPUT counts on the texts, --verify none \
-                     takes all that shares a band"
-                )
-            }
-            (Some(_), Verify::None) => {
-                if !self.output.quiet {
-                    report::note(
-                        "--verify none: hits share a band with the query, whatever their resemblance",
-                    );
-                }
-                Ok(None)
-            }
-            _ => Ok(threshold),
+        if !self.texts.is_empty() {
+            return Ok((self.resembling, Some(Counted::Exact)));
         }
+        let verify = counted(self.index(), params, near, self.verify)?;
+        if verify == Some(Counted::None) {
+            if !self.output.quiet {
+                report::note("--verify none: hits share a band with the query, whatever their resemblance");
+            }
+            return Ok((None, verify));
+        }
+        Ok((near.threshold.map(Threshold::value), verify))
     }
 
     /// Refuses ways that what is asked cannot be answered by.
@@ -442,7 +422,7 @@ impl Query {
 
     /// Names the columns, in a file.
     fn write_head(&self, sampled: bool, out: &mut impl Write) -> io::Result<()> {
-        let exact = self.verify == Verify::Exact;
+        let exact = !self.texts.is_empty();
         let counted = if exact { "\tintersection\tunion" } else { "" };
         let sampled = if exact { self.containment } else { sampled };
         let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
@@ -542,7 +522,7 @@ impl Query {
         &self,
         index: &Index,
         snapshot: &Snapshot,
-        agreement: Agreement,
+        (agreement, verify): (Agreement, Option<Counted>),
         out: &mut StageFile,
     ) -> anyhow::Result<Totals> {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
@@ -551,7 +531,7 @@ impl Query {
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut totals = Totals::default();
         let mut number = 0;
-        let exact = self.verify == Verify::Exact;
+        let exact = !self.texts.is_empty();
         let sampled = if exact { self.containment } else { keeps_samples(snapshot) };
         let scratch = exact.then(tempfile::tempdir).transpose().context("cannot create a scratch folder")?;
         let texts = scratch.as_ref().map(|scratch| {
@@ -572,7 +552,7 @@ impl Query {
             let mut answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, agreement, shingles, texts)?
             } else {
-                let query = self.ask(snapshot, &one.sketch, agreement)?;
+                let query = self.ask(snapshot, &one.sketch, (agreement, verify))?;
                 query.map(|query| self.answers(query)).transpose()?.unwrap_or_default()
             };
             answers.hits.retain(|hit| self.shard.has(&hit.key));
@@ -598,22 +578,26 @@ impl Query {
         Ok(totals)
     }
 
-    /// The question about one document; `None` for an empty document, which is near nothing.
+    /// The question about one document; `None` for an empty document, which is near nothing but copies of itself.
     fn ask(
         &self,
         snapshot: &Snapshot,
         sketch: &Sketch,
-        agreement: Agreement,
+        (agreement, verify): (Agreement, Option<Counted>),
     ) -> anyhow::Result<Option<twindex::Query>> {
         let query = match (self.within, self.resembling) {
-            _ if sketch.is_empty() => return Ok(None),
+            _ if sketch.is_empty() && sketch.set().is_empty() => return Ok(None),
             (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
             (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold)?, agreement)),
             (None, None) => Some(snapshot.near(sketch)),
         };
         Ok(query.map(|query| {
             let query = self.bounded(query);
-            if self.verify == Verify::None { query.unverified() } else { query }
+            match verify {
+                Some(Counted::None) => query.unverified(),
+                Some(Counted::Signature) => query.estimated(),
+                Some(Counted::Exact) | None => query,
+            }
         }))
     }
 
@@ -630,7 +614,7 @@ impl Query {
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
         // What an estimate says of a candidate does not matter.
-        for mut hit in agreeing(snapshot.resembling(sketch, 0.0)?, agreement).run()?.hits {
+        for mut hit in agreeing(snapshot.resembling(sketch, 0.0)?.estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;
             let (intersection, union) = jaccard(shingles, other);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde::Serialize;
+use twindex::format::fields::{self, Fields};
 use twindex::format::header::MAGIC;
 use twindex::format::sketches::{Encoded, Encoder, Row};
 use twindex::sketch::pack;
@@ -271,11 +272,17 @@ struct State<'s> {
     sketching: Sketching<'s>,
     sketch: twindex::Sketch,
     packed: Vec<u8>,
+    set: Vec<u8>,
 }
 
 impl<'s> State<'s> {
     fn new(sketcher: &'s Sketcher) -> Self {
-        Self { sketching: Sketching::new(sketcher), sketch: twindex::Sketch::default(), packed: Vec::new() }
+        Self {
+            sketching: Sketching::new(sketcher),
+            sketch: twindex::Sketch::default(),
+            packed: Vec::new(),
+            set: Vec::new(),
+        }
     }
 }
 
@@ -294,7 +301,7 @@ fn write_sketches(
         state: || State::new(sketcher),
         begin: || (Encoded::new(params), 0_u64),
         work: |state: &mut State<'_>, made: &mut (Encoded, u64), _: &Parser, record: Record<'_>| {
-            let State { sketching, sketch, packed } = state;
+            let State { sketching, sketch, packed, set } = state;
             let sketched = sketching.sketch(record.content, sketch);
             sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
             packed.clear();
@@ -307,7 +314,12 @@ fn write_sketches(
                 modular: sketch.modular(),
             };
             made.1 += u64::from(sketch.is_empty());
-            let pushed = made.0.push(record.key.into(), (!sketch.is_empty()).then_some(row));
+            set.clear();
+            if params.sets {
+                fields::encode(params, false, sketch.set(), set);
+            }
+            let row = (!sketch.is_empty()).then_some(row);
+            let pushed = made.0.push_with(record.key.into(), row, Fields::of(set));
             pushed.with_context(|| format!("{}: cannot keep the sketch", record.place()))
         },
     };

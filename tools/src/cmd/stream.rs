@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
+use anyhow::Context;
+use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use twindex::params::Near;
@@ -26,7 +26,8 @@ use crate::options::{InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::recall;
-use crate::report::{self, Stopwatch, count, counted};
+use crate::report::{self, Stopwatch, count};
+use crate::verifying::{Counted, counted};
 
 /// Documents of a batch at most, however fast they come.
 const BATCH_MAX: usize = 10_000;
@@ -38,8 +39,9 @@ const BATCH_MAX: usize = 10_000;
     crawler | twindex stream pages.twx - --commit-every 200 --drop-duplicates\n\n\
     Prints a line for each document, in the order of the input: key, `new`, `duplicate` or `known` (a document of this \
     key was there, and is replaced), and for a duplicate the nearest document before it, their distance, and their \
-    resemblance (- where unknown). Distances are exact; a resemblance is an estimate from signatures, and so is what is \
-    taken for a duplicate by it. An index that is there says what is near; --threshold and --within say otherwise for \
+    resemblance (- where unknown). Distances are exact. Resemblance is counted where the index keeps sets, as a new one \
+    does, and then no duplicate is missed; otherwise it is an estimate from signatures, which has to be asked for. \
+    Duplicates are added with a mark, unless they are dropped, and only what has no mark is compared with. An index that is there says what is near; --threshold and --within say otherwise for \
     this run. A line is printed only when what it says is durable. What comes by a pipe is \
     taken as it comes, and committed at the latest when --commit-every is over and nothing more has come. The index is made if \
     it is not there.")]
@@ -54,10 +56,10 @@ pub(crate) struct Stream {
     /// Do not add what is a duplicate
     #[arg(long)]
     drop_duplicates: bool,
-    /// How resemblance is verified: by the signatures in the index, an estimate; or not at all, and whatever shares a
-    /// band is a duplicate
-    #[arg(long, value_enum, value_name = "HOW", default_value = "signature")]
-    verify: Verify,
+    /// How resemblance is verified: counted by the sets in the index, as is usual; by its signatures, an estimate; or not
+    /// at all, and whatever shares a band is a duplicate
+    #[arg(long, value_enum, value_name = "HOW")]
+    verify: Option<Counted>,
     #[command(flatten)]
     attached: AttachedArgs,
     #[command(flatten)]
@@ -66,16 +68,6 @@ pub(crate) struct Stream {
     work: Work,
     #[command(flatten)]
     output: Output,
-}
-
-/// How a resemblance is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Verify {
-    /// By the signatures in the index: an estimate
-    Signature,
-    /// Not at all: sharing a band is enough
-    None,
 }
 
 /// Fields of `--json`.
@@ -88,7 +80,7 @@ struct Report {
     /// By what documents are duplicates.
     near: super::stats::Near,
     /// How a resemblance was verified; null where none decides.
-    verify: Option<Verify>,
+    verify: Option<Counted>,
     new: u64,
     duplicates: u64,
     known: u64,
@@ -219,14 +211,15 @@ impl Stream {
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
-        let (index, near) = self.open()?;
+        let (index, (near, verify)) = self.open()?;
         let sketcher = index.sketcher()?;
         let mut writer = index.writer()?;
         writer.set_memory(self.work.memory / 2);
         writer.set_durability(Durability::Sync);
         writer.set_drop_duplicates(self.drop_duplicates);
         writer.set_near(near).with_context(|| self.index.display().to_string())?;
-        writer.set_unverified(self.verify == Verify::None);
+        writer.set_unverified(verify == Some(Counted::None));
+        writer.set_estimated(verify == Some(Counted::Signature));
         self.attached.configure(&mut writer);
         // A bar would be drawn between the lines.
         let lines = !self.output.json && io::stdout().is_terminal();
@@ -267,7 +260,7 @@ impl Stream {
         let report = Report {
             admitted: counts.documents,
             near: near.into(),
-            verify: near.threshold.map(|_| self.verify),
+            verify,
             counts: Counts { documents: index.snapshot().documents(), ..counts },
             new,
             duplicates,
@@ -289,10 +282,15 @@ impl Stream {
                 count(report.duplicates),
                 count(report.known),
                 count(report.counts.documents),
-                counted(report.commits, "commit"),
+                report::counted(report.commits, "commit"),
                 report.seconds
             ));
-            report::note(&self.by(near));
+            report::note(&by(near, verify));
+            if !self.drop_duplicates && !index.params().marks {
+                report::note(
+                    "this index keeps no marks: duplicates that were added decide what comes later, too",
+                );
+            }
             for remark in remarks {
                 report::note(&remark);
             }
@@ -300,49 +298,26 @@ impl Stream {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What is near in this run, if the index can tell.
-    fn near(&self, params: &Params) -> anyhow::Result<Near> {
+    /// What is near in this run, if the index can tell, and how a resemblance is verified.
+    fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<Counted>)> {
         let path = self.index.display();
         let near = self.params.near(params)?.unwrap_or_else(|| params.near());
-        let Some(threshold) = near.threshold else {
-            if self.verify == Verify::None {
-                let why =
-                    format!("--verify none is about resemblance, and here {near} are near; leave it out");
-                return Err(Usage::new(why).into());
-            }
-            return Ok(near);
-        };
-        let Some(minhash) = params.minhash else {
+        if near.threshold.is_some() && params.minhash.is_none() {
             anyhow::bail!(
                 "{path}: this index keeps no MinHash, so --threshold cannot be answered; leave it out"
             );
-        };
-        ensure!(
-            minhash.signature_bits > 0 || self.verify == Verify::None,
-            "{path}: this index keeps no signatures, which tell what resembles by {threshold} or more among what shares \
-             a band; make one with --signature-bits 8, or take all that shares a band for duplicates with --verify none"
-        );
-        if self.verify == Verify::Signature && !self.output.quiet {
+        }
+        let verify = counted(&self.index, params, near, self.verify)?;
+        if let (Some(Counted::Signature), Some(threshold)) = (verify, near.threshold)
+            && !self.output.quiet
+        {
             recall::note(&self.index, params, threshold.value(), &format!("that resemble by {threshold}"));
         }
-        Ok(near)
-    }
-
-    /// By what documents were found to be duplicates.
-    fn by(&self, near: Near) -> String {
-        let told = match (self.verify, near.threshold, near.within) {
-            (Verify::None, Some(_), Some(within)) => {
-                format!("a band in common, whatever the resemblance, or {}", Near::within(within))
-            }
-            (Verify::None, Some(_), None) => "a band in common, whatever the resemblance".to_owned(),
-            (Verify::Signature, Some(_), _) => format!("{near}; a resemblance is an estimate"),
-            (_, None, _) => near.to_string(),
-        };
-        format!("duplicates by {told}")
+        Ok((near, verify))
     }
 
     /// The index that is there, if it is one for what is to be added, or a new one; and what is near in this run.
-    fn open(&self) -> anyhow::Result<(Index, Near)> {
+    fn open(&self) -> anyhow::Result<(Index, (Near, Option<Counted>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {
             Ok(index) => {
@@ -362,10 +337,26 @@ impl Stream {
                 let table = self.params.table(features)?;
                 let mut params = self.params.params(false, features, table.as_ref())?;
                 self.attached.apply(&mut params)?;
+                // What is a duplicate is told apart from what decides.
+                params.marks = true;
                 let near = self.near(&params)?;
                 Ok((Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, near))
             }
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// By what documents were found to be duplicates.
+fn by(near: Near, verify: Option<Counted>) -> String {
+    let told = match (verify, near.within) {
+        (Some(Counted::None), Some(within)) => {
+            format!("a band in common, whatever the resemblance, or {}", Near::within(within))
+        }
+        (Some(Counted::None), None) => "a band in common, whatever the resemblance".to_owned(),
+        (Some(Counted::Signature), _) => format!("{near}; a resemblance is an estimate"),
+        (Some(Counted::Exact), _) => format!("{near}; a resemblance is counted"),
+        (None, _) => near.to_string(),
+    };
+    format!("duplicates by {told}")
 }

@@ -85,6 +85,34 @@ fn two_days_are_what_one_run_over_both_is_and_a_week_too() {
         all.sort();
         days.sort();
         assert_eq!(days, all, "{seed}");
+        streams_keep(&bench, &kept(&bench, "all"), seed);
+    }
+}
+
+/// A stream over all documents, in two parts, finds new just what one run kept, with duplicates dropped or marked.
+fn streams_keep(bench: &Bench, kept: &[String], seed: u64) {
+    let lines = bench.read("all.jsonl");
+    let (first, second) = lines.split_at(lines.match_indices('\n').nth(100).unwrap().0 + 1);
+    bench.write("first.jsonl", first);
+    bench.write("second.jsonl", second);
+    for drops in ["", "--drop-duplicates"] {
+        let index = format!("s{seed}{}.twx", drops.len());
+        let mut new = Vec::new();
+        for part in ["first.jsonl", "second.jsonl"] {
+            let options = "--threshold 0.7 --words 3 --commit-every 0 -q";
+            let told = bench.ok(&format!("stream {index} {part} {options} {drops}"));
+            let is_new = |line: &&str| line.split('\t').nth(1) == Some("new");
+            new.extend(told.lines().filter(is_new).map(|line| line.split('\t').next().unwrap().to_owned()));
+        }
+        assert_eq!(new, kept, "{seed} {drops}");
+        if !drops.is_empty() {
+            let mut stored: Vec<String> =
+                bench.ok(&format!("keys {index}")).lines().map(str::to_owned).collect();
+            let mut kept = kept.to_vec();
+            stored.sort();
+            kept.sort();
+            assert_eq!(stored, kept, "{seed}");
+        }
     }
 }
 

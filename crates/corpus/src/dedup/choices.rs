@@ -330,6 +330,7 @@ impl Dedup {
                     NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearBy::Containment => builder,
                 };
+                let builder = if self.holds_sets() { builder.sets().marks() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,
                     Some(SampledBy::Bottom(t)) => builder.bottom(t),

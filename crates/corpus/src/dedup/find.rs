@@ -19,7 +19,7 @@ use super::near::{Join, Limits, Near, Signatures, Verify};
 use super::priority::{Priority, is_by_key};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
-use super::sketches::Sketched;
+use super::sketches::{Sketched, Wanted};
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
 use crate::observer::Observer;
 use crate::page::{self, Figures, Look};
@@ -53,19 +53,34 @@ pub(super) struct Indexed<'i> {
 }
 
 impl Indexed<'_> {
+    /// Makes an index of all documents, to find out which are near: without sets and marks.
+    fn make_of_all(&self, path: &Path, memory: usize, corpus: &Corpus) -> anyhow::Result<Snapshot> {
+        let mut params = self.params.clone();
+        (params.sets, params.marks) = (false, false);
+        Indexed { params: &params, ..*self }.make(path, memory, corpus, |_| Wanted::Kept)
+    }
+
     /// Makes an index of the documents that are wanted.
     fn make(
         &self,
         path: &Path,
         memory: usize,
-        is_wanted: impl FnMut(u32) -> bool,
+        corpus: &Corpus,
+        wanted: impl FnMut(u32) -> Wanted,
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
         let index = Index::create_from(Arc::new(RealVfs), path, self.params.clone(), table)?;
         let mut writer = index.writer()?;
         writer.set_memory(memory);
         writer.set_logged(false); // one commit, and what it makes is looked at as a segment
-        self.sketches.put(&mut writer, is_wanted)?;
+        let grouped = &corpus.grouped;
+        let mut read = Vec::new();
+        self.sketches.put(&mut writer, self.params, wanted, |number, out| {
+            let group = grouped.group_of[(corpus.history + number) as usize];
+            read.clear();
+            out.extend_from_slice(grouped.sets.set(group, &mut read)?);
+            Ok(())
+        })?;
         writer.commit()?;
         Ok(index.snapshot())
     }
@@ -95,14 +110,17 @@ impl Dedup {
         // What the index, or the page, holds meanwhile is half of the memory.
         let half = Limits { memory: limits.memory / 2, ..*limits };
         let history = corpus.history;
-        let is_wanted =
-            |number: u32| self.index == IndexOf::All || clusters.is_kept(&corpus.grouped, history + number);
+        let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.index) {
+            (true, _) => Wanted::Kept,
+            (false, IndexOf::All) => Wanted::AsDuplicate,
+            (false, IndexOf::Kept) => Wanted::Not,
+        };
         let aside = || {
             let watch = Stopwatch::of_thread();
             let snapshot = match (whole, indexed) {
                 (Some(whole), _) => Some(whole),
                 (None, Some(indexed)) => {
-                    Some(indexed.make(&limits.folder.join(layout::INDEX), half.memory, is_wanted)?)
+                    Some(indexed.make(&limits.folder.join(layout::INDEX), half.memory, corpus, wanted)?)
                 }
                 (None, None) => None,
             };
@@ -153,10 +171,11 @@ impl Dedup {
             .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
         let whole = match indexed.filter(|_| !is_by_sets) {
             None => None,
-            Some(indexed) if self.index == IndexOf::All => {
-                Some(indexed.make(&limits.folder.join(layout::INDEX), limits.memory, |_| true)?)
+            // Duplicates get marks when it is known what they are.
+            Some(indexed) if self.index == IndexOf::All && !indexed.params.marks => {
+                Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
             }
-            Some(indexed) => Some(indexed.make(&scratch.path().join("all"), limits.memory, |_| true)?),
+            Some(indexed) => Some(indexed.make_of_all(&scratch.path().join("all"), limits.memory, corpus)?),
         };
         if whole.is_some() {
             stages.add("index", watch);
@@ -173,7 +192,9 @@ impl Dedup {
         let watch = Stopwatch::start();
         let clusters = self.clusters(corpus, &mut near, rules, whole.as_ref())?;
         stages.add("cluster", watch);
-        Ok((near, clusters, whole.filter(|_| self.index == IndexOf::All)))
+        let is_result =
+            |_: &Snapshot| self.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
+        Ok((near, clusters, whole.filter(is_result)))
     }
 
     /// Looks at the index for the page about it, if there is one.

@@ -296,6 +296,8 @@ impl Dedup {
             None => Sketcher::new(params)?,
             Some(table) => Sketcher::with_idf(params, Arc::clone(table))?,
         };
+        // The others are in the corpus.
+        let sketcher = sketcher.with_sets_of_wordless_only();
         // Where texts are only compared for being equal there is no index.
         let is_indexed = self.method != Method::Exact;
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use twindex::format::fields::{self, Fields};
 use twindex::format::sketches::{Decoder, Encoded, Encoder, Row};
 use twindex::sketch::pack;
 use twindex::sys::Spill;
@@ -12,7 +13,15 @@ use twindex::{Document, Params, Sketch, Writer};
 /// How much is written, and read, at once.
 const BUFFER: usize = 256 << 10;
 
-/// Takes sketches, as a file of sketches has them.
+/// Whether a document goes into an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Not,
+    Kept,
+    AsDuplicate,
+}
+
+/// Takes sketches, as a file of sketches has them; sets only of documents without words, whose set is a hash.
 pub(super) struct Sketches {
     folder: PathBuf,
     params: Params,
@@ -21,6 +30,7 @@ pub(super) struct Sketches {
     /// Bytes of the file that are not in the scratch file yet.
     out: Vec<u8>,
     packed: Vec<u8>,
+    set: Vec<u8>,
     spill: Spill,
 }
 
@@ -43,6 +53,7 @@ impl Sketches {
             encoder,
             out,
             packed: Vec::new(),
+            set: Vec::new(),
             spill,
         })
     }
@@ -59,7 +70,10 @@ impl Sketches {
             bottom: sketch.bottom(),
             modular: sketch.modular(),
         };
-        self.records.push(key.into(), (!sketch.is_empty()).then_some(row))?;
+        if self.params.sets {
+            fields::encode(&self.params, false, sketch.set(), &mut self.set);
+        }
+        self.records.push_with(key.into(), (!sketch.is_empty()).then_some(row), Fields::of(&self.set))?;
         self.encoder.append(&self.records, &mut self.out);
         self.records.clear();
         if self.out.len() >= BUFFER {
@@ -85,21 +99,36 @@ impl Sketches {
 }
 
 impl Sketched {
-    /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index.
+    /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index with
+    /// the parameters `kept`; those that are duplicates with a mark. Where the index keeps sets, `set_of` appends that of a document with words.
     pub(super) fn put(
         &self,
         writer: &mut Writer,
-        mut is_wanted: impl FnMut(u32) -> bool,
+        kept: &Params,
+        mut wanted: impl FnMut(u32) -> Wanted,
+        mut set_of: impl FnMut(u32, &mut Vec<u64>) -> twindex::Result<()>,
     ) -> anyhow::Result<()> {
+        let mut read = Vec::new();
         let (mut decoder, mut at, mut part, mut number) = (Decoder::new(), 0, Vec::new(), 0);
         while decoder.wants() > 0 {
             part.resize(decoder.wants(), 0);
             self.spill.read_exact_at(&mut part, at).with_context(|| cannot("read", &self.folder))?;
             at += part.len() as u64;
             let mut rows = decoder.feed(&part).map_err(|why| self.damaged(&why))?;
-            while let Some((key, row)) = rows.next().map_err(|why| self.damaged(&why))? {
-                if is_wanted(number) {
-                    let put = writer.put(key, Document::from_row(&self.params, row));
+            while let Some((key, row, set)) = rows.next_with_set().map_err(|why| self.damaged(&why))? {
+                let wanted = wanted(number);
+                if wanted != Wanted::Not {
+                    let has_words = row.is_some();
+                    let mut document = Document::from_row(&self.params, row).with_encoded_set(set);
+                    if has_words && kept.sets {
+                        read.clear();
+                        set_of(number, &mut read)?;
+                        document = document.with_set(&read);
+                    }
+                    if wanted == Wanted::AsDuplicate && kept.marks {
+                        document = document.as_duplicate();
+                    }
+                    let put = writer.put(key, document);
                     put.with_context(|| {
                         let key = key.to_buf().to_string();
                         format!("cannot index the document `{}`", key.escape_debug())

@@ -1,0 +1,311 @@
+//! What a document has beside its key, its sketch and its value, field by field: the section fields.
+//!
+//! ```text
+//! offsets  (documents + 1) x o     how many bytes stand before each document's fields, and all of them
+//! bytes    rows                    the fields of one document after the other
+//!
+//! field    tag 1, length 4, and so many bytes; the tags of a document ascend
+//! mark     tag 1, no bytes         the document was a duplicate when it came
+//! set      tag 2                   its distinct shingle hashes
+//! ```
+//!
+//! The parameters say which fields there can be: `marks=kept`, `sets=kept`. With sets each document has one, of no
+//! hashes if need be. A field of another tag has to come with a feature of the format, so that nobody overlooks it.
+//!
+//! ```text
+//! set      count 4
+//!          low     count x (8 - c)                 of each hash, ascending, its low bytes
+//!          high    ceil((count + 2^8c) / 8)        of each hash, in one bit map, the bit h + i, where h are its c high
+//!                                                  bytes and i is its place, from 0
+//! ```
+//!
+//! c is 0, 1 or 2, whichever makes the set shortest, and the least of several; without high bytes there is no bit map.
+//! A set of 300 hashes takes 7.25 bytes a hash, and no code of sets of random numbers takes less than 7.15 (log2 of
+//! the binomial coefficient): so it does without anything finer.
+
+use super::wire::{self, Fault};
+use crate::error::Error;
+use crate::params::Params;
+
+/// Codec of the section.
+pub const CODEC: u16 = 1;
+/// The most bytes of a document's fields.
+pub const FIELDS_BYTES_MAX: usize = 1 << 27;
+/// Bytes before those of a field.
+const HEAD_BYTES: usize = 5;
+/// Bytes before the hashes of a set.
+const COUNT_BYTES: usize = 4;
+
+const MARK: u8 = 1;
+const SET: u8 = 2;
+
+/// Whether an index with these parameters has fields.
+#[must_use]
+pub fn are_kept(params: &Params) -> bool {
+    params.sets || params.marks
+}
+
+/// The fields of a document, as they stand in files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// Sees bytes as fields. [`check`](Self::check) says whether they are.
+    #[must_use]
+    pub fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Whether the document was a duplicate when it came.
+    #[must_use]
+    #[inline]
+    pub fn is_marked(self) -> bool {
+        self.0.first() == Some(&MARK)
+    }
+
+    /// How many hashes its set has; 0 where there is none.
+    ///
+    /// # Errors
+    /// A [`Fault`] for bytes that are no fields.
+    #[inline]
+    pub fn set_size(self) -> Result<usize, Fault> {
+        Ok(self.set()?.map_or(0, |(count, ..)| count))
+    }
+
+    /// Replaces `out` by the hashes of its set, ascending; none where there is none.
+    ///
+    /// # Errors
+    /// A [`Fault`] for bytes that are no fields, and for hashes that do not ascend.
+    pub fn set_into(self, out: &mut Vec<u64>) -> Result<(), Fault> {
+        out.clear();
+        let Some((count, at, coded)) = self.set()? else { return Ok(()) };
+        let high = high_bytes(count);
+        let low = 8 - high as usize;
+        let (lows, map) = coded.split_at(count * low);
+        out.reserve(count);
+        if high == 0 {
+            out.extend(lows.chunks_exact(8).map(wire::wide));
+        } else {
+            let bits = low as u32 * 8;
+            let mut lows = lows.chunks_exact(low);
+            for (place, &byte) in map.iter().enumerate() {
+                let mut byte = byte;
+                while byte != 0 {
+                    let bit = place * 8 + byte.trailing_zeros() as usize;
+                    byte &= byte - 1;
+                    let (Some(above), Some(low)) = (bit.checked_sub(out.len()), lows.next()) else {
+                        return Err(wrong_map(at + count * (8 - high as usize), count));
+                    };
+                    if above >> (8 * high) != 0 {
+                        return Err(wrong_map(at + count * (8 - high as usize), count));
+                    }
+                    out.push((above as u64) << bits | wire::wide(low));
+                }
+            }
+        }
+        if out.len() != count {
+            return Err(wrong_map(at + count * low, count));
+        }
+        match out.windows(2).position(|pair| pair[0] >= pair[1]) {
+            None => Ok(()),
+            Some(place) => {
+                let expected = format!("a hash above {:016x}", out[place]);
+                Err(Fault::new((at + place * low) as u64, expected, format!("{:016x}", out[place + 1])))
+            }
+        }
+    }
+
+    /// How many hashes the set has, where they begin, and their bytes.
+    fn set(self) -> Result<Option<(usize, usize, &'a [u8])>, Fault> {
+        let at = if self.is_marked() { HEAD_BYTES } else { 0 };
+        let Some(head) = self.0.get(at..at + HEAD_BYTES + COUNT_BYTES).filter(|head| head[0] == SET) else {
+            return Ok(None);
+        };
+        let count = wire::wide(&head[HEAD_BYTES..]) as usize;
+        let coded = self.0.get(at + HEAD_BYTES + COUNT_BYTES..).unwrap_or_default();
+        if coded.len() as u64 != coded_bytes(count) {
+            let expected = format!("{} bytes for {count} hashes", coded_bytes(count));
+            return Err(Fault::new(at as u64, expected, coded.len()));
+        }
+        Ok(Some((count, at + HEAD_BYTES + COUNT_BYTES, coded)))
+    }
+
+    /// Refuses bytes that are not the fields of an index with these parameters.
+    ///
+    /// # Errors
+    /// A [`Fault`] at an offset from their first byte.
+    pub fn check(self, params: &Params) -> Result<(), Fault> {
+        let (mut at, mut last) = (0, 0);
+        while at < self.0.len() {
+            let Some(head) = self.0.get(at..at + HEAD_BYTES) else {
+                return Err(Fault::new(at as u64, "the head of a field", "the end"));
+            };
+            let (tag, length) = (head[0], wire::wide(&head[1..]) as usize);
+            let allowed = match tag {
+                MARK => params.marks && length == 0,
+                SET => params.sets && length >= COUNT_BYTES,
+                _ => false,
+            };
+            if !allowed || tag <= last {
+                return Err(Fault::new(at as u64, "a field that these parameters keep", format!("{tag}, {length}")));
+            }
+            last = tag;
+            at += HEAD_BYTES + length;
+        }
+        if at != self.0.len() {
+            return Err(Fault::new(self.0.len() as u64, format!("{at} bytes of fields"), "the end"));
+        }
+        if params.sets && last != SET {
+            return Err(Fault::new(0, "the document's set of shingle hashes, which this index keeps", "none"));
+        }
+        self.set_into(&mut Vec::new())
+    }
+}
+
+/// As [`Fields::check`], of a caller's document.
+///
+/// # Errors
+/// [`Error::Invalid`], [`Error::Limit`].
+pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
+    let found = fields.0.len() as u64;
+    if found > FIELDS_BYTES_MAX as u64 {
+        return Err(Error::Limit { what: "bytes of a document's set", limit: FIELDS_BYTES_MAX as u64, found });
+    }
+    fields.check(params).map_err(unread)
+}
+
+/// What is wrong with fields that stand in no file.
+pub(crate) fn unread(fault: Fault) -> Error {
+    Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
+}
+
+fn wrong_map(at: usize, count: usize) -> Fault {
+    Fault::new(at as u64, format!("the high bytes of {count} hashes"), "others")
+}
+
+/// The bytes of each hash that stand in the bit map.
+fn high_bytes(count: usize) -> u32 {
+    (0..=2).min_by_key(|&high| coded_with(count, high)).unwrap_or(0)
+}
+
+fn coded_bytes(count: usize) -> u64 {
+    coded_with(count, high_bytes(count))
+}
+
+fn coded_with(count: usize, high: u32) -> u64 {
+    let map = if high == 0 { 0 } else { (count as u64 + (1 << (8 * high))).div_ceil(8) };
+    count as u64 * u64::from(8 - high) + map
+}
+
+/// Replaces `out` by the fields of a document: a mark or none, and, where sets are kept, its distinct shingle hashes,
+/// ascending.
+pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
+    out.clear();
+    if is_marked {
+        out.extend_from_slice(&[MARK, 0, 0, 0, 0]);
+    }
+    if !params.sets {
+        return;
+    }
+    let length = COUNT_BYTES as u64 + coded_bytes(set.len());
+    out.push(SET);
+    out.extend_from_slice(&(length as u32).to_le_bytes());
+    out.extend_from_slice(&(set.len() as u32).to_le_bytes());
+    let high = high_bytes(set.len());
+    let low = 8 - high as usize;
+    for hash in set {
+        out.extend_from_slice(&hash.to_le_bytes()[..low]);
+    }
+    if high > 0 {
+        let start = out.len();
+        out.resize(start + (set.len() + (1 << (8 * high))).div_ceil(8), 0);
+        for (place, hash) in set.iter().enumerate() {
+            let bit = (hash >> (8 * low)) as usize + place;
+            out[start + bit / 8] |= 1 << (bit % 8);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params() -> Params {
+        Params::builder().minhash(20, 6).sets().marks().build().unwrap()
+    }
+
+    fn hashes(count: usize) -> Vec<u64> {
+        let mut set: Vec<u64> =
+            (1..=count as u64).map(|i| (i ^ 0x5DEE).wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        set.sort_unstable();
+        set
+    }
+
+    #[test]
+    fn every_set_comes_back_in_the_bytes_that_are_said() {
+        let mut out = Vec::new();
+        for count in [0, 1, 2, 36, 37, 40, 300, 9_000, 9_500, 70_000] {
+            for is_marked in [false, true] {
+                let set = hashes(count);
+                encode(&params(), is_marked, &set, &mut out);
+                let fields = Fields::of(&out);
+                fields.check(&params()).unwrap();
+                assert_eq!((fields.is_marked(), fields.set_size().unwrap()), (is_marked, count));
+                let mut read = vec![7];
+                fields.set_into(&mut read).unwrap();
+                assert!(read == set, "{count} hashes");
+                let least = (0..=2).map(|high| coded_with(count, high)).min().unwrap() as usize;
+                assert_eq!(out.len(), least + 9 + if is_marked { 5 } else { 0 });
+            }
+        }
+        let extremes = [0, 1, u64::MAX - 1, u64::MAX];
+        encode(&params(), false, &extremes, &mut out);
+        let mut read = Vec::new();
+        Fields::of(&out).set_into(&mut read).unwrap();
+        assert_eq!(read, extremes);
+    }
+
+    #[test]
+    fn what_these_parameters_do_not_keep_is_refused() {
+        let plain = Params::builder().minhash(20, 6).build().unwrap();
+        let marks = Params::builder().minhash(20, 6).marks().build().unwrap();
+        let mut out = Vec::new();
+        encode(&params(), true, &[1, 2], &mut out);
+        assert!(Fields::of(&out).check(&marks).is_err() && Fields::of(&out).check(&plain).is_err());
+        encode(&marks, true, &[1, 2], &mut out);
+        assert_eq!(out, [MARK, 0, 0, 0, 0]);
+        assert!(Fields::of(&out).check(&marks).is_ok() && Fields::of(&out).check(&plain).is_err());
+        assert!(Fields::of(&out).check(&params()).is_err(), "a set is missing");
+        assert!(Fields::of(&[]).check(&plain).is_ok() && Fields::of(&[]).check(&params()).is_err());
+    }
+
+    #[test]
+    fn no_change_of_a_byte_passes_for_the_same_set_and_none_panics() {
+        let mut out = Vec::new();
+        for count in [3, 40, 9_500] {
+            let set = hashes(count);
+            encode(&params(), true, &set, &mut out);
+            let places: Vec<usize> = (0..out.len()).filter(|at| *at < 80 || at % 97 == 0).collect();
+            for at in places {
+                for flip in [1_u8, 0x80, 0xFF] {
+                    out[at] ^= flip;
+                    let mut read = Vec::new();
+                    if Fields::of(&out).check(&params()).is_ok() {
+                        Fields::of(&out).set_into(&mut read).unwrap();
+                        assert!(read != set || !Fields::of(&out).is_marked(), "{count} {at} {flip}");
+                    }
+                    out[at] ^= flip;
+                }
+            }
+            for cut in 0..out.len().min(200) {
+                assert!(Fields::of(&out[..cut]).check(&params()).is_err());
+            }
+        }
+    }
+}

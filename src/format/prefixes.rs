@@ -1,0 +1,108 @@
+//! By what documents with sets are found: the sections common and prefixes.
+//!
+//! Sets that resemble each other by J or more have an element in common among the first
+//! `|x| - ceil(J |x|) + 1` of each, whatever the order of all elements, as long as it is one order (prefix filtering:
+//! Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007). So a document is found by these few elements, its
+//! prefix, and it costs least if they are rare.
+//!
+//! The order of a segment: by the class of the element's tag, then by the element. A tag is the upper half of a hash. The
+//! section `common` has the tags that many documents of the segment have, each with a class from 1 to 255, higher the
+//! more there are; all others are of class 0. Any such list gives right answers; `segment::sets` says which is written.
+//!
+//! Both sections are coded as a [band](super::bands) of 32 bits: `common` has classes in the place of ordinals, below
+//! 256, and `prefixes` an entry for each document and each distinct tag in its prefix. The tags of a document with a
+//! [mark](super::fields) stand there with all bits turned, so that those who ask for what is not marked meet no others
+//! but by accident.
+
+use crate::error::Result;
+
+/// Classes are below this.
+pub const CLASSES: u64 = 256;
+
+/// The part of a hash by which documents are found.
+#[must_use]
+#[inline]
+pub fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+/// The key of an entry.
+#[must_use]
+#[inline]
+pub fn key(tag: u32, is_marked: bool) -> u32 {
+    if is_marked { !tag } else { tag }
+}
+
+/// Replaces `out` by the tags of the first `length` elements of a set, which ascends, in the order that the classes of
+/// tags make; ascending, without repetitions.
+///
+/// # Errors
+/// Those of `class_of`.
+pub fn tags_of(
+    set: &[u64],
+    length: usize,
+    mut class_of: impl FnMut(u32) -> Result<u8>,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    out.clear();
+    let mut common: Vec<(u8, u32)> = Vec::new();
+    for &hash in set {
+        if out.len() == length {
+            break;
+        }
+        let tag = tag(hash);
+        match class_of(tag)? {
+            0 => out.push(tag),
+            class => common.push((class, tag)),
+        }
+    }
+    if out.len() < length {
+        // Of equal tags the elements ascend still.
+        common.sort();
+        out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
+    }
+    out.sort_unstable();
+    out.dedup();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twindex_sketch::Nearness;
+
+    #[test]
+    fn near_sets_share_a_tag_of_their_prefixes_in_any_order_of_classes() {
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut met = 0;
+        for _ in 0..3000 {
+            let (salt, threshold) = (random(1 << 30), [0.3, 0.5, 0.8, 1.0][random(4) as usize]);
+            let near = Nearness::Resemblance(threshold);
+            // Few tags, so that they repeat within a set, and many classes.
+            let element = |number: u64| (number % 40) << 32 | number;
+            let class = |tag: u32| Ok(((u64::from(tag) ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62) as u8);
+            let mut set = |from: &[u64]| {
+                let mut set: Vec<u64> = from.iter().copied().filter(|_| random(8) > 0).collect();
+                set.extend((0..random(3)).map(|_| element(random(100))));
+                set.sort_unstable();
+                set.dedup();
+                set
+            };
+            let base: Vec<u64> = (0..20).map(|number| element(number * 5)).collect();
+            let (x, y) = (set(&base), set(&base));
+            if near.shared(&x, &y).is_none() {
+                continue;
+            }
+            met += 1;
+            let (mut of_x, mut of_y) = (Vec::new(), Vec::new());
+            tags_of(&x, near.prefix(x.len()), class, &mut of_x).unwrap();
+            tags_of(&y, near.indexed(y.len()), class, &mut of_y).unwrap();
+            assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
+        }
+        assert!(met > 300, "{met} pairs were near");
+    }
+}

@@ -1,0 +1,47 @@
+//! Sections of entries that are coded as a band: keys of 32 bits above ordinals.
+
+use super::output::SegmentOutput;
+use super::spilled::{Chunks, Parts, Room};
+use crate::error::Result;
+use crate::format::bands::{Band, BandEntry, CODEC_PACKED};
+use crate::format::contents::Kind;
+use crate::format::directory::DirectoryBuilder;
+use crate::format::table::Columns;
+
+/// Entries written at a time.
+const CHUNK: usize = 8192;
+
+/// Writes a section that is coded as a band from its `rows` ascending entries: keys above ordinals, which are below
+/// `documents`.
+pub(super) fn write_entries(
+    out: &mut SegmentOutput,
+    (kind, index): (Kind, u16),
+    (documents, rows, key_bits): (u64, u64, u32),
+    room: Room<'_>,
+    entries: &mut impl Chunks<u64>,
+) -> Result<()> {
+    let layout = Band::of(rows, documents, key_bits, CODEC_PACKED);
+    let mut directory = DirectoryBuilder::new(layout.directory);
+    let mut parts = Parts::new(room, room.share(8));
+    let (mut bytes, mut writer) = (Vec::new(), layout.writer());
+    while let Some(chunk) = entries.next_slice()? {
+        for some in chunk.chunks(CHUNK) {
+            bytes.clear();
+            for &entry in some {
+                directory.count(entry);
+                let entry = BandEntry { tag: layout.tag((entry >> 32) as u32), ordinal: entry as u32 };
+                writer.put(layout.encode(entry), &mut bytes);
+            }
+            parts.put(1, &bytes)?;
+        }
+    }
+    bytes.clear();
+    writer.finish(&mut bytes);
+    parts.put(1, &bytes)?;
+    directory.encode(|bytes| parts.put(0, bytes))?;
+    out.section(kind, index, CODEC_PACKED, rows, |out| {
+        parts.write(out, true)?;
+        // Entries begin at a multiple of 64 even where there are none.
+        if rows == 0 { out.align() } else { Ok(()) }
+    })
+}

@@ -1,0 +1,271 @@
+//! Sets of shingle hashes: which documents of a segment can be near one, and the sections that find them.
+//!
+//! What is written in `common` is found by two passes over all sets. The first counts tags in two tables of `2^k`
+//! numbers, at places that are the first k bits of the tag and of the tag times [`SPREAD`], where k makes them as many as
+//! there are elements, 20 at most; the smaller of a tag's two counts is no less than the number of documents that have
+//! it (count-min: Cormode and Muthukrishnan 2005). The second takes the tags whose count is at least
+//! [`COMMON`], and at least the elements of all sets by `2^16`: 2^17 of them at most, the first in the order of documents
+//! and elements. The class of a tag is the number of bits of its count. Fewer than [`COMMON`] documents have no common
+//! tags.
+
+use std::collections::BTreeMap;
+
+use twindex_sketch::Nearness;
+
+use super::entries::write_entries;
+use super::open::Segment;
+use super::output::SegmentOutput;
+use super::sorted::Sorter;
+use super::spilled::{Room, Values};
+use crate::error::{Error, Result};
+use crate::format::bands::KEY_BITS;
+use crate::format::contents::Kind;
+use crate::format::fields::{Fields, unread};
+use crate::format::prefixes::{CLASSES, key, tag, tags_of};
+use crate::format::wire::Fault;
+use crate::params::Params;
+
+/// Documents from which on a tag is common.
+const COMMON: u64 = 32;
+/// Common tags at most.
+const COMMON_MAX: usize = 1 << 17;
+/// The number that turns tags for the second table of counts.
+const SPREAD: u32 = 0x9E37_79B1;
+
+/// Takes the fields of a document.
+pub(super) type EachSet<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
+/// Hands the fields of all documents to a function, in the order of ordinals; as often as it is asked.
+type AllSets<'a> = dyn FnMut(&mut EachSet<'_>) -> Result<()> + 'a;
+
+/// Common tags and their classes.
+struct Common {
+    classes: BTreeMap<u32, u8>,
+    /// Whether a common tag begins with these bits.
+    first_bits: Vec<bool>,
+}
+
+/// Bits of a tag that are looked up before the tag.
+const FIRST_BITS: u32 = 16;
+
+impl Common {
+    fn new(classes: BTreeMap<u32, u8>) -> Self {
+        let mut first_bits = vec![false; 1 << FIRST_BITS];
+        for tag in classes.keys() {
+            first_bits[(tag >> (32 - FIRST_BITS)) as usize] = true;
+        }
+        Self { classes, first_bits }
+    }
+
+    fn class(&self, tag: u32) -> u8 {
+        let may_be = self.first_bits[(tag >> (32 - FIRST_BITS)) as usize];
+        if may_be { self.classes.get(&tag).copied().unwrap_or(0) } else { 0 }
+    }
+
+    fn of(documents: u64, sets: &mut AllSets<'_>) -> Result<Self> {
+        let mut common = BTreeMap::new();
+        if documents < COMMON {
+            return Ok(Self::new(common));
+        }
+        let mut elements = 0;
+        sets(&mut |_, fields| {
+            elements += fields.set_size().map_err(unread)? as u64;
+            Ok(())
+        })?;
+        let bits = elements.next_power_of_two().trailing_zeros().clamp(1, 20);
+        let mut counts = [vec![0_u32; 1 << bits], vec![0_u32; 1 << bits]];
+        let places = |tag: u32| [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize);
+        let mut set = Vec::new();
+        sets(&mut |_, fields| {
+            fields.set_into(&mut set).map_err(unread)?;
+            for &hash in &set {
+                for (counts, place) in counts.iter_mut().zip(places(tag(hash))) {
+                    counts[place] = counts[place].saturating_add(1);
+                }
+            }
+            Ok(())
+        })?;
+        let least = COMMON.max(elements >> 16);
+        sets(&mut |_, fields| {
+            fields.set_into(&mut set).map_err(unread)?;
+            for &hash in &set {
+                let [first, second] = places(tag(hash));
+                let count = counts[0][first].min(counts[1][second]);
+                if u64::from(count) >= least && common.len() < COMMON_MAX {
+                    common.insert(tag(hash), (32 - count.leading_zeros()) as u8);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Self::new(common))
+    }
+
+    fn entries(&self) -> Vec<u64> {
+        self.classes.iter().map(|(&tag, &class)| u64::from(tag) << 32 | u64::from(class)).collect()
+    }
+
+    /// Hands each entry of the section of prefixes to `each`, in the order of documents.
+    fn prefixes(
+        &self,
+        params: &Params,
+        sets: &mut AllSets<'_>,
+        mut each: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let Some(near) = nearness(params) else { return Ok(()) };
+        let (mut set, mut tags) = (Vec::new(), Vec::new());
+        sets(&mut |ordinal, fields| {
+            fields.set_into(&mut set).map_err(unread)?;
+            let class = |tag: u32| Ok(self.class(tag));
+            tags_of(&set, near.indexed(set.len()), class, &mut tags)?;
+            let is_marked = fields.is_marked();
+            tags.iter().try_for_each(|&tag| each(u64::from(key(tag, is_marked)) << 32 | u64::from(ordinal)))
+        })
+    }
+}
+
+/// What is near by the parameters of an index that keeps sets.
+#[must_use]
+pub fn nearness(params: &Params) -> Option<Nearness> {
+    params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
+}
+
+/// Writes what finds documents by their sets, where these are kept.
+pub(super) fn write_sets(
+    out: &mut SegmentOutput,
+    params: &Params,
+    documents: u64,
+    room: Room<'_>,
+    sets: &mut AllSets<'_>,
+) -> Result<()> {
+    if !params.sets {
+        return Ok(());
+    }
+    let common = Common::of(documents, sets)?;
+    let entries = common.entries();
+    let shape = (CLASSES, entries.len() as u64, KEY_BITS);
+    write_entries(out, (Kind::Common, 0), shape, room, &mut Values::of(&entries))?;
+    let mut sorter: Sorter<'_, u64> = Sorter::new(room, room.share(4), 64);
+    let mut rows = 0;
+    common.prefixes(params, sets, |entry| {
+        rows += 1;
+        sorter.push(entry)
+    })?;
+    if rows > u64::from(u32::MAX) {
+        return Err(Error::Limit { what: "entries of prefixes of a segment", limit: u32::MAX.into(), found: rows });
+    }
+    let mut sorted = sorter.finish()?.into_values();
+    write_entries(out, (Kind::Prefixes, 0), (documents, rows, KEY_BITS), room, &mut sorted)
+}
+
+impl Segment {
+    /// Hands the ordinals of documents that can be near a set, by `near`, to `each`: all that are, and others, in no
+    /// particular order, some of them several times; marked ones only if they are wanted. `near` asks for the resemblance
+    /// of the parameters or more.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn sharing_prefix(
+        &self,
+        set: &[u64],
+        near: Nearness,
+        marked: bool,
+        mut each: impl FnMut(u32),
+    ) -> Result<()> {
+        let Some([(common, classes), (section, layout)]) = &self.sets else { return Ok(()) };
+        let mut tags = Vec::new();
+        let class_of = |tag: u32| {
+            let mut class = 0;
+            if common.rows > 0 {
+                self.same_key(common, classes, tag, |found| class = found as u8)?;
+            }
+            Ok(class)
+        };
+        tags_of(set, near.prefix(set.len()), class_of, &mut tags)?;
+        let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
+        let keys = tags.iter().flat_map(|&tag| kinds.iter().map(move |&is_marked| key(tag, is_marked)));
+        self.hint_keys(KEY_BITS, || keys.clone().map(|key| (section, layout, key)));
+        keys.clone().try_for_each(|key| self.same_key(section, layout, key, &mut each))
+    }
+
+    /// Hands each common tag and its class to `each`, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or what `each` returns.
+    pub fn for_each_common_tag(&self, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+        let Some([(section, layout), _]) = &self.sets else { return Ok(()) };
+        self.for_each_entry(section, layout, each)
+    }
+
+    /// Hands each entry of the prefixes, key and ordinal, to `each`, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], or what `each` returns.
+    pub fn for_each_prefix_entry(&self, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
+        let Some([_, (section, layout)]) = &self.sets else { return Ok(()) };
+        self.for_each_entry(section, layout, each)
+    }
+
+    /// The proof of the sections, for [`verify`](Self::verify): fields are such, common tags are those that are written,
+    /// and entries those of the prefixes. The entries themselves are not held: their hashes are summed.
+    pub(super) fn verify_sets(&self) -> Result<()> {
+        if self.fields.is_none() {
+            return Ok(());
+        }
+        let params = self.params();
+        let mut all = |each: &mut EachSet<'_>| {
+            (0..self.documents() as u32).try_for_each(|ordinal| each(ordinal, self.fields(ordinal)?))
+        };
+        all(&mut |ordinal, fields| fields.check(params).map_err(|fault| self.wrong_fields(ordinal, fault)))?;
+        let Some([(common_section, classes), (section, layout)]) = &self.sets else { return Ok(()) };
+        for (section, layout) in [(common_section, classes), (section, layout)] {
+            let entries = layout.entries(&(0..section.rows));
+            if let Some(at) = layout.overfull(self.read(section, entries.clone())?, section.rows) {
+                let at = entries.start + at as u64;
+                return Err(self.corrupt_at(section, Fault::new(at, "zeros where no entry has a bit", "others")));
+            }
+        }
+        let common = Common::of(self.documents(), &mut all)?;
+        let mut found = Vec::new();
+        self.for_each_entry(common_section, classes, |tag, class| {
+            found.push(u64::from(tag) << 32 | u64::from(class));
+            Ok(())
+        })?;
+        if found != common.entries() {
+            let (expected, found) = (format!("the {} common tags of the sets", common.classes.len()), found.len());
+            return Err(self.corrupt_at(common_section, Fault::new(0, expected, format!("{found}, or others"))));
+        }
+        let mut expected = Summed::default();
+        common.prefixes(params, &mut all, |entry| {
+            expected.add(entry);
+            Ok(())
+        })?;
+        let (mut summed, mut last) = (Summed::default(), None);
+        self.for_each_entry(section, layout, |key, ordinal| {
+            let entry = u64::from(key) << 32 | u64::from(ordinal);
+            if last.replace(entry) >= Some(entry) {
+                let found = format!("{key:08x}, {ordinal}");
+                return Err(self.corrupt_at(section, Fault::new(0, "entries that ascend", found)));
+            }
+            summed.add(entry);
+            Ok(())
+        })?;
+        if summed == expected {
+            return Ok(());
+        }
+        let (expected, found) = (format!("the {} entries of the sets", expected.count), summed.count);
+        Err(self.corrupt_at(section, Fault::new(0, expected, format!("{found}, or others"))))
+    }
+}
+
+/// Entries in any order, told apart by the sum of their hashes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Summed {
+    count: u64,
+    sum: u128,
+}
+
+impl Summed {
+    fn add(&mut self, entry: u64) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry.to_le_bytes()));
+    }
+}

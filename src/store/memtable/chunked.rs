@@ -1,0 +1,91 @@
+//! A vector that grows without moving what is in it.
+
+/// Elements of a chunk.
+const CHUNK: usize = 1 << 12;
+
+/// A vector in chunks of fixed size. Adding an element allocates at most one chunk, and never copies others: so it takes
+/// a bounded time, however long the vector is.
+#[derive(Clone, Debug)]
+pub(super) struct Chunked<T> {
+    /// All full but the last, which has at least one element.
+    chunks: Vec<Vec<T>>,
+}
+
+impl<T> Default for Chunked<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new() }
+    }
+}
+
+impl<T: Copy> Chunked<T> {
+    pub(super) fn len(&self) -> usize {
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, value: T) {
+        match self.chunks.last_mut() {
+            Some(last) if last.len() < CHUNK => last.push(value),
+            _ => {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                chunk.push(value);
+                self.chunks.push(chunk);
+            }
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let last = self.chunks.last_mut()?;
+        let value = last.pop();
+        if last.is_empty() {
+            self.chunks.pop();
+        }
+        value
+    }
+
+    pub(super) fn last(&self) -> Option<T> {
+        self.chunks.last().and_then(|last| last.last().copied())
+    }
+
+    #[inline]
+    pub(super) fn get(&self, place: usize) -> T {
+        self.chunks[place / CHUNK][place % CHUNK]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, place: usize) -> &mut T {
+        &mut self.chunks[place / CHUNK][place % CHUNK]
+    }
+
+    /// The elements in order, as slices.
+    pub(super) fn slices(&self) -> impl Iterator<Item = &[T]> {
+        self.chunks.iter().map(Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_stay_where_they_are_while_others_come_and_go() {
+        let mut chunked = Chunked::default();
+        for value in 0..3 * CHUNK {
+            chunked.push(value);
+        }
+        let first: *const usize = chunked.get_mut(1);
+        for value in 3 * CHUNK..20 * CHUNK {
+            chunked.push(value);
+        }
+        assert!(std::ptr::eq(first, chunked.get_mut(1)));
+        for place in [0, 1, CHUNK - 1, CHUNK, 20 * CHUNK - 1] {
+            assert_eq!(chunked.get(place), place);
+        }
+        for len in (CHUNK - 1..20 * CHUNK).rev() {
+            assert_eq!((chunked.pop(), chunked.len()), (Some(len), len));
+        }
+        chunked.push(7);
+        assert_eq!((chunked.get(CHUNK - 1), chunked.len()), (7, CHUNK));
+        assert_eq!(chunked.slices().map(<[usize]>::len).sum::<usize>(), CHUNK);
+    }
+}

@@ -1,0 +1,723 @@
+//! The memtable: records that are in no segment yet, found by the same questions.
+//!
+//! Rows are what was done to keys, in order, and are never changed; a row is live for those who look at the first n
+//! rows if it is among them, is no delete, and none of them is of the same key and later. So a snapshot is a number of
+//! rows, and the writer goes on behind it.
+//!
+//! - Keys: a hash table of chains, the newest row first.
+//! - Fingerprints: four blocks of 16 bits. Fingerprints that differ in at most 3 bits agree in one of them (Manku,
+//!   Jain, Das Sarma, WWW 2007, with four tables); each distinct one is in the chain of each of its four buckets
+//!   once, and its rows in a chain of their own. Few rows, or wider radii, are scanned.
+//! - Features: a hash table of chains over (band, band key).
+//! - Sets: the same over the keys of prefixes, where no tag is common.
+//! - Stamps: a tree, the least first. A row that expires is followed by a delete of its key, which no log has: so it is
+//!   live for those who look at fewer rows, and for nobody else.
+//!
+//! One writer adds under a lock that readers share; it is held for one record, or for one question. Whatever the writer
+//! does under it takes a bounded time, so that no reader waits for long: vectors grow by chunks ([`chunked`]), hash tables
+//! by buckets ([`chains`]), records by pieces ([`pieces`]), and what concerns many rows goes on in steps of a few rows,
+//! between which the lock is free.
+
+mod chains;
+mod chunked;
+mod pieces;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use self::chains::Chains;
+use self::chunked::Chunked;
+pub(super) use self::pieces::{FirstRows, Pieces};
+use crate::error::Result;
+use crate::format::attached::Attached;
+use crate::format::fields::{Fields, unread};
+use crate::format::{bands, prefixes};
+use crate::key::Key;
+use crate::params::Params;
+use crate::segment::records::Kept;
+use crate::segment::sets::nearness;
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use twindex_sketch::Nearness;
+
+/// The end of a chain, and of a row's life where it has none.
+const NONE: u32 = u32::MAX;
+/// Radii that the blocks answer.
+const BLOCKS_WITHIN: u32 = 3;
+/// Blocks of a fingerprint.
+const BLOCKS: usize = 4;
+/// Buckets of a block.
+const BUCKETS: usize = 1 << 16;
+/// Heads of buckets that are allocated together.
+const HEADS: usize = 1 << 12;
+/// Fewer rows are scanned.
+const SCANNED: usize = 512;
+/// Rows that enter the blocks with each row that comes, as long as some are not there yet.
+const LINKED_AT_ONCE: usize = 8;
+/// Bytes of a row beside its record: chains of keys, fingerprints and blocks, and what hash tables take.
+const ROW_BYTES: usize = 64;
+/// Rows that are added or forgotten before readers get a turn.
+const STEP: usize = 256;
+
+/// Rows that one writer adds to, and many read.
+#[derive(Debug)]
+pub(super) struct Memtable {
+    rows: RwLock<Rows>,
+}
+
+impl Memtable {
+    pub(super) fn new(params: &Params) -> Self {
+        Self { rows: RwLock::new(Rows::new(params)) }
+    }
+
+    /// The rows, for one question.
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Rows> {
+        self.rows.read()
+    }
+
+    /// The rows, for one record more.
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, Rows> {
+        self.rows.write()
+    }
+
+    /// Says that there are no documents any more whose stamps are not above this.
+    pub(super) fn expire(&self, stamp: u64) -> Result<()> {
+        while self.write().expire(stamp, STEP)? {}
+        Ok(())
+    }
+
+    /// Forgets all rows but the first `rows`.
+    pub(super) fn truncate(&self, rows: u32) {
+        while self.write().truncate(rows, STEP) {}
+    }
+}
+
+fn key_hash(key: Key<'_>) -> u64 {
+    match key {
+        Key::U64(key) => xxh3_64(&key.to_le_bytes()),
+        Key::Bytes(key) => xxh3_64(key),
+    }
+}
+
+fn feature_hash(band: usize, key: u32) -> u64 {
+    xxh3_64_with_seed(&key.to_le_bytes(), band as u64)
+}
+
+fn fingerprint_hash(fingerprint: u64) -> u64 {
+    let product = u128::from(fingerprint ^ 0x9E37_79B9_7F4A_7C15) * 0xA076_1D64_78BD_642F;
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// A key of a prefix is part of a hash already.
+fn prefix_hash(key: u32) -> u64 {
+    u64::from(key) << 32
+}
+
+/// The bucket of a fingerprint in a block.
+fn bucket(fingerprint: u64, block: usize) -> usize {
+    block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
+}
+
+/// The first row of each bucket of each block. Memory is taken where a bucket gets a row.
+#[derive(Clone, Debug, Default)]
+struct Heads {
+    parts: Vec<Vec<u32>>,
+}
+
+impl Heads {
+    fn get(&self, bucket: usize) -> u32 {
+        self.parts.get(bucket / HEADS).and_then(|part| part.get(bucket % HEADS)).copied().unwrap_or(NONE)
+    }
+
+    fn get_mut(&mut self, bucket: usize) -> &mut u32 {
+        if self.parts.is_empty() {
+            self.parts.resize(BLOCKS * BUCKETS / HEADS, Vec::new());
+        }
+        let part = &mut self.parts[bucket / HEADS];
+        if part.is_empty() {
+            part.resize(HEADS, NONE);
+        }
+        &mut part[bucket % HEADS]
+    }
+}
+
+/// What was done to keys, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    records: Pieces,
+    /// The next row of the same key.
+    replaced_by: Chunked<u32>,
+    live: u64,
+    keys: Chains,
+    /// Of all rows, 0 where there is no sketch; none where none are kept.
+    fingerprints: Chunked<u64>,
+    /// Rows by their fingerprints.
+    same_fingerprint: Chains,
+    /// Rows that are in the blocks, as far as they are the first of their fingerprint.
+    linked: usize,
+    heads: Heads,
+    /// For each row that was the first of its fingerprint, the next such row in each of its buckets.
+    next: Chunked<[u32; BLOCKS]>,
+    features: Chains,
+    prefixes: Chains,
+    /// The row of each entry of `prefixes`.
+    prefix_rows: Chunked<u32>,
+    nearness: Option<Nearness>,
+    /// Stamps of rows that have not expired yet, and their rows.
+    stamps: BTreeSet<(u64, u32)>,
+    bands: usize,
+    simhash: bool,
+}
+
+impl Rows {
+    fn new(params: &Params) -> Self {
+        Self {
+            records: Pieces::new(params),
+            replaced_by: Chunked::default(),
+            live: 0,
+            keys: Chains::default(),
+            fingerprints: Chunked::default(),
+            same_fingerprint: Chains::default(),
+            linked: 0,
+            heads: Heads::default(),
+            next: Chunked::default(),
+            features: Chains::default(),
+            prefixes: Chains::default(),
+            prefix_rows: Chunked::default(),
+            nearness: nearness(params),
+            stamps: BTreeSet::new(),
+            bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
+            simhash: params.simhash.is_some(),
+        }
+    }
+
+    /// Rows.
+    pub(super) fn len(&self) -> u32 {
+        self.records.len() as u32
+    }
+
+    /// Rows that are live now.
+    pub(super) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Bytes they take.
+    pub(super) fn memory(&self) -> usize {
+        let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
+        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 4 * self.prefix_rows.len() + blocks
+    }
+
+    /// The records of all rows: of a key the last counts.
+    pub(super) fn records(&self) -> &Pieces {
+        &self.records
+    }
+
+    /// The records of the first `rows`.
+    pub(super) fn first(&self, rows: u32) -> FirstRows {
+        self.records.first(rows as usize)
+    }
+
+    /// Adds a document; `None` for one without tokens.
+    pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
+        let prefix = self.prefix_of(attached.fields)?;
+        self.records.put(key, kept, attached)?;
+        self.index();
+        let row = self.len() - 1;
+        self.prefixes.warm(prefix.iter().copied().map(prefix_hash));
+        for key in prefix {
+            self.prefixes.push(prefix_hash(key), |_| true);
+            self.prefix_rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// Says that there is no document of this key any more.
+    pub(super) fn delete(&mut self, key: Key<'_>) -> Result<()> {
+        self.records.delete(key)?;
+        self.index();
+        Ok(())
+    }
+
+    /// Does a step of [`Memtable::expire`], of at most so many rows; true if there may be more.
+    fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
+        for _ in 0..at_most {
+            let Some(&(least, row)) = self.stamps.first() else { return Ok(false) };
+            if least > stamp {
+                return Ok(false);
+            }
+            self.stamps.pop_first();
+            if self.is_live(row, self.len()) {
+                let key = self.records.key(row as usize).to_buf();
+                self.delete(key.as_key())?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does a step of [`Memtable::truncate`], of at most so many rows; true if there may be more.
+    fn truncate(&mut self, rows: u32, at_most: usize) -> bool {
+        for _ in 0..at_most {
+            if self.len() <= rows {
+                return false;
+            }
+            self.pop();
+        }
+        true
+    }
+
+    fn params(&self) -> &Params {
+        self.records.params()
+    }
+
+    fn has_document(&self, row: u32) -> bool {
+        !self.records.is_delete(row as usize)
+    }
+
+    /// Makes the last row known to the tables.
+    fn index(&mut self) {
+        let place = self.replaced_by.len();
+        let row = place as u32;
+        let records = &self.records;
+        let key = records.key(place);
+        let before = self.keys.push(key_hash(key), |row| records.key(row as usize) == key);
+        let is_document = self.has_document(row);
+        self.live += u64::from(is_document);
+        self.replaced_by.push(NONE);
+        if let Some(before) = before {
+            *self.replaced_by.get_mut(before as usize) = row;
+            self.live -= u64::from(self.has_document(before));
+        }
+        if let Some(stamp) = self.records.stamp(place).filter(|_| is_document) {
+            self.stamps.insert((stamp, row));
+        }
+        if self.simhash {
+            self.index_fingerprint(place);
+        }
+        if self.bands > 0 {
+            let keys = self.records.band_keys(place);
+            let hashes = || keys.iter().enumerate().map(|(band, &key)| feature_hash(band, key));
+            self.features.warm(hashes());
+            // A row without a sketch has entries too, which nobody takes for features: so places can be computed.
+            for hash in hashes() {
+                self.features.push(hash, |_| true);
+            }
+        }
+    }
+
+    /// The keys by which a document with these fields is found by its set.
+    fn prefix_of(&self, fields: Fields<'_>) -> Result<Vec<u32>> {
+        let (mut set, mut keys) = (Vec::new(), Vec::new());
+        if let Some(near) = self.nearness {
+            fields.set_into(&mut set).map_err(unread)?;
+            prefixes::tags_of(&set, near.indexed(set.len()), |_| Ok(0), &mut keys)?;
+            keys.iter_mut().for_each(|tag| *tag = prefixes::key(*tag, fields.is_marked()));
+        }
+        Ok(keys)
+    }
+
+    fn index_fingerprint(&mut self, place: usize) {
+        let fingerprint = self.records.fingerprint(place);
+        self.fingerprints.push(fingerprint);
+        self.next.push([NONE; BLOCKS]);
+        if self.records.is_sketched(place) {
+            let fingerprints = &self.fingerprints;
+            let is_same = |row: u32| fingerprints.get(row as usize) == fingerprint;
+            self.same_fingerprint.push(fingerprint_hash(fingerprint), is_same);
+        } else {
+            self.same_fingerprint.skip();
+        }
+        if self.next.len() >= SCANNED {
+            for row in self.linked..self.next.len().min(self.linked + LINKED_AT_ONCE) {
+                self.link(row);
+            }
+        }
+    }
+
+    /// Lets a row enter the blocks, behind all rows before it.
+    fn link(&mut self, row: usize) {
+        self.linked = row + 1;
+        if self.same_fingerprint.is_first(row as u32) {
+            let fingerprint = self.fingerprints.get(row);
+            for block in 0..BLOCKS {
+                let head = self.heads.get_mut(bucket(fingerprint, block));
+                self.next.get_mut(row)[block] = *head;
+                *head = row as u32;
+            }
+        }
+    }
+
+    /// Forgets the last row: the tables are as they were before it came.
+    fn pop(&mut self) {
+        let place = self.replaced_by.len() - 1;
+        let row = place as u32;
+        while self.prefix_rows.last() == Some(row) {
+            self.prefix_rows.pop();
+            self.prefixes.pop();
+        }
+        if self.bands > 0 {
+            for _ in 0..self.bands {
+                self.features.pop();
+            }
+        }
+        if self.simhash {
+            if place < self.linked {
+                self.linked = place;
+                if self.same_fingerprint.is_first(row) {
+                    let fingerprint = self.fingerprints.get(place);
+                    for block in 0..BLOCKS {
+                        *self.heads.get_mut(bucket(fingerprint, block)) = self.next.get(place)[block];
+                    }
+                }
+            }
+            self.same_fingerprint.pop();
+            self.next.pop();
+            self.fingerprints.pop();
+        }
+        let is_document = self.has_document(row);
+        if let Some(stamp) = self.records.stamp(place).filter(|_| is_document) {
+            self.stamps.remove(&(stamp, row));
+        }
+        self.live -= u64::from(is_document);
+        self.replaced_by.pop();
+        if let Some(before) = self.keys.pop() {
+            *self.replaced_by.get_mut(before as usize) = NONE;
+            if self.has_document(before) {
+                self.live += 1;
+                // It may have left the stamps when it expired, or when what replaced it did.
+                if let Some(stamp) = self.records.stamp(before as usize) {
+                    self.stamps.insert((stamp, before));
+                }
+            }
+        }
+        self.records.pop();
+    }
+
+    /// True if a row is live for those who look at the first `limit` rows.
+    pub(super) fn is_live(&self, row: u32, limit: u32) -> bool {
+        row < limit
+            && self.replaced_by.get(row as usize) >= limit
+            && !self.records.is_delete(row as usize)
+    }
+
+    /// The newest row of a key among the first `limit`, a delete or not.
+    pub(super) fn find(&self, key: Key<'_>, limit: u32) -> Option<u32> {
+        let is_same = |row: u32| self.records.key(row as usize) == key;
+        self.keys.of(key_hash(key), is_same).find(|&row| row < limit)
+    }
+
+    /// The fingerprint of a row; `None` for one without a sketch, and where none are kept.
+    pub(super) fn fingerprint(&self, row: u32) -> Option<u64> {
+        let sketched = self.simhash && self.records.is_sketched(row as usize);
+        sketched.then(|| self.fingerprints.get(row as usize))
+    }
+
+    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`; stops at a break.
+    pub(super) fn within(
+        &self,
+        fingerprint: u64,
+        within: u32,
+        limit: u32,
+        mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
+    ) {
+        if !self.simhash {
+            return;
+        }
+        if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN {
+            let mut row = 0;
+            for slice in self.fingerprints.slices() {
+                let left = (limit - row) as usize;
+                for (other, row) in slice.iter().take(left).zip(row..) {
+                    let distance = (fingerprint ^ other).count_ones();
+                    if distance <= within
+                        && self.records.is_sketched(row as usize)
+                        && self.is_live(row, limit)
+                        && each(row, distance).is_break()
+                    {
+                        return;
+                    }
+                }
+                if left <= slice.len() {
+                    return;
+                }
+                row += slice.len() as u32;
+            }
+            return;
+        }
+        for block in 0..BLOCKS {
+            let mut first = self.heads.get(bucket(fingerprint, block));
+            while first != NONE {
+                let other = self.fingerprints.get(first as usize);
+                let differs = fingerprint ^ other;
+                let distance = differs.count_ones();
+                // Found by the first block in which both agree.
+                let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
+                if distance <= within && !earlier {
+                    let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
+                    for row in self.same_fingerprint.of(fingerprint_hash(other), is_same) {
+                        if self.is_live(row, limit) && each(row, distance).is_break() {
+                            return;
+                        }
+                    }
+                }
+                first = self.next.get(first as usize)[block];
+            }
+        }
+    }
+
+    /// Hands each live row that has this feature in this band to `each`, the newest first.
+    pub(super) fn same_feature(&self, band: usize, feature: u64, limit: u32, mut each: impl FnMut(u32)) {
+        let key = bands::key(feature, bands::bits_of(self.params()));
+        for entry in self.features.of(feature_hash(band, key), |_| true) {
+            let (row, of) = ((entry as usize / self.bands) as u32, entry as usize % self.bands);
+            if of == band
+                && self.records.is_sketched(row as usize)
+                && self.records.band_keys(row as usize)[band] == key
+                && self.is_live(row, limit)
+            {
+                each(row);
+            }
+        }
+    }
+
+    /// Hands each live row that can be near a set to `each`, as [`Segment::sharing_prefix`](crate::segment::Segment) does.
+    pub(super) fn sharing_prefix(
+        &self,
+        set: &[u64],
+        near: Nearness,
+        marked: bool,
+        limit: u32,
+        mut each: impl FnMut(u32),
+    ) -> Result<()> {
+        let mut tags = Vec::new();
+        prefixes::tags_of(set, near.prefix(set.len()), |_| Ok(0), &mut tags)?;
+        let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
+        let hashes = tags.iter().flat_map(|&tag| {
+            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(tag, is_marked)))
+        });
+        self.prefixes.warm(hashes.clone());
+        for hash in hashes {
+            for entry in self.prefixes.of(hash, |_| true) {
+                let row = self.prefix_rows.get(entry as usize);
+                if self.is_live(row, limit) {
+                    each(row);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, of features that begin with the same `bits` bits, of those that are kept; the oldest first. All rows
+    /// are looked at.
+    pub(super) fn same_feature_bits(
+        &self,
+        band: usize,
+        feature: u64,
+        bits: u32,
+        limit: u32,
+        mut each: impl FnMut(u32),
+    ) {
+        let key = bands::key(feature, bits);
+        for row in (0..limit).filter(|&row| self.records.is_sketched(row as usize)) {
+            let own = self.records.band_keys(row as usize)[band];
+            if (key ^ own) >> (bands::KEY_BITS - bits) == 0 && self.is_live(row, limit) {
+                each(row);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::KeyBuf;
+
+    fn raw() -> Params {
+        Params::builder().u64_keys().simhash(3).build().unwrap()
+    }
+
+    /// A generator of numbers that lie near each other, and repeat.
+    fn fingerprint(state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let center = (*state >> 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        center ^ 1 << (*state >> 33 & 63) ^ 1 << (*state >> 40 & 63)
+    }
+
+    #[test]
+    fn every_view_of_a_memtable_answers_as_a_scan_of_its_rows() {
+        let mut rows = Rows::new(&raw());
+        let (mut state, mut done) = (7, Vec::new());
+        for step in 0..1500_u64 {
+            let (key, value) = (step * 7 % 400, fingerprint(&mut state));
+            if step % 5 == 4 {
+                rows.delete(Key::U64(key)).unwrap();
+                done.push((key, None));
+            } else {
+                let kept = Kept { fingerprint: value, ..Kept::default() };
+                rows.put(Key::U64(key), Some(kept), Attached::default()).unwrap();
+                done.push((key, Some(value)));
+            }
+        }
+        for limit in [0, 1, 17, 399, 511, 512, 800, 1500] {
+            let mut live = std::collections::BTreeMap::new();
+            for (row, &(key, value)) in done[..limit].iter().enumerate() {
+                live.insert(key, (row as u32, value));
+            }
+            for key in 0..401 {
+                assert_eq!(rows.find(Key::U64(key), limit as u32), live.get(&key).map(|&(row, _)| row));
+            }
+            for within in [0, 1, 3, 4, 10] {
+                let query = fingerprint(&mut state);
+                let mut expected: Vec<(u32, u32)> = live
+                    .values()
+                    .filter_map(|&(row, value)| Some((row, (value? ^ query).count_ones())))
+                    .filter(|&(_, distance)| distance <= within)
+                    .collect();
+                expected.sort_unstable();
+                let mut found = Vec::new();
+                rows.within(query, within, limit as u32, |row, distance| {
+                    found.push((row, distance));
+                    ControlFlow::Continue(())
+                });
+                found.sort_unstable();
+                assert_eq!(found, expected, "{limit} rows, within {within}");
+            }
+        }
+        let live = |rows: &Rows| (0..rows.len()).filter(|&row| rows.is_live(row, rows.len())).count() as u64;
+        assert_eq!(rows.live(), live(&rows));
+        let before = rows.clone();
+        while rows.truncate(700, 100) {}
+        assert_eq!((rows.len(), rows.live()), (700, live(&rows)));
+        for key in 0..401 {
+            assert_eq!(rows.find(Key::U64(key), 700), before.find(Key::U64(key), 700));
+        }
+    }
+
+    #[test]
+    fn features_are_found_in_their_band_alone() {
+        let params = Params::builder().minhash(3, 1).signature_bits(0).build().unwrap();
+        let mut rows = Rows::new(&params);
+        for (key, features) in [("a", [1, 2, 3]), ("b", [2, 2, 3]), ("c", [1, 1, 3])] {
+            let features = features.map(|feature| feature << 32);
+            let kept = Kept { features: &features, ..Kept::default() };
+            rows.put(Key::from(key), Some(kept), Attached::default()).unwrap();
+        }
+        rows.put(Key::from("empty"), None, Attached::default()).unwrap();
+        rows.delete(Key::from("b")).unwrap();
+        let found = |band, feature: u64, limit| {
+            let mut found = Vec::new();
+            rows.same_feature(band, feature << 32, limit, |row| {
+                found.push(rows.records().key(row as usize).to_buf());
+            });
+            found
+        };
+        let keys =
+            |keys: &[&str]| -> Vec<KeyBuf> { keys.iter().map(|&key| Key::from(key).to_buf()).collect() };
+        assert_eq!(found(0, 1, 5), keys(&["c", "a"]));
+        assert_eq!(found(0, 2, 5), keys(&[]));
+        assert_eq!(found(0, 2, 4), keys(&["b"]));
+        assert_eq!(found(1, 2, 5), keys(&["a"]));
+        assert_eq!(found(2, 3, 3), keys(&["c", "b", "a"]));
+        assert_eq!(found(1, 0, 5), keys(&[]), "a document without a sketch has no features");
+        // 1, 2 and 3 are all below 4.
+        let similar = |band, feature: u64, bits, limit| {
+            let mut found = Vec::new();
+            rows.same_feature_bits(band, feature << 32, bits, limit, |row| found.push(row));
+            found
+        };
+        assert_eq!((similar(0, 1, 32, 5), similar(0, 0, 30, 5)), (vec![0, 2], vec![0, 2]));
+        assert_eq!((similar(0, 0, 30, 3), similar(0, 3, 31, 3)), (vec![0, 1, 2], vec![1]));
+    }
+
+    /// All that rows answer.
+    fn answers(rows: &Rows, limit: u32) -> (u64, Vec<Option<u32>>, Vec<Vec<u32>>) {
+        let keys = (0..300).map(|key| rows.find(Key::U64(key), limit).filter(|&row| rows.is_live(row, limit)));
+        let mut found = Vec::new();
+        let mut state = 99;
+        for within in [0, 3, 3, 5] {
+            let mut near = Vec::new();
+            rows.within(fingerprint(&mut state), within, limit, |row, _| {
+                near.push(row);
+                ControlFlow::Continue(())
+            });
+            near.sort_unstable();
+            found.push(near);
+        }
+        for feature in 0..20_u64 {
+            let mut same = Vec::new();
+            rows.same_feature((feature % 2) as usize, (feature / 2) << 32, limit, |row| same.push(row));
+            found.push(same);
+        }
+        (rows.live(), keys.collect(), found)
+    }
+
+    #[test]
+    fn rows_that_were_forgotten_leave_nothing_behind() {
+        let params =
+            Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).expire_after(100).build();
+        let step = |rows: &mut Rows, step: u64| {
+            let key = Key::U64(step.wrapping_mul(0x9E37_79B9) >> 7 & 0xff);
+            let features = [(step % 10) << 32, (step % 7) << 32];
+            match step % 13 {
+                11 => rows.delete(key).unwrap(),
+                12 => while rows.expire(step / 2, 3).unwrap() {},
+                kind => {
+                    let mut state = step / 3;
+                    let kept = Kept {
+                        fingerprint: fingerprint(&mut state),
+                        features: &features,
+                        ..Kept::default()
+                    };
+                    let attached = Attached { stamp: Some(step), ..Attached::default() };
+                    rows.put(key, (kind > 0).then_some(kept), attached).unwrap();
+                }
+            }
+        };
+        let params = params.unwrap();
+        for (kept, forgotten) in [(0, 40), (100, 20), (400, 500), (3000, 9000), (9000, 10), (9000, 6000)] {
+            let mut expected = Rows::new(&params);
+            (0..kept).for_each(|number| step(&mut expected, number));
+            let mut rows = expected.clone();
+            (kept..kept + forgotten).for_each(|number| step(&mut rows, 2 * number));
+            while rows.truncate(expected.len(), 100) {}
+            for number in kept..kept + 700 {
+                assert_eq!(rows.len(), expected.len());
+                if number % 100 == 0 {
+                    for limit in [rows.len() / 2, rows.len()] {
+                        assert_eq!(answers(&rows, limit), answers(&expected, limit), "{kept} {forgotten}");
+                    }
+                }
+                step(&mut rows, number);
+                step(&mut expected, number);
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_come_out_as_the_records_that_came_in() {
+        let params = Params::builder().simhash(3).minhash(2, 1).values().build().unwrap();
+        let (mut rows, mut records) = (Rows::new(&params), crate::segment::Records::new(&params));
+        let value = vec![7; 60_000];
+        for step in 0..9000_u64 {
+            let key = format!("key {}", step * 7 % 5000);
+            // Some pieces end by their bytes, some by their rows.
+            let value = if step < 100 { &value[..] } else { &value[..(step % 5) as usize] };
+            let kept = Kept { fingerprint: step, features: &[1, step], signature: &[1, 2], ..Kept::default() };
+            let kept = (step % 9 > 0).then_some(kept);
+            let attached = Attached { value, ..Attached::default() };
+            if step % 11 == 10 {
+                rows.delete(Key::from(key.as_str())).unwrap();
+                records.delete(Key::from(key.as_str())).unwrap();
+            } else {
+                rows.put(Key::from(key.as_str()), kept, attached).unwrap();
+                records.push_with(Key::from(key.as_str()), kept, attached).unwrap();
+            }
+        }
+        for first in [9000, 8999, 4200, 4097, 40, 17, 1, 0] {
+            records.truncate(first);
+            let found = rows.first(first as u32).into_records();
+            assert_eq!(format!("{found:?}"), format!("{records:?}"), "{first} rows");
+        }
+        assert!(rows.records().memory() > 5_500_000, "{}", rows.records().memory());
+    }
+}

@@ -1,0 +1,191 @@
+//! The records of a memtable, in pieces.
+//!
+//! A column of [`Records`] is one vector, which moves when it grows. Pieces bound what moves; one that is full never
+//! changes, and is shared with whoever copies the rows.
+
+use std::sync::Arc;
+
+use super::chunked::Chunked;
+use crate::error::Result;
+use crate::format::attached::Attached;
+use crate::format::fields::Fields;
+use crate::key::Key;
+use crate::params::Params;
+use crate::segment::Records;
+use crate::segment::records::Kept;
+
+/// Rows of a piece at most.
+const ROWS: usize = 1 << 12;
+/// Bytes after which a piece takes no more rows.
+const BYTES: usize = 1 << 20;
+
+/// Records in the order in which they came.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Pieces {
+    full: Vec<Arc<Records>>,
+    last: Records,
+    /// Piece and place in it of each row.
+    places: Chunked<(u32, u32)>,
+    /// Bytes of the pieces that are full.
+    full_bytes: usize,
+}
+
+impl Pieces {
+    pub(super) fn new(params: &Params) -> Self {
+        Self { full: Vec::new(), last: Records::new(params), places: Chunked::default(), full_bytes: 0 }
+    }
+
+    /// Rows.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn params(&self) -> &Params {
+        self.last.params()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.full_bytes + self.last.memory()
+    }
+
+    pub(super) fn put(
+        &mut self,
+        key: Key<'_>,
+        kept: Option<Kept<'_>>,
+        attached: Attached<'_>,
+    ) -> Result<()> {
+        self.add(|records| records.push_with(key, kept, attached))
+    }
+
+    pub(super) fn delete(&mut self, key: Key<'_>) -> Result<()> {
+        self.add(|records| records.delete(key))
+    }
+
+    fn add(&mut self, push: impl FnOnce(&mut Records) -> Result<()>) -> Result<()> {
+        if self.last.len() >= ROWS || self.last.memory() >= BYTES {
+            self.full_bytes += self.last.memory();
+            let next = Records::new(self.last.params());
+            self.full.push(Arc::new(std::mem::replace(&mut self.last, next)));
+        }
+        push(&mut self.last)?;
+        self.places.push((self.full.len() as u32, self.last.len() as u32 - 1));
+        Ok(())
+    }
+
+    /// Forgets the last row.
+    pub(super) fn pop(&mut self) {
+        self.places.pop();
+        if self.last.is_empty()
+            && let Some(piece) = self.full.pop()
+        {
+            self.full_bytes -= piece.memory();
+            self.last = Arc::unwrap_or_clone(piece);
+        }
+        self.last.truncate(self.last.len() - 1);
+    }
+
+    /// The first `rows`, in pieces: takes no longer than copying one of them.
+    pub(super) fn first(&self, rows: usize) -> FirstRows {
+        let (whole, of_last) = match rows.checked_sub(1) {
+            Some(last) => {
+                let (piece, place) = self.places.get(last);
+                (piece as usize, place as usize + 1)
+            }
+            None => (0, 0),
+        };
+        let mut last = self.full.get(whole).map_or(&self.last, |piece| &**piece).clone();
+        last.truncate(of_last);
+        FirstRows { whole: self.full[..whole].to_vec(), last }
+    }
+
+    #[inline]
+    fn at(&self, row: usize) -> (&Records, usize) {
+        let (piece, place) = self.places.get(row);
+        (self.full.get(piece as usize).map_or(&self.last, |piece| &**piece), place as usize)
+    }
+
+    /// As [`Records::key`].
+    pub(in crate::store) fn key(&self, row: usize) -> Key<'_> {
+        let (records, place) = self.at(row);
+        records.key(place)
+    }
+
+    /// As [`Records::is_sketched`].
+    pub(in crate::store) fn is_sketched(&self, row: usize) -> bool {
+        let (records, place) = self.at(row);
+        records.is_sketched(place)
+    }
+
+    /// As [`Records::is_delete`].
+    pub(in crate::store) fn is_delete(&self, row: usize) -> bool {
+        let (records, place) = self.at(row);
+        records.is_delete(place)
+    }
+
+    /// As [`Records::fingerprint`].
+    pub(in crate::store) fn fingerprint(&self, row: usize) -> u64 {
+        let (records, place) = self.at(row);
+        records.fingerprint(place)
+    }
+
+    /// As [`Records::band_keys`].
+    pub(in crate::store) fn band_keys(&self, row: usize) -> &[u32] {
+        let (records, place) = self.at(row);
+        records.band_keys(place)
+    }
+
+    /// As [`Records::signature`].
+    pub(in crate::store) fn signature(&self, row: usize) -> &[u8] {
+        let (records, place) = self.at(row);
+        records.signature(place)
+    }
+
+    /// As [`Records::sample`].
+    pub(in crate::store) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
+        let (records, place) = self.at(row);
+        records.sample(place, of, out);
+    }
+
+    /// As [`Records::value`].
+    pub(in crate::store) fn value(&self, row: usize) -> &[u8] {
+        let (records, place) = self.at(row);
+        records.value(place)
+    }
+
+    /// As [`Records::fields`].
+    pub(in crate::store) fn fields(&self, row: usize) -> Fields<'_> {
+        let (records, place) = self.at(row);
+        records.fields(place)
+    }
+
+    /// As [`Records::set`].
+    pub(in crate::store) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
+        let (records, place) = self.at(row);
+        records.set(place, out)
+    }
+
+    /// As [`Records::stamp`].
+    pub(in crate::store) fn stamp(&self, row: usize) -> Option<u64> {
+        let (records, place) = self.at(row);
+        records.stamp(place)
+    }
+}
+
+/// Rows that were taken out of a memtable: full pieces are shared with it.
+#[derive(Debug)]
+pub(in crate::store) struct FirstRows {
+    whole: Vec<Arc<Records>>,
+    last: Records,
+}
+
+impl FirstRows {
+    /// All of them as one; the memtable need not be locked meanwhile.
+    pub(in crate::store) fn into_records(self) -> Records {
+        let mut all = Records::new(self.last.params());
+        for piece in &self.whole {
+            all.append(piece);
+        }
+        all.append(&self.last);
+        all
+    }
+}

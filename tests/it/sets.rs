@@ -1,0 +1,198 @@
+//! An index that keeps sets: what is near is counted, nothing is missed, and a stream decides as the definition does.
+
+use std::collections::BTreeMap;
+
+use twindex::params::Near;
+use twindex::sketch::{Nearness, Resemblance};
+use twindex::{Admitted, Document, Durability, Error, Hit, Index, Params, Sketch, Sketcher};
+
+use crate::support::Random;
+
+fn params(threshold: f64) -> Params {
+    let near = Near::resembling(threshold).unwrap();
+    Params::builder().words(1).minhash(4, 3).near(near).sets().marks().build().unwrap()
+}
+
+/// A text of a family: most words of its family, some others, some left out; or one without words.
+fn text(random: &mut Random) -> String {
+    if random.below(12) == 0 {
+        return ["?", "!", "? ", ""][random.below(4) as usize].into();
+    }
+    let (family, size) = (random.below(6), 4 + random.below(30));
+    let mut words: Vec<String> = Vec::new();
+    for word in 0..size {
+        match random.below(14) {
+            0 => {}
+            1 => words.push(format!("other{}", random.below(40))),
+            _ => words.push(format!("word{}of{family}", word * 7 % 31)),
+        }
+    }
+    words.join(" ")
+}
+
+/// Documents in order, and for each those that stay before it and are near it.
+struct Definition {
+    near: Nearness,
+    sets: BTreeMap<String, Vec<u64>>,
+    kept: Vec<String>,
+}
+
+impl Definition {
+    fn resemblance(&self, a: &str, b: &str) -> f64 {
+        let (a, b) = (&self.sets[a], &self.sets[b]);
+        let both = a.iter().filter(|hash| b.contains(hash)).count();
+        if a.is_empty() && b.is_empty() { 0.0 } else { both as f64 / (a.len() + b.len() - both) as f64 }
+    }
+
+    /// The nearest of those that stay, of equally near ones that of the smallest key.
+    fn admit(&mut self, key: &str, set: &[u64]) -> Option<(String, f64)> {
+        self.sets.insert(key.into(), set.to_vec());
+        let near = |other: &&String| self.near.shared(set, &self.sets[*other]).is_some();
+        let scored = self.kept.iter().filter(near).map(|other| (other.clone(), self.resemblance(key, other)));
+        let nearest = scored.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        if nearest.is_none() {
+            self.kept.push(key.into());
+        }
+        nearest
+    }
+}
+
+fn told(hit: &Hit) -> (String, f64) {
+    let Some(Resemblance::Exact { intersection, union }) = hit.resemblance else {
+        panic!("{hit:?} is no count")
+    };
+    (hit.key.to_string(), intersection as f64 / union as f64)
+}
+
+#[test]
+fn a_stream_keeps_what_the_definition_keeps_through_flushes_merges_and_openings() {
+    let mut duplicates = 0;
+    for (seed, threshold) in [(1, 0.8), (2, 0.5), (3, 0.9), (4, 1.0), (5, 0.65), (6, 0.8)] {
+        for drops in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("index");
+            let sketcher = Sketcher::new(&params(threshold)).unwrap();
+            let mut index = Index::create(&path, params(threshold)).unwrap();
+            let mut random = Random(seed);
+            let mut definition = Definition {
+                near: Nearness::Resemblance(threshold),
+                sets: BTreeMap::new(),
+                kept: Vec::new(),
+            };
+            for round in 0..8 {
+                let mut writer = index.writer().unwrap();
+                writer.set_durability(Durability::None);
+                writer.set_drop_duplicates(drops);
+                writer.set_logged(round % 3 != 2); // a segment at once, or the memtable
+                for number in 0..50 {
+                    let key = format!("{:03}-{round}", random.below(1000) * 8 % 1000 + number % 8);
+                    if definition.sets.contains_key(&key) {
+                        continue;
+                    }
+                    let sketch = sketcher.sketch(&text(&mut random)).unwrap();
+                    let expected = definition.admit(&key, sketch.set());
+                    let found = match writer.admit(key.as_str(), &sketch).unwrap() {
+                        Admitted::New => None,
+                        Admitted::Duplicate(hit) => Some(told(&hit)),
+                        other => panic!("{other:?}"),
+                    };
+                    assert_eq!(found, expected, "seed {seed}, drops {drops}, {key}");
+                    duplicates += usize::from(expected.is_some());
+                }
+                writer.commit().unwrap();
+                if round % 4 == 3 {
+                    writer.compact().unwrap();
+                }
+                drop(writer);
+                index = Index::open(&path).unwrap();
+            }
+            all_are_found(&index, &sketcher, &definition, drops, &mut random);
+            let problems = twindex::verify(&twindex::RealVfs, &path, |_| ()).problems;
+            assert!(problems.is_empty(), "{problems:?}");
+        }
+    }
+    assert!(duplicates > 500, "{duplicates} duplicates");
+}
+
+/// Every question has all stored documents that are near, marked or not, with their counts.
+fn all_are_found(
+    index: &Index,
+    sketcher: &Sketcher,
+    definition: &Definition,
+    drops: bool,
+    random: &mut Random,
+) {
+    let snapshot = index.snapshot();
+    for _ in 0..40 {
+        let sketch = sketcher.sketch(&text(random)).unwrap();
+        let stored: Vec<&String> =
+            definition.sets.keys().filter(|key| !drops || definition.kept.contains(key)).collect();
+        let mut expected: Vec<(String, usize)> = stored
+            .iter()
+            .filter_map(|key| {
+                Some(((*key).clone(), definition.near.shared(sketch.set(), &definition.sets[*key])?))
+            })
+            .collect();
+        expected.sort_unstable();
+        let mut found: Vec<(String, usize)> = Vec::new();
+        for hit in snapshot.near(&sketch).run().unwrap().hits {
+            let Some(Resemblance::Exact { intersection, .. }) = hit.resemblance else { panic!("{hit:?}") };
+            found.push((hit.key.to_string(), intersection));
+        }
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn copies_with_a_mark_decide_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let params = params(0.8);
+    let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
+    let sketcher = Sketcher::new(&params).unwrap();
+    let of = |words: std::ops::Range<u32>| {
+        let words: Vec<String> = words.map(|word| format!("w{word}")).collect();
+        sketcher.sketch(&words.join(" ")).unwrap()
+    };
+    // b is near a, and c is near b and not a: 18 of 22, 16 of 24.
+    let (a, b, c) = (of(0..20), of(2..22), of(4..24));
+    let mut writer = index.writer().unwrap();
+    assert_eq!(writer.admit("a", &a).unwrap(), Admitted::New);
+    assert!(matches!(writer.admit("b", &b).unwrap(), Admitted::Duplicate(_)));
+    assert_eq!(writer.admit("c", &c).unwrap(), Admitted::New);
+    writer.commit().unwrap();
+    assert_eq!(
+        index.snapshot().near(&c).run().unwrap().hits.len(),
+        2,
+        "what is asked for is found, marked or not"
+    );
+}
+
+#[test]
+fn thresholds_below_that_of_the_index_and_documents_without_a_set_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let params = params(0.8);
+    let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
+    let sketch = Sketcher::new(&params).unwrap().sketch("a b c d e f").unwrap();
+    let snapshot = index.snapshot();
+    assert!(matches!(snapshot.resembling(&sketch, 0.7).unwrap().run(), Err(Error::Invalid(_))));
+    assert!(snapshot.resembling(&sketch, 0.7).unwrap().estimated().run().is_ok());
+    assert!(snapshot.resembling(&sketch, 0.9).unwrap().run().is_ok());
+    let mut writer = index.writer().unwrap();
+    let empty = Document::from_row(&params, None);
+    assert!(matches!(writer.put("a", empty), Err(Error::Invalid(_))));
+    assert!(matches!(writer.put("a", empty.with_set(&[2, 1])), Err(Error::Invalid(_))));
+    writer.put("a", empty.with_set(&[1, 2])).unwrap();
+    let plain = Params::builder().words(1).minhash(4, 3).build().unwrap();
+    let without: Sketch = Sketcher::new(&plain).unwrap().sketch("a b c").unwrap();
+    assert!(matches!(writer.put("b", &without), Err(Error::Invalid(_))));
+    assert!(matches!(snapshot.near(&without).run(), Err(Error::Invalid(_))));
+    assert!(snapshot.near(&without).estimated().run().is_ok());
+    let other = Index::create(dir.path().join("y"), plain).unwrap();
+    other.writer().unwrap().put("a", &sketch).unwrap();
+    assert!(matches!(
+        other.writer().unwrap().put("a", Document::from(&sketch).as_duplicate()),
+        Err(Error::Invalid(_))
+    ));
+    assert!(Params::builder().simhash(3).sets().build().is_err());
+}

@@ -1,0 +1,64 @@
+//! How a resemblance is verified by an index, for the verbs that ask one.
+
+use std::path::Path;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use serde::Serialize;
+use twindex::Params;
+use twindex::params::Near;
+
+/// How a resemblance is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Counted {
+    /// Counted, shingle by shingle
+    Exact,
+    /// By the signatures in the index: an estimate
+    Signature,
+    /// Not at all: sharing a band is enough
+    None,
+}
+
+/// How it is verified here: counted, unless something else was asked for; nothing where no resemblance decides.
+///
+/// # Errors
+///
+/// An index that cannot tell, with what to do.
+pub(crate) fn counted(
+    index: &Path,
+    params: &Params,
+    near: Near,
+    asked: Option<Counted>,
+) -> anyhow::Result<Option<Counted>> {
+    let path = index.display();
+    let Some(threshold) = near.threshold else {
+        if asked.is_some() {
+            bail!("{path}: --verify is about resemblance, and here {near} are near, exactly; leave it out");
+        }
+        return Ok(None);
+    };
+    let has_signatures = params.minhash.is_some_and(|minhash| minhash.signature_bits > 0);
+    match asked {
+        Some(Counted::None) => Ok(asked),
+        Some(Counted::Signature) if has_signatures => Ok(asked),
+        Some(Counted::Signature) => bail!(
+            "{path}: this index keeps no signatures, by which a resemblance of {threshold} is estimated; take all that \
+             shares a band with --verify none, or make another index"
+        ),
+        None | Some(Counted::Exact) => {
+            let least = params.near().threshold.filter(|_| params.sets);
+            match least {
+                None => bail!(
+                    "{path}: this index keeps no sets, by which a resemblance of {threshold} is counted; take estimates \
+                     with --verify signature, or make another index with --sets kept"
+                ),
+                Some(least) if threshold < least => bail!(
+                    "{path}: this index finds all documents that resemble by {least} or more, and {threshold} is asked \
+                     for; take estimates with --verify signature, or make another index with --threshold {threshold}"
+                ),
+                Some(_) => Ok(Some(Counted::Exact)),
+            }
+        }
+    }
+}
