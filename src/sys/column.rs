@@ -177,6 +177,21 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
+    /// Takes away each value that is the same as the one before.
+    pub fn dedup(&mut self)
+    where
+        T: PartialEq,
+    {
+        let (mut kept, values) = (0, &mut self[..]);
+        for at in 0..values.len() {
+            if kept == 0 || values[at] != values[kept - 1] {
+                values[kept] = values[at];
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+    }
+
     /// All values; none are left.
     #[must_use]
     pub fn take(&mut self) -> Self {
@@ -334,6 +349,11 @@ mod tests {
             assert_eq!(of[..], wanted[..]);
             let filled = Column::filled(&room, 70_000, 5_u8).unwrap();
             assert!(filled.len() == 70_000 && filled.iter().all(|&value| value == 5));
+            column.iter_mut().for_each(|value| *value /= 1000);
+            wanted.iter_mut().for_each(|value| *value /= 1000);
+            column.dedup();
+            wanted.dedup();
+            assert!(column[..] == wanted[..] && wanted.len() > 40);
         }
     }
 

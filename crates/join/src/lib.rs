@@ -61,19 +61,27 @@ pub use verified::{resembling_documents, resembling_sets, set_candidates};
 use twindex::error::Result;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
+use twindex::sys::{Column, Room};
 
-/// The number of each live document, by segment and ordinal.
+/// In the place of a number: the document has none.
+const NO_NUMBER: u32 = u32::MAX;
+
+/// The number of each live document, by segment and ordinal, in this room.
 fn numbers(
     snapshot: &Snapshot,
+    room: &Room,
     mut number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
-) -> Result<Vec<Vec<Option<u32>>>> {
+) -> Result<Vec<Column<u32>>> {
     snapshot
         .segments()
         .map(|(segment, deleted)| {
-            let mut number = |ordinal| number(Place { segment, ordinal });
-            (0..segment.documents() as u32)
-                .map(|ordinal| if deleted.contains(ordinal) { Ok(None) } else { number(ordinal) })
-                .collect()
+            let mut numbers = Column::new(room);
+            for ordinal in 0..segment.documents() as u32 {
+                let is_live = !deleted.contains(ordinal);
+                let found = if is_live { number(Place { segment, ordinal })? } else { None };
+                numbers.push(found.unwrap_or(NO_NUMBER))?;
+            }
+            Ok(numbers)
         })
         .collect()
 }
