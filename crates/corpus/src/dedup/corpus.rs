@@ -14,7 +14,7 @@ use twindex_join::SampledBy;
 use super::dropped::Dropped;
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::lines::{Lines, Reading};
-use crate::input::{Block, Form, Parser, Place};
+use crate::input::{Block, FieldNumber, Form, Parser, Place};
 use crate::sketching::Sketched;
 
 /// All that is remembered of the documents.
@@ -25,6 +25,8 @@ pub(super) struct Corpus {
     pub(super) history_groups: u32,
     pub(super) keys: Vec<Arc<[u8]>>,
     pub(super) places: Vec<Place>,
+    /// Of each document that is no history the number by which it comes before others; none if no number is asked for.
+    pub(super) numbers: Vec<FieldNumber>,
     /// By their texts.
     pub(super) grouped: Grouped,
     /// What stands for each document in a file of documents that are kept.
@@ -48,6 +50,7 @@ impl Corpus {
             history_groups: 0,
             keys: Vec::new(),
             places: Vec::new(),
+            numbers: Vec::new(),
             grouped: Grouped::new(folder, memory, sampled_by),
             lines: Lines::new(folder)?,
             by_key: HashMap::default(),
@@ -80,7 +83,11 @@ impl Corpus {
         if let Some(first) = first {
             return Err(repeated(one, first));
         }
-        self.push(one, key, set)
+        self.push(one, key, set)?;
+        if self.parser.reads_numbers() {
+            self.numbers.push(one.attached.deciding().number);
+        }
+        Ok(())
     }
 
     fn push(&mut self, one: &Sketched, key: Arc<[u8]>, set: NewSet<'_>) -> anyhow::Result<()> {
@@ -89,7 +96,8 @@ impl Corpus {
         self.places.push(one.place.clone());
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
-        let new = Newcomer { hash: whole.hash, text_bytes: one.text_bytes, sketch: &one.sketch, set };
+        let inside = &one.attached.deciding().inside;
+        let new = Newcomer { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
         // What confirms an equal text looks into the lines alone.
         let Self { grouped, lines, places, parser, .. } = self;
         let identity = |document: u32| -> anyhow::Result<_> {

@@ -15,7 +15,7 @@ use super::against::Against;
 use super::clusters::{Clusters, Measure};
 use super::corpus::Corpus;
 use super::near::{Join, Limits, Near, Signatures, Verify};
-use super::priority::Priority;
+use super::priority::{OrderedBy, Priority};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::sketches::{Sketched, Wanted};
@@ -95,8 +95,14 @@ impl Dedup {
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
-        let priority =
-            Priority::of(&corpus.grouped, (self.keep, self.near), Some(&corpus.keys), corpus.history);
+        let by = OrderedBy {
+            keep: self.keep,
+            near: self.near,
+            keys: Some(&corpus.keys),
+            numbers: &corpus.numbers,
+            history: corpus.history,
+        };
+        let priority = Priority::of(&corpus.grouped, by);
         let rules = &self.rules(&priority, corpus);
         let (near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
 
@@ -224,6 +230,10 @@ impl Dedup {
             (_, Verify::Exact) => format!("a resemblance of {} or more, counted", self.threshold()),
             (_, Verify::Signature) => format!("an estimated resemblance of {} or more", self.threshold()),
             (_, Verify::None) => "a band in common".to_owned(),
+        };
+        let near = match &self.inside {
+            Some(field) => format!("{near}, inside a value of {field}"),
+            None => near,
         };
         let figures = figures.named(&self.out).with_clusters(clusters.for_a_page(corpus, near)?);
         page::write(&folder.join(layout::REPORT), &figures)

@@ -6,14 +6,17 @@ use anyhow::anyhow;
 use twindex::{Fingerprint, Sketch};
 use twindex_join::{Common, Groups, SampledBy, ShingleSets, Told};
 
+use super::inside::{Values, put_inside};
 use super::score::{Kind, Sampled, Score};
 
 /// A group of documents with the same text.
 pub(super) struct Group {
     /// Its documents, in the order of the input.
     pub members: Vec<u32>,
-    /// Bytes of the text.
-    pub text_bytes: u64,
+    /// Tokens of the text, or features.
+    pub tokens: u64,
+    /// The number of the value inside of which it is compared.
+    pub inside: u32,
     /// Distinct shingles; none for a text without words.
     pub shingles: u64,
     /// The text has no words, or features.
@@ -29,6 +32,8 @@ pub(super) struct Grouped {
     /// In the order of their first documents.
     pub groups: Vec<Group>,
     equal: Groups,
+    /// The values inside of which documents are compared.
+    pub values: Values,
     /// A set for each group, with its number.
     pub sets: ShingleSets,
     /// The sketches that are joined, and how their elements were chosen, where the method is to join them; one for each
@@ -46,12 +51,14 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    pub(super) fn of(sketch: &Sketch) -> Self {
+    /// Those of a document that is compared inside this value.
+    pub(super) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
         let mut hashes = [0; ANCHORS];
         let minima = (0..).zip(sketch.signature());
         let minima = minima.map(|(number, &minimum)| (number << 32) | u64::from(minimum));
         let all = minima.chain(sketch.features().iter().copied());
         let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
+        put_inside(&mut hashes, inside);
         Self { hashes, count }
     }
 
@@ -69,8 +76,8 @@ pub(super) enum NewSet<'s> {
     Counted(u64),
     /// To be added, sorted.
     Held(&'s [u64]),
-    /// As that, made when it is needed.
-    Late(&'s dyn Fn() -> Vec<u64>),
+    /// As that, made when it is needed, with the number of tokens.
+    Late(&'s dyn Fn() -> (Vec<u64>, u64)),
 }
 
 impl<'s> NewSet<'s> {
@@ -91,8 +98,10 @@ impl Group {
 pub(super) struct Newcomer<'n> {
     /// xxh3-128 of what makes it equal to others.
     pub hash: u128,
-    /// Bytes of the text.
-    pub text_bytes: u64,
+    /// Tokens of the text, or features.
+    pub tokens: u64,
+    /// The value inside of which it is compared; empty if it is compared with all.
+    pub inside: &'n [u8],
     /// What is compared of it, if it begins a group.
     pub sketch: &'n Sketch,
     /// Its shingles.
@@ -106,6 +115,7 @@ impl Grouped {
             group_of: Vec::new(),
             groups: Vec::new(),
             equal: Groups::default(),
+            values: Values::default(),
             sets: ShingleSets::new(folder, memory),
             sketches: sampled_by.map(|by| (by, ShingleSets::new(folder, memory / 2))),
         }
@@ -126,20 +136,25 @@ impl Grouped {
         anyhow::Error: From<E>,
     {
         let document = u32::try_from(self.group_of.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
+        let inside = self.values.number(one.inside)?;
         let groups = &self.groups;
-        let found = self.equal.group(one.hash, |group| is_equal(groups[group as usize].members[0]))?;
+        let found = self.equal.group(one.hash ^ u128::from(inside), |group| {
+            let group = &groups[group as usize];
+            Ok::<_, E>(group.inside == inside && is_equal(group.members[0])?)
+        })?;
         if found as usize == self.groups.len() {
-            self.begin_group(one)?;
+            self.begin_group(one, inside)?;
         }
         self.groups[found as usize].members.push(document);
         self.group_of.push(found);
         Ok(())
     }
 
-    fn begin_group(&mut self, one: &Newcomer<'_>) -> twindex::Result<()> {
+    fn begin_group(&mut self, one: &Newcomer<'_>, inside: u32) -> twindex::Result<()> {
+        let mut tokens = one.tokens;
         let shingles = match one.set {
             NewSet::Told(told, words) => {
-                let set = self.sets.push_told(told, words, Anchors::of(one.sketch).as_slice())?;
+                let set = self.sets.push_told(told, words, Anchors::of(one.sketch, one.inside).as_slice())?;
                 debug_assert_eq!(set as usize, self.groups.len());
                 self.sets.size(set)
             }
@@ -148,7 +163,11 @@ impl Grouped {
                 shingles
             }
             NewSet::Held(set) => self.push(set)?,
-            NewSet::Late(set) => self.push(&set())?,
+            NewSet::Late(set) => {
+                let (set, late) = set();
+                tokens = late;
+                self.push(&set)?
+            }
         };
         if let Some((by, sketches)) = &mut self.sketches {
             sketches.push(match by {
@@ -158,7 +177,8 @@ impl Grouped {
         }
         self.groups.push(Group {
             members: Vec::new(),
-            text_bytes: one.text_bytes,
+            tokens,
+            inside,
             shingles,
             is_empty: one.sketch.is_empty(),
             fingerprint: one.sketch.fingerprint(),
@@ -169,6 +189,11 @@ impl Grouped {
     fn push(&mut self, set: &[u64]) -> twindex::Result<u64> {
         self.sets.push(set)?;
         Ok(set.len() as u64)
+    }
+
+    /// Whether two groups are of one value of the field inside of which documents are compared, if there is one.
+    pub(super) fn are_compared(&self, a: u32, b: u32) -> bool {
+        self.groups[a as usize].inside == self.groups[b as usize].inside
     }
 
     /// Documents so far.
