@@ -378,7 +378,9 @@ impl Dedup {
                     NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearBy::Containment => builder,
                 };
-                let builder = if self.holds_sets() { builder.sets().marks() } else { builder };
+                // With a field, hashes in the corpus are those of the shingle and the value, which no question has.
+                let keeps_sets = self.holds_sets() && self.inside.is_none();
+                let builder = if keeps_sets { builder.sets().marks() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,
                     Some(SampledBy::Bottom(t)) => builder.bottom(t),
