@@ -349,7 +349,8 @@ impl Index {
     }
 
     /// What it was: "new", "known", or the hit that it is a duplicate of.
-    #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false))]
+    #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false,
+        estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn admit<'py>(
         &self,
@@ -360,6 +361,7 @@ impl Index {
         within: Option<u8>,
         resembling: Option<f64>,
         unverified: bool,
+        estimated: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let near = match (within, resembling) {
             (Some(_), Some(_)) => return Err(Failure::invalid(ONE).into()),
@@ -373,6 +375,7 @@ impl Index {
                 writer.set_drop_duplicates(drop_duplicates);
                 writer.set_near(near)?;
                 writer.set_unverified(unverified);
+                writer.set_estimated(estimated);
                 Ok(writer.admit(key.as_key(), &sketch)?)
             })
         })?;
@@ -452,7 +455,8 @@ impl Index {
         keys.iter().map(|key| key_object(py, key)).collect()
     }
 
-    #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false))]
+    #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false))]
+    #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near(
         &self,
         py: Python<'_>,
@@ -461,15 +465,18 @@ impl Index {
         within: Option<u32>,
         resembling: Option<f64>,
         unverified: bool,
+        estimated: bool,
     ) -> Result<Vec<Hit>> {
         let sketch = self.sketch_of(py, document)?;
         py.detach(|| {
-            let hits = hits(&self.inner.snapshot(), &sketch, (within, resembling, unverified), limit)?;
+            let hits =
+                hits(&self.inner.snapshot(), &sketch, (within, resembling, unverified, estimated), limit)?;
             Ok(hits.into_iter().map(Hit::from).collect())
         })
     }
 
-    #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false))]
+    #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false, estimated=false))]
+    #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near_many(
         &self,
         py: Python<'_>,
@@ -478,12 +485,13 @@ impl Index {
         within: Option<u32>,
         resembling: Option<f64>,
         unverified: bool,
+        estimated: bool,
     ) -> Result<Vec<Vec<Hit>>> {
         let texts = Column::of("texts", texts)?;
         let (sketcher, snapshot) = (self.sketcher()?, self.inner.snapshot());
         py.detach(|| {
             sketched(sketcher, &texts, 0..texts.len(), |_, sketch| {
-                let hits = hits(&snapshot, sketch, (within, resembling, unverified), limit)?;
+                let hits = hits(&snapshot, sketch, (within, resembling, unverified, estimated), limit)?;
                 Ok(hits.into_iter().map(Hit::from).collect())
             })
         })
@@ -491,7 +499,7 @@ impl Index {
 
     /// Answers in columns: query, key, distance, resemblance.
     #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
-        unverified=false))]
+        unverified=false, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn query(
         &self,
@@ -503,13 +511,14 @@ impl Index {
         limit: Option<usize>,
         segment: Option<usize>,
         unverified: bool,
+        estimated: bool,
     ) -> Result<PyRecordBatch> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
         let (sketcher, snapshot) = (self.sketcher()?, self.snapshot(segment)?);
         py.detach(|| {
             let found = sketched(sketcher, &texts, 0..texts.len(), |_, sketch| {
-                hits(&snapshot, sketch, (within, resembling, unverified), limit)
+                hits(&snapshot, sketch, (within, resembling, unverified, estimated), limit)
             })?;
             let (mut queries, mut near) = (Keys::new(self.params.key), Keys::new(self.params.key));
             let (mut distances, mut resemblances) = (Int32Builder::new(), Float64Builder::new());
@@ -637,7 +646,7 @@ impl Index {
 fn hits(
     snapshot: &Snapshot,
     sketch: &twindex::Sketch,
-    (within, resembling, unverified): (Option<u32>, Option<f64>, bool),
+    (within, resembling, unverified, estimated): (Option<u32>, Option<f64>, bool, bool),
     limit: Option<usize>,
 ) -> Result<Vec<twindex::Hit>> {
     let query = match (within, resembling) {
@@ -653,5 +662,6 @@ fn hits(
         (None, None) => snapshot.near(sketch),
     };
     let query = if unverified { query.unverified() } else { query };
+    let query = if estimated { query.estimated() } else { query };
     Ok(query.limit(limit.unwrap_or(usize::MAX)).run()?.hits)
 }

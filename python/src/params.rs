@@ -18,7 +18,7 @@ impl Params {
     #[new]
     #[pyo3(signature = (*, words=5, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
         weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0,
-        threshold=None, near_within=None, **fields))]
+        threshold=None, near_within=None, sets=false, marks=false, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
         words: u8,
@@ -33,6 +33,8 @@ impl Params {
         modulus: u32,
         threshold: Option<f64>,
         near_within: Option<u8>,
+        sets: bool,
+        marks: bool,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut builder = twindex::Params::builder().words(words).seed(seed).bottom(bottom).modulus(modulus);
@@ -57,6 +59,8 @@ impl Params {
         if let Some((bands, rows)) = minhash {
             builder = builder.minhash(bands, rows).signature_bits(signature_bits).feature_bits(feature_bits);
         }
+        builder = if marks { builder.marks() } else { builder };
+        builder = if sets { builder.sets() } else { builder };
         let mut inner = builder.clone().build().map_err(Failure::from)?;
         let near = match threshold {
             Some(threshold) => Near::resembling(threshold).map_err(Failure::from)?,

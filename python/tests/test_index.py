@@ -101,6 +101,23 @@ def test_without_signatures_sharing_a_band_is_near_only_where_that_is_said(path)
         assert len(index.near(PAIR[1], unverified=True, **asked)) == 2
 
 
+def test_with_sets_resemblance_is_counted_and_marked_duplicates_decide_nothing(path):
+    words = [f"w{number}" for number in range(60)]
+    a, b, c = (" ".join(words[start : start + 20]) for start in (0, 2, 4))
+    with create(path, words=1, simhash=None, sets=True, marks=True) as index:
+        assert index.admit("a", a) == "new"
+        hit = index.admit("b", b)
+        assert (hit.key, hit.resemblance) == ("a", 18 / 22)
+        assert index.admit("c", c) == "new"  # 18 of 22 with b, which has a mark, and 16 of 24 with a
+        assert index.admit("faces", "?!") == "new"
+        assert index.admit("faces again", "?!").key == "faces"
+        index.commit()
+        assert {hit.key: hit.resemblance for hit in index.near(b)} == {"a": 18 / 22, "b": 1.0, "c": 18 / 22}
+        with pytest.raises(twindex.InvalidError, match="0.8 or more"):
+            index.near(a, resembling=0.5)
+        assert index.near(a, resembling=0.5, estimated=True)[0].key == "a"
+
+
 def test_admit_says_new_known_or_the_duplicate(path):
     with create(path) as index:
         assert index.admit("a", ROSE) == "new"

@@ -47,12 +47,16 @@ class Params:
         modulus: int = 0,
         threshold: float | None = None,
         near_within: int | None = None,
+        sets: bool = False,
+        marks: bool = False,
         **fields: object,
     ) -> None:
         """words: tokens in a shingle. simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
         bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
         threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
-        distance in which they are, too. Without these 0.8 and the radius of simhash. Any other line of `fields` can be
+        distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
+        document, so that resemblance is counted and none near is missed; without them it is estimated. marks: let `admit`
+        mark the duplicates that it adds, and compare with the others alone. Any other line of `fields` can be
         named, with _ for -."""
 
     @property
@@ -187,11 +191,13 @@ class Index:
         within: int | None = None,
         resembling: float | None = None,
         unverified: bool = False,
+        estimated: bool = False,
     ) -> Literal["new", "known"] | Hit:
         """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), or what it is a duplicate
-        of: near by `within` or `resembling`, or else by what the index's parameters say. A resemblance is an estimate from
-        signatures; an index without them raises `InvalidError`, unless `unverified` says that sharing a band is enough. A
-        duplicate is added too, unless it is to be dropped."""
+        of: near by `within` or `resembling`, or else by what the index's parameters say. Where the index keeps sets, resemblance
+        is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
+        `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
+        the index keeps marks, unless it is to be dropped."""
 
     def commit(self, payload: bytes | None = None) -> int:
         """Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it."""
@@ -215,10 +221,12 @@ class Index:
         within: int | None = None,
         resembling: float | None = None,
         unverified: bool = False,
+        estimated: bool = False,
     ) -> list[Hit]:
-        """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much,
-        estimated, among those that share a band; without both, what is near by the index's parameters. Where no
-        signatures are kept resemblance raises `InvalidError`, unless `unverified` says that sharing a band is enough."""
+        """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much; without both,
+        what is near by the index's parameters. Resemblance is counted where the index keeps sets, from its threshold on,
+        unless it is to be `estimated`. Otherwise it is an estimate from signatures, among documents that share a band; an
+        index without both raises `InvalidError`, unless `unverified` says that sharing a band is enough."""
 
     def near_many(
         self,
@@ -227,6 +235,7 @@ class Index:
         within: int | None = None,
         resembling: float | None = None,
         unverified: bool = False,
+        estimated: bool = False,
     ) -> list[list[Hit]]:
         """The same for many, on all cores."""
 
@@ -239,6 +248,7 @@ class Index:
         limit: int | None = None,
         segment: int | None = None,
         unverified: bool = False,
+        estimated: bool = False,
     ) -> RecordBatch:
         """The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
         in memory: give it as many texts at once as have room, or a limit."""

@@ -38,10 +38,6 @@ struct Pair<A, B>(A, B);
 #[repr(C)]
 struct Triple(U64, U64, u8);
 
-#[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
-#[repr(C)]
-struct Three(U64, U64, U64);
-
 /// A record of fixed width is converted to its form on disk and back.
 macro_rules! fixed {
     ($type:ty, $wire:ty, |$record:ident| $to:expr, |$found:ident| $from:expr) => {
@@ -73,12 +69,7 @@ fixed!(
     |record| Triple(record.0.into(), record.1.into(), record.2),
     |found| (found.0.get(), found.1.get(), found.2)
 );
-fixed!(
-    (u64, u64, u64),
-    Three,
-    |record| Three(record.0.into(), record.1.into(), record.2.into()),
-    |found| (found.0.get(), found.1.get(), found.2.get())
-);
+fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
 /// A number, and how often it came: equal numbers become one record with the sum of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -34,7 +34,11 @@ pub(crate) struct AttachedArgs {
 
 impl AttachedArgs {
     pub(crate) fn fields(&self) -> AttachedFields {
-        AttachedFields { value: self.value_field.clone(), stamp: self.stamp_field.clone() }
+        AttachedFields {
+            value: self.value_field.clone(),
+            stamp: self.stamp_field.clone(),
+            ..AttachedFields::default()
+        }
     }
 
     /// Refuses fields where there are no documents to have them.

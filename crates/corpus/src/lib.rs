@@ -51,12 +51,15 @@ mod error;
 mod observer;
 
 pub use dedup::{
-    Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, Found, Hunk, IndexOf, Join, Keep,
-    Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN, Method, NearBy, Reason, Report, Run, Sets, Stands,
-    THRESHOLD_MIN, Verify, Why, WordDiff,
+    Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found, Hunk,
+    IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN, Method, NearBy, Reason, Report,
+    Run, Sets, Stands, THRESHOLD_MIN, Verify, Why, WordDiff,
 };
 pub use error::InvalidOptions;
-pub use input::{AttachedFields, Counts, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};
+pub use input::{
+    AttachedFields, Counts, DecidingFields, FieldNumber, InputFormat, InputOptions, InvalidUtf8,
+    Kind as InputKind,
+};
 pub use observer::{Observer, Progress};
 pub use shard::part_of;
 pub use sharing::Sharing;

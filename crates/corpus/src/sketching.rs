@@ -148,6 +148,8 @@ pub struct Rest<'r> {
     pub telling: &'r mut Telling,
     /// What is appended to these is handed on with the document, if no shingles are wanted.
     pub words: &'r mut Vec<u64>,
+    /// The value inside of which the document is compared, empty if there is no such field.
+    pub inside: &'r [u8],
 }
 
 impl<'s> Sketching<'s> {
@@ -197,8 +199,8 @@ impl<'s> Sketching<'s> {
     }
 
     /// What there is of the document sketched last, beside its sketch.
-    fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>) -> Rest<'r> {
-        Rest { shingles: self.scratch.shingles(), telling: &mut self.telling, words }
+    fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
+        Rest { shingles: self.scratch.shingles(), telling: &mut self.telling, words, inside }
     }
 }
 
@@ -227,6 +229,8 @@ pub struct Sketched {
     pub attached: OwnAttached,
     /// The length of the text, or of the names of the features.
     pub text_bytes: u64,
+    /// Tokens of the text, or features.
+    pub tokens: u64,
 }
 
 /// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
@@ -377,7 +381,7 @@ pub fn for_each_looked_up<L: Send>(
             if wanted.shingles {
                 sketching.shingles(shingles);
             }
-            found.push(look(&one.sketch, sketching.rest(shingles))?);
+            found.push(look(&one.sketch, sketching.rest(shingles, &one.attached.deciding().inside))?);
             ends.push(shingles.len());
             Ok(())
         },
@@ -416,6 +420,7 @@ impl Sketched {
             whole: Whole::default(),
             attached: OwnAttached::default(),
             text_bytes: 0,
+            tokens: 0,
         }
     }
 }
@@ -452,6 +457,7 @@ fn sketch_into(
     one.key.clear();
     one.key.extend_from_slice(record.key);
     one.text_bytes = record.content.bytes() as u64;
+    one.tokens = sketching.scratch.tokens() as u64;
     Ok(())
 }
 

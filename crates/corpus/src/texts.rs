@@ -27,6 +27,12 @@ impl Texts {
         Self { sets: ShingleSets::new(folder, memory), by_key: HashMap::new() }
     }
 
+    /// Sets that are there already, without keys.
+    #[must_use]
+    pub fn of(sets: ShingleSets) -> Self {
+        Self { sets, by_key: HashMap::new() }
+    }
+
     /// Reads the texts of the documents of `index` that `wanted` says. Of a repeated key the last counts, as in
     /// `build`.
     ///

@@ -97,6 +97,15 @@ pub struct Buffers {
     units: Units,
     hashes: Vec<u64>,
     prefixes: Vec<[u64; 2]>,
+    tokens: usize,
+}
+
+impl Buffers {
+    /// The number of tokens of the text that was shingled last, repetitions included.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
 }
 
 impl Shingler {
@@ -126,10 +135,11 @@ impl Shingler {
     /// Linear time; `shingles` needs room for one hash a token and width.
     pub fn occurrences(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         shingles.clear();
-        let Buffers { words, units, hashes, prefixes } = buffers;
+        let Buffers { words, units, hashes, prefixes, tokens } = buffers;
         match (&self.hash, self.widths.single()) {
             (Hash::Fast(fast), Some(width)) if self.cutter.is_plain() => {
                 words.hash(self.level, text, *fast, shingles);
+                *tokens = shingles.len();
                 self.join(shingles, 0, width);
             }
             (Hash::Fast(fast), _) => {
@@ -140,6 +150,7 @@ impl Shingler {
                     self.cutter.cut(text, units);
                     hashes.extend(units.iter().map(|unit| fast.token(unit)));
                 }
+                *tokens = hashes.len();
                 for width in self.widths.of_document(hashes.len()) {
                     let start = shingles.len();
                     shingles.extend_from_slice(hashes);
@@ -148,10 +159,12 @@ impl Shingler {
             }
             (Hash::Rabin(rabin), _) => {
                 self.cutter.cut(text, units);
+                *tokens = units.len();
                 by_rabin(rabin, units, self.widths, prefixes, shingles);
             }
             (Hash::RabinKarp(hash), _) => {
                 self.cutter.cut(text, units);
+                *tokens = units.len();
                 by_rabin_karp(hash, units, self.widths, prefixes, shingles);
             }
         }
@@ -253,6 +266,24 @@ mod tests {
         assert_ne!(occurrences(5, "one two"), occurrences(5, "two one"));
         // Fewer tokens than w: w does not matter.
         assert_eq!(occurrences(5, "one two"), occurrences(9, "one two"));
+    }
+
+    #[test]
+    fn tokens_are_counted_for_every_hash_and_width() {
+        for hash in [ShingleHash::Fast, ShingleHash::Rabin, ShingleHash::RabinKarp] {
+            for widths in [&[1][..], &[3], &[1, 5]] {
+                let mut shingling = Shingling::words(1, 0);
+                (shingling.hash, shingling.widths) = (hash, Widths::union(widths).unwrap());
+                for tokens in [crate::params::Tokens::Words, crate::params::Tokens::WordsSymbols] {
+                    let shingler = Shingler::new(&shingling.clone().with_tokens(tokens).unwrap()).unwrap();
+                    let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
+                    for (text, count) in [("a b a b c", 5), ("one two", 2), ("", 0), ("one", 1)] {
+                        shingler.distinct(text, &mut buffers, &mut shingles);
+                        assert_eq!(buffers.tokens(), count, "{hash} {widths:?} {text}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -57,9 +57,17 @@ pub struct Scratch {
     bytes: Vec<u8>,
     hashes: Vec<u64>,
     vector: Vec<(u64, i64)>,
+    tokens: usize,
 }
 
 impl Scratch {
+    /// The number of tokens of the document sketched last; of a set or vector of the caller's, the number of features
+    /// that count.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
     /// The shingle hashes of the document sketched last, as they went into its sketch: occurrences in the order of
     /// the text, or the sorted distinct ones where [`SimhashWeights::Distinct`] asked for those.
     #[must_use]
@@ -188,6 +196,7 @@ impl Sketcher {
             // Minima do not mind repetitions.
             self.shingler.occurrences(text, &mut scratch.buffers, &mut scratch.shingles);
         }
+        scratch.tokens = scratch.buffers.tokens();
         self.finish_unweighted(scratch, sketch);
         if self.params.sets && scratch.shingles.is_empty() {
             sketch.set.push(self.names.single(text.as_bytes()));
@@ -245,6 +254,7 @@ impl Sketcher {
             scratch.shingles.sort_unstable();
             scratch.shingles.dedup();
         }
+        scratch.tokens = scratch.shingles.len();
         self.finish_unweighted(scratch, sketch);
         Ok(())
     }
@@ -295,6 +305,7 @@ impl Sketcher {
             self.idf.as_ref().map_or_else(|| weighted(features.iter().copied()), |idf| idf.vector(features))
         };
         let fingerprint = self.weights.filter(|_| counts).map(|_| votes());
+        scratch.tokens = scratch.shingles.len();
         self.finish(scratch, sketch, fingerprint);
         Ok(())
     }

@@ -15,7 +15,7 @@ use twindex_corpus::tsv;
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
 use super::pairs::Pairs;
-use crate::options::{Output, Usage, Work, parse_resemblance};
+use crate::options::{Output, Usage, Verify, Work, parse_resemblance};
 use crate::pair_file::{KeyText, PairFiles};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, counted};
@@ -51,6 +51,9 @@ pub(crate) struct Clusters {
     /// Pairs of an index with a resemblance of J or more, as `pairs` finds them, instead of fingerprints
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
+    /// How the resemblance of an index's documents is verified, as in `pairs`
+    #[arg(long, value_enum, value_name = "HOW")]
+    verify: Option<Verify>,
     /// Files of pairs, or folders of them, from which scores are taken where INPUT has only forests
     #[arg(long, value_name = "FILE", num_args = 1..)]
     scores: Vec<PathBuf>,
@@ -213,8 +216,12 @@ impl Clusters {
 
     /// Refuses options of an index where there is none.
     fn check_files(&self) -> anyhow::Result<()> {
-        let given =
-            [("within", self.within.is_some()), ("resembling", self.resembling.is_some()), ("all", self.all)];
+        let given = [
+            ("within", self.within.is_some()),
+            ("resembling", self.resembling.is_some()),
+            ("all", self.all),
+            ("verify", self.verify.is_some()),
+        ];
         match given.into_iter().find(|(_, given)| *given) {
             // An index that does not open says why.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
@@ -236,6 +243,7 @@ impl Clusters {
         line.extend(self.within.map(|within| format!("--within={within}").into()));
         line.extend(self.resembling.map(|threshold| format!("--resembling={threshold}").into()));
         let mut pairs = PairsLine::try_parse_from(line)?.pairs;
+        pairs.verify = self.verify;
         (pairs.work, pairs.output, pairs.is_a_step) = (self.work.clone(), self.output.clone(), true);
         Ok(pairs)
     }

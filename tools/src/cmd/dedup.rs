@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use twindex::params::{BOTTOM_MAX, Preset};
-use twindex_corpus::{Dedup as Job, Report};
+use twindex_corpus::{Dedup as Job, Keep, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
@@ -98,10 +98,16 @@ pub(crate) struct Dedup {
     /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
-    /// Which of near documents to keep: the first of the input, the one with the longest text (of equal ones the
-    /// first), the one with the smallest key, or the one whose key has the smallest hash, which depends on no order
-    #[arg(long, value_enum, default_value = "first")]
-    keep: Keep,
+    /// Which of near documents to keep: the `first` of the input; the `longest` by its tokens (of equal ones the first);
+    /// the one with the `smallest-key`; the one whose key has the smallest hash, `key-hash`, which depends on no order; or
+    /// the one with the largest or smallest number in a field or column, `max:FIELD` or `min:FIELD` (of equal ones the one
+    /// with the smallest key)
+    #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
+    keep: Kept,
+    /// Compare documents only inside a value of this field or column, a source or a language: each value keeps its
+    /// survivor, of equal texts too. A document without the field is a bad record
+    #[arg(long, value_name = "FIELD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    inside: Option<String>,
     /// Which documents go
     #[arg(long, value_enum, value_name = "HOW", default_value = "leaders")]
     clusters: Clustering,
@@ -136,13 +142,31 @@ enum Method {
     Exact,
 }
 
-/// Which document of a cluster stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Keep {
-    First,
-    Longest,
-    SmallestKey,
-    KeyHash,
+/// Which of near documents stays, and the field that says so.
+#[derive(Clone, Debug)]
+struct Kept {
+    keep: Keep,
+    field: Option<String>,
+}
+
+/// The choices of `--keep` that go by no field.
+const KEEPS: [(&str, Keep); 4] = [
+    ("first", Keep::First),
+    ("longest", Keep::Longest),
+    ("smallest-key", Keep::SmallestKey),
+    ("key-hash", Keep::KeyHash),
+];
+
+fn parse_keep(text: &str) -> Result<Kept, String> {
+    if let Some(&(_, keep)) = KEEPS.iter().find(|(name, _)| *name == text) {
+        return Ok(Kept { keep, field: None });
+    }
+    for (prefix, keep) in [("max:", Keep::Max), ("min:", Keep::Min)] {
+        if let Some(field) = text.strip_prefix(prefix).filter(|field| !field.is_empty()) {
+            return Ok(Kept { keep, field: Some(field.to_owned()) });
+        }
+    }
+    Err("expected first, longest, smallest-key, key-hash, max:FIELD or min:FIELD".to_owned())
 }
 
 /// Which documents an index is made of.
@@ -260,12 +284,9 @@ impl Dedup {
             signature_bits: self.signature_bits,
             text: self.text.options(),
             idf: self.idf.clone(),
-            keep: match self.keep {
-                Keep::First => twindex_corpus::Keep::First,
-                Keep::Longest => twindex_corpus::Keep::Longest,
-                Keep::SmallestKey => twindex_corpus::Keep::SmallestKey,
-                Keep::KeyHash => twindex_corpus::Keep::KeyHash,
-            },
+            keep: self.keep.keep,
+            keep_field: self.keep.field.clone(),
+            inside: self.inside.clone(),
             clusters: match self.clusters {
                 Clustering::Leaders => twindex_corpus::Clustering::Leaders,
                 Clustering::Components => twindex_corpus::Clustering::Components,
@@ -336,6 +357,13 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
             "  compared   {:>11}  pairs of texts, each with the kept ones before it; {} of them counted",
             count(report.candidates),
             count(counted)
+        ));
+    }
+    if let (Some(values), Some(field)) = (report.inside_values, &job.inside) {
+        let values_are = if values == 1 { "value" } else { "values" };
+        lines.push(format!(
+            "  inside     {:>11}  {values_are} of {field}: documents were compared inside each",
+            count(values)
         ));
     }
     lines.push(format!(

@@ -33,7 +33,8 @@ use crate::stage::{StageArgs, StageFile, Written};
     twindex pairs hashes.twx --count\n  \
     twindex pairs today.twx --with yesterday.twx\n  \
     twindex pairs --fingerprints hashes.u64 --within 3 --threads 2\n  \
-    twindex pairs pages.twx --resembling 0.8 --verify exact --texts pages.jsonl\n  \
+    twindex pairs pages.twx --resembling 0.8\n  \
+    twindex pairs without-sets.twx --resembling 0.8 --texts pages.jsonl\n  \
     twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
     Prints a line for each pair of documents whose fingerprints differ in at most K bits: a, b, distance; a before \
     b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --resembling: a, b, resemblance, \
@@ -53,8 +54,8 @@ pub(crate) struct Pairs {
     /// Hamming radius, 0 to 10 [default: the index's, unless resemblance alone makes its documents near]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
-    /// Pairs with a resemblance of J or more, among the documents that share a band, instead of fingerprints [default:
-    /// the index's threshold, where distance makes no documents near]
+    /// Pairs with a resemblance of J or more, instead of fingerprints: all where sets are kept, and otherwise among the
+    /// documents that share a band [default: the index's threshold, where distance makes no documents near]
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
     #[command(flatten)]
@@ -63,10 +64,11 @@ pub(crate) struct Pairs {
     /// --fingerprints, of a row of it and a row of this file of fingerprints, named by position
     #[arg(long, value_name = "OTHER")]
     with: Option<PathBuf>,
-    /// How --resembling is verified: by the signatures in the index, or counted on the texts
-    #[arg(long, value_enum, value_name = "HOW", default_value = "signature")]
-    verify: Verify,
-    /// The texts of INDEX for --verify exact, as they were given to `build`
+    /// How --resembling is verified: counted by the sets in the index, as is usual, or on --texts; or by its signatures, an
+    /// estimate
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(super) verify: Option<Verify>,
+    /// The texts of an INDEX without sets, as they were given to `build`
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
     /// The texts of OTHER [default: those of --texts]
@@ -101,7 +103,7 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     pairs: u64,
-    /// Pairs that share a band, with --resembling.
+    /// Pairs that were compared, with --resembling.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<u64>,
     /// Buckets of which not all pairs were looked at.
@@ -240,7 +242,7 @@ impl Pairs {
         let effort = self.effort(&scratch);
         if self.prints() {
             let mut totals = Totals::default();
-            let mut out = self.lines(left.params())?;
+            let mut out = self.lines(left.params(), Verify::Exact)?;
             let make = |&(a, b, distance): &(Place<'_>, Place<'_>, u32), part: &mut Totals, text: &mut _| {
                 let (a, b) = (a.key()?, b.key()?);
                 if !self.shard.has(&a) {
@@ -285,12 +287,12 @@ impl Pairs {
     }
 
     /// Begins what is written of pairs of documents with these parameters.
-    fn lines(&self, params: &Params) -> anyhow::Result<Lines> {
+    fn lines(&self, params: &Params, verify: Verify) -> anyhow::Result<Lines> {
         let out = self.stage.create(PAIRS)?;
         if !self.stage.is_file() {
             return Ok(Lines::Plain(out));
         }
-        let (pairs, columns) = match (self.resembling, self.verify) {
+        let (pairs, columns) = match (self.resembling, verify) {
             (None, _) => {
                 let within = self.within.or_else(|| params.near().within.map(u32::from));
                 (format!("within {}", within.unwrap_or_default()), "a\tb\tdistance")
@@ -319,12 +321,22 @@ impl Pairs {
                 self.index()?.display()
             );
         };
-        if self.verify == Verify::Signature && minhash.signature_bits == 0 {
-            bail!(
-                "{}: this index keeps no signatures; --verify exact --texts INPUT counts on the texts",
+        let keeps_sets =
+            std::iter::once(snapshot).chain(right.map(|(.., right)| right)).all(|of| of.params().sets);
+        let verify = match self.verify {
+            _ if !self.texts.is_empty() => Verify::Exact,
+            Some(Verify::Signature) if minhash.signature_bits == 0 => bail!(
+                "{}: this index keeps no signatures; --texts INPUT counts on the texts",
                 self.index()?.display()
-            );
-        }
+            ),
+            Some(Verify::Signature) => Verify::Signature,
+            _ if keeps_sets => Verify::Exact,
+            _ => bail!(
+                "{}: no sets are kept, by which a resemblance of {threshold} is counted; name the texts with --texts INPUT, \
+                 or take estimates with --verify signature",
+                self.index()?.display()
+            ),
+        };
         let of_right = right.and_then(|(_, _, snapshot)| snapshot.params().minhash);
         let mut kept = minhash;
         // Of one index and of the other as many bits as both keep.
@@ -332,9 +344,9 @@ impl Pairs {
         let agreement = self.features.options().agreement(kept, snapshot.documents())?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let sides = resembling::Sides::new(self, (index, snapshot), right)?;
-        let found = resembling::find(self, &sides, threshold, agreement, scratch.path())?;
+        let found = resembling::find(self, &sides, (threshold, verify), agreement, scratch.path())?;
         let mut totals = Totals::default();
-        let mut out = if self.prints() { Some(self.lines(snapshot.params())?) } else { None };
+        let mut out = if self.prints() { Some(self.lines(snapshot.params(), verify)?) } else { None };
         let prints = out.is_some();
         let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut Totals, text: &mut _| {
             let (a, b) = (sides.key(a)?, sides.key(b)?);
@@ -400,20 +412,18 @@ impl Pairs {
     /// Refuses options that go with nothing.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(PAIRS)?;
-        let exact = self.verify == Verify::Exact;
         if self.features.options().are_given() && self.resembling.is_none() {
             return Err(Usage::new("--sharing and --feature-bits go with --resembling J").into());
         }
-        if exact && self.resembling.is_none() {
-            return Err(Usage::new("--verify exact goes with --resembling J").into());
+        if self.verify.is_some() && self.within.is_some() {
+            return Err(
+                Usage::new("--verify is about resemblance, and distances are exact; leave it out").into()
+            );
         }
-        if exact && self.texts.is_empty() {
-            return Err(Usage::new(
-                "--verify exact counts on the texts, which are not in the index: name them with --texts INPUT",
-            )
-            .into());
+        if !self.texts.is_empty() && self.resembling.is_none() {
+            return Err(Usage::new("--texts goes with --resembling J").into());
         }
-        if !exact && !self.texts.is_empty() {
+        if !self.texts.is_empty() && self.verify == Some(Verify::Signature) {
             return Err(Usage::new("--texts goes with --verify exact").into());
         }
         Ok(())

@@ -129,6 +129,11 @@ fn lines(explanation: &Explanation) -> Vec<String> {
             format!("  again      {again}: NOT as in the table, which has {}", numbers(&listed.columns))
         });
     }
+    for field in &explanation.fields {
+        let of_kept = field.kept.as_deref().map_or_else(String::new, |value| format!(", {value} in {kept}"));
+        lines
+            .push(format!("  field      {} ({}): {} in {key}{of_kept}", field.name, field.option, field.key));
+    }
     if let Some(sets) = explanation.sets {
         lines.push(format!(
             "  shingles   {} in {key}, {} in {kept}, {} in both; {} in {key} only, {} in {kept} only",

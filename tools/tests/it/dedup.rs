@@ -62,6 +62,12 @@ fn cluster_lines(
     order.into_iter().map(line).collect()
 }
 
+/// Words of an ASCII text.
+fn tokens(text: &str) -> usize {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| !word.is_empty()).count()
+}
+
 fn check_against_all_pairs(percent: usize, keep: &str) {
     let bench = Bench::new();
     let mut documents = corpus(percent as u64, 400);
@@ -102,8 +108,8 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     let kept = |members: &[usize]| match keep {
         "first" => members[0],
         "longest" => {
-            let longest = members.iter().map(|&member| documents[member].1.len()).max().unwrap();
-            *members.iter().find(|&&member| documents[member].1.len() == longest).unwrap()
+            let longest = members.iter().map(|&member| tokens(&documents[member].1)).max().unwrap();
+            *members.iter().find(|&&member| tokens(&documents[member].1) == longest).unwrap()
         }
         _ => *members.iter().min_by_key(|&&member| &documents[member].0).unwrap(),
     };
@@ -131,7 +137,7 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     let mut order: Vec<usize> = (0..documents.len()).collect();
     match keep {
         "first" => {}
-        "longest" => order.sort_by_key(|&document| (usize::MAX - documents[document].1.len(), document)),
+        "longest" => order.sort_by_key(|&document| (usize::MAX - tokens(&documents[document].1), document)),
         _ => order.sort_by_key(|&document| &documents[document].0),
     }
     let near: BTreeSet<(usize, usize)> = near.iter().map(|pair| (pair.0, pair.1)).collect();

@@ -10,11 +10,12 @@ use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
 use super::near::{Join, Verify};
+use super::priority::Keep;
 use super::rules::{Clustering, NearBy};
 use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
-use crate::input::Documents;
+use crate::input::{DecidingFields, Documents, InputOptions};
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -44,6 +45,16 @@ pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> 
     if max_cluster.is_some() && clusters != Clustering::Components {
         return Err(InvalidOptions::new(
             "--max-cluster goes with --clusters components: others have no chains to be cut",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a cut of clusters that does not go by numbers.
+pub(super) fn check_cut(keep: Keep, max_cluster: Option<u32>) -> Result<(), InvalidOptions> {
+    if max_cluster.is_some() && keep.by_number() {
+        return Err(InvalidOptions::new(
+            "--max-cluster does not go with --keep max or min: components are cut in the order of the input",
         ));
     }
     Ok(())
@@ -122,7 +133,9 @@ impl Dedup {
         }
         self.check_join()?;
         check_clusters(self.clusters, self.max_cluster)?;
+        check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
+        self.check_fields()?;
         if self.near == NearBy::Containment {
             if !self.compares_with_kept() {
                 return Err(InvalidOptions::new(
@@ -164,10 +177,45 @@ impl Dedup {
         self.text.check_features(self.input.features)
     }
 
+    /// Refuses fields that go with nothing.
+    fn check_fields(&self) -> Result<(), InvalidOptions> {
+        match (self.keep.by_number(), &self.keep_field) {
+            (true, None) => {
+                return Err(InvalidOptions::new(
+                    "--keep max and min need the field of a number: --keep max:FIELD",
+                ));
+            }
+            (false, Some(field)) => {
+                return Err(InvalidOptions::new(format!(
+                    "the field {field:?} of a number goes with --keep max and min"
+                )));
+            }
+            _ => {}
+        }
+        if self.inside.is_some() && !self.against.is_empty() && !self.counts() {
+            return Err(InvalidOptions::new(
+                "--inside goes with --against where the texts of the history are read: an index has no field; leave out \
+                 --method simhash or --verify signature",
+            ));
+        }
+        Ok(())
+    }
+
+    /// How the inputs are read: with the fields that decide which documents stay.
+    pub(super) fn input_options(&self) -> InputOptions {
+        let mut options = self.input.clone();
+        options.attached.deciding = DecidingFields {
+            number: self.keep_field.clone(),
+            inside: self.inside.clone(),
+            is_history: false,
+        };
+        options
+    }
+
     /// The documents of the inputs, nothing of them read yet. Where equal texts are all that is looked for, they are equal
     /// after the normal form and the folding that were asked for.
     pub(super) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
-        let mut documents = Documents::open(&self.inputs, &self.input)?;
+        let mut documents = Documents::open(&self.inputs, &self.input_options())?;
         if self.method == Method::Exact {
             documents.compare_normalised(&params.shingling)?;
         } else if let Some(dropped) = params.shingling.tokens.dropped() {
@@ -330,7 +378,9 @@ impl Dedup {
                     NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearBy::Containment => builder,
                 };
-                let builder = if self.holds_sets() { builder.sets().marks() } else { builder };
+                // With a field, hashes in the corpus are those of the shingle and the value, which no question has.
+                let keeps_sets = self.holds_sets() && self.inside.is_none();
+                let builder = if keeps_sets { builder.sets().marks() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,
                     Some(SampledBy::Bottom(t)) => builder.bottom(t),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use twindex::Key;
-use twindex::sys::Room;
+use twindex::sys::{Column, Room};
 use twindex_join::SampledBy;
 
 use super::dropped::{Dropped, DroppedDocuments};
@@ -24,6 +24,9 @@ pub(super) struct Corpus {
     pub(super) history_groups: u32,
     pub(super) keys: Keys,
     places: Places,
+    /// Of each document that is no history the number by which it comes before others, in its bits; none if no number is
+    /// asked for.
+    pub(super) numbers: Column<u128>,
     /// By their texts.
     pub(super) grouped: Grouped,
     /// What stands for each document in a file of documents that are kept.
@@ -51,6 +54,7 @@ impl Corpus {
             history_groups: 0,
             keys: Keys::new(room),
             places: Places::new(room),
+            numbers: Column::new(room),
             grouped: Grouped::new(room, memory, sampled_by)?,
             lines: Lines::new(folder, room)?,
             by_key: Some(KnownKeys::new(room)?),
@@ -74,7 +78,11 @@ impl Corpus {
         if let Some(known) = &mut self.by_key {
             known.insert(key, document)?;
         }
-        self.push(one, set)
+        self.push(one, set)?;
+        if self.parser.reads_numbers() {
+            self.numbers.push(one.attached.deciding().number.bits())?;
+        }
+        Ok(())
     }
 
     /// Refuses a document whose key an earlier one has.
@@ -93,7 +101,8 @@ impl Corpus {
         self.places.push(&one.place)?;
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
-        let new = Newcomer { hash: whole.hash, text_bytes: one.text_bytes, sketch: &one.sketch, set };
+        let inside = &one.attached.deciding().inside;
+        let new = Newcomer { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
         // What confirms an equal text looks into the lines alone.
         let Self { grouped, lines, places, parser, .. } = self;
         let identity = |document: u32| -> anyhow::Result<_> {

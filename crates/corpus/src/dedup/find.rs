@@ -16,7 +16,7 @@ use super::clusters::{Clusters, Measure};
 use super::corpus::Corpus;
 use super::keys::ByKey;
 use super::near::{Join, Limits, Near, Signatures, Verify};
-use super::priority::{Priority, is_by_key};
+use super::priority::{OrderedBy, Priority, is_by_key};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::sketches::{Sketched, Wanted};
@@ -97,13 +97,14 @@ impl Dedup {
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
         let by_key = is_by_key(self.keep).then(|| corpus.by_key(limits.memory / 2)).transpose()?;
-        let priority = Priority::of(
-            &corpus.grouped,
-            (self.keep, self.near),
-            by_key.as_ref().map(|by_key| (&corpus.keys, by_key)),
-            corpus.history,
-            limits.memory / 2,
-        )?;
+        let by = OrderedBy {
+            keep: self.keep,
+            near: self.near,
+            keys: by_key.as_ref().map(|by_key| (&corpus.keys, by_key)),
+            numbers: &corpus.numbers,
+            history: corpus.history,
+        };
+        let priority = Priority::of(&corpus.grouped, by, limits.memory / 2)?;
         let rules = &self.rules(&priority, corpus);
         let (near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
 
@@ -231,6 +232,10 @@ impl Dedup {
             (_, Verify::Exact) => format!("a resemblance of {} or more, counted", self.threshold()),
             (_, Verify::Signature) => format!("an estimated resemblance of {} or more", self.threshold()),
             (_, Verify::None) => "a band in common".to_owned(),
+        };
+        let near = match &self.inside {
+            Some(field) => format!("{near}, inside a value of {field}"),
+            None => near,
         };
         let figures = figures.named(&self.out).with_clusters(clusters.for_a_page(corpus, near)?);
         page::write(&folder.join(layout::REPORT), &figures)

@@ -6,14 +6,17 @@ use twindex::{Fingerprint, Sketch};
 use twindex_join::{Common, Groups, SampledBy, ShingleSets, Told};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::inside::{Values, put_inside};
 use super::score::{Kind, Sampled, Score};
 
 /// A group of documents with the same text.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(super) struct Group {
-    /// Bytes of the text.
-    pub text_bytes: u64,
+    /// Tokens of the text, or features.
+    pub tokens: u64,
+    /// The number of the value inside of which it is compared.
+    pub inside: u32,
     /// Its first document, in the order of the input.
     pub first: u32,
     /// How many it has.
@@ -22,6 +25,8 @@ pub(super) struct Group {
     pub shingles: u32,
     /// [`EMPTY`], [`HAS_FINGERPRINT`].
     flags: u32,
+    /// No byte of a row may be undefined.
+    unused: u32,
 }
 
 /// The text has no words, or features.
@@ -39,6 +44,8 @@ pub(super) struct Grouped {
     fingerprints: Column<u64>,
     /// None where all documents are there.
     equal: Option<Groups>,
+    /// The values inside of which documents are compared.
+    pub values: Values,
     /// A set for each group, with its number.
     pub sets: ShingleSets,
     /// The sketches that are joined, and how their elements were chosen, where the method is to join them; one for each
@@ -73,12 +80,14 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    pub(super) fn of(sketch: &Sketch) -> Self {
+    /// Those of a document that is compared inside this value.
+    pub(super) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
         let mut hashes = [0; ANCHORS];
         let minima = (0..).zip(sketch.signature());
         let minima = minima.map(|(number, &minimum)| (number << 32) | u64::from(minimum));
         let all = minima.chain(sketch.features().iter().copied());
         let count = hashes.iter_mut().zip(all).map(|(anchor, hash)| *anchor = hash).count();
+        put_inside(&mut hashes, inside);
         Self { hashes, count }
     }
 
@@ -96,8 +105,8 @@ pub(super) enum NewSet<'s> {
     Counted(u64),
     /// To be added, sorted.
     Held(&'s [u64]),
-    /// As that, made when it is needed.
-    Late(&'s dyn Fn() -> Vec<u64>),
+    /// As that, made when it is needed, with the number of tokens.
+    Late(&'s dyn Fn() -> (Vec<u64>, u64)),
 }
 
 impl<'s> NewSet<'s> {
@@ -118,8 +127,10 @@ impl Group {
 pub(super) struct Newcomer<'n> {
     /// xxh3-128 of what makes it equal to others.
     pub hash: u128,
-    /// Bytes of the text.
-    pub text_bytes: u64,
+    /// Tokens of the text, or features.
+    pub tokens: u64,
+    /// The value inside of which it is compared; empty if it is compared with all.
+    pub inside: &'n [u8],
     /// What is compared of it, if it begins a group.
     pub sketch: &'n Sketch,
     /// Its shingles.
@@ -134,6 +145,7 @@ impl Grouped {
             group_of: Column::new(room),
             groups: Column::new(room),
             fingerprints: Column::new(room),
+            values: Values::new(room)?,
             equal: Some(Groups::new(room)?),
             sets: ShingleSets::within(room, memory),
             sketches: sampled_by.map(|by| (by, ShingleSets::within(room, memory / 2))),
@@ -141,9 +153,10 @@ impl Grouped {
         })
     }
 
-    /// Whether a text with this hash may have a group.
-    pub(super) fn may_have(&self, hash: u128) -> bool {
-        self.equal.as_ref().is_none_or(|equal| equal.may_have(hash))
+    /// Whether a text with this hash, that is compared inside this value, may have a group.
+    pub(super) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
+        let Some(inside) = self.values.find(inside) else { return false };
+        self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
     }
 
     /// Frees what finds out equal texts: there are no more.
@@ -166,22 +179,25 @@ impl Grouped {
         anyhow::Error: From<E>,
     {
         let document = u32::try_from(self.group_of.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
+        let inside = self.values.number(one.inside)?;
         let (groups, equal) = (&self.groups, self.equal.as_mut().context("a document after the last one")?);
-        let found = equal.group(one.hash, |group| -> anyhow::Result<bool> {
-            Ok(is_equal(groups[group as usize].first)?)
+        let found = equal.group(one.hash ^ u128::from(inside), |group| -> anyhow::Result<bool> {
+            let group = groups[group as usize];
+            Ok(group.inside == inside && is_equal(group.first)?)
         })?;
         if found as usize == self.groups.len() {
-            self.begin_group(one, document)?;
+            self.begin_group(one, inside, document)?;
         } else {
             self.groups[found as usize].documents += 1;
         }
         Ok(self.group_of.push(found)?)
     }
 
-    fn begin_group(&mut self, one: &Newcomer<'_>, first: u32) -> twindex::Result<()> {
+    fn begin_group(&mut self, one: &Newcomer<'_>, inside: u32, first: u32) -> twindex::Result<()> {
+        let mut tokens = one.tokens;
         let shingles = match one.set {
             NewSet::Told(told, words) => {
-                let set = self.sets.push_told(told, words, Anchors::of(one.sketch).as_slice())?;
+                let set = self.sets.push_told(told, words, Anchors::of(one.sketch, one.inside).as_slice())?;
                 debug_assert_eq!(set as usize, self.groups.len());
                 self.sets.size(set)
             }
@@ -190,7 +206,11 @@ impl Grouped {
                 shingles
             }
             NewSet::Held(set) => self.push(set)?,
-            NewSet::Late(set) => self.push(&set())?,
+            NewSet::Late(set) => {
+                let (set, late) = set();
+                tokens = late;
+                self.push(&set)?
+            }
         };
         if let Some((by, sketches)) = &mut self.sketches {
             sketches.push(match by {
@@ -205,12 +225,17 @@ impl Grouped {
             self.fingerprints.push(fingerprint)?;
         }
         let shingles = u32::try_from(shingles).unwrap_or(u32::MAX);
-        self.groups.push(Group { text_bytes: one.text_bytes, first, documents: 1, shingles, flags })
+        self.groups.push(Group { tokens, inside, first, documents: 1, shingles, flags, unused: 0 })
     }
 
     fn push(&mut self, set: &[u64]) -> twindex::Result<u64> {
         self.sets.push(set)?;
         Ok(set.len() as u64)
+    }
+
+    /// Whether two groups are of one value of the field inside of which documents are compared, if there is one.
+    pub(super) fn are_compared(&self, a: u32, b: u32) -> bool {
+        self.groups[a as usize].inside == self.groups[b as usize].inside
     }
 
     /// Documents so far.

@@ -22,6 +22,7 @@ mod dropped;
 mod file;
 mod find;
 mod groups;
+mod inside;
 mod keys;
 mod layout;
 mod lines;
@@ -45,11 +46,13 @@ use anyhow::Context;
 use twindex::params::Preset;
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
+use twindex_join::{Leaders, Told};
 
 use self::against::{Against, History, Question};
 use self::corpus::Corpus;
 use self::find::{Done, Indexed};
 use self::groups::{Anchors, NewSet};
+use self::inside::shingles_inside;
 use self::near::Limits;
 use self::out::Out;
 use self::report::common_shingles;
@@ -67,8 +70,8 @@ pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::rules::{Clustering, NearBy};
-pub use self::texts::{DedupTexts, Found};
-pub use self::why::{Explanation, Fate, Listed, Reason, Sets, Why};
+pub use self::texts::{Beside, DedupTexts, Found};
+pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
 /// Bytes that work may take unless it is said.
@@ -148,6 +151,11 @@ pub struct Dedup {
     pub idf: Option<PathBuf>,
     /// Which of near documents stays.
     pub keep: Keep,
+    /// The field, or column, of the number by which [`Keep::Max`] and [`Keep::Min`] go.
+    pub keep_field: Option<String>,
+    /// The field, or column, inside of whose values documents are compared, so that each value keeps its survivor: a
+    /// source, or a language. A document without it is a bad record.
+    pub inside: Option<String>,
     /// Which documents go; [`Clustering::Leaders`] by default.
     pub clusters: Clustering,
     /// Which pairs are listed; [`ListedPairs::Covering`] by default.
@@ -225,6 +233,8 @@ impl Dedup {
             text: TextOptions::default(),
             idf: None,
             keep: Keep::First,
+            keep_field: None,
+            inside: None,
             clusters: Clustering::Leaders,
             pairs: ListedPairs::Covering,
             max_work: None,
@@ -331,6 +341,7 @@ impl Dedup {
             pairs,
             clusters: clusters.of_several(),
             largest_cluster: u64::from(clusters.largest),
+            inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),
             removed: input.documents - clusters.count,
             kept: clusters.count,
             kept_files,
@@ -365,16 +376,14 @@ impl Dedup {
         corpus: &mut Corpus,
         observer: &dyn Observer,
     ) -> anyhow::Result<()> {
-        let options = InputOptions { format: history.format, ..self.input.clone() };
+        let mut options = InputOptions { format: history.format, ..self.input_options() };
+        options.attached.deciding.is_history = true;
         let mut texts = documents.open_beside(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
         let wanted = Wanted { shingles: !self.holds_sets(), whole: true, ..Wanted::default() };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look = |sketch: &Sketch, rest: Rest<'_>| {
-            Ok(leaders.as_ref().map(|leaders| {
-                leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
-            }))
-        };
+        let look =
+            |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
         let mut found = Vec::new();
         for_each_looked_up(&mut texts, sketcher, &wanted, &*progress, look, |one, told, words| {
             if !history.has(&one.key, &mut found)? {
@@ -409,9 +418,7 @@ impl Dedup {
                 near = near.map_or_else(|| against.nearest(sketch), |near| Ok(Some(near)))?;
             }
             // What is dropped is compared with nothing more.
-            let told = leaders.as_ref().filter(|_| near.is_none()).map(|leaders| {
-                leaders.tell(rest.shingles, Anchors::of(sketch).as_slice(), rest.telling, rest.words)
-            });
+            let told = leaders.as_ref().filter(|_| near.is_none()).map(|leaders| tell(leaders, sketch, rest));
             Ok((near, told))
         };
         for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
@@ -461,4 +468,10 @@ impl Dedup {
         };
         self.against.iter().map(|path| Against::open(path, question, params)).collect()
     }
+}
+
+/// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.
+fn tell(leaders: &Leaders, sketch: &Sketch, rest: Rest<'_>) -> Told {
+    let Rest { shingles, telling, words, inside } = rest;
+    leaders.tell(&shingles_inside(shingles, inside), Anchors::of(sketch, inside).as_slice(), telling, words)
 }

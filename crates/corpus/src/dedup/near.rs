@@ -100,6 +100,7 @@ const ERRORS: f64 = 3.0;
 
 /// Takes verified pairs.
 struct Collector<'r> {
+    grouped: &'r Grouped,
     /// For what is wanted of them.
     sorter: Option<Sorter<u128>>,
     deciding: Deciding<'r>,
@@ -114,7 +115,7 @@ enum Deciding<'r> {
 }
 
 impl<'r> Collector<'r> {
-    fn new(grouped: &Grouped, rules: &Rules<'r>, limits: &Limits<'_>) -> twindex::Result<Self> {
+    fn new(grouped: &'r Grouped, rules: &Rules<'r>, limits: &Limits<'_>) -> twindex::Result<Self> {
         let (groups, memory) = (grouped.groups.len(), limits.memory / 2);
         let deciding = match rules.clustering {
             Clustering::Components => Deciding::Components(Forest::within(&grouped.room, groups as u32)?),
@@ -125,10 +126,13 @@ impl<'r> Collector<'r> {
         };
         let is_wanted = rules.all_pairs || rules.clustering == Clustering::Components;
         let sorter = is_wanted.then(|| Sorter::new(limits.folder, memory));
-        Ok(Self { sorter, deciding, verifying: 0.0 })
+        Ok(Self { grouped, sorter, deciding, verifying: 0.0 })
     }
 
     fn push(&mut self, a: u32, b: u32, score: Score) -> twindex::Result<()> {
+        if !self.grouped.are_compared(a, b) {
+            return Ok(());
+        }
         match &mut self.deciding {
             Deciding::Leaders(pairs) => pairs.push(a, b, score.pack())?,
             Deciding::Components(forest) => {
@@ -189,7 +193,7 @@ impl<'r> Collector<'r> {
     }
 
     fn finish(self, kind: Kind, watch: &Stopwatch) -> twindex::Result<Near> {
-        let Self { sorter, deciding, verifying } = self;
+        let Self { sorter, deciding, verifying, .. } = self;
         let pairs = sorter.map(Sorter::finish).transpose()?;
         let decided = match deciding {
             Deciding::Components(forest) => Decided::Components(forest),

@@ -13,13 +13,25 @@ use super::rules::NearBy;
 pub enum Keep {
     /// The first of the input.
     First,
-    /// The one with the longest text; of equal ones the first.
+    /// The one with the most tokens, as its text is cut; of equal ones the first.
     Longest,
     /// The one with the smallest key, bytewise.
     SmallestKey,
     /// The one whose key has the smallest xxh3-64; of equal ones the smallest key. The order of the input has no part
     /// in it, nor what keys mean.
     KeyHash,
+    /// The one with the largest number in a field; of equal ones the smallest key.
+    Max,
+    /// The one with the smallest number in a field; of equal ones the smallest key.
+    Min,
+}
+
+impl Keep {
+    /// Whether documents have numbers by which they come before others.
+    #[must_use]
+    pub fn by_number(self) -> bool {
+        matches!(self, Self::Max | Self::Min)
+    }
 }
 
 /// The order of documents, and of groups of them by their first ones.
@@ -30,66 +42,80 @@ pub(super) struct Priority {
     pub order: Option<Column<u32>>,
 }
 
-/// The place of a document in the order.
-type Rank = (u64, u64, u64);
+/// What the order of documents depends on.
+#[derive(Clone, Copy)]
+pub(super) struct OrderedBy<'o> {
+    pub keep: Keep,
+    /// By containment, larger documents come before smaller ones.
+    pub near: NearBy,
+    /// The keys of all documents, and the order of keys, where [`is_by_key`] says so; texts have none, and are in the
+    /// order of their numbers.
+    pub keys: Option<(&'o Keys, &'o ByKey)>,
+    /// The numbers of the documents that are no history, in their bits, where [`Keep::by_number`] says so.
+    pub numbers: &'o [u128],
+    /// So many of the first documents come before all others, in their own order.
+    pub history: u32,
+}
+
+/// The place of a document in the order: history, size, what was chosen, and at the end the document.
+type Rank = [u64; 4];
+
+/// Whether the order of keys is part of the order.
+pub(super) fn is_by_key(keep: Keep) -> bool {
+    match keep {
+        Keep::First | Keep::Longest => false,
+        Keep::SmallestKey | Keep::KeyHash | Keep::Max | Keep::Min => true,
+    }
+}
 
 impl Priority {
-    /// The order of all documents. `keys` are asked for their keys, and for the places of these, where that counts; texts
-    /// have their own places for keys. The first `history` documents come before all others, in their own order.
-    /// By containment, larger documents come before smaller ones. Takes about `memory` bytes.
-    pub(super) fn of(
-        grouped: &Grouped,
-        (keep, near): (Keep, NearBy),
-        keys: Option<(&Keys, &ByKey)>,
-        history: u32,
-        memory: usize,
-    ) -> twindex::Result<Self> {
+    /// The order of all documents. Takes about `memory` bytes.
+    pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>, memory: usize) -> twindex::Result<Self> {
         let mut firsts = Column::of(&grouped.room, grouped.groups.iter().map(|group| group.first))?;
-        if keep == Keep::First && near == NearBy::Resemblance {
+        if by.keep == Keep::First && by.near == NearBy::Resemblance {
             return Ok(Self { firsts, order: None });
         }
-        let rank = |document: u32| rank(grouped, (keep, near), keys, history, document);
         let of_groups = &mut firsts[..];
         for (document, &group) in (0..).zip(&grouped.group_of[..]) {
             let first = &mut of_groups[group as usize];
-            if document != *first && rank(document) < rank(*first) {
+            if document != *first && by.rank(grouped, document) < by.rank(grouped, *first) {
                 *first = document;
             }
         }
         let mut sorter: Sorter<Rank> = Sorter::new(grouped.room.dir(), memory);
-        firsts.iter().try_for_each(|&document| sorter.push(rank(document)))?;
+        firsts.iter().try_for_each(|&document| sorter.push(by.rank(grouped, document)))?;
         let mut order = Column::new(&grouped.room);
-        sorter.finish()?.for_each(|rank| order.push(grouped.group_of[rank.2 as u32 as usize]))?;
+        sorter.finish()?.for_each(|[.., last]| order.push(grouped.group_of[last as u32 as usize]))?;
         Ok(Self { firsts, order: Some(order) })
     }
 }
 
-/// Whether the order of keys is part of the order.
-pub(super) fn is_by_key(keep: Keep) -> bool {
-    matches!(keep, Keep::SmallestKey | Keep::KeyHash)
-}
-
-/// Where a document comes: its group is in front of what decides, its number behind it.
-fn rank(
-    grouped: &Grouped,
-    (keep, near): (Keep, NearBy),
-    keys: Option<(&Keys, &ByKey)>,
-    history: u32,
-    document: u32,
-) -> Rank {
-    let group = grouped.group(document);
-    let is_new = u64::from(document >= history);
-    let by_size = match near {
-        NearBy::Resemblance => 0,
-        NearBy::Containment => u64::from(u32::MAX - group.shingles),
-    };
-    let place = || keys.map_or(0, |(_, by_key)| u64::from(by_key.place(document)));
-    let (by_choice, by_key) = match keep {
-        _ if is_new == 0 => (0, 0),
-        Keep::First => (0, 0),
-        Keep::Longest => (u64::MAX - group.text_bytes, 0),
-        Keep::SmallestKey => (place(), 0),
-        Keep::KeyHash => (keys.map_or(0, |(keys, _)| xxh3_64(keys.get(document))), place()),
-    };
-    (is_new << 32 | by_size, by_choice, by_key << 32 | u64::from(document))
+impl OrderedBy<'_> {
+    /// Where a document comes.
+    fn rank(self, grouped: &Grouped, document: u32) -> Rank {
+        let is_history = document < self.history;
+        let by_size = match self.near {
+            NearBy::Resemblance => 0,
+            NearBy::Containment => u32::MAX - grouped.group(document).shingles,
+        };
+        let place = || self.keys.map_or(0, |(_, by_key)| by_key.place(document));
+        let number = || self.numbers[(document - self.history) as usize];
+        let (by_choice, by_key) = match self.keep {
+            _ if is_history => (0, 0),
+            Keep::First => (0, 0),
+            Keep::Longest => (u128::from(u64::MAX - grouped.group(document).tokens), 0),
+            Keep::SmallestKey => (0, place()),
+            Keep::KeyHash => {
+                (self.keys.map_or(0, |(keys, _)| u128::from(xxh3_64(keys.get(document)))), place())
+            }
+            Keep::Max => (!number(), place()),
+            Keep::Min => (number(), place()),
+        };
+        [
+            u64::from(!is_history) << 32 | u64::from(by_size),
+            (by_choice >> 64) as u64,
+            by_choice as u64,
+            u64::from(by_key) << 32 | u64::from(document),
+        ]
+    }
 }

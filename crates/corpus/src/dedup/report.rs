@@ -42,6 +42,9 @@ pub struct Report {
     pub clusters: u64,
     /// Documents of the largest.
     pub largest_cluster: u64,
+    /// Values of the field inside of which documents were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inside_values: Option<u64>,
     /// Documents that do not stay.
     pub removed: u64,
     /// Documents that stay.

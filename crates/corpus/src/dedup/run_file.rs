@@ -9,9 +9,10 @@ use twindex::Params;
 
 use super::file::write_file;
 use super::near::Verify;
+use super::priority::Keep;
 use super::rules::Clustering;
 use super::{Dedup, Method, layout};
-use crate::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::input::{DecidingFields, InputFormat, InputOptions, InvalidUtf8, Kind};
 use crate::tsv;
 
 /// The inputs and the options of a run, as far as they decide which documents are near.
@@ -26,6 +27,15 @@ pub(super) struct RunFile {
     pub(super) threshold: Option<f64>,
     pub(super) within: Option<u8>,
     clusters: String,
+    /// Which of near documents stays; none in a file of an earlier version.
+    #[serde(default)]
+    keep: Option<String>,
+    /// The field of the numbers by which documents come before others.
+    #[serde(default)]
+    keep_field: Option<String>,
+    /// The field inside of whose values documents were compared.
+    #[serde(default)]
+    inside: Option<String>,
     /// The parameters of `OUT/index`, `name=value` each, in the order of [`Params::fields`].
     params: Vec<String>,
     pub(super) against: Vec<Input>,
@@ -66,6 +76,14 @@ const VERIFY: [(&str, Verify); 3] =
     [("exact", Verify::Exact), ("signature", Verify::Signature), ("none", Verify::None)];
 const CLUSTERS: [(&str, Clustering); 2] =
     [("leaders", Clustering::Leaders), ("components", Clustering::Components)];
+const KEEPS: [(&str, Keep); 6] = [
+    ("first", Keep::First),
+    ("longest", Keep::Longest),
+    ("smallest-key", Keep::SmallestKey),
+    ("key-hash", Keep::KeyHash),
+    ("max", Keep::Max),
+    ("min", Keep::Min),
+];
 const INVALID: [(&str, InvalidUtf8); 2] = [("error", InvalidUtf8::Error), ("replace", InvalidUtf8::Replace)];
 const FORMATS: [(&str, InputFormat); 8] = [
     ("auto", InputFormat::Auto),
@@ -141,6 +159,9 @@ impl RunFile {
             threshold: job.resembles().then(|| job.threshold()),
             within: (job.method == Method::Simhash).then(|| job.within.unwrap_or(3)),
             clusters: name_of(&CLUSTERS, job.clusters),
+            keep: Some(name_of(&KEEPS, job.keep)),
+            keep_field: job.keep_field.clone(),
+            inside: job.inside.clone(),
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             against: inputs(&job.against),
             texts: inputs(&job.texts),
@@ -172,6 +193,7 @@ impl RunFile {
         let known = || -> anyhow::Result<()> {
             run.method()?;
             run.clustering()?;
+            run.keep()?;
             run.input_options()?;
             run.params().map(drop)
         };
@@ -185,6 +207,17 @@ impl RunFile {
 
     pub(super) fn clustering(&self) -> anyhow::Result<Clustering> {
         value_of(&CLUSTERS, "clusters", &self.clusters)
+    }
+
+    /// Which of near documents stays, if that is recorded.
+    pub(super) fn keep(&self) -> anyhow::Result<Option<Keep>> {
+        self.keep.as_deref().map(|keep| value_of(&KEEPS, "keep", keep)).transpose()
+    }
+
+    /// The fields that decided which documents stay.
+    pub(super) fn deciding(&self) -> DecidingFields {
+        let (number, inside) = (self.keep_field.clone(), self.inside.clone());
+        DecidingFields { number, inside, is_history: false }
     }
 
     /// How the inputs are read.
@@ -226,11 +259,16 @@ mod tests {
             job.input.format = format;
             job.input.skip_bad = 7;
             job.threshold = Some(0.55);
+            (job.keep, job.keep_field, job.inside) = (Keep::Max, Some("s".into()), Some("lang".into()));
             let params = job.params(None).unwrap();
             RunFile::of(&job, &params, false).write(dir.path()).unwrap();
             let run = RunFile::read(dir.path()).unwrap().unwrap();
             assert_eq!(run.input_options().unwrap().format, format, "{format_name}");
             assert_eq!(run.input_options().unwrap().skip_bad, 7);
+            assert_eq!(
+                (run.keep().unwrap(), run.deciding()),
+                (Some(Keep::Max), job.input_options().attached.deciding,)
+            );
             assert_eq!((run.threshold, run.within), (Some(0.55), None));
             assert_eq!(run.params().unwrap().encode(), params.encode());
             assert_eq!(run.inputs[0].path().unwrap(), Some(odd.clone()));

@@ -7,19 +7,21 @@ use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler, Sketch};
-use twindex::sys::Room;
+use twindex::sys::{Column, Room};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::choices::{check_clusters, check_common, check_containment};
+use super::choices::{check_clusters, check_common, check_containment, check_cut};
 use super::clusters::Clusters;
 use super::groups::{Grouped, NewSet, Newcomer};
+use super::inside::put_inside;
 use super::near::{Join, Limits, Near};
 use super::out::Listed;
-use super::priority::{Keep, Priority};
+use super::priority::{Keep, OrderedBy, Priority};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
+use crate::input::FieldNumber;
 
 /// Texts that one thread shingles at a time.
 const CHUNK: usize = 256;
@@ -45,7 +47,7 @@ pub struct DedupTexts {
     /// How they are cut into shingles; five words by default.
     pub shingling: Shingling,
     /// Which of near texts stays; [`Keep::SmallestKey`] is the first, as there are no keys, and [`Keep::KeyHash`] is
-    /// refused.
+    /// refused. [`Keep::Max`] and [`Keep::Min`] go by [`Beside::numbers`], of equal ones the first stays.
     pub keep: Keep,
     /// As [`Dedup::clusters`](field@super::Dedup::clusters).
     pub clusters: Clustering,
@@ -78,6 +80,58 @@ impl Default for DedupTexts {
     }
 }
 
+/// What texts in memory have beside them, for each text in their order.
+///
+/// ```
+/// use twindex_corpus::{Beside, DedupTexts, FieldNumber, Keep};
+///
+/// let texts = ["a rose is a rose is a rose"; 4].map(str::as_bytes);
+/// let numbers = [7, 9, 9, 8].map(|number| FieldNumber::integer(number).expect("of few bits"));
+/// let inside = [&b"en"[..], b"en", b"en", b"de"];
+/// let job = DedupTexts { keep: Keep::Max, ..DedupTexts::default() };
+/// let beside = Beside { numbers: Some(&numbers), inside: Some(&inside) };
+/// assert_eq!(job.run_beside(&texts, beside)?.kept_of, [1, 1, 1, 3]);
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'b> {
+    /// The numbers by which [`Keep::Max`] and [`Keep::Min`] go.
+    pub numbers: Option<&'b [FieldNumber]>,
+    /// The values inside of which texts are compared, none of them empty.
+    pub inside: Option<&'b [&'b [u8]]>,
+}
+
+impl<'b> Beside<'b> {
+    /// Refuses what is not there for each text, or goes with nothing.
+    fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
+        let counts = [("numbers", self.numbers.map(<[_]>::len)), ("inside", self.inside.map(<[_]>::len))];
+        for (name, count) in counts {
+            if let Some(count) = count.filter(|&count| count != texts) {
+                return Err(InvalidOptions::new(format!(
+                    "{name}: expected {texts}, one a text, found {count}"
+                )));
+            }
+        }
+        if keep.by_number() != self.numbers.is_some() {
+            return Err(InvalidOptions::new(
+                "keep: max and min go with numbers, one a text, and only they do",
+            ));
+        }
+        let empty = self.inside.and_then(|inside| inside.iter().position(|value| value.is_empty()));
+        if let Some(at) = empty {
+            return Err(InvalidOptions::new(format!(
+                "inside: the value at {at} is empty: give each text a value, as those without one would share it"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The value of a text, empty where there are none.
+    fn inside(self, at: usize) -> &'b [u8] {
+        self.inside.map_or(&[], |inside| inside[at])
+    }
+}
+
 /// What was found. Texts go by their places, from 0.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -102,22 +156,36 @@ impl DedupTexts {
     ///
     /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<Found> {
+        self.run_beside(texts, Beside::default())
+    }
+
+    /// As [`run`](Self::run), for texts that have something beside them.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn run_beside(&self, texts: &[&[u8]], beside: Beside<'_>) -> anyhow::Result<Found> {
         check_common(self.threshold, self.max_bucket, self.memory)?;
         check_clusters(self.clusters, self.max_cluster)?;
+        check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
+        beside.check(self.keep, texts.len())?;
         if self.keep == Keep::KeyHash {
             return Err(InvalidOptions::new("keep: texts have no keys to be hashed").into());
         }
         let scratch = tempfile::tempdir()
             .map_err(|error| Error::io("create a scratch folder in", &std::env::temp_dir(), error))?;
-        let grouped = self.group(texts, scratch.path())?;
+        let grouped = self.group(texts, beside, scratch.path())?;
         let limits = Limits {
             folder: scratch.path(),
             observer: &(),
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,
         };
-        let priority = Priority::of(&grouped, (self.keep, self.near), None, 0, limits.memory / 2)?;
+        let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
+        let numbers = Column::of(&grouped.room, numbers)?;
+        let by = OrderedBy { keep: self.keep, near: self.near, keys: None, numbers: &numbers, history: 0 };
+        let priority = Priority::of(&grouped, by, limits.memory / 2)?;
         let rules = Rules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
@@ -152,31 +220,47 @@ impl DedupTexts {
     }
 
     /// Puts equal texts into groups, and shingles one of each.
-    fn group(&self, texts: &[&[u8]], folder: &Path) -> anyhow::Result<Grouped> {
-        let mut grouped = Grouped::new(&Room::new(folder, self.memory / 4), self.memory / 4, None)?;
+    fn group(&self, texts: &[&[u8]], beside: Beside<'_>, folder: &Path) -> anyhow::Result<Grouped> {
+        let room = Room::new(folder, self.memory / 4);
+        let mut grouped = Grouped::new(&room, self.memory / 4, None)?;
         let shingler = Shingler::new(&self.shingling)?;
-        let shingles = |text: &[u8], buffers: &mut Buffers| {
+        let shingles = |text: &[u8], inside: &[u8], buffers: &mut Buffers| {
             let mut set = Vec::new();
             shingler.distinct(&String::from_utf8_lossy(text), buffers, &mut set);
-            set
+            if !inside.is_empty() {
+                put_inside(&mut set, inside);
+                set.sort_unstable();
+            }
+            (set, buffers.tokens() as u64)
         };
-        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // of one piece
-        for some in texts.chunks(TOGETHER) {
+        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
+        for (number, some) in texts.chunks(TOGETHER).enumerate() {
+            let inside = |at: usize| beside.inside(number * TOGETHER + at);
             let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).map(|text| xxh3_128(text)).collect();
             seen.clear();
-            let is_new: Vec<bool> =
-                hashes.iter().map(|&hash| !grouped.may_have(hash) && seen.insert(hash)).collect();
-            let sets: Vec<Option<Vec<u64>>> = (some, is_new)
+            let mut is_new = |(at, &hash): (usize, &u128)| {
+                !grouped.may_have(hash, inside(at)) && seen.insert((hash, inside(at)))
+            };
+            let is_new: Vec<bool> = (0..).zip(&hashes).map(&mut is_new).collect();
+            let sets: Vec<Option<(Vec<u64>, u64)>> = (some, is_new)
                 .into_par_iter()
                 .with_min_len(CHUNK)
-                .map_init(Buffers::default, |buffers, (text, is_new)| is_new.then(|| shingles(text, buffers)))
+                .enumerate()
+                .map_init(Buffers::default, |buffers, (at, (text, is_new))| {
+                    is_new.then(|| shingles(text, inside(at), buffers))
+                })
                 .collect();
-            for ((text, hash), set) in some.iter().zip(hashes).zip(sets) {
-                // Another text with the hash of one before is shingled if it ever comes.
-                let late = || shingles(text, &mut Buffers::default());
-                let set = set.as_deref().map_or(NewSet::Late(&late), NewSet::Held);
-                let new = Newcomer { hash, text_bytes: text.len() as u64, sketch: &sketch, set };
-                grouped.add(&new, |other| anyhow::Ok(texts[other as usize] == *text))?;
+            for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(sets).enumerate() {
+                let inside = inside(at);
+                let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
+                // Another text with the hash of one before is shingled if it ever comes, and begins a group.
+                let late = || shingles(text, inside, &mut Buffers::default());
+                let (set, tokens) = match &set {
+                    Some((set, tokens)) => (NewSet::Held(set), *tokens),
+                    None => (NewSet::Late(&late), 0),
+                };
+                let new = Newcomer { hash, tokens, inside, sketch: &sketch, set };
+                grouped.add(&new, is_equal)?;
             }
         }
         Ok(grouped)

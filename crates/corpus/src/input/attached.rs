@@ -8,19 +8,28 @@ use serde_json::value::RawValue;
 use twindex::format::attached::VALUE_BYTES_MAX;
 use twindex::{Document, Sketch};
 
+use super::deciding::{Deciding, DecidingFields};
+
 /// Of a stamp that is none, how much is shown.
 const CHARACTERS_SHOWN: usize = 40;
 /// What a stamp may be, for a message: an example follows.
 const STAMP: &str = "a stamp, an integer from 0 to 18446744073709551615, or a time since 1970 as";
 
-/// A value and a stamp, as far as they were asked for.
+/// A value, a stamp and what decides which documents stay, as far as they were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAttached {
     pub(super) value: Vec<u8>,
     pub(super) stamp: Option<u64>,
+    pub(super) deciding: Deciding,
 }
 
 impl OwnAttached {
+    /// What decides whether it stays.
+    #[must_use]
+    pub fn deciding(&self) -> &Deciding {
+        &self.deciding
+    }
+
     /// The document of this sketch.
     pub fn with<'a>(&'a self, sketch: &'a Sketch) -> Document<'a> {
         Document::from(sketch).with_value(&self.value).with_stamp(self.stamp)
@@ -34,13 +43,22 @@ pub struct AttachedFields {
     pub value: Option<String>,
     /// The field, or column, of the stamp.
     pub stamp: Option<String>,
+    /// The fields that decide which documents stay, which [`Dedup`](crate::Dedup) sets.
+    pub deciding: DecidingFields,
 }
 
 impl AttachedFields {
     /// False where nothing is looked for.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.value.is_some() || self.stamp.is_some()
+        self.value.is_some() || self.stamp.is_some() || self.deciding.any()
+    }
+
+    /// The options that ask for fields.
+    pub(super) fn options(&self) -> Vec<&'static str> {
+        let asked = [("--value-field", self.value.is_some()), ("--stamp-field", self.stamp.is_some())];
+        let own = asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option);
+        own.chain(self.deciding.options()).collect()
     }
 
     /// What a line of JSON has of them.
@@ -68,7 +86,8 @@ impl AttachedFields {
             serde_json::from_str::<String>(json).map_or_else(|_| json.as_bytes().to_vec(), String::into_bytes)
         });
         let stamp = self.stamp.as_deref().and_then(&of);
-        self.take(value, stamp.map(|json| json.trim_matches('"').as_bytes()))
+        let own = self.take(value, stamp.map(|json| json.trim_matches('"').as_bytes()))?;
+        Ok(OwnAttached { deciding: self.deciding.of_json(of)?, ..own })
     }
 
     /// What was found under the names, as the document's own.
@@ -105,13 +124,13 @@ impl AttachedFields {
         let value = value.unwrap_or_default();
         let bytes = value.len();
         ensure!(bytes <= VALUE_BYTES_MAX, "a value of {bytes} bytes; at most {VALUE_BYTES_MAX} are kept");
-        let Some(name) = &self.stamp else { return Ok(OwnAttached { value, stamp: None }) };
+        let Some(name) = &self.stamp else { return Ok(OwnAttached { value, ..OwnAttached::default() }) };
         let found = stamp.ok_or_else(|| anyhow!("no field {name:?} (use --stamp-field NAME)"))?;
         let stamp = std::str::from_utf8(found).ok().and_then(read).ok_or_else(|| {
             let shown: String = String::from_utf8_lossy(found).chars().take(CHARACTERS_SHOWN).collect();
             anyhow!("field {name:?}: expected {wanted} 2026-01-31T12:00:00Z, found {shown:?}")
         })?;
-        Ok(OwnAttached { value, stamp: Some(stamp) })
+        Ok(OwnAttached { value, stamp: Some(stamp), ..OwnAttached::default() })
     }
 }
 
@@ -174,7 +193,7 @@ mod tests {
 
     #[test]
     fn values_and_stamps_are_taken_from_lines_as_they_stand() {
-        let fields = AttachedFields { value: Some("v".into()), stamp: Some("t".into()) };
+        let fields = AttachedFields { value: Some("v".into()), stamp: Some("t".into()), ..Default::default() };
         let of =
             |line: &str| fields.of_json(line.as_bytes()).map(|found| (found.value, found.stamp.unwrap()));
         for (line, value, stamp) in [
@@ -200,7 +219,7 @@ mod tests {
     #[test]
     fn a_date_in_the_head_of_a_record_is_a_stamp_only_if_it_is_a_whole_time() {
         let of = |name: &str, stamp: &str| {
-            let fields = AttachedFields { value: None, stamp: Some(name.into()) };
+            let fields = AttachedFields { stamp: Some(name.into()), ..Default::default() };
             fields.take_of_head(None, Some(stamp.as_bytes())).map(|found| found.stamp.unwrap())
         };
         for name in ["WARC-Date", "warc-date"] {

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use anyhow::{Context, anyhow, ensure};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
@@ -35,7 +35,7 @@ use super::fields;
 use super::form::PARQUET;
 use super::kept_names;
 use super::thrift::{self, Checked};
-use super::{AttachedFields, OwnAttached, Place, Problem, open};
+use super::{AttachedFields, Deciding, FieldNumber, OwnAttached, Place, Problem, open};
 
 /// The most rows, and bytes by their mean, that are decoded at once.
 const ROWS_AT_ONCE: usize = 256;
@@ -44,6 +44,8 @@ const BYTES_AT_ONCE: i64 = 16 << 20;
 const HEAD_BYTES: usize = 12;
 /// Bytes of a stamp and a value's length in a line.
 const ATTACHED_BYTES: usize = 12;
+/// Bytes of a number and of the length of the value beside it in a line.
+const DECIDING_BYTES: usize = 20;
 
 /// A Parquet file whose rows are documents.
 #[derive(Debug)]
@@ -121,6 +123,8 @@ struct Places {
     text: usize,
     value: Option<usize>,
     stamp: Option<usize>,
+    number: Option<usize>,
+    inside: Option<usize>,
 }
 
 /// A row, as a line, or what is wrong with it.
@@ -257,12 +261,15 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let (both, numbers) = ("--id-field and --text-field", "strings or whole numbers");
     let key = find(&fields.id, both, numbers, is_text_or_number)?;
     let text = find(&fields.text, both, "strings", is_text)?;
-    let named = |name: &Option<String>, option, expected, fits| {
-        name.as_deref().map(|name| find(name, option, expected, fits)).transpose()
+    let named = |name: Option<&str>, option, expected, fits| {
+        name.map(|name| find(name, option, expected, fits)).transpose()
     };
-    let AttachedFields { value, stamp } = &fields.attached;
-    let value = named(value, "--value-field", numbers, is_text_or_number)?;
-    let stamp = named(stamp, "--stamp-field", "whole numbers, times or strings", is_stamp)?;
+    let AttachedFields { value, stamp, deciding } = &fields.attached;
+    let value = named(value.as_deref(), "--value-field", numbers, is_text_or_number)?;
+    let stamp = named(stamp.as_deref(), "--stamp-field", "whole numbers, times or strings", is_stamp)?;
+    let number = named(deciding.number(), "--keep", "numbers", is_number)?;
+    let values = "strings, whole numbers or booleans";
+    let inside = named(deciding.inside.as_deref(), "--inside", values, is_value)?;
     let metadata = builder.metadata();
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
     let compression = metadata
@@ -274,11 +281,19 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let mut roots = vec![key, text];
     roots.extend(value);
     roots.extend(stamp);
+    roots.extend(number);
+    roots.extend(inside);
     roots.sort_unstable();
     roots.dedup();
     let place = |root| roots.partition_point(|&other| other < root);
-    let places =
-        Places { key: place(key), text: place(text), value: value.map(place), stamp: stamp.map(place) };
+    let places = Places {
+        key: place(key),
+        text: place(text),
+        value: value.map(place),
+        stamp: stamp.map(place),
+        number: number.map(place),
+        inside: inside.map(place),
+    };
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
     let at_once = rows_at_once(builder.metadata());
     let reader =
@@ -289,10 +304,10 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
 /// The columns that are read, strings of which are lent from the pages they stand in: a text that a dictionary has once
 /// may be that of each row, and so many copies have no bounds.
 fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
-    let AttachedFields { value, stamp } = &fields.attached;
-    let is_read = |name: &String| {
-        [&fields.id, &fields.text].contains(&name) || [value, stamp].contains(&&Some(name.clone()))
-    };
+    let AttachedFields { value, stamp, deciding } = &fields.attached;
+    let attached = [value.as_deref(), stamp.as_deref(), deciding.number(), deciding.inside.as_deref()];
+    let is_read =
+        |name: &String| [&fields.id, &fields.text].contains(&name) || attached.contains(&Some(name.as_str()));
     let viewed = |field: &Arc<Field>| {
         let of_type = match field.data_type() {
             DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -328,6 +343,14 @@ fn is_text_or_number(of_type: &DataType) -> bool {
 
 fn is_stamp(of_type: &DataType) -> bool {
     is_text_or_number(of_type) || matches!(of_type, DataType::Timestamp(..) | DataType::Date32)
+}
+
+fn is_number(of_type: &DataType) -> bool {
+    of_type.is_integer() || of_type.is_floating() || matches!(of_type, DataType::Decimal128(..))
+}
+
+fn is_value(of_type: &DataType) -> bool {
+    is_text_or_number(of_type) || *of_type == DataType::Boolean
 }
 
 /// The bytes of a string; none if there is none.
@@ -386,22 +409,49 @@ fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     Some(seconds.to_string().into_bytes())
 }
 
+/// A number in digits; none if there is none.
+fn number(column: &dyn Array, at: usize) -> Option<String> {
+    if column.is_null(at) {
+        return None;
+    }
+    Some(match column.data_type() {
+        DataType::Float16 => column.as_primitive::<Float16Type>().value(at).to_f64().to_string(),
+        DataType::Float32 => f64::from(column.as_primitive::<Float32Type>().value(at)).to_string(),
+        DataType::Float64 => column.as_primitive::<Float64Type>().value(at).to_string(),
+        DataType::Decimal128(..) => column.as_primitive::<Decimal128Type>().value_as_string(at),
+        _ => return digits(column, at),
+    })
+}
+
+/// A value inside of which documents are compared; none if there is none.
+fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
+    if *column.data_type() == DataType::Boolean && !column.is_null(at) {
+        return Some(column.as_boolean().value(at).to_string().into_bytes());
+    }
+    number_or_bytes(column, at)
+}
+
 fn number_or_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     digits(column, at).map(String::into_bytes).or_else(|| bytes(column, at).map(<[u8]>::to_vec))
 }
 
 /// A row as a line: its number; the length of its key, the key; where they were asked for the stamp, the length of the
-/// value, the value; the text.
+/// value, the value; the number that decides, the length of the value beside it, that value; the text.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
-    let value_bytes = attached.map_or(0, |attached| ATTACHED_BYTES + attached.value.len());
+    let value_bytes = attached.map_or(0, |attached| {
+        ATTACHED_BYTES + attached.value.len() + DECIDING_BYTES + attached.deciding.inside.len()
+    });
     let mut line = Vec::with_capacity(HEAD_BYTES + key.len() + value_bytes + text.len());
     line.extend_from_slice(&row.to_le_bytes());
     line.extend_from_slice(&(key.len() as u32).to_le_bytes());
     line.extend_from_slice(key);
-    if let Some(OwnAttached { value, stamp }) = attached {
+    if let Some(OwnAttached { value, stamp, deciding }) = attached {
         line.extend_from_slice(&stamp.unwrap_or(0).to_le_bytes());
         line.extend_from_slice(&(value.len() as u32).to_le_bytes());
         line.extend_from_slice(value);
+        line.extend_from_slice(&deciding.number.to_bytes());
+        line.extend_from_slice(&(deciding.inside.len() as u32).to_le_bytes());
+        line.extend_from_slice(&deciding.inside);
     }
     line.extend_from_slice(text);
     line
@@ -418,11 +468,14 @@ pub(super) struct Parts<'l> {
     pub(super) text: &'l [u8],
     value: &'l [u8],
     stamp: Option<u64>,
+    number: FieldNumber,
+    inside: &'l [u8],
 }
 
 impl Parts<'_> {
     pub(super) fn attached(&self) -> OwnAttached {
-        OwnAttached { value: self.value.to_vec(), stamp: self.stamp }
+        let deciding = Deciding { number: self.number, inside: self.inside.to_vec() };
+        OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding }
     }
 }
 
@@ -431,12 +484,17 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts
     let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
     let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
     if !fields.attached.any() {
-        return Some(Parts { key, text: rest, value: &[], stamp: None });
+        let number = FieldNumber::default();
+        return Some(Parts { key, text: rest, value: &[], stamp: None, number, inside: &[] });
     }
     let stamp = u64::from_le_bytes(*rest.first_chunk()?);
     let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
-    let (value, text) = rest.get(ATTACHED_BYTES..)?.split_at_checked(value_bytes as usize)?;
-    Some(Parts { key, text, value, stamp: fields.attached.stamp.is_some().then_some(stamp) })
+    let (value, rest) = rest.get(ATTACHED_BYTES..)?.split_at_checked(value_bytes as usize)?;
+    let number = FieldNumber::from_bytes(*rest.first_chunk()?);
+    let inside_bytes = u32::from_le_bytes(*rest.get(16..)?.first_chunk()?);
+    let (inside, text) = rest.get(DECIDING_BYTES..)?.split_at_checked(inside_bytes as usize)?;
+    let stamp = fields.attached.stamp.is_some().then_some(stamp);
+    Some(Parts { key, text, value, stamp, number, inside })
 }
 
 /// A row of what was decoded as a line.
@@ -464,8 +522,14 @@ fn line(
         Some(place) => Some(stamp(batch.column(place), at).ok_or("its stamp is null")?),
         None => None,
     };
-    let attached = fields.attached.take(value, stamp.as_deref()).map_err(|error| error.to_string())?;
-    Ok(to_line(row, &key, Some(&attached), text))
+    let number = places.number.and_then(|place| number(batch.column(place), at));
+    let inside = places.inside.and_then(|place| value_bytes(batch.column(place), at));
+    let attached = fields.attached.take(value, stamp.as_deref()).and_then(|own| {
+        let number = number.as_deref().map(str::as_bytes);
+        let deciding = fields.attached.deciding.of_text(number, inside.as_deref())?;
+        Ok(OwnAttached { deciding, ..own })
+    });
+    Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
 }
 
 /// Files of rows that are kept, one for each set of columns.

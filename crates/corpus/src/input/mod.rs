@@ -29,6 +29,7 @@ mod attached;
 mod batch;
 mod columns;
 mod content;
+mod deciding;
 mod features;
 mod fields;
 mod folder;
@@ -70,6 +71,7 @@ pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
+pub use deciding::{Deciding, DecidingFields, FieldNumber};
 pub(crate) use features::Features;
 use folder::Contents;
 pub use form::Form;
@@ -696,10 +698,13 @@ impl Documents {
             && let Some(source) =
                 documents.sources.iter().find(|source| !matches!(source, Source::Records(..)))
         {
+            let asked = options.attached.options();
+            let ask = if asked.len() == 1 { "asks" } else { "ask" };
             bail!(
-                "{}: text files have no fields, which --value-field and --stamp-field ask for; JSONL, CSV, TSV and \
-                 Parquet files have, and the records of web archives",
-                source.name().display()
+                "{}: text files have no fields, which {} {ask} for; JSONL, CSV, TSV and Parquet files have, and the records \
+                 of web archives",
+                source.name().display(),
+                asked.join(" and ")
             );
         }
         // guard: inputs come in the order in which they are named

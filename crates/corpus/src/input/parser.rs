@@ -66,6 +66,12 @@ impl Parser {
         }
     }
 
+    /// Whether documents have a number by which they come before others.
+    #[must_use]
+    pub fn reads_numbers(&self) -> bool {
+        self.fields.attached.deciding.number.is_some()
+    }
+
     /// What stood once in an input and concerns all of its records.
     #[must_use]
     pub fn headers(&self) -> &Headers {

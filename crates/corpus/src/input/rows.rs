@@ -33,6 +33,8 @@ pub struct Header {
     text: usize,
     value: Option<usize>,
     stamp: Option<usize>,
+    number: Option<usize>,
+    inside: Option<usize>,
 }
 
 impl Header {
@@ -59,10 +61,13 @@ impl Header {
         };
         let both = "--id-field and --text-field";
         let (id, text) = (find(&fields.id, both)?, find(&fields.text, both)?);
-        let of = |name: &Option<String>, option| name.as_deref().map(|name| find(name, option)).transpose();
-        let value = of(&fields.attached.value, "--value-field")?;
-        let stamp = of(&fields.attached.stamp, "--stamp-field")?;
-        Ok(Self { line: line.to_vec(), delimiter, columns: all.len(), id, text, value, stamp })
+        let of = |name: Option<&str>, option| name.map(|name| find(name, option)).transpose();
+        let value = of(fields.attached.value.as_deref(), "--value-field")?;
+        let stamp = of(fields.attached.stamp.as_deref(), "--stamp-field")?;
+        let deciding = &fields.attached.deciding;
+        let number = of(deciding.number(), "--keep")?;
+        let inside = of(deciding.inside.as_deref(), "--inside")?;
+        Ok(Self { line: line.to_vec(), delimiter, columns: all.len(), id, text, value, stamp, number, inside })
     }
 
     /// The key and the text of a row.
@@ -91,7 +96,10 @@ impl Header {
         row.parse(line, self.delimiter);
         anyhow::ensure!(row.ends.len() == self.columns, "another number of fields than the first row");
         let value = self.value.map(|at| row.field(at).to_vec());
-        fields.attached.take(value, self.stamp.map(|at| row.field(at)))
+        let own = fields.attached.take(value, self.stamp.map(|at| row.field(at)))?;
+        let field = |at: Option<usize>| at.map(|at| row.field(at));
+        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside))?;
+        Ok(OwnAttached { deciding, ..own })
     }
 }
 

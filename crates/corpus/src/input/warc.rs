@@ -266,8 +266,10 @@ pub(super) fn understand<'r>(
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = &record[..head_end(record).unwrap_or(record.len())];
     let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
-    let AttachedFields { value, stamp } = &fields.attached;
-    fields.attached.take_of_head(named(value).map(<[u8]>::to_vec), named(stamp))
+    let AttachedFields { value, stamp, deciding } = &fields.attached;
+    let own = fields.attached.take_of_head(named(value).map(<[u8]>::to_vec), named(stamp))?;
+    let deciding = deciding.of_text(named(&deciding.number), named(&deciding.inside))?;
+    Ok(OwnAttached { deciding, ..own })
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! The rule that `dedup` follows, held against its definition on many small corpora.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use twindex::params::Shingling;
-use twindex_corpus::{Clustering, DedupTexts, Keep, ListedPairs, NearBy};
+use twindex_corpus::{
+    Beside, Clustering, DedupTexts, FieldNumber, InvalidOptions, Keep, ListedPairs, NearBy,
+};
 
 /// The number of random corpora compared with the definition; `TWINDEX_CASES` changes it.
 fn cases() -> u64 {
@@ -47,20 +50,39 @@ fn texts(seed: u64) -> Vec<String> {
     texts.iter().map(|text| text.join(" ") + marks[random.below(marks.len())]).collect()
 }
 
+fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
 /// The shingles of a text by their definition: runs of `width` words, or all words of a shorter text.
 fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
-    let words: Vec<&str> =
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words = words(text);
     if words.len() < width {
         return if words.is_empty() { BTreeSet::new() } else { BTreeSet::from([words]) };
     }
     words.windows(width).map(<[&str]>::to_vec).collect()
 }
 
-/// Of each text the one that it goes for.
-fn by_definition(texts: &[String], job: &DedupTexts, width: usize, percent: usize) -> Vec<u32> {
+/// What a text has beside it: a value, and a number in halves.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfText {
+    value: usize,
+    halves: i32,
+}
+
+/// Of each text the one that it goes for. Texts are compared inside their values.
+fn by_definition(
+    texts: &[String],
+    beside: &[OfText],
+    job: &DedupTexts,
+    width: usize,
+    percent: usize,
+) -> Vec<u32> {
     let sets: Vec<_> = texts.iter().map(|text| shingles(text, width)).collect();
     let is_near = |text: usize, kept: usize| {
+        if beside[text].value != beside[kept].value {
+            return false;
+        }
         if texts[text] == texts[kept] {
             return true;
         }
@@ -72,8 +94,11 @@ fn by_definition(texts: &[String], job: &DedupTexts, width: usize, percent: usiz
         }
     };
     let mut order: Vec<usize> = (0..texts.len()).collect();
-    if job.keep == Keep::Longest {
-        order.sort_by_key(|&text| (usize::MAX - texts[text].len(), text));
+    match job.keep {
+        Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
+        Keep::Max => order.sort_by_key(|&text| Reverse(beside[text].halves)),
+        Keep::Min => order.sort_by_key(|&text| beside[text].halves),
+        _ => {}
     }
     if job.near == NearBy::Containment {
         order.sort_by_key(|&text| usize::MAX - sets[text].len()); // which leaves the order of equal ones
@@ -103,7 +128,8 @@ fn what_goes_is_what_the_rule_says_in_every_order_and_by_every_count() {
                 let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
                 let job = DedupTexts { threshold, near, shingling, keep, memory, ..DedupTexts::default() };
                 let found = job.run(&bytes).unwrap();
-                let wanted = by_definition(&texts, &job, width, percent);
+                let wanted =
+                    by_definition(&texts, &vec![OfText::default(); texts.len()], &job, width, percent);
                 assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near:?} {percent} of {width}: {texts:?}");
                 let goes = (0..).zip(&wanted).filter(|&(text, &kept)| text != kept);
                 let pairs: Vec<(u32, u32)> = goes.map(|(text, &kept)| (text, kept)).collect();
@@ -115,6 +141,83 @@ fn what_goes_is_what_the_rule_says_in_every_order_and_by_every_count() {
         }
     }
     assert!(removed * 5 > all && removed * 5 < all * 4, "a test of something: {removed} of {all}");
+}
+
+/// A number of a field, as an integer where it is one half of the time.
+fn number(halves: i32) -> FieldNumber {
+    let whole = (halves % 4 == 0).then_some(halves / 2).map(i128::from);
+    let number = whole.map_or_else(|| FieldNumber::float(f64::from(halves) / 2.0), FieldNumber::integer);
+    number.expect("neither infinite nor of many bits")
+}
+
+#[test]
+fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
+    let (mut removed, mut across, mut all) = (0, 0, 0);
+    for seed in 0..cases() {
+        let texts = texts(seed);
+        let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        let mut random = Random(seed ^ 0xbe51);
+        let values = 1 + random.below(3);
+        // Few numbers, so that many are equal; negative ones too.
+        let beside: Vec<OfText> = texts
+            .iter()
+            .map(|_| OfText {
+                value: random.below(values),
+                halves: [-3, -2, -1, 0, 1, 2, 3][random.below(7)],
+            })
+            .collect();
+        let numbers: Vec<FieldNumber> = beside.iter().map(|one| number(one.halves)).collect();
+        let names = ["en", "de", "a source with a longer name"];
+        let inside: Vec<&[u8]> = beside.iter().map(|one| names[one.value].as_bytes()).collect();
+        let width = 1 + (seed % 3) as usize;
+        let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
+        let threshold: f64 = format!("{}.{:02}", percent / 100, percent % 100).parse().unwrap();
+        for (keep, near) in [
+            (Keep::Max, NearBy::Resemblance),
+            (Keep::Min, NearBy::Containment),
+            (Keep::Longest, NearBy::Resemblance),
+        ] {
+            let shingling = Shingling::words(width as u8, 0);
+            let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
+            let job = DedupTexts { threshold, near, shingling, keep, memory, ..DedupTexts::default() };
+            let given = Beside { numbers: keep.by_number().then_some(&numbers[..]), inside: Some(&inside) };
+            let found = job.run_beside(&bytes, given).unwrap();
+            let wanted = by_definition(&texts, &beside, &job, width, percent);
+            assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near:?} {percent} of {width}: {texts:?}");
+            let goes = |wanted: &[u32]| (0..).zip(wanted).filter(|&(text, &kept)| text != kept).count();
+            removed += goes(&wanted);
+            let alike: Vec<OfText> = beside.iter().map(|one| OfText { value: 0, ..*one }).collect();
+            across += goes(&by_definition(&texts, &alike, &job, width, percent));
+            all += texts.len();
+        }
+    }
+    assert!(
+        removed * 8 > all && removed * 10 < across * 9,
+        "a test of something: {removed}, {across} of {all}"
+    );
+}
+
+#[test]
+fn numbers_and_values_that_do_not_fit_the_texts_are_refused() {
+    let texts = [&b"a"[..], b"b"];
+    let numbers = [number(1), number(2), number(3)];
+    let by_max = DedupTexts { keep: Keep::Max, ..DedupTexts::default() };
+    let first = DedupTexts::default();
+    let inside = [&b"x"[..], b""];
+    for (job, numbers, inside, part) in [
+        (&by_max, None, None, "max and min go with numbers"),
+        (&first, Some(&numbers[..2]), None, "max and min go with numbers"),
+        (&by_max, Some(&numbers[..]), None, "numbers: expected 2, one a text, found 3"),
+        (&first, None, Some(&inside[..1]), "inside: expected 2, one a text, found 1"),
+        (&first, None, Some(&inside[..]), "inside: the value at 1 is empty"),
+    ] {
+        let error = job.run_beside(&texts, Beside { numbers, inside }).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(error.is::<InvalidOptions>());
+    }
+    let cut = DedupTexts { clusters: Clustering::Components, max_cluster: Some(9), ..by_max };
+    let error = cut.run_beside(&texts, Beside { numbers: Some(&numbers[..2]), inside: None }).unwrap_err();
+    assert!(error.to_string().contains("--max-cluster does not go with"), "{error}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use twindex_join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_m
 
 use super::{Pairs, Totals, add_near};
 use crate::in_order::in_order;
+use crate::options::Verify;
 use crate::raw_column::RawColumn;
 use crate::report::Stopwatch;
 
@@ -80,7 +81,8 @@ impl Pairs {
         let sorted = finish_all(states)?;
         let mut totals = Totals::default();
         // The parameters of an index that `build --fingerprints` makes.
-        let mut out = self.lines(&Params::builder().u64_keys().simhash(within as u8).build()?)?;
+        let params = Params::builder().u64_keys().simhash(within as u8).build()?;
+        let mut out = self.lines(&params, Verify::Exact)?;
         let make = |&(a, b, distance): &(u64, u64, u8), part: &mut Totals, text: &mut _| {
             let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));
             part.add(&a, &b);

@@ -1,4 +1,5 @@
-//! Pairs of documents that share a band, verified by their signatures or by their texts.
+//! Pairs of documents that resemble each other: by their sets, or of documents that share a band, verified by their
+//! signatures, their sets or their texts.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -14,7 +15,8 @@ use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
 use twindex_corpus::texts::Texts;
 use twindex_join::{
-    Agreement, Candidates, Families, Sorted, Sorter, candidates_agreeing, candidates_agreeing_across,
+    Agreement, Candidates, Effort, Families, ShingleSets, Sorted, Sorter, candidates_agreeing,
+    candidates_agreeing_across, resembling_sets,
 };
 
 use super::{Pairs, Verify};
@@ -104,6 +106,16 @@ impl<'a> Side<'a> {
         self.segments[segment as usize].key(ordinal)
     }
 
+    /// Adds the sets of all documents, in their order.
+    fn push_sets(&self, sets: &mut ShingleSets) -> twindex::Result<()> {
+        let mut set = Vec::new();
+        for &(segment, ordinal) in &self.documents {
+            self.segments[segment as usize].set(ordinal, &mut set)?;
+            sets.push(&set)?;
+        }
+        Ok(())
+    }
+
     fn signature(&self, document: u32) -> twindex::Result<&[u8]> {
         let (segment, ordinal) = self.documents[document as usize];
         self.segments[segment as usize].signature(ordinal)
@@ -153,6 +165,14 @@ impl<'a> Sides<'a> {
         side.key(document)
     }
 
+    /// The sets of all documents, by their numbers.
+    fn sets(&self, scratch: &Path, memory: usize) -> twindex::Result<ShingleSets> {
+        let mut sets = ShingleSets::new(scratch, memory);
+        self.left.push_sets(&mut sets)?;
+        self.right.as_ref().map_or(Ok(()), |right| right.push_sets(&mut sets))?;
+        Ok(sets)
+    }
+
     fn candidates(&self, agreement: Agreement, room: (&Path, usize)) -> twindex::Result<Candidates> {
         let left = self.left.numbers(0);
         match &self.right {
@@ -173,11 +193,19 @@ impl<'a> Sides<'a> {
 pub(super) fn find(
     args: &Pairs,
     sides: &Sides<'_>,
-    threshold: f64,
+    (threshold, verify): (f64, Verify),
     agreement: Agreement,
     scratch: &Path,
 ) -> anyhow::Result<Found> {
     let memory = args.work.memory;
+    let by_index = verify == Verify::Exact && args.texts.is_empty();
+    if by_index && !args.features.options().are_given() {
+        return by_sets(
+            sides,
+            threshold,
+            Effort { dir: scratch, memory, threads: rayon::current_num_threads() },
+        );
+    }
     let found = sides.candidates(agreement, (scratch, memory / 4))?;
     // Candidates come ascending, by numbers that are in the order of keys; the sorter is where they wait.
     let mut pairs: Sorter<u128> = Sorter::new(scratch, memory / 4);
@@ -185,7 +213,7 @@ pub(super) fn find(
         pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
     };
     let mut count = 0;
-    let scores = match args.verify {
+    let scores = match verify {
         Verify::Signature => {
             let kept = sides.left.snapshot.params().minhash;
             let (minima, bits) = kept.map_or((0, 0), |kept| (kept.minima(), kept.signature_bits));
@@ -200,14 +228,19 @@ pub(super) fn find(
             Scores::Estimated { minima, bits }
         }
         Verify::Exact => {
-            let (texts, numbers) = texts(args, sides, &found, scratch)?;
+            let (texts, numbers) = if by_index {
+                (Texts::of(sides.sets(scratch, memory / 4)?), HashMap::new())
+            } else {
+                texts(args, sides, &found, scratch)?
+            };
+            let number = |document: u32| if by_index { document } else { numbers[&document] };
             let mut families = Families::new(&texts.sets, memory / 4)?;
             let mut both = Vec::new();
             found.for_each_batch(|batch| {
                 count += batch.len() as u64;
                 let (batch, of): (Vec<_>, Vec<_>) = batch
                     .iter()
-                    .map(|(a, b)| ((a, b), (numbers[a], numbers[b])))
+                    .map(|(a, b)| ((a, b), (number(*a), number(*b))))
                     .filter(|&(_, (a, b))| texts.sets.may_resemble(a, b, threshold))
                     .unzip();
                 for (set, leader) in families.plan(&of) {
@@ -228,6 +261,30 @@ pub(super) fn find(
         }
     };
     Ok(Found { pairs: pairs.finish()?, scores, candidates: count, capped_buckets: found.capped_buckets })
+}
+
+/// The pairs whose sets, as the index has them, resemble each other by `threshold` or more.
+fn by_sets(sides: &Sides<'_>, threshold: f64, effort: Effort<'_>) -> anyhow::Result<Found> {
+    let sets = sides.sets(effort.dir, effort.memory / 4)?;
+    let mut pairs: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 4);
+    let first_right = sides.right.as_ref().map(|_| sides.first_right());
+    let half = Effort { memory: effort.memory / 2, ..effort };
+    let found = resembling_sets(&sets, threshold, MAX_BUCKET, half, |a, b, resemblance| {
+        let (a, b) = (a.min(b), a.max(b));
+        let is_across = first_right.is_none_or(|first| a < first && b >= first);
+        let Resemblance::Exact { intersection, union } = resemblance else { return Ok(()) };
+        if !is_across {
+            return Ok(());
+        }
+        let score = (intersection as u128) << 32 | union as u128;
+        pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | score)
+    })?;
+    Ok(Found {
+        pairs: pairs.finish()?,
+        scores: Scores::Counted,
+        candidates: found.candidates,
+        capped_buckets: found.capped,
+    })
 }
 
 /// The pairs whose estimate reaches the threshold, with their equal minima.

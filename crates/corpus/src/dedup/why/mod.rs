@@ -19,11 +19,12 @@ use self::rows::{Row, find_rows, for_each_row, unescaped};
 use self::texts::{Found, OwnContent, Sought, alias, find};
 use super::Method;
 use super::layout::{INDEX, PROOF, RUN, kept_files};
+use super::priority::Keep;
 use super::rules::Clustering;
 use super::run_file::RunFile;
 use super::word_diff::{self, Extent, WordDiff};
 use crate::error::InvalidOptions;
-use crate::input::{InputFormat, InputOptions};
+use crate::input::{Deciding, InputFormat, InputOptions};
 use crate::observer::Observer;
 use crate::tsv;
 
@@ -81,6 +82,9 @@ pub struct Explanation {
     pub recomputed: Option<Vec<(String, String)>>,
     /// Whether they are those of the table; `None` where nothing could be counted again.
     pub agrees: Option<bool>,
+    /// The fields that decided beside the texts, as `--keep max:FIELD` and `--inside FIELD` name them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldOfBoth>,
     /// The sets of shingles, or of features.
     pub sets: Option<Sets>,
     /// Where the text of the document was read.
@@ -167,6 +171,19 @@ pub struct Listed {
     pub line: u64,
     /// Names and values of its columns after the keys.
     pub columns: Vec<(String, String)>,
+}
+
+/// A field of two documents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldOfBoth {
+    /// The option that names it, `keep max`, `keep min` or `inside`.
+    pub option: &'static str,
+    /// Its name.
+    pub name: String,
+    /// What it is in the document.
+    pub key: String,
+    /// What it is in the kept one; none where that is of a history, which needs no number.
+    pub kept: Option<String>,
 }
 
 /// Sizes of two sets.
@@ -271,11 +288,14 @@ impl Why {
             None if index.is_dir() => (None, Index::open(&index)?.snapshot().params().clone()),
             None => (None, Params::builder().minhash(1, 1).build()?),
         };
-        let input = match (&self.input, &run) {
+        let mut input = match (&self.input, &run) {
             (Some(input), _) => input.clone(),
             (None, Some(run)) => run.input_options()?,
             (None, None) => InputOptions::default(),
         };
+        if let Some(run) = &run {
+            input.attached.deciding = run.deciding();
+        }
         Ok(Known { run, params, method, input })
     }
 
@@ -354,7 +374,7 @@ impl Why {
         let mut texts = self.read_inputs(known, &[&self.key, kept], observer)?;
         let of_inputs = texts.pop().flatten();
         let key = texts.pop().flatten();
-        let of_results = read_kept(known, &self.out, kept, observer)?;
+        let of_results = read_kept(known, (&self.out, &known.input), kept, observer)?;
         let candidates = [of_results, of_inputs].into_iter().flatten().collect();
         self.compare(known, &mut explanation, &[basis], key, candidates)?;
         Ok(explanation)
@@ -380,7 +400,7 @@ impl Why {
                 continue;
             }
             if kept_files(&folder)?.is_some() {
-                candidates.extend(read_kept(known, &folder, &kept, observer)?);
+                candidates.extend(read_kept(known, (&folder, &of_history(&known.input)), &kept, observer)?);
             }
             for index in [folder.join(INDEX), folder] {
                 if index.join("CURRENT").is_file() {
@@ -396,8 +416,11 @@ impl Why {
         let rest = if texts.is_empty() && candidates.is_empty() { self.inputs.clone() } else { texts };
         if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
             let sought = [Sought { keys: vec![kept.clone()] }];
-            candidates
-                .extend(find(&rest, &known.input, known.normalised(), &sought, observer)?.pop().flatten());
+            candidates.extend(
+                find(&rest, &of_history(&known.input), known.normalised(), &sought, observer)?
+                    .pop()
+                    .flatten(),
+            );
         }
         // Each index that was searched may keep another number of bits.
         let bases: Vec<Basis> = match basis {
@@ -418,6 +441,7 @@ impl Why {
             listed,
             recomputed: None,
             agrees: None,
+            fields: Vec::new(),
             sets: None,
             place: None,
             place_of_kept: None,
@@ -570,6 +594,7 @@ impl Why {
             explanation.notes.push("no word differs: the texts differ in white space only".into());
         }
         explanation.differences = Some(differences);
+        add_fields(known, explanation, key, &kept)?;
         explanation.place_of_kept = Some(kept.place);
         Ok(())
     }
@@ -624,7 +649,7 @@ impl Listed {
 /// Reads a document that was kept from a folder of results.
 fn read_kept(
     known: &Known,
-    folder: &Path,
+    (folder, input): (&Path, &InputOptions),
     key: &[u8],
     observer: &dyn Observer,
 ) -> anyhow::Result<Option<Found>> {
@@ -633,9 +658,54 @@ fn read_kept(
         return Ok(None);
     }
     // `--format` is for the inputs; the names of these files give their format.
-    let options = InputOptions { format: InputFormat::Auto, ..known.input.clone() };
+    let options = InputOptions { format: InputFormat::Auto, ..input.clone() };
     let sought = [Sought { keys: vec![key.to_vec()] }];
     Ok(find(&files, &options, known.normalised(), &sought, observer)?.pop().flatten())
+}
+
+/// Adds the fields that decided, and whether they do so still.
+fn add_fields(known: &Known, explanation: &mut Explanation, key: &Found, kept: &Found) -> anyhow::Result<()> {
+    let keep = known.run.as_ref().map(RunFile::keep).transpose()?.flatten();
+    let (of_key, of_kept) = (&key.deciding, &kept.deciding);
+    let fields = &known.input.attached.deciding;
+    if let (Some(name), Some(keep)) = (&fields.number, keep) {
+        let is_history = explanation.fate == Fate::Dropped;
+        explanation.fields.push(FieldOfBoth {
+            option: if keep == Keep::Max { "keep max" } else { "keep min" },
+            name: name.clone(),
+            key: of_key.number.to_string(),
+            kept: (!is_history).then(|| of_kept.number.to_string()),
+        });
+        let is_before = match keep {
+            Keep::Max => of_kept.number >= of_key.number,
+            _ => of_kept.number <= of_key.number,
+        };
+        // A larger document comes first by containment, whatever its number.
+        let is_contained = matches!(explanation.reason, Some(Reason::Contained { .. }));
+        if !is_history && !is_contained && !is_before {
+            explanation.agrees = Some(false);
+            explanation
+                .notes
+                .push(format!("the number in `{name}` of the kept document does not come first"));
+        }
+    }
+    if let Some(name) = &fields.inside {
+        let shown = |deciding: &Deciding| String::from_utf8_lossy(&deciding.inside).into_owned();
+        let (key, kept) = (shown(of_key), Some(shown(of_kept)));
+        explanation.fields.push(FieldOfBoth { option: "inside", name: name.clone(), key, kept });
+        if of_key.inside != of_kept.inside {
+            explanation.agrees = Some(false);
+            explanation.notes.push(format!("the two documents have different values in `{name}`"));
+        }
+    }
+    Ok(())
+}
+
+/// How documents of a history are read, which need no number.
+fn of_history(input: &InputOptions) -> InputOptions {
+    let mut input = input.clone();
+    input.attached.deciding.is_history = true;
+    input
 }
 
 /// A key as tables have it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use twindex::params::Shingling;
 
 use super::super::run_file::Input;
-use crate::input::{Content, Documents, Features, InputOptions, Parser, Record};
+use crate::input::{Content, Deciding, Documents, Features, InputOptions, Parser, Record};
 use crate::observer::Observer;
 use crate::sketching::{Job, for_each_chunk};
 
@@ -16,6 +16,8 @@ pub(super) struct Found {
     pub(super) content: OwnContent,
     /// The bytes that identical documents have in common.
     pub(super) identity: Vec<u8>,
+    /// What its fields say that decided.
+    pub(super) deciding: Deciding,
 }
 
 pub(super) enum OwnContent {
@@ -102,7 +104,8 @@ pub(super) fn find(
                     Content::Features(features) => OwnContent::Features(features.clone()),
                 };
                 let identity = parser.identity(record.content).into_owned();
-                made.push((number, Found { place: record.place().to_string(), content, identity }));
+                let deciding = record.attached(parser)?.deciding().clone();
+                made.push((number, Found { place: record.place().to_string(), content, identity, deciding }));
             }
             Ok(())
         },

@@ -124,7 +124,7 @@ impl Head {
             skip_bad: [0, 1, 6, u64::MAX][usize::from(bits & 3)],
             invalid_utf8: if bit(2) { InvalidUtf8::Replace } else { InvalidUtf8::Error },
             features: bit(3) && what == What::Records(Kind::Jsonl),
-            attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp") },
+            attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp"), ..Default::default() },
             as_it_comes: bit(6),
             record_bytes_max: RECORD_BYTES_MAX[usize::from(more % 8)],
             ..InputOptions::default()

@@ -1,0 +1,76 @@
+//! Documents that are compared only inside a value of a field, their source or language: each value keeps its survivor.
+//!
+//! Equal texts of two values are two groups. Shingles are hashed with the value, so that sets of two values share none,
+//! and everything that counts shingles needs to know no more. Sketches that are made of the text alone are near across
+//! values; such pairs are dropped before anything decides by them.
+
+use std::borrow::Cow;
+
+use anyhow::ensure;
+use twindex::sys::Room;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::keys::{Keys, KnownKeys};
+
+/// The values of the field.
+pub(super) struct Values {
+    values: Keys,
+    known: KnownKeys,
+}
+
+/// The number that stands for no field.
+pub(super) const NO_FIELD: u32 = 0;
+
+impl Values {
+    /// None yet, in this room.
+    pub(super) fn new(room: &Room) -> twindex::Result<Self> {
+        Ok(Self { values: Keys::new(room), known: KnownKeys::new(room)? })
+    }
+
+    /// The number of a value, by which it is told from others. Empty is [`NO_FIELD`], and no value of a field.
+    pub(super) fn number(&mut self, value: &[u8]) -> anyhow::Result<u32> {
+        if let Some(number) = self.find(value) {
+            return Ok(number);
+        }
+        let next = self.values.len() as u32;
+        ensure!(next < u32::MAX - 1, "more than 2^32 values");
+        self.values.push(value)?;
+        self.known.insert(value, next)?;
+        Ok(next + 1)
+    }
+
+    /// The number of a value that was there before.
+    pub(super) fn find(&self, value: &[u8]) -> Option<u32> {
+        if value.is_empty() {
+            return Some(NO_FIELD);
+        }
+        self.known.find(&self.values, value).map(|number| number + 1)
+    }
+
+    /// How many values there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+}
+
+/// What is combined with each hash of a document of this value.
+fn salt(value: &[u8]) -> u64 {
+    if value.is_empty() { 0 } else { xxh3_64(value) }
+}
+
+/// The hashes of the shingles of a document of this value, in the same order; distinct ones stay distinct.
+pub(super) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, [u64]> {
+    let salt = salt(value);
+    match salt {
+        0 => Cow::Borrowed(shingles),
+        _ => shingles.iter().map(|shingle| shingle ^ salt).collect(),
+    }
+}
+
+/// Combines hashes of a document of this value with it, in place.
+pub(super) fn put_inside(hashes: &mut [u64], value: &[u8]) {
+    let salt = salt(value);
+    for hash in hashes {
+        *hash ^= salt;
+    }
+}

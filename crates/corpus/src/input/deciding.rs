@@ -1,0 +1,299 @@
+//! The fields that decide, beside the texts, which documents stay: a number by which documents come before others, and a
+//! value inside of which they are compared.
+
+use std::fmt;
+
+use anyhow::{anyhow, ensure};
+
+/// Characters of a wrong field that are shown.
+const CHARACTERS_SHOWN: usize = 40;
+/// Bytes of a value inside of which documents are compared, at most.
+const INSIDE_BYTES_MAX: usize = 64 << 10;
+/// Integers of a magnitude below 2 to this power are compared exactly.
+const INTEGER_BITS: u32 = 116;
+
+/// A finite number of a field. Integers and floats are compared by their values, exactly: 2^53 + 1 is larger than 2^53,
+/// and 1 is equal to 1.0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldNumber(
+    /// The greatest float that is not above the number, its bits in the order of floats; then what is missing to the
+    /// number, of 64 bits.
+    u128,
+);
+
+impl FieldNumber {
+    /// An integer; none if its magnitude is 2^116 or more.
+    #[must_use]
+    pub fn integer(number: i128) -> Option<Self> {
+        if number.unsigned_abs() >> INTEGER_BITS != 0 {
+            return None;
+        }
+        let nearest = number as f64;
+        let below = if nearest as i128 > number { nearest.next_down() } else { nearest };
+        Some(Self(ordered(below) << 64 | (number - below as i128).unsigned_abs()))
+    }
+
+    /// A float; none if it is infinite or not a number. -0 is 0.
+    #[must_use]
+    pub fn float(number: f64) -> Option<Self> {
+        number.is_finite().then(|| Self(ordered(number + 0.0) << 64))
+    }
+
+    /// The number that is written so: an integer is taken exactly, anything else as the nearest float.
+    ///
+    /// # Errors
+    ///
+    /// It is no number, or too large for one; says what was expected.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+        if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            let integer = text.parse().ok().and_then(Self::integer);
+            return integer.ok_or_else(|| format!("an integer between -2^{INTEGER_BITS} and 2^{INTEGER_BITS}"));
+        }
+        // Not the names of what is no number, or infinite.
+        let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+        match text.parse().ok().filter(|_| is_of_digits).map(Self::float) {
+            Some(Some(number)) => Ok(number),
+            Some(None) => Err("a number that a float of 64 bits can be".to_owned()),
+            None => Err("a number".to_owned()),
+        }
+    }
+
+    /// All of it, in the order of the numbers.
+    pub(crate) fn bits(self) -> u128 {
+        self.0
+    }
+
+    /// All of it in bytes, for [`from_bytes`](Self::from_bytes).
+    pub(super) fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_le_bytes(bytes))
+    }
+}
+
+/// The bits of a float in the order of floats.
+fn ordered(number: f64) -> u128 {
+    let bits = number.to_bits();
+    (if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }).into()
+}
+
+impl fmt::Display for FieldNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (high, missing) = ((self.0 >> 64) as u64, self.0 as u64);
+        let float = f64::from_bits(if high >> 63 == 1 { high ^ 1 << 63 } else { !high });
+        let is_integer = float.fract().abs() == 0.0 && float.abs() <= (1_u128 << INTEGER_BITS) as f64;
+        if is_integer { write!(f, "{}", float as i128 + i128::from(missing)) } else { write!(f, "{float}") }
+    }
+}
+
+/// The fields in which they are found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DecidingFields {
+    /// The field, or column, of a number.
+    pub number: Option<String>,
+    /// The field, or column, inside of whose values documents are compared.
+    pub inside: Option<String>,
+    /// The documents come before all others in any case, and need no number.
+    pub is_history: bool,
+}
+
+/// What the fields of a document say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deciding {
+    /// 0 where no number was asked for.
+    pub number: FieldNumber,
+    /// Empty where no value was asked for, and only there.
+    pub inside: Vec<u8>,
+}
+
+impl DecidingFields {
+    /// False where nothing is looked for.
+    pub(super) fn any(&self) -> bool {
+        self.number.is_some() || self.inside.is_some()
+    }
+
+    /// The field of the number, if one is read.
+    pub(super) fn number(&self) -> Option<&str> {
+        self.number.as_deref().filter(|_| !self.is_history)
+    }
+
+    /// The options that ask for fields.
+    pub(super) fn options(&self) -> Vec<&'static str> {
+        let asked = [("--keep", self.number.is_some()), ("--inside", self.inside.is_some())];
+        asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
+    }
+
+    /// What the fields of an object say, which are given as they are written in JSON.
+    ///
+    /// # Errors
+    ///
+    /// A field is missing, or is no number, or no value; names it.
+    pub(super) fn of_json<'l>(&self, of: impl Fn(&str) -> Option<&'l str>) -> anyhow::Result<Deciding> {
+        let of = |name: &str| of(name).map(str::trim).filter(|json| *json != "null");
+        let mut found = Deciding::default();
+        if let Some(name) = self.number() {
+            let json = of(name).ok_or_else(|| missing(name, NUMBER))?;
+            let is_number = json.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+            let number = if is_number { FieldNumber::parse(json) } else { Err("a number".to_owned()) };
+            found.number = number.map_err(|expected| wrong(name, &expected, json))?;
+        }
+        if let Some(name) = &self.inside {
+            let json = of(name).ok_or_else(|| missing(name, INSIDE))?;
+            found.inside = if json.starts_with('"') {
+                serde_json::from_str::<String>(json)?.into_bytes()
+            } else {
+                let is_integer = json.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+                let is_value = is_integer || ["true", "false"].contains(&json);
+                ensure!(is_value, wrong(name, "a string, an integer or a boolean", json));
+                json.as_bytes().to_vec()
+            };
+            check_inside(name, &found.inside)?;
+        }
+        Ok(found)
+    }
+
+    /// What the fields of a row, or of a record's head, say, which are given as they are written there.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_json`](Self::of_json).
+    pub(super) fn of_text(&self, number: Option<&[u8]>, inside: Option<&[u8]>) -> anyhow::Result<Deciding> {
+        let mut found = Deciding::default();
+        if let Some(name) = self.number() {
+            let text = String::from_utf8_lossy(number.unwrap_or_default());
+            let text = text.trim();
+            ensure!(!text.is_empty(), missing(name, NUMBER));
+            found.number =
+                FieldNumber::parse(text).map_err(|expected| wrong(name, &expected, &format!("{text:?}")))?;
+        }
+        if let Some(name) = &self.inside {
+            found.inside = inside.unwrap_or_default().to_vec();
+            check_inside(name, &found.inside)?;
+        }
+        Ok(found)
+    }
+}
+
+/// What a missing field is for.
+const NUMBER: &str = "by which --keep decides which document stays";
+/// See [`NUMBER`].
+const INSIDE: &str = "inside of whose values --inside compares documents";
+
+fn missing(name: &str, purpose: &str) -> anyhow::Error {
+    anyhow!("no field {name:?}, {purpose}: give each document one")
+}
+
+fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
+    let shown: String = found.chars().take(CHARACTERS_SHOWN).collect();
+    let dots = if shown.len() < found.len() { " ..." } else { "" };
+    anyhow!("field {name:?}: expected {expected}, found {shown}{dots}")
+}
+
+/// Refuses a value that is none, which documents without one would share, and one that is too long to be held.
+fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
+    ensure!(!value.is_empty(), "field {name:?} is empty, {INSIDE}: give each document a value");
+    let bytes = value.len();
+    ensure!(
+        bytes <= INSIDE_BYTES_MAX,
+        "field {name:?}: a value of {bytes} bytes, {INSIDE}; expected at most {INSIDE_BYTES_MAX}"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_ordered_by_their_values_and_written_as_they_are() {
+        let ascending = [
+            "-1e300",
+            "-83076749736557242056487941267521535",
+            "-9007199254740993",
+            "-9007199254740992",
+            "-1.5",
+            "-1",
+            "-1e-300",
+            "0",
+            "0.5",
+            "1",
+            "9007199254740992",
+            "9007199254740993",
+            "9007199254740994",
+            "18446744073709551615",
+            "18446744073709551616",
+            "83076749736557242056487941267521535",
+            "1e300",
+        ];
+        let numbers: Vec<FieldNumber> =
+            ascending.iter().map(|text| FieldNumber::parse(text).unwrap()).collect();
+        assert!(numbers.windows(2).all(|two| two[0] < two[1]), "{numbers:?}");
+        for (text, number) in ascending.iter().zip(&numbers) {
+            if !text.contains('e') {
+                assert_eq!(number.to_string(), *text);
+            }
+            assert_eq!(FieldNumber::from_bytes(number.to_bytes()), *number);
+        }
+        for (one, other) in [("1", "1.0"), ("-0", "0"), ("-0.0", "0"), ("1e3", "1000"), ("+7", "7")] {
+            assert_eq!(FieldNumber::parse(one), FieldNumber::parse(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_finite_number_is_refused() {
+        for text in ["", "-", "+", "nan", "NaN", "inf", "-Infinity", "1e999", "1,5", "0x10", "1 2", "ü", "e"] {
+            assert!(FieldNumber::parse(text).is_err(), "{text}");
+        }
+        assert!(FieldNumber::parse("83076749736557242056487941267521536").unwrap_err().contains("2^116"));
+        assert_eq!((FieldNumber::float(f64::NAN), FieldNumber::float(f64::INFINITY)), (None, None));
+        assert_eq!((FieldNumber::integer(i128::MIN), FieldNumber::integer(1 << 116)), (None, None));
+    }
+
+    #[test]
+    fn missing_and_wrong_fields_are_named_with_what_was_found() {
+        let fields = DecidingFields {
+            number: Some("score".into()),
+            inside: Some("lang".into()),
+            is_history: false,
+        };
+        let of = |score: Option<&'static str>, lang: Option<&'static str>| {
+            let said = fields.of_json(move |name| if name == "score" { score } else { lang });
+            said.map_err(|error| error.to_string())
+        };
+        let inside = |lang| of(Some("1"), Some(lang)).map(|found| found.inside);
+        assert_eq!(inside(r#""a\u0062""#), Ok(b"ab".to_vec()));
+        assert_eq!((inside("7"), inside("true")), (Ok(b"7".to_vec()), Ok(b"true".to_vec())));
+        for (score, lang, part) in [
+            (None, Some("1"), "no field \"score\", by which --keep"),
+            (Some("null"), Some("1"), "no field \"score\""),
+            (Some("\"7\""), Some("1"), "field \"score\": expected a number, found \"7\""),
+            (Some("[1]"), Some("1"), "expected a number, found [1]"),
+            (Some("1"), None, "no field \"lang\", inside of whose values"),
+            (Some("1"), Some("\"\""), "field \"lang\" is empty"),
+            (Some("1"), Some("1.5"), "expected a string, an integer or a boolean, found 1.5"),
+            (Some("1"), Some("{}"), "found {}"),
+        ] {
+            let said = of(score, lang).unwrap_err();
+            assert!(said.contains(part), "{said}");
+        }
+        let of_text = |score: &str, lang: &str| fields.of_text(Some(score.as_bytes()), Some(lang.as_bytes()));
+        assert_eq!(of_text(" 2.5 ", "de").unwrap().number, FieldNumber::parse("2.5").unwrap());
+        for (score, lang, part) in [
+            ("", "de", "no field \"score\""),
+            ("NaN", "de", "expected a number, found \"NaN\""),
+            ("1", "", "is empty"),
+        ] {
+            let said = of_text(score, lang).unwrap_err().to_string();
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn documents_of_a_history_need_no_number() {
+        let fields = DecidingFields { number: Some("score".into()), is_history: true, ..Default::default() };
+        assert_eq!(fields.of_json(|_| None).unwrap(), Deciding::default());
+    }
+}

@@ -1,0 +1,324 @@
+//! Fields that decide: `--keep max:FIELD` and `min:FIELD`, and `--inside FIELD`, by whose values documents are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs::File;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
+use parquet::arrow::arrow_writer::ArrowWriter;
+use serde_json::{Value, json};
+
+use crate::support::{Bench, Document, Random, corpus, says};
+
+const CLUSTERS: &str = "key\tcluster\tkept\tscore";
+
+/// A document with the two fields.
+struct Fielded {
+    key: String,
+    text: String,
+    lang: &'static str,
+    score: Value,
+}
+
+/// Documents of [`corpus`] with drawn values and numbers: integers and floats, some of them equal, some large.
+fn fielded(seed: u64, count: usize, values: usize) -> Vec<Fielded> {
+    let mut random = Random(seed);
+    let with_fields = |(key, text): Document| {
+        let number = random.below(5) as u32;
+        let score = match random.below(3) {
+            0 => json!(f64::from(number) - 1.5),
+            1 => json!((1_i64 << 53) + i64::from(number)),
+            _ => json!(i64::from(number) - 2),
+        };
+        Fielded { key, text, lang: ["en", "de", "fr \u{fc}"][random.below(values)], score }
+    };
+    corpus(seed, count).into_iter().map(with_fields).collect()
+}
+
+fn jsonl<'d>(documents: impl IntoIterator<Item = &'d Fielded>) -> String {
+    let line = |one: &Fielded| {
+        let Fielded { key, text, lang, score } = one;
+        json!({ "id": key, "text": text, "lang": lang, "score": score }).to_string() + "\n"
+    };
+    documents.into_iter().map(line).collect()
+}
+
+/// Of each document in `OUT/clusters.tsv` the one that is kept for it.
+fn kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
+    let rows = bench.rows(&format!("{out}/clusters.tsv"), CLUSTERS);
+    let columns = rows.iter().map(|row| row.split('\t').collect::<Vec<_>>());
+    columns.map(|columns| (columns[0].to_owned(), columns[2].to_owned())).collect()
+}
+
+/// As that, and the documents that went for a history.
+fn all_kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
+    let mut all = kept_of(bench, out);
+    let against = bench.read(&format!("{out}/against.tsv"));
+    let dropped = against.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());
+    all.extend(dropped.map(|columns| (columns[0].to_owned(), columns[1].to_owned())));
+    all
+}
+
+#[test]
+fn each_value_keeps_by_every_method_what_it_keeps_alone() {
+    let bench = Bench::new();
+    let documents = fielded(71, 260, 3);
+    bench.write("all.jsonl", jsonl(&documents));
+    let values: BTreeSet<&str> = documents.iter().map(|one| one.lang).collect();
+    for (number, value) in values.iter().enumerate() {
+        bench.write(&format!("{number}.jsonl"), jsonl(documents.iter().filter(|one| one.lang == *value)));
+    }
+    for options in [
+        "",
+        "--join prefix --keep max:score",
+        "--clusters components --keep min:score",
+        "--pairs all --threshold 0.6",
+        "--near containment --keep longest",
+        "--join bands",
+        "--verify signature --keep max:score",
+        "--verify none",
+        "--method shingles --threshold 0.6",
+        "--method shingles --verify exact --modulus 3",
+        "--method simhash --within 6 --keep max:score",
+        "--method exact --keep min:score",
+        "--method exact --normal-form nfkc",
+    ] {
+        let pairs = |out: &str| {
+            let text = bench.read(&format!("{out}/pairs.tsv"));
+            text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let report = bench.json(&format!("dedup all.jsonl -o all --force -q --inside lang {options}"));
+        assert_eq!(report["inside_values"], 3);
+        let (mut kept, mut listed) = (BTreeMap::new(), Vec::new());
+        for number in 0..values.len() {
+            bench.ok(&format!("dedup {number}.jsonl -o one --force -q {options}"));
+            kept.extend(kept_of(&bench, "one"));
+            listed.extend(pairs("one"));
+        }
+        assert_eq!(kept_of(&bench, "all"), kept, "{options}");
+        listed.sort();
+        assert_eq!(pairs("all"), listed, "{options}");
+
+        bench.ok(&format!("dedup all.jsonl -o all --force -q {options}"));
+        let removed = |kept: &BTreeMap<String, String>| kept.iter().filter(|(key, kept)| key != kept).count();
+        let (inside, across) = (removed(&kept), removed(&kept_of(&bench, "all")));
+        assert!(inside > 10 && inside + 10 < across, "{options}: {inside} and {across}");
+    }
+}
+
+#[test]
+fn two_days_inside_values_are_what_one_run_over_both_is() {
+    let bench = Bench::new();
+    let documents = fielded(72, 200, 2);
+    let (old, new) = documents.split_at(100);
+    bench.write("old.jsonl", jsonl(old));
+    bench.write("new.jsonl", jsonl(new));
+    bench.ok("dedup old.jsonl new.jsonl -o all -q --threshold 0.7 --words 3 --inside lang");
+    bench.ok("dedup old.jsonl -o old -q --threshold 0.7 --words 3 --inside lang");
+    for against in ["--against old", "--against old/index --texts old.jsonl"] {
+        bench.ok(&format!(
+            "dedup new.jsonl -o new -q --force --threshold 0.7 --words 3 --inside lang {against}"
+        ));
+        let mut days = kept_of(&bench, "old");
+        days.extend(all_kept_of(&bench, "new"));
+        assert_eq!(days, kept_of(&bench, "all"), "{against}");
+    }
+    // A history comes before all, whatever the numbers, and needs none.
+    let without: String = bench
+        .read("old.jsonl")
+        .lines()
+        .map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line.as_object_mut().unwrap().remove("score");
+            line.to_string() + "\n"
+        })
+        .collect();
+    bench.write("bare.jsonl", without);
+    bench.ok("dedup bare.jsonl -o bare -q --inside lang");
+    bench.ok("dedup new.jsonl -o new -q --force --inside lang --against bare --keep max:score");
+    bench.ok("dedup bare.jsonl -o first -q --inside lang");
+    let against = all_kept_of(&bench, "new");
+    let history = kept_of(&bench, "first");
+    let (dropped, _) = against.iter().find(|(_, kept)| history.contains_key(*kept)).unwrap();
+    let said = bench.ok(&format!("why new {dropped}"));
+    says(&said, &["field      score (keep max): ", "field      lang (inside): "]);
+}
+
+/// The documents as a table, with columns of these values.
+fn write_parquet(bench: &Bench, name: &str, documents: &[Fielded], columns: Vec<(&str, ArrayRef)>) {
+    let strings = |of: &dyn Fn(&Fielded) -> String| -> ArrayRef {
+        Arc::new(documents.iter().map(|one| Some(of(one))).collect::<StringArray>())
+    };
+    let mut all = vec![("id", strings(&|one| one.key.clone())), ("text", strings(&|one| one.text.clone()))];
+    all.extend(columns);
+    let batch = RecordBatch::try_from_iter(all).unwrap();
+    let file = File::create(bench.path(name)).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
+    let bench = Bench::new();
+    let mut documents = fielded(73, 150, 2);
+    // One above another is told apart by no float.
+    let mut random = Random(5);
+    for one in &mut documents {
+        one.score = json!((1_u64 << 63) + random.below(40) as u64);
+        one.lang = ["en", "de"][random.below(2)];
+    }
+    bench.write("in.jsonl", jsonl(&documents));
+    let mut table = "score,id,lang,text\n".to_owned();
+    for Fielded { key, text, lang, score } in &documents {
+        writeln!(table, " {score},{key},{lang},\"{text}\"").unwrap();
+    }
+    bench.write("in.csv", &table);
+    bench.write("in.tsv", table.replace(", ", "; ").replace(',', "\t").replace("; ", ", "));
+    let scores: UInt64Array = documents.iter().map(|one| one.score.as_u64()).collect();
+    let langs: StringArray = documents.iter().map(|one| Some(one.lang)).collect();
+    write_parquet(
+        &bench,
+        "in.parquet",
+        &documents,
+        vec![("score", Arc::new(scores)), ("lang", Arc::new(langs))],
+    );
+    let record = |one: &Fielded| {
+        let Fielded { key, text, lang, score } = one;
+        let length = text.len();
+        format!(
+            "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: {key}\r\nContent-Type: text/plain\r\n\
+             Lang: {lang}\r\nScore: {score}\r\nContent-Length: {length}\r\n\r\n{text}\r\n\r\n"
+        )
+    };
+    bench.write("in.wet", documents.iter().map(record).collect::<String>());
+    let options = "-q --force --threshold 0.6 --words 2 --inside lang --keep max:score";
+    bench.ok(&format!("dedup in.jsonl -o lines {options}"));
+    let lines = kept_of(&bench, "lines");
+    let removed = lines.iter().filter(|(key, kept)| key != kept).count();
+    assert!(removed > 20, "{removed}");
+    let score: BTreeMap<&str, u64> =
+        documents.iter().map(|one| (one.key.as_str(), one.score.as_u64().unwrap())).collect();
+    for (key, kept) in &lines {
+        assert!((score[&**kept], kept) >= (score[&**key], kept), "{key} {kept}");
+    }
+    for input in ["in.csv", "in.tsv", "in.parquet", "in.wet"] {
+        bench.ok(&format!("dedup {input} -o out {options}"));
+        assert_eq!(kept_of(&bench, "out"), lines, "{input}");
+        // What is kept has the fields still, so that the next day can be compared with it.
+        bench.ok(&format!("dedup {input} -o next {options} --against out"));
+        assert_eq!(bench.rows("next/clusters.tsv", CLUSTERS), [""; 0], "{input}");
+    }
+
+    let booleans: BooleanArray = documents.iter().map(|one| Some(one.lang == "en")).collect();
+    let floats: Float64Array =
+        documents.iter().map(|one| one.score.as_u64().map(|n| n as f64 / 3e18)).collect();
+    write_parquet(
+        &bench,
+        "other.parquet",
+        &documents,
+        vec![("score", Arc::new(floats)), ("lang", Arc::new(booleans))],
+    );
+    let report = bench.json("dedup other.parquet -o out --force --inside lang --keep min:score");
+    assert_eq!(report["inside_values"], 2);
+}
+
+#[test]
+fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
+    let bench = Bench::new();
+    let text = "one two three four five six seven eight nine ten eleven twelve";
+    let line = |key: &str, text: &str, score: &str| {
+        format!("{{\"id\":\"{key}\",\"text\":\"{text}\",\"score\":{score}}}\n")
+    };
+    let longer = format!("{text} a");
+    let wide = format!("{text} {}", "w".repeat(200));
+    let lines = [
+        line("c", &wide, "9007199254740993"),
+        line("b", &format!("{longer} b"), "9007199254740992"),
+        line("a", &longer, "9007199254740993.0"),
+        line("d", text, "9007199254740993"),
+    ];
+    bench.write("in.jsonl", lines.concat());
+    for (options, kept) in [
+        ("--keep first", "c"),
+        ("--keep longest", "b"),
+        ("--keep max:score", "c"),
+        // The float is the integer below it, and has the smaller key.
+        ("--keep min:score", "a"),
+    ] {
+        bench.ok(&format!("dedup in.jsonl -o out -q --force --threshold 0.6 {options}"));
+        let found: BTreeSet<String> = kept_of(&bench, "out").into_values().collect();
+        assert_eq!(found, BTreeSet::from([kept.to_owned()]), "{options}");
+    }
+    let run: Value = serde_json::from_str(&bench.read("out/run.json")).unwrap();
+    assert_eq!(
+        (&run["keep"], &run["keep_field"], &run["inside"]),
+        (&json!("min"), &json!("score"), &json!(null))
+    );
+    let why = bench.json("why out d");
+    let field =
+        json!({"option": "keep min", "name": "score", "key": "9007199254740993", "kept": "9007199254740992"});
+    assert_eq!((&why["fields"], &why["agrees"]), (&json!([field]), &json!(true)));
+}
+
+#[test]
+fn wrong_fields_are_named_with_their_line_and_what_was_found() {
+    let bench = Bench::new();
+    let line = |id: u32, rest: &str| format!("{{\"id\":{id},\"text\":\"t{id}\"{rest}}}\n");
+    for (rest, options, part) in [
+        ("", "--keep max:score", "no field \"score\", by which --keep decides"),
+        (",\"score\":null", "--keep max:score", "no field \"score\", by which --keep decides"),
+        (",\"score\":\"7\"", "--keep min:score", "field \"score\": expected a number, found \"7\""),
+        (",\"score\":1e999", "--keep min:score", "found 1e999"),
+        ("", "--inside lang", "no field \"lang\", inside of whose values --inside compares"),
+        (",\"lang\":\"\"", "--inside lang", "field \"lang\" is empty"),
+        (",\"lang\":[1]", "--inside lang", "expected a string, an integer or a boolean, found [1]"),
+    ] {
+        let good = line(1, ",\"score\":1,\"lang\":\"en\"");
+        bench.write("in.jsonl", [good, line(2, rest)].concat());
+        let message = bench.refused(&format!("dedup in.jsonl -o out --force {options}"));
+        says(&message, &["in.jsonl:2: ", part, "--skip-bad N passes over"]);
+        let report = bench.json(&format!("dedup in.jsonl -o out --force --skip-bad 1 {options}"));
+        assert_eq!((&report["documents"], &report["skipped_bad"]), (&json!(1), &json!(1)), "{options}");
+    }
+    bench.write("in.csv", "id,text,score\n1,a,2\n2,b,\n");
+    says(&bench.refused("dedup in.csv -o new --keep max:score"), &["in.csv:3: ", "no field \"score\""]);
+    says(&bench.refused("dedup in.csv -o new --keep max:n"), &["in.csv", "no column \"n\"", "see --keep"]);
+    says(&bench.refused("dedup in.csv -o new --inside n"), &["no column \"n\"", "see --inside"]);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    let lists = fielded(1, 1, 1);
+    write_parquet(
+        &bench,
+        "in.parquet",
+        &lists,
+        vec![("score", texts), ("n", Arc::new(Int64Array::from(vec![1])))],
+    );
+    let message = bench.refused("dedup in.parquet -o new --keep max:score");
+    says(&message, &["the column \"score\" holds", "where numbers are expected"]);
+    bench.write("texts/a.txt", "a");
+    let message = bench.refused("dedup texts -o new --keep max:score --inside lang");
+    says(&message, &["text files have no fields, which --keep and --inside ask for"]);
+    let said = |line: &str| {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    says(
+        &said("dedup in.csv -o new --keep max:"),
+        &["expected first, longest, smallest-key, key-hash, max:FIELD"],
+    );
+    says(&said("dedup in.csv -o new --keep best"), &["expected first, longest"]);
+    bench.ok("dedup in.csv -o old -q");
+    for line in [
+        "dedup in.csv -o new --inside score --against old --method simhash",
+        "dedup in.csv -o new --inside score --against old --verify signature",
+    ] {
+        says(&said(line), &["--inside goes with --against where the texts of the history are read"]);
+    }
+    says(
+        &said("dedup in.csv -o new --keep max:score --clusters components --max-cluster 3"),
+        &["--max-cluster does not go with --keep max or min"],
+    );
+    assert!(!bench.path("new").exists());
+}
