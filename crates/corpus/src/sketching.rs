@@ -434,7 +434,7 @@ impl Sketched {
 }
 
 /// Bytes that a text takes, for each of its own, until its shingles are put away: measured for words.
-const BYTES_FOR_BYTE: usize = 7;
+const BYTES_FOR_BYTE: usize = 8;
 /// The same for each shingle, and for each byte beside.
 const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
 /// Texts that take less are never too long, however little the memory.

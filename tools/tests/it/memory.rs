@@ -110,8 +110,8 @@ fn more_documents_take_no_more_memory() {
     let mut random = Random(74);
     let mut lines = String::new();
     let mut peaks = Vec::new();
-    for part in 1..=3 {
-        for number in 0..100_000 {
+    for part in 1..=3_u64 {
+        for number in 0..100_000_u64 {
             let key = format!("{:020}", (part * 100_000 + number) * 7919);
             let words: Vec<String> = (0..9).map(|_| format!("w{}", random.below(20_000))).collect();
             writeln!(lines, "{{\"id\":\"{key}\",\"text\":\"{}\"}}", words.join(" ")).unwrap();

@@ -228,7 +228,7 @@ impl Dedup {
             && format!("{error:#}").contains(&format!("of more than {most} bytes"));
         if is_for_memory {
             error.context(
-                "a record takes about seven times its length: give --memory eight times that, or more",
+                "a record takes about eight times its length: give --memory as much, or more",
             )
         } else {
             error
