@@ -127,6 +127,13 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
+    /// A document as it stands in a file of an index with these parameters.
+    pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
+        let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
+        let document = document.with_encoded_set(attached.fields);
+        if attached.fields.is_marked() { document.as_duplicate() } else { document }
+    }
+
     pub(super) fn attached(&self) -> Attached<'a> {
         self.attached
     }

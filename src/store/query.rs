@@ -405,6 +405,66 @@ impl Query {
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
 
+    /// As [`run`](Self::run), with the sets of documents from the caller, for an index that keeps none: `mine` are the
+    /// distinct shingle hashes of the document that is asked about, ascending, and `set_of` replaces its last argument by
+    /// those of the document of a key. Resemblance is counted on them, of the documents that share a band; so what is found
+    /// is near, and the share that is found is [`Banding::recall`](crate::Banding::recall).
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().words(1).minhash(60, 2).build()?)?;
+    /// let (sketcher, text) = (index.sketcher()?, "one two three four five six seven eight nine ten");
+    /// let mut writer = index.writer()?;
+    /// writer.put("page", &sketcher.sketch(text)?)?;
+    /// writer.commit()?;
+    /// let set = |text: &str| {
+    ///     let mut hashes = Vec::new();
+    ///     sketcher.shingler().distinct(text, &mut twindex::sketch::Buffers::default(), &mut hashes);
+    ///     hashes
+    /// };
+    /// let asked = "one two three four five six seven eight nine zero"; // 9 of 11
+    /// let answers = index.snapshot().near(&sketcher.sketch(asked)?).run_counting(&set(asked), |_key, out| {
+    ///     *out = set(text); // from wherever the texts are
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(answers.hits[0].resemblance.unwrap().to_string(), "9/11");
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and what `set_of` returns.
+    pub fn run_counting(
+        mut self,
+        mine: &[u64],
+        mut set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
+    ) -> Result<Answers> {
+        let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
+            return Err(Error::Invalid("sets count resemblance, and this question is about distance alone".into()));
+        };
+        // All that share a band are asked about; what is told of them without the sets does not matter.
+        let limit = std::mem::replace(&mut self.limit, usize::MAX);
+        let within = self.within.map(|(_, within)| within);
+        self.unverified = true;
+        let mut answers = self.run()?;
+        let mut other = Vec::new();
+        let mut near = Vec::new();
+        for mut hit in std::mem::take(&mut answers.hits) {
+            set_of(&hit.key, &mut other)?;
+            let intersection = intersection_from(mine, &other, 0).unwrap_or(0);
+            let counted = Resemblance::Exact { intersection, union: mine.len() + other.len() - intersection };
+            hit.resemblance = Some(counted);
+            if counted.at_least(threshold) || hit.distance.zip(within).is_some_and(|(found, within)| found <= within) {
+                near.push(hit);
+            }
+        }
+        near.sort_unstable();
+        answers.left_out = near.len().saturating_sub(limit) as u64;
+        near.truncate(limit);
+        Ok(Answers { hits: near, ..answers })
+    }
+
     /// All hits up to the limit, sorted.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ use crate::format::attached::Attached;
 use crate::format::fields::{self, Fields};
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
-use crate::key::Key;
+use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
@@ -307,13 +307,43 @@ impl Writer {
         document: impl Into<Document<'d>>,
     ) -> Result<Admitted> {
         let (key, document) = (key.into(), document.into());
-        self.with_kept(&document, |writer, kept, (fields, set)| {
+        self.admit_by(key, &document, Self::nearest)
+    }
+
+    /// As [`admit`](Self::admit), with the sets of documents from the caller, for an index that keeps none: see
+    /// [`Query::run_counting`].
+    ///
+    /// # Errors
+    /// As there, and as [`admit`](Self::admit).
+    pub fn admit_counting<'k, 'd>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        document: impl Into<Document<'d>>,
+        mine: &[u64],
+        set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
+    ) -> Result<Admitted> {
+        let (key, document) = (key.into(), document.into());
+        self.admit_by(key, &document, |writer, kept, _| {
+            let Some(kept) = kept else { return Ok(None) };
+            writer.records.check_shape(kept)?;
+            let query = Query::near(writer.now(), Some(kept), &[], writer.settings.near).unmarked().limit(1);
+            Ok(query.run_counting(mine, set_of)?.hits.pop())
+        })
+    }
+
+    fn admit_by(
+        &mut self,
+        key: Key<'_>,
+        document: &Document<'_>,
+        nearest: impl FnOnce(&mut Self, Option<Kept<'_>>, &[u64]) -> Result<Option<Hit>>,
+    ) -> Result<Admitted> {
+        self.with_kept(document, |writer, kept, (fields, set)| {
             let attached = Attached { fields: Fields::of(fields), ..document.attached() };
             writer.check_attached(attached)?;
             if writer.contains(key)? {
                 return writer.push(key, kept, attached, false).map(|()| Admitted::Known);
             }
-            let Some(hit) = writer.nearest(kept, set)? else {
+            let Some(hit) = nearest(writer, kept, set)? else {
                 return writer.push(key, kept, attached, true).map(|()| Admitted::New);
             };
             if !writer.settings.drop_duplicates {

@@ -829,5 +829,5 @@ fn the_index_that_is_left_answers_queries_with_the_same_words_in_a_shingle() {
     bench.ok("dedup in.jsonl -o out --words 3 -q");
     assert_eq!(bench.json("stats out/index")["params"]["width"], "3");
     bench.write("q.jsonl", jsonl(&documents([("q", text)])));
-    assert_eq!(bench.ok("query out/index q.jsonl"), "q\ta\t-\t1.0000\n");
+    assert_eq!(bench.ok("query out/index q.jsonl"), "q\ta\t-\t1.0000\t5\t5\n");
 }

@@ -37,7 +37,7 @@ fn every_verb_that_reads_documents_reads_standard_input() {
     let lines = jsonl(&documents([("a", "one two three four five six")]));
     succeeded("build", bench.command("build i.twx - -q").write_stdin(lines.clone()));
     let out = succeeded("query", bench.command("query i.twx -").write_stdin(lines));
-    assert_eq!(out, "a\ta\t0\t1.0000\n");
+    assert_eq!(out, "a\ta\t0\t1.0000\t2\t2\n");
     let message = refused("build", bench.command("build i.twx -").write_stdin("{\"id\":1}\n"));
     says(&message, &["<stdin>:1: no field \"text\""]);
 }
@@ -84,7 +84,7 @@ fn fields_can_be_named_and_their_names_are_in_the_refusal() {
     );
     bench.ok("dedup in.jsonl -o out --id-field url --text-field body -q");
     bench.ok("build i.twx in.jsonl --id-field url --text-field body -q");
-    assert_eq!(bench.ok("query i.twx in.jsonl --id-field url --text-field body"), "u\tu\t0\t1.0000\n");
+    assert_eq!(bench.ok("query i.twx in.jsonl --id-field url --text-field body"), "u\tu\t0\t1.0000\t2\t2\n");
 }
 
 #[test]
