@@ -40,6 +40,10 @@ pub struct Record {
     pub value: Vec<u8>,
     /// Its stamp, where documents expire.
     pub stamp: Option<u64>,
+    /// Its distinct shingle hashes, ascending; empty where none are kept.
+    pub set: Vec<u64>,
+    /// Whether it has the mark of a duplicate.
+    pub is_duplicate: bool,
 }
 
 /// A document of a snapshot, by place.
@@ -204,8 +208,11 @@ impl Snapshot {
             part.samples(ordinal, &mut samples)?;
             let [bottom, modular] = samples;
             let (value, stamp) = (part.value(ordinal)?.to_vec(), part.stamp(ordinal)?);
+            let mut set = Vec::new();
+            part.set(ordinal, &mut set)?;
+            let is_duplicate = part.is_marked(ordinal)?;
             part.check_map()?;
-            return Ok(Some(Record { fingerprint, signature, bottom, modular, value, stamp }));
+            return Ok(Some(Record { fingerprint, signature, bottom, modular, value, stamp, set, is_duplicate }));
         }
         Ok(None)
     }

@@ -142,7 +142,7 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
         assert!(hits == pairs, "{sharing}: {} {}", hits.len(), pairs.len());
     }
     // Of so few documents three bytes.
-    let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 -q"));
+    let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 -q"));
     assert_eq!(
         bytes,
         keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 --sharing 3 -q"))
@@ -198,7 +198,7 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
     }
     // Of two indexes what both keep is compared.
     let across = |one: &str, other: &str, how: &str| {
-        bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 -q {how}"))
+        bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 --verify signature -q {how}"))
     };
     let both = across("wide.twx", "wide.twx", "--feature-bits 8");
     assert_eq!(both, across("bytes.twx", "wide.twx", ""));
@@ -207,7 +207,7 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
     let kept = ["--feature-bits 9", "8 bits are kept of each feature here", "1 to 8"];
     for line in [
         "pairs bytes.twx --resembling 0.5 --feature-bits 9",
-        "query bytes.twx in.jsonl --resembling 0.5 --feature-bits 9",
+        "query bytes.twx in.jsonl --resembling 0.5 --verify signature --feature-bits 9",
         "pairs wide.twx --with bytes.twx --resembling 0.5 --feature-bits 9",
         "dedup in.jsonl -o out --preset small-8 --join bands --feature-bits 9",
     ] {
