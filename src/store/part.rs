@@ -111,7 +111,10 @@ impl Part<'_> {
     ) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.sharing_prefix(set, near, marked, each),
-            Self::Memory { rows, limit, .. } => rows.sharing_prefix(set, near, marked, *limit, each),
+            Self::Memory { rows, limit, .. } => {
+                rows.sharing_prefix(set, marked, *limit, each);
+                Ok(())
+            }
         }
     }
 

@@ -534,13 +534,11 @@ impl Query {
             }
             let resemblance = match self.counted() {
                 Some(set) => {
-                    let near = Nearness::Resemblance(bands.threshold);
-                    let is_possible = bands.threshold == 0.0
-                        || near.least_shared(set.len(), part.set_size(ordinal)?).is_some();
-                    if !is_possible {
+                    let found = count_from(part, ordinal, (set, bands.threshold), &mut other)?;
+                    if found.is_none() {
                         continue;
                     }
-                    Some(count(part, ordinal, set, &mut other)?)
+                    found
                 }
                 None => estimate(part, ordinal, &bands.signature, minhash)?,
             };
@@ -612,6 +610,25 @@ fn count(part: &Part<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Re
     part.set(ordinal, other)?;
     let intersection = intersection_from(set, other, 0).unwrap_or(0);
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
+}
+
+/// The same, if it is at least the threshold: most documents are put aside by their size, or when what is left of the sets
+/// is too little.
+fn count_from(
+    part: &Part<'_>,
+    ordinal: u32,
+    (set, threshold): (&[u64], f64),
+    other: &mut Vec<u64>,
+) -> Result<Option<Resemblance>> {
+    if threshold == 0.0 {
+        return count(part, ordinal, set, other).map(Some);
+    }
+    let Some(least) = Nearness::Resemblance(threshold).least_shared(set.len(), part.set_size(ordinal)?) else {
+        return Ok(None);
+    };
+    part.set(ordinal, other)?;
+    let shared = intersection_from(set, other, least);
+    Ok(shared.map(|shared| Resemblance::Exact { intersection: shared, union: set.len() + other.len() - shared }))
 }
 
 fn estimate(

@@ -36,7 +36,9 @@ pub(crate) fn counted(
     let path = index.display();
     let Some(threshold) = near.threshold else {
         if asked.is_some() {
-            let why = format!("{path}: --verify is about resemblance, and here {near} are near, exactly; leave it out");
+            let why = format!(
+                "{path}: --verify is about resemblance, and here {near} are near, exactly; leave it out"
+            );
             return Err(Usage::new(why).into());
         }
         return Ok(None);

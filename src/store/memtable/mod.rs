@@ -9,7 +9,8 @@
 //!   Jain, Das Sarma, WWW 2007, with four tables); each distinct one is in the chain of each of its four buckets
 //!   once, and its rows in a chain of their own. Few rows, or wider radii, are scanned.
 //! - Features: a hash table of chains over (band, band key).
-//! - Sets: the same over the keys of prefixes, where no tag is common.
+//! - Sets: the same over the tags of the elements that were rarest when the set came, as many as one of is in each set
+//!   near it. It is asked with all elements of a set.
 //! - Stamps: a tree, the least first. A row that expires is followed by a delete of its key, which no log has: so it is
 //!   live for those who look at fewer rows, and for nobody else.
 //!
@@ -114,6 +115,29 @@ fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
 
+/// About how many sets have had an element, by part of its tag.
+#[derive(Clone, Debug, Default)]
+struct Rarity(Vec<u16>);
+
+impl Rarity {
+    /// Elements that are counted together are one in so many.
+    const CELLS: u32 = 1 << 20;
+
+    fn count(&self, tag: u32) -> u32 {
+        self.0.get((tag % Self::CELLS) as usize).copied().unwrap_or(0).into()
+    }
+
+    fn add(&mut self, set: &[u64]) {
+        if self.0.is_empty() {
+            self.0 = vec![0; Self::CELLS as usize];
+        }
+        for &hash in set {
+            let cell = &mut self.0[(prefixes::tag(hash) % Self::CELLS) as usize];
+            *cell = cell.saturating_add(1);
+        }
+    }
+}
+
 /// The bucket of a fingerprint in a block.
 fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
@@ -161,6 +185,7 @@ pub(super) struct Rows {
     next: Chunked<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
+    rarity: Rarity,
     /// The row of each entry of `prefixes`.
     prefix_rows: Chunked<u32>,
     nearness: Option<Nearness>,
@@ -184,6 +209,7 @@ impl Rows {
             next: Chunked::default(),
             features: Chains::default(),
             prefixes: Chains::default(),
+            rarity: Rarity::default(),
             prefix_rows: Chunked::default(),
             nearness: nearness(params),
             stamps: BTreeSet::new(),
@@ -205,7 +231,7 @@ impl Rows {
     /// Bytes they take.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
-        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 4 * self.prefix_rows.len() + blocks
+        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 4 * self.prefix_rows.len() + 2 * self.rarity.0.len() + blocks
     }
 
     /// The records of all rows: of a key the last counts.
@@ -220,7 +246,7 @@ impl Rows {
 
     /// Adds a document; `None` for one without tokens.
     pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
-        let prefix = self.prefix_of(attached.fields)?;
+        let prefix = self.keys_of(attached.fields)?;
         self.records.put(key, kept, attached)?;
         self.index();
         let row = self.len() - 1;
@@ -305,12 +331,13 @@ impl Rows {
         }
     }
 
-    /// The keys by which a document with these fields is found by its set.
-    fn prefix_of(&self, fields: Fields<'_>) -> Result<Vec<u32>> {
+    /// The keys by which a document with these fields is found by its set, which is counted.
+    fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
         let (mut set, mut keys) = (Vec::new(), Vec::new());
         if let Some(near) = self.nearness {
             fields.set_into(&mut set).map_err(unread)?;
-            prefixes::tags_of(&set, near.indexed(set.len()), |_| Ok(0), &mut keys)?;
+            prefixes::rarest_tags(&set, near.indexed(set.len()), |tag| self.rarity.count(tag), &mut keys);
+            self.rarity.add(&set);
             keys.iter_mut().for_each(|tag| *tag = prefixes::key(*tag, fields.is_marked()));
         }
         Ok(keys)
@@ -481,19 +508,10 @@ impl Rows {
     }
 
     /// Hands each live row that can be near a set to `each`, as [`Segment::sharing_prefix`](crate::segment::Segment) does.
-    pub(super) fn sharing_prefix(
-        &self,
-        set: &[u64],
-        near: Nearness,
-        marked: bool,
-        limit: u32,
-        mut each: impl FnMut(u32),
-    ) -> Result<()> {
-        let mut tags = Vec::new();
-        prefixes::tags_of(set, near.prefix(set.len()), |_| Ok(0), &mut tags)?;
+    pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, limit: u32, mut each: impl FnMut(u32)) {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
-        let hashes = tags.iter().flat_map(|&tag| {
-            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(tag, is_marked)))
+        let hashes = set.iter().flat_map(|&hash| {
+            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(prefixes::tag(hash), is_marked)))
         });
         self.prefixes.warm(hashes.clone());
         for hash in hashes {
@@ -504,7 +522,6 @@ impl Rows {
                 }
             }
         }
-        Ok(())
     }
 
     /// The same, of features that begin with the same `bits` bits, of those that are kept; the oldest first. All rows
