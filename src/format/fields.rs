@@ -87,13 +87,17 @@ impl<'a> Fields<'a> {
         let Some((count, at, coded)) = self.set()? else { return Ok(()) };
         let high = high_bytes(count);
         let low = 8 - high as usize;
-        let (lows, map) = coded.split_at(count * low);
+        let map = &coded[count * low..];
         out.reserve(count);
         if high == 0 {
-            out.extend(lows.chunks_exact(8).map(wire::wide));
+            out.extend(coded.as_chunks::<8>().0.iter().map(|hash| u64::from_le_bytes(*hash)));
         } else {
-            let bits = low as u32 * 8;
-            let mut lows = lows.chunks_exact(low);
+            let (bits, mask) = (low as u32 * 8, u64::MAX >> (8 * high));
+            // Eight bytes at once, of which the last ones belong to the next hash, or to the map behind the hashes.
+            let mut lows = (0..count).map(|place| match coded[place * low..].first_chunk::<8>() {
+                Some(word) => u64::from_le_bytes(*word) & mask,
+                None => wire::wide(&coded[place * low..(place + 1) * low]),
+            });
             for (place, &byte) in map.iter().enumerate() {
                 let mut byte = byte;
                 while byte != 0 {
@@ -105,7 +109,7 @@ impl<'a> Fields<'a> {
                     if above >> (8 * high) != 0 {
                         return Err(wrong_map(at + count * (8 - high as usize), count));
                     }
-                    out.push((above as u64) << bits | wire::wide(low));
+                    out.push((above as u64) << bits | low);
                 }
             }
         }
