@@ -216,6 +216,13 @@ impl Rows {
         Ok(())
     }
 
+    /// Rows that have not been expired, whose stamps are above `before`, and not above `stamp`.
+    pub(super) fn stamped_between(&self, before: Option<u64>, stamp: u64) -> impl Iterator<Item = u32> + '_ {
+        let least = before.map_or(0, |before| before.saturating_add(1));
+        let range = (least <= stamp).then(|| self.stamps.range((least, 0)..=(stamp, NONE)));
+        range.into_iter().flatten().map(|&(_, row)| row)
+    }
+
     /// Does a step of [`Memtable::expire`], of at most so many rows; true if there may be more.
     fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
         for _ in 0..at_most {
@@ -318,8 +325,9 @@ impl Rows {
         let place = self.replaced_by.len() - 1;
         let row = place as u32;
         if self.bands > 0 {
-            for _ in 0..self.bands {
-                self.features.pop();
+            let keys = self.records.band_keys(place);
+            for (band, &key) in keys.iter().enumerate().rev() {
+                self.features.pop(feature_hash(band, key));
             }
         }
         if self.simhash {
@@ -332,7 +340,7 @@ impl Rows {
                     }
                 }
             }
-            self.same_fingerprint.pop();
+            self.same_fingerprint.pop(fingerprint_hash(self.fingerprints.get(place)));
             self.next.pop();
             self.fingerprints.pop();
         }
@@ -342,7 +350,7 @@ impl Rows {
         }
         self.live -= u64::from(is_document);
         self.replaced_by.pop();
-        if let Some(before) = self.keys.pop() {
+        if let Some(before) = self.keys.pop(key_hash(self.records.key(place))) {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
