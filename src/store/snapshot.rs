@@ -151,7 +151,7 @@ impl Snapshot {
     /// Live documents that are in no segment on disk yet, but in logs.
     #[must_use]
     pub fn logged_documents(&self) -> u64 {
-        self.state.view.live
+        self.state.view.logged()
     }
 
     /// Its segments, oldest first, and for each the ordinals that are no longer live. What is in no segment on disk yet

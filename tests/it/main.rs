@@ -12,6 +12,7 @@ mod expiry;
 mod faults;
 mod feature_bits;
 mod files_access;
+mod flushes;
 mod fuzz_regressions;
 mod golden_choices;
 mod golden_families;

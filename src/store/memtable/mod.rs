@@ -72,6 +72,14 @@ impl Memtable {
         Self { rows: RwLock::new(Rows::new(params)) }
     }
 
+    /// A memtable for the rows that come when this one is full. What was common in this one is known there.
+    pub(super) fn next(&self) -> Self {
+        let before = self.read();
+        let mut rows = Rows::new(before.params());
+        rows.rarity = before.rarity.faded();
+        Self { rows: RwLock::new(rows) }
+    }
+
     /// The rows, for one question.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Rows> {
         self.rows.read()
@@ -125,6 +133,10 @@ impl Rarity {
 
     fn count(&self, tag: u32) -> u32 {
         self.0.get((tag % Self::CELLS) as usize).copied().unwrap_or(0).into()
+    }
+
+    fn faded(&self) -> Self {
+        Self(self.0.iter().map(|count| count / 2).collect())
     }
 
     fn add(&mut self, set: &[u64]) {
@@ -186,8 +198,8 @@ pub(super) struct Rows {
     features: Chains,
     prefixes: Chains,
     rarity: Rarity,
-    /// The row of each entry of `prefixes`.
-    prefix_rows: Chunked<u32>,
+    /// The row and the key of each entry of `prefixes`.
+    prefix_entries: Chunked<(u32, u32)>,
     nearness: Option<Nearness>,
     /// Stamps of rows that have not expired yet, and their rows.
     stamps: BTreeSet<(u64, u32)>,
@@ -210,7 +222,7 @@ impl Rows {
             features: Chains::default(),
             prefixes: Chains::default(),
             rarity: Rarity::default(),
-            prefix_rows: Chunked::default(),
+            prefix_entries: Chunked::default(),
             nearness: nearness(params),
             stamps: BTreeSet::new(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
@@ -231,7 +243,7 @@ impl Rows {
     /// Bytes they take.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
-        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 4 * self.prefix_rows.len() + 2 * self.rarity.0.len() + blocks
+        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 8 * self.prefix_entries.len() + 2 * self.rarity.0.len() + blocks
     }
 
     /// The records of all rows: of a key the last counts.
@@ -253,7 +265,7 @@ impl Rows {
         self.prefixes.warm(prefix.iter().copied().map(prefix_hash));
         for key in prefix {
             self.prefixes.push(prefix_hash(key), |_| true);
-            self.prefix_rows.push(row);
+            self.prefix_entries.push((row, key));
         }
         Ok(())
     }
@@ -263,6 +275,13 @@ impl Rows {
         self.records.delete(key)?;
         self.index();
         Ok(())
+    }
+
+    /// Rows that have not been expired, whose stamps are above `before`, and not above `stamp`.
+    pub(super) fn stamped_between(&self, before: Option<u64>, stamp: u64) -> impl Iterator<Item = u32> + '_ {
+        let least = before.map_or(0, |before| before.saturating_add(1));
+        let range = (least <= stamp).then(|| self.stamps.range((least, 0)..=(stamp, NONE)));
+        range.into_iter().flatten().map(|&(_, row)| row)
     }
 
     /// Does a step of [`Memtable::expire`], of at most so many rows; true if there may be more.
@@ -378,13 +397,14 @@ impl Rows {
     fn pop(&mut self) {
         let place = self.replaced_by.len() - 1;
         let row = place as u32;
-        while self.prefix_rows.last() == Some(row) {
-            self.prefix_rows.pop();
-            self.prefixes.pop();
+        while let Some((_, key)) = self.prefix_entries.last().filter(|&(of, _)| of == row) {
+            self.prefix_entries.pop();
+            self.prefixes.pop(prefix_hash(key));
         }
         if self.bands > 0 {
-            for _ in 0..self.bands {
-                self.features.pop();
+            let keys = self.records.band_keys(place);
+            for (band, &key) in keys.iter().enumerate().rev() {
+                self.features.pop(feature_hash(band, key));
             }
         }
         if self.simhash {
@@ -397,7 +417,7 @@ impl Rows {
                     }
                 }
             }
-            self.same_fingerprint.pop();
+            self.same_fingerprint.pop(fingerprint_hash(self.fingerprints.get(place)));
             self.next.pop();
             self.fingerprints.pop();
         }
@@ -407,7 +427,7 @@ impl Rows {
         }
         self.live -= u64::from(is_document);
         self.replaced_by.pop();
-        if let Some(before) = self.keys.pop() {
+        if let Some(before) = self.keys.pop(key_hash(self.records.key(place))) {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
@@ -516,7 +536,7 @@ impl Rows {
         self.prefixes.warm(hashes.clone());
         for hash in hashes {
             for entry in self.prefixes.of(hash, |_| true) {
-                let row = self.prefix_rows.get(entry as usize);
+                let (row, _) = self.prefix_entries.get(entry as usize);
                 if self.is_live(row, limit) {
                     each(row);
                 }

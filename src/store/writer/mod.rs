@@ -97,6 +97,8 @@ pub struct Writer {
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
     merging: Option<Merging>,
+    /// The segment of the frozen memtable, under way.
+    flushing: Option<Merging>,
     merge_failure: Option<Error>,
     life: Life,
     owed: Owed,
@@ -163,6 +165,7 @@ impl Writer {
             coming: Coming::AsPublished,
             written: Vec::new(),
             merging: None,
+            flushing: None,
             merge_failure: None,
             life: Life::Sound,
             owed: Owed::Nothing,
@@ -181,6 +184,17 @@ impl Writer {
         self.settings.memory = bytes;
     }
 
+    /// When the memtable becomes a segment: at so many rows (65,536 at first) or so many bytes (64 MiB at first, and no more
+    /// than those of [`set_memory`](Self::set_memory)), whichever comes first. A thread makes the segment while commits go
+    /// on; meanwhile there are two memtables, and at most three times this in memory, as a commit waits where the
+    /// memtable is full twice. At least one row and one byte count; at most 2^26 rows and 256 MiB, as what is in memory
+    /// has to be read from the logs again when the index is opened: some 2 microseconds a document. A small memtable
+    /// costs more merges: each document is written once more for each time that it is a quarter of the size.
+    pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
+        self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
+        self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
+    }
+
     /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
     /// merges what is larger than the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs
     /// room on the disk for a second copy of the batch meanwhile; and the segment does not depend on the memory.
@@ -189,7 +203,7 @@ impl Writer {
     }
 
     /// Whether small batches go to the log (at first so), where a commit costs one sync, and become segments when there
-    /// are some 260,000 documents. Otherwise each commit makes a segment: right for few large batches.
+    /// are 65,536 documents ([`set_memtable`](Self::set_memtable)). Otherwise each commit makes a segment: right for few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.settings.logged = logged;
     }
