@@ -140,11 +140,31 @@ impl<'a> Fields<'a> {
         Ok(Some((count, at + HEAD_BYTES + COUNT_BYTES, coded)))
     }
 
-    /// Refuses bytes that are not the fields of an index with these parameters.
+    /// Refuses bytes that are not the fields of an index with these parameters, the hashes of the set included.
     ///
     /// # Errors
     /// A [`Fault`] at an offset from their first byte.
     pub fn check(self, params: &Params) -> Result<(), Fault> {
+        self.check_shape(params)?;
+        self.set_into(&mut Vec::new())
+    }
+
+    /// The same without the hashes, for fields that were [encoded](encode) here or have been checked.
+    ///
+    /// # Errors
+    /// A [`Fault`] at an offset from their first byte.
+    pub fn check_shape(self, params: &Params) -> Result<(), Fault> {
+        self.check_kept(params.sets, params.marks)
+    }
+
+    /// As [`check_shape`](Self::check_shape), where sets, or marks, are kept.
+    ///
+    /// # Errors
+    /// A [`Fault`] at an offset from their first byte.
+    pub fn check_kept(self, sets: bool, marks: bool) -> Result<(), Fault> {
+        if self.0.len() > FIELDS_BYTES_MAX {
+            return Err(Fault::new(0, format!("at most {FIELDS_BYTES_MAX} bytes of fields"), self.0.len()));
+        }
         let (mut at, mut last) = (0, 0);
         while at < self.0.len() {
             let Some(head) = self.0.get(at..at + HEAD_BYTES) else {
@@ -152,8 +172,8 @@ impl<'a> Fields<'a> {
             };
             let (tag, length) = (head[0], wire::wide(&head[1..]) as usize);
             let allowed = match tag {
-                MARK => params.marks && length == 0,
-                SET => params.sets && length >= COUNT_BYTES,
+                MARK => marks && length == 0,
+                SET => sets && length >= COUNT_BYTES,
                 _ => false,
             };
             if !allowed || tag <= last {
@@ -165,14 +185,14 @@ impl<'a> Fields<'a> {
         if at != self.0.len() {
             return Err(Fault::new(self.0.len() as u64, format!("{at} bytes of fields"), "the end"));
         }
-        if params.sets && last != SET {
+        if sets && last != SET {
             return Err(Fault::new(0, "the document's set of shingle hashes, which this index keeps", "none"));
         }
-        self.set_into(&mut Vec::new())
+        self.set().map(|_| ())
     }
 }
 
-/// As [`Fields::check`], of a caller's document.
+/// As [`Fields::check_shape`], of a caller's document.
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::Limit`].
@@ -181,7 +201,7 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     if found > FIELDS_BYTES_MAX as u64 {
         return Err(Error::Limit { what: "bytes of a document's set", limit: FIELDS_BYTES_MAX as u64, found });
     }
-    fields.check(params).map_err(unread)
+    fields.check_shape(params).map_err(unread)
 }
 
 /// What is wrong with fields that stand in no file.

@@ -111,7 +111,10 @@ impl<'a> Document<'a> {
         }
         if params.sets {
             match (self.set, self.content) {
-                (Given::Hashes(hashes), _) => set.extend_from_slice(hashes),
+                (Given::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => set.extend_from_slice(hashes),
+                (Given::Hashes(_), _) => {
+                    return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));
+                }
                 (Given::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
                 (Given::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
                 (Given::Nothing, _) => {
