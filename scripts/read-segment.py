@@ -195,7 +195,7 @@ def common_tags(sets):
     elements, classes = sum(map(len, sets)), {}
     if len(sets) < COMMON:
         return classes
-    bits = min(max((max(elements, 1) - 1).bit_length(), 1), 20)
+    bits = min(max((max(elements, 1) - 1).bit_length(), 1), 18)
     counts = [0] * (1 << bits), [0] * (1 << bits)
     places = lambda tag: (tag >> (32 - bits), (tag * SPREAD & M32) >> (32 - bits))
     tags = [one >> 32 for hashes in sets for one in hashes]
