@@ -15,6 +15,7 @@ mod idf;
 mod inputs;
 mod inside;
 mod living;
+mod memory;
 mod near;
 mod options;
 mod out;

@@ -23,6 +23,7 @@ mod file;
 mod find;
 mod groups;
 mod inside;
+mod keys;
 mod layout;
 mod lines;
 mod near;
@@ -317,6 +318,7 @@ impl Dedup {
         let (empty, exact) =
             self.read(&mut documents, &sketcher, &against, sketches.as_mut(), &mut corpus, observer)?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
+        corpus.end(!self.is_by_sets());
         let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
         stages.insert("sketch", (read - exact).max(0.0));
         stages.insert("exact", exact.min(read));
@@ -337,11 +339,11 @@ impl Dedup {
             candidates: near.candidates,
             counted: near.counted,
             pairs,
-            clusters: clusters.sizes.iter().filter(|&&size| size > 1).count() as u64,
-            largest_cluster: u64::from(clusters.sizes.iter().copied().max().unwrap_or(0)),
+            clusters: clusters.of_several(),
+            largest_cluster: u64::from(clusters.largest),
             inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),
-            removed: input.documents - clusters.sizes.len() as u64,
-            kept: clusters.sizes.len() as u64,
+            removed: input.documents - clusters.count,
+            kept: clusters.count,
             kept_files,
             chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
@@ -362,9 +364,6 @@ impl Dedup {
             peak_rss_bytes: watch::peak_rss_bytes(),
             stages,
         };
-        // The process ends soon, and its memory with it. To free some pieces for each document, one by one, was 4 % of the
-        // time of short texts, by `perf`, and the work of one thread.
-        std::mem::forget(corpus);
         Ok(report)
     }
 
@@ -437,6 +436,11 @@ impl Dedup {
                 .with_context(|| format!("{}: cannot index the document", one.place))
         })?;
         Ok((empty, finding_copies))
+    }
+
+    /// Whether sets are all that is asked for near documents, and no index.
+    fn is_by_sets(&self) -> bool {
+        self.method == Method::Minhash && self.join() != Join::Bands || self.method == Method::Exact
     }
 
     /// What will be remembered of the documents.
