@@ -6,7 +6,8 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use twindex::sys::Access;
 
-use twindex_corpus::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
+use twindex_corpus::RepeatedKeys;
+use twindex_corpus::input::{Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
@@ -104,7 +105,8 @@ pub(crate) struct InputArgs {
     /// or - for JSONL on standard input
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Field of a JSONL object, or column of a table, that holds the text [default: text]
+    /// Field of a JSONL object, or column of a table, that holds the text; also a path into objects, meta.text or
+    /// /meta/text, and several joined by ends of lines, title,body. Null is an empty text [default: text]
     #[arg(long, value_name = "NAME")]
     text_field: Option<String>,
     /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an
@@ -112,8 +114,9 @@ pub(crate) struct InputArgs {
     /// is the set of its features with a positive weight, none if there is none
     #[arg(long, value_name = "NAME", conflicts_with = "text_field")]
     features_field: Option<String>,
-    /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key
-    /// [default: id; of archives, WARC-Target-URI]
+    /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key:
+    /// a string, a number, a UUID or a time, as it is written. Also a path, meta.url or /meta/url, and several joined by
+    /// commas, shard,row [default: id, or `FILE:ROW` without that; of archives, WARC-Target-URI]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
     /// How inputs are told apart: by name, or all taken as one kind (of folders, the files named so) [default: auto]
@@ -126,6 +129,68 @@ pub(crate) struct InputArgs {
     /// those of keys [default: error]
     #[arg(long, value_enum, value_name = "ACTION")]
     invalid_utf8: Option<Invalid>,
+}
+
+/// Where keys come from, an option of the verbs that read documents.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct IdsArgs {
+    /// Where keys come from: the field, which each record must have; the file and the number of the record in it,
+    /// `FILE:ROW`; or the field, and `FILE:ROW` where no field `id` is and none is named [default: auto]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    ids: Option<IdSource>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IdSource {
+    Auto,
+    Field,
+    Line,
+}
+
+impl IdsArgs {
+    /// Whether it was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.ids.is_some()
+    }
+
+    /// These options, with where keys come from.
+    pub(crate) fn apply(&self, options: InputOptions) -> InputOptions {
+        self.ids.map_or(options.clone(), |source| source.apply(options))
+    }
+}
+
+impl IdSource {
+    pub(crate) fn apply(self, options: InputOptions) -> InputOptions {
+        match self {
+            Self::Auto => options,
+            Self::Field => InputOptions { ids: Ids::Field, ..options },
+            Self::Line => InputOptions { ids: Ids::Line, ..options },
+        }
+    }
+}
+
+/// What is done about a key that comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Repeated {
+    /// The second document with the key K has K#2, or the next number that is free
+    Number,
+    /// The first document stays, others are passed over and counted
+    First,
+    /// The last document stays, others are passed over and counted
+    Last,
+    /// It is an error
+    Error,
+}
+
+impl From<Repeated> for RepeatedKeys {
+    fn from(repeated: Repeated) -> Self {
+        match repeated {
+            Repeated::Number => Self::Number,
+            Repeated::First => Self::First,
+            Repeated::Last => Self::Last,
+            Repeated::Error => Self::Error,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -180,6 +245,7 @@ impl InputArgs {
                 Some(Invalid::Replace) => InvalidUtf8::Replace,
             },
             id_field: self.id_field.as_ref().unwrap_or(&usual.id_field).clone(),
+            ids: if self.id_field.is_some() { Ids::Field } else { usual.ids },
             format: match self.format {
                 None | Some(Format::Auto) => InputFormat::Auto,
                 Some(Format::Jsonl) => InputFormat::Records(Kind::Jsonl),

@@ -49,6 +49,7 @@ parts! { contents durable_file idf input lost numbers page shard sharing sketchi
 mod dedup;
 mod error;
 mod observer;
+mod repeated;
 
 pub use dedup::{
     Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, Found, Hunk, IndexOf, Join, Keep,
@@ -56,8 +57,9 @@ pub use dedup::{
     THRESHOLD_MIN, Verify, Why, WordDiff,
 };
 pub use error::InvalidOptions;
-pub use input::{AttachedFields, Counts, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};
+pub use input::{AttachedFields, Counts, Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};
 pub use observer::{Observer, Progress};
+pub use repeated::RepeatedKeys;
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};

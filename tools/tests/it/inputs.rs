@@ -80,7 +80,7 @@ fn fields_can_be_named_and_their_names_are_in_the_refusal() {
     bench.write("in.jsonl", "{\"url\":\"u\",\"body\":\"one two three four five six\"}\n");
     says(
         &bench.refused("dedup in.jsonl -o out"),
-        &["in.jsonl:1", "no field \"id\"", "\"url\", \"body\"", "--id-field"],
+        &["in.jsonl:1", "no field \"text\"", "\"url\", \"body\"", "--text-field"],
     );
     bench.ok("dedup in.jsonl -o out --id-field url --text-field body -q");
     bench.ok("build i.twx in.jsonl --id-field url --text-field body -q");
@@ -136,7 +136,7 @@ fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
     let bench = Bench::new();
     bench.write("in/one/a.txt", "one");
     bench.write("in/two/a.txt", "two");
-    let message = bench.refused("dedup in/one in/two -o out");
+    let message = bench.refused("dedup in/one in/two -o out --repeated-keys error");
     says(&message, &["in/two/a.txt: ", "`a.txt`", "in/one/a.txt", "name the folder above them instead"]);
     assert!(!message.contains("a key of its own"), "{message}");
     bench.ok("dedup in -o out -q");
@@ -144,7 +144,7 @@ fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
     bench.write("x.jsonl", jsonl(&documents([("a.txt", "one")])));
     bench.write("y.jsonl", jsonl(&documents([("a.txt", "two")])));
     for inputs in ["x.jsonl y.jsonl", "in/one x.jsonl", "x.jsonl in/one"] {
-        let message = bench.refused(&format!("dedup {inputs} -o out2"));
+        let message = bench.refused(&format!("dedup {inputs} -o out2 --repeated-keys error"));
         says(&message, &["give each document a key of its own"]);
     }
     // The same again is no matter of keys.

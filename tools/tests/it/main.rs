@@ -13,6 +13,7 @@ mod formats;
 mod hamming;
 mod idf;
 mod inputs;
+mod keys;
 mod living;
 mod near;
 mod options;

@@ -25,6 +25,8 @@ pub(super) struct Corpus {
     pub(super) history_groups: u32,
     pub(super) keys: Vec<Arc<[u8]>>,
     pub(super) places: Vec<Place>,
+    /// Documents whose keys are not those that their lines say, in their order.
+    other_keys: OtherKeys,
     /// By their texts.
     pub(super) grouped: Grouped,
     /// What stands for each document in a file of documents that are kept.
@@ -48,6 +50,7 @@ impl Corpus {
             history_groups: 0,
             keys: Vec::new(),
             places: Vec::new(),
+            other_keys: OtherKeys::default(),
             grouped: Grouped::new(folder, memory, sampled_by),
             lines: Lines::new(folder)?,
             by_key: HashMap::default(),
@@ -87,6 +90,7 @@ impl Corpus {
         let document = self.keys.len() as u32;
         self.keys.push(key);
         self.places.push(one.place.clone());
+        self.other_keys.push(!one.is_own_key);
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
         let new = Newcomer { hash: whole.hash, text_bytes: one.text_bytes, sketch: &one.sketch, set };
@@ -119,7 +123,9 @@ impl Corpus {
     ) -> anyhow::Result<()> {
         block.clear();
         for document in documents {
-            block.push(self.form(document), found(&self.places, document, reading.get(document as usize))?);
+            let line = found(&self.places, document, reading.get(document as usize))?;
+            let key = self.other_keys.has(document).then(|| &*self.keys[document as usize]);
+            block.push(self.form(document), line, key);
             if block.is_full() {
                 break;
             }
@@ -165,6 +171,28 @@ impl Corpus {
         let mut documents: Vec<u32> = self.documents().collect();
         documents.sort_unstable_by(|&a, &b| self.keys[a as usize].cmp(&self.keys[b as usize]));
         documents
+    }
+}
+
+/// A bit for each document.
+#[derive(Default)]
+struct OtherKeys {
+    bits: Vec<u64>,
+    documents: u32,
+}
+
+impl OtherKeys {
+    fn push(&mut self, is_other: bool) {
+        let (word, bit) = (self.documents / 64, self.documents % 64);
+        if bit == 0 {
+            self.bits.push(0);
+        }
+        self.bits[word as usize] |= u64::from(is_other) << bit;
+        self.documents += 1;
+    }
+
+    fn has(&self, document: u32) -> bool {
+        self.bits[document as usize / 64] >> (document % 64) & 1 == 1
     }
 }
 

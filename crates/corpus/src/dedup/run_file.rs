@@ -11,7 +11,8 @@ use super::file::write_file;
 use super::near::Verify;
 use super::rules::Clustering;
 use super::{Dedup, Method, layout};
-use crate::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::input::{Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
 /// The inputs and the options of a run, as far as they decide which documents are near.
@@ -54,6 +55,22 @@ struct InputFields {
     invalid_utf8: String,
     skip_bad: u64,
     record_bytes_max: usize,
+    #[serde(default = "InputFields::ids_before")]
+    ids: String,
+    #[serde(default = "InputFields::repeated_keys_before")]
+    repeated_keys: String,
+}
+
+impl InputFields {
+    /// Of a run that was made before this was an option.
+    fn ids_before() -> String {
+        name_of(&IDS, Ids::Field)
+    }
+
+    /// See [`ids_before`](Self::ids_before).
+    fn repeated_keys_before() -> String {
+        name_of(&REPEATED, RepeatedKeys::Error)
+    }
 }
 
 const METHODS: [(&str, Method); 4] = [
@@ -76,6 +93,14 @@ const FORMATS: [(&str, InputFormat); 8] = [
     ("wet", InputFormat::Records(Kind::Wet)),
     ("warc", InputFormat::Records(Kind::Warc)),
     ("parquet", InputFormat::Records(Kind::Parquet)),
+];
+
+const IDS: [(&str, Ids); 3] = [("field", Ids::Field), ("auto", Ids::FieldOrLine), ("line", Ids::Line)];
+const REPEATED: [(&str, RepeatedKeys); 4] = [
+    ("number", RepeatedKeys::Number),
+    ("first", RepeatedKeys::First),
+    ("last", RepeatedKeys::Last),
+    ("error", RepeatedKeys::Error),
 ];
 
 /// The name of a value in a table of names.
@@ -135,6 +160,8 @@ impl RunFile {
                 invalid_utf8: name_of(&INVALID, job.input.invalid_utf8),
                 skip_bad: job.input.skip_bad,
                 record_bytes_max: job.input.record_bytes_max,
+                ids: name_of(&IDS, job.input.ids),
+                repeated_keys: name_of(&REPEATED, job.repeated_keys),
             },
             method: name_of(&METHODS, job.method),
             verify: job.resembles().then(|| name_of(&VERIFY, job.verify())),
@@ -173,6 +200,7 @@ impl RunFile {
             run.method()?;
             run.clustering()?;
             run.input_options()?;
+            run.repeated_keys()?;
             run.params().map(drop)
         };
         known().with_context(|| format!("{}: not as `dedup` writes it", path.display()))?;
@@ -189,18 +217,24 @@ impl RunFile {
 
     /// How the inputs are read.
     pub(super) fn input_options(&self) -> anyhow::Result<InputOptions> {
-        let InputFields { text_field, id_field, features, format, invalid_utf8, skip_bad, record_bytes_max } =
+        let InputFields { text_field, id_field, features, format, invalid_utf8, skip_bad, .. } =
             self.input.clone();
         Ok(InputOptions {
             text_field,
             id_field,
+            ids: value_of(&IDS, "ids", &self.input.ids)?,
             features,
             format: value_of(&FORMATS, "format", &format)?,
             invalid_utf8: value_of(&INVALID, "invalid_utf8", &invalid_utf8)?,
             skip_bad,
-            record_bytes_max,
+            record_bytes_max: self.input.record_bytes_max,
             ..InputOptions::default()
         })
+    }
+
+    /// What was done about a key that came again.
+    pub(super) fn repeated_keys(&self) -> anyhow::Result<RepeatedKeys> {
+        value_of(&REPEATED, "repeated_keys", &self.input.repeated_keys)
     }
 
     /// The parameters of the index.
@@ -225,12 +259,15 @@ mod tests {
             let mut job = Dedup::new([odd.clone(), PathBuf::from("-")], "out");
             job.input.format = format;
             job.input.skip_bad = 7;
+            (job.input.ids, job.repeated_keys) = (Ids::Line, RepeatedKeys::Last);
             job.threshold = Some(0.55);
             let params = job.params(None).unwrap();
             RunFile::of(&job, &params, false).write(dir.path()).unwrap();
             let run = RunFile::read(dir.path()).unwrap().unwrap();
             assert_eq!(run.input_options().unwrap().format, format, "{format_name}");
             assert_eq!(run.input_options().unwrap().skip_bad, 7);
+            assert_eq!(run.input_options().unwrap().ids, Ids::Line);
+            assert_eq!(run.repeated_keys().unwrap(), RepeatedKeys::Last);
             assert_eq!((run.threshold, run.within), (Some(0.55), None));
             assert_eq!(run.params().unwrap().encode(), params.encode());
             assert_eq!(run.inputs[0].path().unwrap(), Some(odd.clone()));

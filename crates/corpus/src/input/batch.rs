@@ -48,6 +48,8 @@ enum Raw {
         name: usize,
         /// Where it begins in its file, if it can be read there again.
         offset: Option<u64>,
+        /// Another key than it says.
+        key: Option<Box<[u8]>>,
     },
     Whole(Box<Whole>),
     Bad(Box<Problem>),
@@ -118,13 +120,15 @@ impl Batch {
         Found { line, offset }: Found<'_>,
         number: u64,
         name: Arc<Path>,
+        key: Option<Vec<u8>>,
     ) {
         if !self.names.last().is_some_and(|last| Arc::ptr_eq(last, &name)) {
             self.names.push(name);
         }
         let (start, name) = (self.bytes.len(), self.names.len() - 1);
         self.bytes.extend_from_slice(line);
-        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset });
+        let key = key.map(Vec::into_boxed_slice);
+        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset, key });
     }
 
     pub(super) fn push_whole(&mut self, whole: Whole) {
@@ -177,6 +181,8 @@ pub struct Seen {
     pub(super) replaced: u64,
     /// Records of archives that are none.
     pub(super) no_documents: u64,
+    /// Documents whose keys are made of their places.
+    pub(super) keyed_by_line: u64,
     pub(super) bad: Vec<Problem>,
 }
 
@@ -186,6 +192,8 @@ pub struct Buffers {
     lines: parser::Buffers,
     /// The text of a page.
     text: String,
+    /// A key that is made of a place.
+    key: Vec<u8>,
 }
 
 /// One document.
@@ -193,6 +201,8 @@ pub struct Buffers {
 pub struct Record<'r> {
     /// What it is known by: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that has no such name.
     pub key: &'r [u8],
+    /// Whether that is the key that its [line](Self::line) says.
+    pub is_own: bool,
     /// What is sketched of it.
     pub content: Content<'r>,
     from: From<'r>,
@@ -286,6 +296,16 @@ impl Record<'_> {
     }
 }
 
+/// Makes the key of a record that has none, or none that counts: its file and its number in it.
+fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> {
+    key.clear();
+    let name = if name == Path::new(Place::STDIN) { Path::new("-") } else { name };
+    key.extend_from_slice(&folder::os_bytes(name.as_os_str()));
+    key.push(b':');
+    key.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    super::check_key(key)
+}
+
 impl Chunk<'_> {
     /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons: those
     /// that `each` refuses by [`Record::bad`] are among them.
@@ -319,16 +339,34 @@ impl Chunk<'_> {
                         text = &buffers.text;
                     }
                     let content = Content::Text(text);
-                    (Record { key: &whole.key, content, from: From::Whole(whole) }, whole.replaced)
+                    let from = From::Whole(whole);
+                    (Record { key: &whole.key, is_own: true, content, from }, whole.replaced)
                 }
-                &Raw::Line { start, end, form, number, name, offset } => {
+                Raw::Line { start, end, form, number, name, offset, key: other } => {
+                    let (start, end, form, number, name) = (*start, *end, *form, *number, *name);
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
                     match parser::understand(form, line, parser, &mut buffers.lines) {
                         Ok(Understood::Document { key, content, line: again, replaced }) => {
+                            let is_own = key.is_some() && other.is_none();
+                            let key = match (other, key) {
+                                (Some(other), _) => other,
+                                (None, Some(key)) => key,
+                                (None, None) => match place_key(&mut buffers.key, name, number) {
+                                    Ok(()) => {
+                                        seen.keyed_by_line += 1;
+                                        &buffers.key
+                                    }
+                                    Err(reason) => {
+                                        let place = Place::of(Arc::clone(name), number, form.unit());
+                                        seen.bad.push(Problem { place, reason });
+                                        continue;
+                                    }
+                                },
+                            };
                             // A line in which bytes were replaced is not the one in the file.
                             let offset = offset.filter(|_| std::ptr::eq(again, line));
                             let from = From::Line { form, line: again, number, name, offset };
-                            (Record { key, content, from }, replaced)
+                            (Record { key, is_own, content, from }, replaced)
                         }
                         Ok(Understood::NoDocument) => {
                             seen.no_documents += 1;

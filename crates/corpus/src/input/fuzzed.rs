@@ -236,7 +236,7 @@ impl<'w> Way<'w> {
                 if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
                     let mut block = Block::default();
                     for document in &found {
-                        block.push(document.form, &document.line);
+                        block.push(document.form, &document.line, None);
                     }
                     outcome.unkept = kept.write(&block).err().map(|error| format!("{error:#}"));
                 }

@@ -12,7 +12,8 @@ use twindex_kernel::Unescaped;
 
 use super::content::Content;
 use super::features::{self, Features};
-use super::fields::Fields;
+use super::fields::{Fields, Ids, Named, Selection, push_key, push_text};
+use super::nested;
 use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
 use super::{InvalidUtf8, Place, Problem};
@@ -192,7 +193,8 @@ pub(super) struct Buffers {
 /// What one line says.
 #[derive(Debug)]
 pub(super) struct Parsed<'p> {
-    pub(super) key: &'p [u8],
+    /// None where it is to be that of the line.
+    pub(super) key: Option<&'p [u8]>,
     pub(super) content: Content<'p>,
     /// The line with bytes that are not UTF-8 replaced, if there were any.
     pub(super) replaced: Option<&'p str>,
@@ -223,30 +225,43 @@ pub(super) fn parse<'p>(
         }
     };
     if fields.features {
-        let found = parse_features(line, fields)?;
-        (*key, *features) = (found.0.into(), found.1);
-        let key = key.as_str();
-        if replaced.is_some() {
+        let (own, found) = parse_features(line, fields)?;
+        *features = found;
+        let key = match own {
+            None => None,
+            Some(own) => {
+                *key = own.into();
+                Some(key.as_str())
+            }
+        };
+        if let (Some(key), true) = (key, replaced.is_some()) {
             check_key_kept(bytes, key, fields)?;
         }
-        return Ok(Parsed { key: key.as_bytes(), content: Content::Features(features), replaced });
+        let key = key.map(str::as_bytes);
+        return Ok(Parsed { key, content: Content::Features(features), replaced });
     }
-    let usual = scan::scan(line, fields, key, text)
+    let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
+    let usual = usual
         // guard: keys of usual lines of JSON are looked at
-        // without it: super::check_key(found.key.of(line, key).as_bytes()).is_ok() -> true
-        .filter(|found| super::check_key(found.key.of(line, key).as_bytes()).is_ok());
+        // without it: super::check_key(found.of(line, key).as_bytes()).is_ok() -> true
+        .filter(|found| match found.key {
+            Some(found) => super::check_key(found.of(line, key).as_bytes()).is_ok(),
+            None => fields.ids != Ids::Field,
+        });
     let found = if let Some(usual) = usual {
         usual
     } else {
         let slow = parse_slowly(line, fields)?;
-        (*key, *text) = (slow.key.into(), slow.text.into());
-        Scanned { key: Taken::Unescaped, text: Taken::Unescaped }
+        let has_key = slow.key.is_some();
+        (*key, *text) = (slow.key.unwrap_or_default().into(), slow.text.into());
+        Scanned { key: has_key.then_some(Taken::Unescaped), text: Taken::Unescaped }
     };
-    let (key, text) = (found.key.of(line, key), found.text.of(line, text));
-    if replaced.is_some() {
+    let (key, text) = (found.key.map(|found| found.of(line, key)), found.text.of(line, text));
+    let key = key.filter(|_| fields.ids != Ids::Line);
+    if let (Some(key), true) = (key, replaced.is_some()) {
         check_key_kept(bytes, key, fields)?;
     }
-    Ok(Parsed { key: key.as_bytes(), content: Content::Text(text), replaced })
+    Ok(Parsed { key: key.map(str::as_bytes), content: Content::Text(text), replaced })
 }
 
 /// Refuses a key in which bytes were replaced: two keys that differ in nothing else would be one.
@@ -266,9 +281,12 @@ fn check_key_kept(line: &[u8], key: &str, fields: &Fields) -> Result<(), String>
             other.push('x');
         }
     }
-    let again = pick(&other, fields, PhantomData::<IgnoredAny>)?.id;
-    match again.map(|id| key_of(id, fields)) {
-        Some(Ok(again)) if again == key => Ok(()),
+    let again = match &fields.named {
+        Some(named) => select(&other, named).and_then(|[values, _]| select_key(&other, &values, named, fields)),
+        None => key_of(&other, pick(&other, fields, PhantomData::<IgnoredAny>)?.id, fields),
+    };
+    match again {
+        Ok(Some(again)) if again == key => Ok(()),
         _ => Err(format!(
             "field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not",
             fields.id
@@ -279,31 +297,114 @@ fn check_key_kept(line: &[u8], key: &str, fields: &Fields) -> Result<(), String>
 /// What [`parse_slowly`] finds.
 #[derive(Debug)]
 pub(super) struct Slow {
-    pub(super) key: String,
+    pub(super) key: Option<String>,
     pub(super) text: String,
 }
 
 /// The key and the text of any line, by a parser that knows all of JSON.
 pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<Slow, String> {
+    if let Some(named) = &fields.named {
+        return parse_named(line, named, fields);
+    }
     let picked = pick(line, fields, Value)?;
-    let missing = |name: &str, option: &str| missing(line, name, option);
-    let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
-    let Some(text) = picked.content else { return Err(missing(&fields.text, "--text-field")) };
-    let key = key_of(id, fields)?;
+    let key = key_of(line, picked.id, fields)?;
+    let Some(text) = picked.content else { return Err(missing(line, &fields.text, "--text-field")) };
+    Ok(Slow { key, text: text_of(text, &fields.text)? })
+}
+
+/// What a text's field says: null is an empty text.
+fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     match text {
-        Scalar::String(text) => Ok(Slow { key, text }),
-        Scalar::Integer(_) => Err(format!("field {:?} is a number, not a string", fields.text)),
-        Scalar::Other(found) => Err(format!("field {:?} is {found}, not a string", fields.text)),
+        Scalar::String(text) => Ok(text),
+        Scalar::Null => Ok(String::new()),
+        Scalar::Integer(_) => Err(format!("field {field:?} is a number, not a string")),
+        Scalar::Fraction => Err(format!("field {field:?} is a number with a fraction or an exponent, not a string")),
+        Scalar::Other(found) => Err(format!("field {field:?} is {found}, not a string")),
     }
 }
 
+/// As [`parse_slowly`], where the names are paths, or several.
+fn parse_named(line: &str, named: &Named, fields: &Fields) -> Result<Slow, String> {
+    let [ids, values] = select(line, named)?;
+    let key = select_key(line, &ids, named, fields)?;
+    if values.iter().all(Option::is_none) {
+        return Err(missing(line, &fields.text, "--text-field"));
+    }
+    let mut text = Vec::new();
+    for (number, value) in values.iter().enumerate() {
+        // A field that one record leaves out is as one that says null: writers do either.
+        let part = value.map_or(Ok(Scalar::Null), |value| scalar(value.get()))?;
+        push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
+    }
+    let text = String::from_utf8(text).map_err(|error| error.to_string())?;
+    Ok(Slow { key, text })
+}
+
+/// What the names of keys and texts select.
+fn select<'l>(line: &'l str, named: &Named) -> Result<[nested::Selected<'l>; 2], String> {
+    nested::select(line, [&named.id, &named.text]).map_err(|error| {
+        let message = error.to_string();
+        if message.contains("stands twice in the object") {
+            return message.split(" at line ").next().unwrap_or_default().to_owned();
+        }
+        invalid_json(line, &error)
+    })
+}
+
+/// The key of a line, where the names are paths, or several.
+fn select_key(
+    line: &str,
+    values: &nested::Selected<'_>,
+    named: &Named,
+    fields: &Fields,
+) -> Result<Option<String>, String> {
+    if fields.ids == Ids::Line {
+        return Ok(None);
+    }
+    let mut key = Vec::new();
+    for (number, value) in values.iter().enumerate() {
+        let Some(value) = value else {
+            if fields.ids == Ids::FieldOrLine {
+                return Ok(None);
+            }
+            let part = named.id.parts.get(number).map_or(&named.id.whole, |part| &part.name);
+            return Err(missing(line, part, "--id-field"));
+        };
+        let part = match scalar(value.get())? {
+            Scalar::Fraction => value.get().to_owned(),
+            other => key_part(other, &fields.id)?,
+        };
+        if values.len() == 1 {
+            key = part.into_bytes();
+        } else {
+            push_key(&mut key, part.as_bytes(), number);
+        }
+    }
+    // guard: keys of other lines of JSON are looked at
+    super::check_key(&key).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
+    String::from_utf8(key).map(Some).map_err(|error| error.to_string())
+}
+
+/// A value of a line by itself.
+fn scalar(json: &str) -> Result<Scalar, String> {
+    deserialize(json, Value).map_err(|error| invalid_json(json, &error))
+}
+
 /// The key and the features of a line.
-fn parse_features(line: &str, fields: &Fields) -> Result<(String, Features), String> {
-    let picked = pick(line, fields, PhantomData::<features::Value>)?;
-    let missing = |name: &str, option: &str| missing(line, name, option);
-    let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
-    let Some(value) = picked.content else { return Err(missing(&fields.text, "--features-field")) };
-    let key = key_of(id, fields)?;
+fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Features), String> {
+    let (key, value) = if let Some(named) = &fields.named {
+        let [ids, values] = select(line, named)?;
+        let value = match values[..] {
+            [Some(value)] => Some(deserialize(value.get(), PhantomData::<features::Value>)),
+            _ => None,
+        };
+        let value = value.transpose().map_err(|error| invalid_json(line, &error))?;
+        (select_key(line, &ids, named, fields)?, value)
+    } else {
+        let picked = pick(line, fields, PhantomData::<features::Value>)?;
+        (key_of(line, picked.id, fields)?, picked.content)
+    };
+    let Some(value) = value else { return Err(missing(line, &fields.text, "--features-field")) };
     let features = features::of_value(value).map_err(|why| format!("field {:?} {why}", fields.text))?;
     Ok((key, features))
 }
@@ -327,18 +428,36 @@ fn missing(line: &str, name: &str, option: &str) -> String {
     format!("no field {name:?}; {here} (use {option} NAME)")
 }
 
-/// The key that the id field's value is.
-fn key_of(id: Scalar, fields: &Fields) -> Result<String, String> {
+/// The key that the id field's value is, numbers as they are written; none where it is to be that of the line.
+fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, String> {
+    if fields.ids == Ids::Line {
+        return Ok(None);
+    }
     let key = match id {
-        Scalar::String(key) => key,
-        Scalar::Integer(digits) => digits,
-        Scalar::Other(found) => {
-            return Err(format!("field {:?} is {found}, not a string or an integer of 64 bits", fields.id));
+        None if fields.ids == Ids::FieldOrLine => return Ok(None),
+        None => return Err(missing(line, &fields.id, "--id-field")),
+        Some(Scalar::Fraction) => {
+            let named = Named { id: Selection::of(&fields.id), text: Selection::of(&fields.id) };
+            let [values, _] = select(line, &named)?;
+            values.first().copied().flatten().map_or_else(String::new, |value| value.get().to_owned())
         }
+        Some(other) => key_part(other, &fields.id)?,
     };
     // guard: keys of other lines of JSON are looked at
     super::check_key(key.as_bytes()).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
-    Ok(key)
+    Ok(Some(key))
+}
+
+/// A value as a key, or a part of one.
+fn key_part(value: Scalar, field: &str) -> Result<String, String> {
+    let found = match value {
+        Scalar::String(key) => return Ok(key),
+        Scalar::Integer(digits) => return Ok(digits),
+        Scalar::Fraction => "a number",
+        Scalar::Null => "null",
+        Scalar::Other(found) => found,
+    };
+    Err(format!("field {field:?} is {found}, not a string or a number (--ids line takes the line instead)"))
 }
 
 /// Parses the whole of `line` with `seed`.
@@ -381,6 +500,9 @@ enum Scalar {
     String(String),
     /// In decimal digits.
     Integer(String),
+    /// Another number.
+    Fraction,
+    Null,
     /// What it is instead, with its article.
     Other(&'static str),
 }
@@ -507,7 +629,7 @@ impl<'de> Visitor<'de> for Value {
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<Scalar, E> {
-        Ok(Scalar::Other("a number with a fraction, an exponent or too many digits"))
+        Ok(Scalar::Fraction)
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Scalar, E> {
@@ -515,7 +637,7 @@ impl<'de> Visitor<'de> for Value {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Scalar, E> {
-        Ok(Scalar::Other("null"))
+        Ok(Scalar::Null)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Scalar, A::Error> {
@@ -573,6 +695,7 @@ mod tests {
     use std::io::{self, Read};
     use std::path::Path;
 
+    use super::super::AttachedFields;
     use super::super::open::Origin;
     use super::*;
 
@@ -618,7 +741,7 @@ mod tests {
             Buffers { key: "left".to_owned().into(), text: "over".to_owned().into(), ..Buffers::default() };
         let parsed = super::parse(line, fields, invalid, &mut buffers)?;
         let Content::Text(text) = parsed.content else { panic!("no text") };
-        Ok((parsed.key.to_vec(), text.to_owned()))
+        Ok((parsed.key.unwrap().to_vec(), text.to_owned()))
     }
 
     /// A line, its key and its text.
@@ -692,23 +815,56 @@ mod tests {
 
     #[test]
     fn a_field_of_another_type_is_refused_by_saying_what_it_is() {
-        for (value, said) in [
-            ("null", "null"),
-            ("true", "a boolean"),
-            ("[1,[2]]", "an array"),
-            (r#"{"a":{}}"#, "an object"),
-            ("1.5", "a number with a fraction"),
-            ("1e3", "a number with a fraction, an exponent"),
-            ("18446744073709551616", "or too many digits"),
-        ] {
+        for (value, said) in [("true", "a boolean"), ("[1,[2]]", "an array"), (r#"{"a":{}}"#, "an object")] {
             let id = message(&format!(r#"{{"id":{value},"text":"t"}}"#));
             assert!(id.starts_with(r#"field "id" is "#), "{id}");
-            assert!(id.contains(said) && id.ends_with("not a string or an integer of 64 bits"), "{id}");
+            assert!(id.contains(said) && id.contains("not a string or a number"), "{id}");
             let text = message(&format!(r#"{{"id":1,"text":{value}}}"#));
             assert!(text.starts_with(r#"field "text" is "#), "{text}");
             assert!(text.contains(said) && text.ends_with(", not a string"), "{text}");
         }
+        assert!(message(r#"{"id":null,"text":"t"}"#).starts_with(r#"field "id" is null"#));
+        let fraction = message(r#"{"id":1,"text":1.5}"#);
+        assert!(fraction.contains("a number with a fraction"), "{fraction}");
         assert_eq!(message(r#"{"id":1,"text":5}"#), r#"field "text" is a number, not a string"#);
+    }
+
+    #[test]
+    fn numbers_are_keys_as_they_are_written_and_a_null_is_an_empty_text() {
+        for number in ["1.50", "1e3", "-0", "0.1E+2", "18446744073709551616", "12345678901234567890123"] {
+            let line = format!(r#"{{"x":[1],"id":{number},"text":"t"}}"#);
+            assert_eq!(parse(line.as_bytes(), &fields()).unwrap().0, number.as_bytes());
+        }
+        assert_eq!(parse(br#"{"id":1,"text":null}"#, &fields()).unwrap(), (b"1".to_vec(), String::new()));
+    }
+
+    #[test]
+    fn keys_and_texts_are_read_by_paths_and_of_several_fields() {
+        let line = br#"{"meta":{"url":"u","n":1.0},"title":"T","body":"B","none":null}"#;
+        for (id, text, key, said) in [
+            ("meta.url", "body", "u", "B"),
+            ("/meta/n", "title,body", "1.0", "T
+B"),
+            ("meta.url,meta.n", "none,title", "u,1.0", "
+T"),
+            ("meta.url", "title,absent,body", "u", "T
+
+B"),
+        ] {
+            let fields = Fields::new(id, text, Ids::Field, false, &AttachedFields::default());
+            let wanted = (key.as_bytes().to_vec(), said.to_owned());
+            assert_eq!(parse(line, &fields).unwrap(), wanted, "{id} {text}");
+        }
+        for (id, text, said) in [
+            ("meta.id", "title", "no field \"meta.id\"; fields here: \"meta\""),
+            ("meta.url,row", "title", "no field \"row\""),
+            ("meta.url", "a.b", "no field \"a.b\""),
+            ("meta", "a.b", "field \"meta\" is an object"),
+        ] {
+            let fields = Fields::new(id, text, Ids::Field, false, &AttachedFields::default());
+            let message = parse(line, &fields).unwrap_err();
+            assert!(message.contains(said), "{message}");
+        }
     }
 
     #[test]
@@ -794,7 +950,7 @@ mod tests {
         let mut of =
             |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, &mut buffers) {
                 Ok(Parsed { key, content: Content::Features(features), .. }) => {
-                    Ok((key.to_vec(), features.canonical()))
+                    Ok((key.unwrap().to_vec(), features.canonical()))
                 }
                 Ok(other) => panic!("{other:?}"),
                 Err(reason) => Err(reason),

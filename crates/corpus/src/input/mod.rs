@@ -41,7 +41,10 @@ mod html;
 mod http;
 mod jsonl;
 mod kept;
+mod kept_keys;
 mod kept_names;
+mod leaves;
+mod nested;
 mod open;
 mod parser;
 mod place;
@@ -70,12 +73,15 @@ pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
+pub use fields::Ids;
 pub(crate) use features::Features;
 use folder::Contents;
 pub use form::Form;
 use headers::Headers;
 use jsonl::JsonLines;
 pub use kept::{Block, Kept};
+use kept_keys::KeptKeys;
+pub use kept_keys::is_name as is_name_of_keys;
 pub use kept_names::is_name as is_name_of_kept;
 use open::{Origin, Reader};
 pub use parser::Parser;
@@ -164,13 +170,19 @@ impl Kind {
 /// What a command's options say about its inputs.
 #[derive(Clone, Debug)]
 pub struct InputOptions {
-    /// The field that holds the text, `text` by default.
+    /// The field that holds the text, `text` by default. A field of just this name comes first; otherwise it may be a path
+    /// into objects (`meta.text`, or as a JSON pointer `/meta/text`), and several with commas between, whose values are
+    /// joined by ends of lines. A text that is null is empty.
     pub text_field: String,
     /// Whether that field holds features instead: an array of strings and integers, an array of pairs of a feature and its
     /// weight, or an object of weights.
     pub features: bool,
-    /// The field that holds the key, `id` by default.
+    /// The field that holds the key, `id` by default; a path, or several, as for texts, joined by commas. Numbers,
+    /// decimals, UUIDs and times are taken as they are written.
     pub id_field: String,
+    /// Whether records without that field have keys all the same; [`Ids::FieldOrLine`] by default, which is
+    /// [`Ids::Field`] where `id_field` is not `id`.
+    pub ids: Ids,
     /// The fields that hold what a document has beside its text.
     pub attached: AttachedFields,
     /// How inputs are told apart.
@@ -192,6 +204,7 @@ impl Default for InputOptions {
             text_field: TEXT_FIELD.to_owned(),
             features: false,
             id_field: ID_FIELD.to_owned(),
+            ids: Ids::FieldOrLine,
             attached: AttachedFields::default(),
             format: InputFormat::Auto,
             skip_bad: 0,
@@ -222,6 +235,18 @@ pub struct Counts {
     pub ignored: u64,
     /// Records of web archives that are neither texts nor pages.
     pub no_documents: u64,
+    /// Documents that have a number behind their keys, which came before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub numbered_keys: u64,
+    /// Documents that were passed over because of their keys, which came before, or come again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated_keys: u64,
+    /// The first of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_repeated: Option<String>,
+    /// Documents whose keys are `FILE:ROW`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub keyed_by_line: u64,
     /// The first few bad records, each as `place: reason`.
     pub first_bad: Vec<String>,
     /// How letters with marks are written in the texts, as far as they were looked at.
@@ -337,6 +362,10 @@ impl Counts {
         self.skipped_bad += more.skipped_bad;
         self.ignored += more.ignored;
         self.no_documents += more.no_documents;
+        self.keyed_by_line += more.keyed_by_line;
+        self.numbered_keys += more.numbered_keys;
+        self.repeated_keys += more.repeated_keys;
+        self.first_repeated = self.first_repeated.take().or_else(|| more.first_repeated.clone());
         let room = BAD_KEPT.saturating_sub(self.first_bad.len());
         self.first_bad.extend(more.first_bad.iter().take(room).cloned());
         self.named.add(&more.named);
@@ -372,6 +401,25 @@ impl Counts {
         if self.replaced_utf8 > 0 {
             let documents = counted(self.replaced_utf8, "document");
             remarks.push(format!("{documents} not UTF-8, the bytes in question replaced by U+FFFD"));
+        }
+        let first = self.first_repeated.as_deref().unwrap_or_default();
+        if self.numbered_keys > 0 {
+            remarks.push(format!(
+                "{} with a key that came before: it has a number now, the first: {first} (--repeated-keys)",
+                counted(self.numbered_keys, "document")
+            ));
+        }
+        if self.repeated_keys > 0 {
+            remarks.push(format!(
+                "{} passed over for a key that others have too, the first: {first} (--repeated-keys)",
+                counted(self.repeated_keys, "document")
+            ));
+        }
+        if self.keyed_by_line > 0 {
+            let documents = counted(self.keyed_by_line, "document");
+            remarks.push(format!(
+                "{documents} with the key FILE:ROW, as no field is named {ID_FIELD:?} (--id-field NAME) or by --ids line"
+            ));
         }
         if self.no_documents > 0 {
             let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
@@ -466,6 +514,11 @@ enum Source {
 }
 
 impl Source {
+    /// Whether it can be read only once.
+    fn is_stream(&self) -> bool {
+        matches!(self, Self::Records(Origin::Stream { .. }, _) | Self::Whole(Origin::Stream { .. }, _))
+    }
+
     /// What messages call it.
     fn name(&self) -> Arc<Path> {
         match self {
@@ -490,10 +543,18 @@ pub struct Documents {
     total_bytes: Option<u64>,
     /// Whether nothing more will be read, as reading failed.
     stopped: bool,
+    /// What was asked for.
+    asked: (Vec<PathBuf>, InputOptions),
 }
 
 /// An input of many records.
-enum Records {
+struct Records {
+    stream: Stream,
+    /// Keys that the records do not say.
+    keys: Option<KeptKeys>,
+}
+
+enum Stream {
     Lines(JsonLines),
     Rows(Box<rows::Rows>, Form),
     Archive(warc::Records, Form),
@@ -502,6 +563,51 @@ enum Records {
 
 impl Records {
     /// Opens an input, and reads what stands before its records.
+    fn open(
+        origin: Origin,
+        kind: Kind,
+        parser: &Parser,
+        bytes_max: usize,
+        consumed: &Arc<AtomicU64>,
+    ) -> Result<Self, Problem> {
+        let keys = match &origin {
+            Origin::File(path) => KeptKeys::beside(path)?,
+            Origin::Stream { .. } => None,
+        };
+        Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
+    }
+
+    /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
+    /// lines that is not known.
+    fn would_wait(&self) -> bool {
+        matches!(&self.stream, Stream::Lines(lines) if lines.would_wait())
+    }
+
+    /// Puts one record more into `batch`; false at the end.
+    fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
+        let Self { stream, keys } = self;
+        let mut failed = None;
+        let more = stream.next(|form, name, number, found| {
+            let key = match keys.as_mut().map(|keys| keys.of(number)).transpose() {
+                Ok(key) => key.flatten(),
+                Err(problem) => {
+                    failed = Some(problem);
+                    return;
+                }
+            };
+            match found {
+                Ok(found) => batch.push_line(form, found, number, name, key),
+                Err(reason) => {
+                    batch.push_bad(Problem { place: Place::of(name, number, form.unit()), reason });
+                }
+            }
+        })?;
+        failed.map_or(Ok(more), Err)
+    }
+}
+
+impl Stream {
+    /// As [`Records::open`].
     fn open(
         origin: Origin,
         kind: Kind,
@@ -534,43 +640,31 @@ impl Records {
         })
     }
 
-    /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
-    /// lines that is not known.
-    fn would_wait(&self) -> bool {
-        matches!(self, Self::Lines(lines) if lines.would_wait())
-    }
-
-    /// Puts one record more into `batch`; false at the end.
-    fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
-        let mut push =
-            |form: Form, name: Arc<Path>, number, found: Result<jsonl::Found<'_>, String>| match found {
-                Ok(found) => batch.push_line(form, found, number, name),
-                Err(reason) => {
-                    batch.push_bad(Problem { place: Place::of(name, number, form.unit()), reason });
-                }
-            };
+    /// Hands the next record to `take`, with the number of it and the name of the stream, or what is wrong with it; false at
+    /// the end.
+    fn next(
+        &mut self,
+        mut take: impl FnMut(Form, Arc<Path>, u64, Result<jsonl::Found<'_>, String>),
+    ) -> Result<bool, Problem> {
         match self {
             Self::Lines(lines) => {
                 let name = Arc::clone(lines.name());
                 let Some((number, found)) = lines.next()? else { return Ok(false) };
-                match found {
-                    Ok(found) => batch.push_line(Form::Json, found, number, name),
-                    Err(bad) => batch.push_bad(bad),
-                }
+                take(Form::Json, name, number, found.map_err(|bad| bad.reason));
                 Ok(true)
             }
             Self::Rows(rows, form) => {
                 let name = Arc::clone(rows.name());
-                rows.next(|number, found| push(*form, name, number, found))
+                rows.next(|number, found| take(*form, name, number, found))
             }
             Self::Archive(records, form) => {
                 let name = Arc::clone(records.name());
-                records.next(|number, found| push(*form, name, number, found))
+                records.next(|number, found| take(*form, name, number, found))
             }
             Self::Columns(rows, form) => {
                 let Some((number, line)) = rows.next()? else { return Ok(false) };
                 let found = line.as_deref().map(|line| jsonl::Found { line, offset: None });
-                push(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
+                take(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
                 Ok(true)
             }
         }
@@ -665,6 +759,7 @@ impl Documents {
             consumed: Arc::default(),
             total_bytes: Some(0),
             stopped: false,
+            asked: (paths.to_vec(), options.clone()),
         };
         for path in paths {
             if is_stdin(path) {
@@ -705,6 +800,28 @@ impl Documents {
         // guard: inputs come in the order in which they are named
         documents.sources.reverse();
         Ok(documents)
+    }
+
+    /// Whether all keys are those of lines, so that none comes twice.
+    pub(crate) fn are_keyed_by_line(&self) -> bool {
+        let is_of_records = |source: &Source| matches!(source, Source::Records(..));
+        self.parser.fields.ids == Ids::Line && self.sources.iter().all(is_of_records)
+    }
+
+    /// The same documents once more.
+    ///
+    /// # Errors
+    ///
+    /// One of the inputs is a pipe; those of [`Documents::open`].
+    pub fn again(&self) -> anyhow::Result<Self> {
+        let (paths, options) = &self.asked;
+        if let Some(source) = self.sources.iter().find(|source| source.is_stream()) {
+            bail!(
+                "{}: can be read only once, and the last of a repeated key is known at the end; write it to a file",
+                source.name().display()
+            );
+        }
+        Self::open(paths, options)
     }
 
     /// Adds what stands at `path`.
@@ -861,9 +978,10 @@ impl Documents {
     ///
     /// A bad record beyond [`InputOptions::skip_bad`], with its place.
     pub fn account(&mut self, seen: Seen) -> anyhow::Result<()> {
-        let Seen { documents, text_bytes, replaced, no_documents, bad } = seen;
+        let Seen { documents, text_bytes, replaced, no_documents, keyed_by_line, bad } = seen;
         self.counts.documents += documents;
         self.counts.no_documents += no_documents;
+        self.counts.keyed_by_line += keyed_by_line;
         self.counts.text_bytes += text_bytes;
         self.counts.replaced_utf8 += replaced;
         bad.iter().try_for_each(|bad| self.skip(bad))
@@ -889,6 +1007,22 @@ impl Documents {
         self.counts.documents -= 1;
         self.counts.text_bytes -= text_bytes;
         self.skip(&bad)
+    }
+
+    /// Counts a document whose key came before: it has another one now, or is passed over.
+    pub fn repeated(&mut self, place: &Place, key: &[u8], numbered: Option<&[u8]>, text_bytes: u64) {
+        let counts = &mut self.counts;
+        let shown = |key: &[u8]| String::from_utf8_lossy(key).escape_debug().to_string();
+        let what = if let Some(numbered) = numbered {
+            counts.numbered_keys += 1;
+            format!("`{}` is `{}`", shown(key), shown(numbered))
+        } else {
+            counts.repeated_keys += 1;
+            counts.documents -= 1;
+            counts.text_bytes -= text_bytes;
+            format!("`{}`", shown(key))
+        };
+        counts.first_repeated.get_or_insert_with(|| format!("{place}: {}", for_people(&what)));
     }
 
     /// Counts a document as one in which a value was looked for.
@@ -1095,7 +1229,7 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 /// Says what is wrong with a key that no index takes.
-fn check_key(key: &[u8]) -> Result<(), String> {
+pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
     match key.len() {
         // guard: an empty key is refused
         // without it: Err("the key is empty".to_owned()) -> Ok(())

@@ -9,10 +9,10 @@ use anyhow::Context;
 use twindex::sketch::{Cutter, Units};
 
 use super::content::Content;
-use super::fields::Fields;
+use super::fields::{Fields, Ids};
 use super::form::Form;
 use super::headers::Headers;
-use super::{InputOptions, InvalidUtf8, OwnAttached, columns, jsonl, page_text, rows, warc};
+use super::{ID_FIELD, InputOptions, InvalidUtf8, OwnAttached, columns, jsonl, page_text, rows, warc};
 
 /// Finds out what records say; shared by threads.
 #[derive(Clone, Debug)]
@@ -29,12 +29,11 @@ impl Parser {
     /// For inputs that are read with these options.
     #[must_use]
     pub fn new(options: &InputOptions) -> Self {
-        let fields = Fields {
-            id: options.id_field.clone(),
-            text: options.text_field.clone(),
-            features: options.features,
-            attached: options.attached.clone(),
-        };
+        let InputOptions { id_field, text_field, attached, .. } = options;
+        // A field that was named must be there.
+        let is_named = options.ids == Ids::FieldOrLine && id_field != ID_FIELD;
+        let ids = if is_named { Ids::Field } else { options.ids };
+        let fields = Fields::new(id_field, text_field, ids, options.features, attached);
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
         Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max, normaliser: None }
     }
@@ -77,6 +76,8 @@ impl Parser {
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     json: jsonl::Buffers,
+    /// A key that is made of several fields.
+    key: Vec<u8>,
     text: String,
     row: rows::Fields,
     /// The header that was asked for last.
@@ -87,7 +88,8 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 pub(super) enum Understood<'l> {
     Document {
-        key: &'l [u8],
+        /// None where it is to be that of the line.
+        key: Option<&'l [u8]>,
         content: Content<'l>,
         /// The line to write again: with bytes replaced that are not UTF-8, where it must have none.
         line: &'l [u8],
@@ -106,7 +108,7 @@ pub(super) fn understand<'l>(
     buffers: &'l mut Buffers,
 ) -> Result<Understood<'l>, String> {
     let invalid = parser.invalid_utf8;
-    let (key, text): (&[u8], &[u8]) = match form {
+    let (key, text): (Option<&[u8]>, &[u8]) = match form {
         Form::Json | Form::Html => {
             let parsed = jsonl::parse(line, &parser.fields, invalid, &mut buffers.json)?;
             let replaced = parsed.replaced.is_some();
@@ -130,11 +132,12 @@ pub(super) fn understand<'l>(
             found?
         }
         Form::Archive { .. } => match warc::understand(line, &parser.fields, parser.record_bytes_max)? {
-            warc::Says::Text { key, text } => (key, text),
+            warc::Says::Text { key, text } => (key_in(&mut buffers.key, key), text),
             warc::Says::Made { key, text } => {
                 buffers.text = text;
+                let key = key_in(&mut buffers.key, key);
                 // guard: keys of pages in archives are looked at
-                check_key(key)?;
+                key.map_or(Ok(()), check_key)?;
                 let content = Content::Text(&buffers.text);
                 return Ok(Understood::Document { key, content, line, replaced: false });
             }
@@ -146,7 +149,7 @@ pub(super) fn understand<'l>(
         }
     };
     // guard: keys of rows and of texts in archives are looked at
-    check_key(key)?;
+    key.map_or(Ok(()), check_key)?;
     let (text, replaced) = match std::str::from_utf8(text) {
         Ok(text) => (text, false),
         Err(error) if invalid == InvalidUtf8::Error => {
@@ -162,6 +165,17 @@ pub(super) fn understand<'l>(
         }
     };
     Ok(Understood::Document { key, content: Content::Text(text), line, replaced })
+}
+
+/// A key, in `room` if it was made.
+fn key_in<'k>(room: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
+    match key? {
+        Cow::Borrowed(key) => Some(key),
+        Cow::Owned(key) => {
+            *room = key;
+            Some(room)
+        }
+    }
 }
 
 /// A key is what users see of a document, in JSON among others: it stays as it is, or there is none.

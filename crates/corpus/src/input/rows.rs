@@ -4,12 +4,13 @@
 //! The first row names the columns. Where a row ends is found while reading, by `csv-core`; its fields are taken
 //! apart by whoever works on it.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::fields;
+use super::fields::{self, Ids, Selection, push_key, push_text};
 use super::jsonl::Found;
 use super::window::Window;
 use super::{OwnAttached, Place, Problem};
@@ -29,8 +30,9 @@ pub struct Header {
     pub line: Vec<u8>,
     delimiter: u8,
     columns: usize,
-    id: usize,
-    text: usize,
+    /// The columns of the key; none where keys are those of lines.
+    id: Vec<usize>,
+    text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
 }
@@ -58,7 +60,19 @@ impl Header {
             }
         };
         let both = "--id-field and --text-field";
-        let (id, text) = (find(&fields.id, both)?, find(&fields.text, both)?);
+        let select = |name: &str, selection: Option<&Selection>| match selection {
+            Some(selection) if !all.iter().any(|column| column == name) => {
+                selection.parts.iter().map(|part| find(&part.name, both)).collect()
+            }
+            _ => find(name, both).map(|at| vec![at]),
+        };
+        let named = fields.named.as_deref();
+        let id = match fields.ids {
+            Ids::Line => Vec::new(),
+            Ids::FieldOrLine if !all.contains(&fields.id) => Vec::new(),
+            Ids::Field | Ids::FieldOrLine => select(&fields.id, named.map(|named| &named.id))?,
+        };
+        let text = select(&fields.text, named.map(|named| &named.text))?;
         let of = |name: &Option<String>, option| name.as_deref().map(|name| find(name, option)).transpose();
         let value = of(&fields.attached.value, "--value-field")?;
         let stamp = of(&fields.attached.stamp, "--stamp-field")?;
@@ -70,13 +84,30 @@ impl Header {
         &self,
         line: &[u8],
         fields: &'f mut Fields,
-    ) -> Result<(&'f [u8], &'f [u8]), String> {
+    ) -> Result<(Option<&'f [u8]>, &'f [u8]), String> {
         fields.parse(line, self.delimiter);
-        if fields.ends.len() == self.columns {
-            Ok((fields.field(self.id), fields.field(self.text)))
-        } else {
-            Err(format!("{} fields, where the first row names {}", fields.ends.len(), self.columns))
+        if fields.ends.len() != self.columns {
+            return Err(format!("{} fields, where the first row names {}", fields.ends.len(), self.columns));
         }
+        // What is made of several stands behind the fields.
+        let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
+            let start = fields.bytes.len();
+            if columns.len() > 1 {
+                for (number, &at) in columns.iter().enumerate() {
+                    let part = fields.field(at).to_vec();
+                    push(&mut fields.bytes, &part, number);
+                }
+            }
+            start..fields.bytes.len()
+        };
+        let (key, text) = (join(&self.id, push_key), join(&self.text, push_text));
+        let fields = &*fields;
+        let of = |columns: &[usize], joined: Range<usize>| match *columns {
+            [] => None,
+            [at] => Some(fields.field(at)),
+            _ => Some(&fields.bytes[joined]),
+        };
+        Ok((of(&self.id, key), of(&self.text, text).unwrap_or_default()))
     }
 }
 
@@ -329,7 +360,7 @@ mod tests {
             .next(|line, found| {
                 let picked = found.and_then(|found| {
                     let (key, text) = header.pick(found.line, &mut buffers)?;
-                    Ok([key, text].map(|field| String::from_utf8_lossy(field).into_owned()))
+                    Ok([key.unwrap_or_default(), text].map(|field| String::from_utf8_lossy(field).into_owned()))
                 });
                 all.push((line, picked));
             })
