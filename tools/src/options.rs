@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use twindex::sys::Access;
 
 use twindex_corpus::RepeatedKeys;
-use twindex_corpus::input::{Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+use twindex_corpus::input::{Charset, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
@@ -125,10 +125,15 @@ pub(crate) struct InputArgs {
     /// Skip and count up to N bad records instead of stopping at the first [default: 0]
     #[arg(long, value_name = "N")]
     skip_bad: Option<u64>,
-    /// Bytes that are not UTF-8: refused (files in folders are passed over), or replaced by U+FFFD, but for
-    /// those of keys [default: error]
+    /// A text with bytes that are not UTF-8, or that its encoding has not: refused (files in folders are passed over);
+    /// taken, with U+FFFD for such bytes, and by `dedup` compared by its bytes alone; or passed over and counted. Bytes of
+    /// keys are never replaced [default: error; of HTML and archives, replace]
     #[arg(long, value_enum, value_name = "ACTION")]
     invalid_utf8: Option<Invalid>,
+    /// Encoding of texts that are not UTF-8: a label as in `charset=`, for example windows-1251 or gbk; or auto, by
+    /// a byte order mark, by what a page says of itself, or by what the bytes look like [default: UTF-8; of HTML, auto]
+    #[arg(long, value_name = "LABEL", value_parser = parse_encoding)]
+    encoding: Option<Charset>,
 }
 
 /// Where keys come from, an option of the verbs that read documents.
@@ -209,6 +214,12 @@ enum Format {
 enum Invalid {
     Error,
     Replace,
+    Skip,
+}
+
+fn parse_encoding(label: &str) -> Result<Charset, String> {
+    Charset::named(label)
+        .ok_or_else(|| "expected auto, or a label of the Encoding standard, for example windows-1251".into())
 }
 
 impl InputArgs {
@@ -226,6 +237,7 @@ impl InputArgs {
             ("format", self.format.is_some()),
             ("skip-bad", self.skip_bad.is_some()),
             ("invalid-utf8", self.invalid_utf8.is_some()),
+            ("encoding", self.encoding.is_some()),
         ];
         given.into_iter().find_map(|(option, given)| given.then_some(option))
     }
@@ -241,9 +253,12 @@ impl InputArgs {
                 .clone(),
             features: self.reads_features(),
             invalid_utf8: match self.invalid_utf8 {
-                None | Some(Invalid::Error) => InvalidUtf8::Error,
+                None => InvalidUtf8::Usual,
+                Some(Invalid::Error) => InvalidUtf8::Error,
                 Some(Invalid::Replace) => InvalidUtf8::Replace,
+                Some(Invalid::Skip) => InvalidUtf8::Skip,
             },
+            encoding: self.encoding,
             id_field: self.id_field.as_ref().unwrap_or(&usual.id_field).clone(),
             ids: if self.id_field.is_some() { Ids::Field } else { usual.ids },
             format: match self.format {

@@ -57,7 +57,9 @@ pub use dedup::{
     THRESHOLD_MIN, Verify, Why, WordDiff,
 };
 pub use error::InvalidOptions;
-pub use input::{AttachedFields, Counts, Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind};
+pub use input::{
+    AttachedFields, Charset, Counts, Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind,
+};
 pub use observer::{Observer, Progress};
 pub use repeated::RepeatedKeys;
 pub use shard::part_of;

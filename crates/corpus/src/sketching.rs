@@ -175,7 +175,7 @@ impl<'s> Sketching<'s> {
     pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
         let Self { sketcher, scratch, set, vector, forms, .. } = self;
         match content {
-            Content::Text(text) => {
+            Content::Text(text) | Content::Opaque { text, .. } => {
                 forms.count(text, &sketcher.params().shingling);
                 Ok(sketcher.sketch_into(text, scratch, sketch)?)
             }
@@ -223,6 +223,8 @@ pub struct Sketched {
     pub key: Vec<u8>,
     /// Whether that is the key that its line says.
     pub is_own_key: bool,
+    /// Whether its text does not say all that was there.
+    pub is_opaque: bool,
     /// Where it stands.
     pub place: Place,
     /// Its sketch.
@@ -482,6 +484,7 @@ impl Sketched {
         Self {
             key: Vec::new(),
             is_own_key: true,
+            is_opaque: false,
             place,
             sketch: Sketch::default(),
             whole: Whole::default(),
@@ -502,7 +505,10 @@ fn sketch_into(
     // Before the work: a record without what it should have is one that may be passed over.
     one.attached = record.attached(parser)?;
     record.write_place(&mut one.place);
-    let made = sketching.sketch(record.content, &mut one.sketch);
+    one.is_opaque = matches!(record.content, Content::Opaque { .. });
+    // Whoever keeps all of it removes documents: by what is left of a text nothing goes.
+    let content = if one.is_opaque && wanted.whole { Content::Text("") } else { record.content };
+    let made = sketching.sketch(content, &mut one.sketch);
     made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
     if wanted.whole {
         let line = record.line(parser)?;

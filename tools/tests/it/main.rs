@@ -7,6 +7,7 @@ mod dedup;
 mod disk;
 mod docs;
 mod durable;
+mod encodings;
 mod eval;
 mod features;
 mod formats;

@@ -429,7 +429,7 @@ impl Dedup {
             Ok((near, told))
         };
         for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
-            empty += u64::from(one.sketch.is_empty());
+            empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
             if let Some(near) = near {
                 return corpus.drop_near(one, near);
             }

@@ -11,7 +11,7 @@ use super::file::write_file;
 use super::near::Verify;
 use super::rules::Clustering;
 use super::{Dedup, Method, layout};
-use crate::input::{Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::input::{Charset, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
@@ -59,6 +59,8 @@ struct InputFields {
     ids: String,
     #[serde(default = "InputFields::repeated_keys_before")]
     repeated_keys: String,
+    #[serde(default)]
+    encoding: Option<String>,
 }
 
 impl InputFields {
@@ -83,7 +85,12 @@ const VERIFY: [(&str, Verify); 3] =
     [("exact", Verify::Exact), ("signature", Verify::Signature), ("none", Verify::None)];
 const CLUSTERS: [(&str, Clustering); 2] =
     [("leaders", Clustering::Leaders), ("components", Clustering::Components)];
-const INVALID: [(&str, InvalidUtf8); 2] = [("error", InvalidUtf8::Error), ("replace", InvalidUtf8::Replace)];
+const INVALID: [(&str, InvalidUtf8); 4] = [
+    ("usual", InvalidUtf8::Usual),
+    ("error", InvalidUtf8::Error),
+    ("replace", InvalidUtf8::Replace),
+    ("skip", InvalidUtf8::Skip),
+];
 const FORMATS: [(&str, InputFormat); 8] = [
     ("auto", InputFormat::Auto),
     ("text", InputFormat::Text),
@@ -102,6 +109,10 @@ const REPEATED: [(&str, RepeatedKeys); 4] = [
     ("last", RepeatedKeys::Last),
     ("error", RepeatedKeys::Error),
 ];
+
+fn encoding_of(name: &str) -> anyhow::Result<Charset> {
+    Charset::named(name).with_context(|| format!("the field \"encoding\" has the unknown value {name:?}"))
+}
 
 /// The name of a value in a table of names.
 fn name_of<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> String {
@@ -162,6 +173,7 @@ impl RunFile {
                 record_bytes_max: job.input.record_bytes_max,
                 ids: name_of(&IDS, job.input.ids),
                 repeated_keys: name_of(&REPEATED, job.repeated_keys),
+                encoding: job.input.encoding.map(|encoding| encoding.name().to_owned()),
             },
             method: name_of(&METHODS, job.method),
             verify: job.resembles().then(|| name_of(&VERIFY, job.verify())),
@@ -226,6 +238,7 @@ impl RunFile {
             features,
             format: value_of(&FORMATS, "format", &format)?,
             invalid_utf8: value_of(&INVALID, "invalid_utf8", &invalid_utf8)?,
+            encoding: self.input.encoding.as_deref().map(encoding_of).transpose()?,
             skip_bad,
             record_bytes_max: self.input.record_bytes_max,
             ..InputOptions::default()

@@ -95,7 +95,7 @@ pub struct Found {
 
 impl DedupTexts {
     /// Finds the texts that are near each other, and which of them to keep, on the threads of the pool of rayon that it is
-    /// called in. Bytes that are not UTF-8 count as U+FFFD.
+    /// called in. A text that is not UTF-8 is near nothing but equal ones.
     ///
     /// # Errors
     ///
@@ -156,7 +156,10 @@ impl DedupTexts {
         let shingler = Shingler::new(&self.shingling)?;
         let shingles = |text: &[u8], buffers: &mut Buffers| {
             let mut set = Vec::new();
-            shingler.distinct(&String::from_utf8_lossy(text), buffers, &mut set);
+            // Of a text that is not UTF-8 only an equal one is a copy.
+            if let Ok(text) = std::str::from_utf8(text) {
+                shingler.distinct(text, buffers, &mut set);
+            }
             set
         };
         let (sketch, mut seen) = (Sketch::default(), HashSet::new());

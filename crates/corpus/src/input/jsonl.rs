@@ -10,13 +10,14 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use twindex_kernel::Unescaped;
 
+use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
 use super::fields::{Fields, Ids, Named, Selection, push_key, push_text};
 use super::nested;
 use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
-use super::{InvalidUtf8, Place, Problem};
+use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, lossy};
 
 /// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
 /// come to its ends.
@@ -185,6 +186,14 @@ impl Lines {
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     line: String,
+    values: Values,
+    /// What is compared of a text that lost something.
+    identity: Vec<u8>,
+}
+
+/// What a line says, where it does not stand in it so.
+#[derive(Debug, Default)]
+struct Values {
     key: Unescaped,
     text: Unescaped,
     features: Features,
@@ -196,34 +205,64 @@ pub(super) struct Parsed<'p> {
     /// None where it is to be that of the line.
     pub(super) key: Option<&'p [u8]>,
     pub(super) content: Content<'p>,
-    /// The line with bytes that are not UTF-8 replaced, if there were any.
-    pub(super) replaced: Option<&'p str>,
+    /// Whether the text has lost bytes, or halves of surrogate pairs.
+    pub(super) is_lossy: bool,
+    /// Whether the encoding is what the bytes look like.
+    pub(super) is_detected: bool,
 }
 
-/// The key and the text, or the features, of one record, or what is wrong with it.
+/// The key and the text, or the features, of one record, or why it is no document.
 pub(super) fn parse<'p>(
     line: &'p [u8],
     fields: &Fields,
     invalid: InvalidUtf8,
+    charset: Option<Charset>,
     buffers: &'p mut Buffers,
-) -> Result<Parsed<'p>, String> {
-    let Buffers { line: line_buffer, key, text, features } = buffers;
-    let bytes = line;
-    let (line, replaced) = match (simdutf8::basic::from_utf8(line), invalid) {
-        (Ok(line), _) => (line, None),
-        (Err(_), InvalidUtf8::Error) => {
-            // The fast way does not tell where.
-            let offset = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), |_| 0);
-            return Err(format!(
-                "not UTF-8: byte 0x{:02x} at offset {offset} of the line (--invalid-utf8 replace takes it)",
-                line[offset]
-            ));
+) -> Result<Parsed<'p>, Bad> {
+    let takes_lossy = matches!(invalid, InvalidUtf8::Replace | InvalidUtf8::Skip);
+    let Ok(line) = simdutf8::basic::from_utf8(line) else {
+        let decoded = charset::line(line, charset);
+        if !decoded.is_lossy {
+            buffers.line = decoded.text.into_owned();
+            let parsed = parse_utf8(&buffers.line, fields, &mut buffers.values)?;
+            return Ok(Parsed { is_detected: decoded.is_detected, ..parsed });
         }
-        (Err(_), InvalidUtf8::Replace) => {
-            *line_buffer = String::from_utf8_lossy(line).into_owned();
-            (line_buffer.as_str(), Some(line_buffer.as_str()))
+        if takes_lossy {
+            return parse_lossy(&lossy::mark_json(line), fields, invalid, buffers);
         }
+        let offset = std::str::from_utf8(line).err().map_or(0, |error| error.valid_up_to());
+        return Err(Bad::Reason(format!(
+            "not UTF-8: byte 0x{:02x} at offset {offset} of the line ({LOSSY_ADVICE})",
+            line[offset]
+        )));
     };
+    // Whoever takes bytes that are none takes halves of surrogate pairs, too.
+    if takes_lossy && lossy::has_half(line) {
+        let marked = lossy::mark_json(line.as_bytes());
+        if lossy::is_lossy(&marked) {
+            return parse_lossy(&marked, fields, invalid, buffers);
+        }
+    }
+    parse_utf8(line, fields, &mut buffers.values)
+}
+
+/// Why a line is no document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    Reason(String),
+    /// Something was lost in its text, and it is to be passed over.
+    Skipped,
+}
+
+impl From<String> for Bad {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+/// A line in UTF-8.
+fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Result<Parsed<'p>, Bad> {
+    let Values { key, text, features } = values;
     if fields.features {
         let (own, found) = parse_features(line, fields)?;
         *features = found;
@@ -231,14 +270,11 @@ pub(super) fn parse<'p>(
             None => None,
             Some(own) => {
                 *key = own.into();
-                Some(key.as_str())
+                Some(key.as_str().as_bytes())
             }
         };
-        if let (Some(key), true) = (key, replaced.is_some()) {
-            check_key_kept(bytes, key, fields)?;
-        }
-        let key = key.map(str::as_bytes);
-        return Ok(Parsed { key, content: Content::Features(features), replaced });
+        let content = Content::Features(features);
+        return Ok(Parsed { key, content, is_lossy: false, is_detected: false });
     }
     let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
     let usual = usual
@@ -257,41 +293,53 @@ pub(super) fn parse<'p>(
         Scanned { key: has_key.then_some(Taken::Unescaped), text: Taken::Unescaped }
     };
     let (key, text) = (found.key.map(|found| found.of(line, key)), found.text.of(line, text));
-    let key = key.filter(|_| fields.ids != Ids::Line);
-    if let (Some(key), true) = (key, replaced.is_some()) {
-        check_key_kept(bytes, key, fields)?;
-    }
-    Ok(Parsed { key: key.map(str::as_bytes), content: Content::Text(text), replaced })
+    let key = key.filter(|_| fields.ids != Ids::Line).map(str::as_bytes);
+    Ok(Parsed { key, content: Content::Text(text), is_lossy: false, is_detected: false })
 }
 
-/// Refuses a key in which bytes were replaced: two keys that differ in nothing else would be one.
-///
-/// U+FFFD may stand in a key by itself. So the line is read once more with another character instead of the bad
-/// bytes: a key without any stays what it is.
-fn check_key_kept(line: &[u8], key: &str, fields: &Fields) -> Result<(), String> {
-    // guard: no byte of a key of JSON is replaced
-    // without it: key.contains('\u{fffd}') -> false
-    if !key.contains('\u{fffd}') {
-        return Ok(());
-    }
-    let mut other = String::with_capacity(line.len());
-    for chunk in line.utf8_chunks() {
-        other.push_str(chunk.valid());
-        if !chunk.invalid().is_empty() {
-            other.push('x');
+/// A line in which something was lost, marked: in its text, or in a field that nobody asked for.
+fn parse_lossy<'p>(
+    marked: &str,
+    fields: &Fields,
+    invalid: InvalidUtf8,
+    buffers: &'p mut Buffers,
+) -> Result<Parsed<'p>, Bad> {
+    let Buffers { values: Values { key, text, features }, identity, .. } = buffers;
+    let (own, found) = if fields.features {
+        let (own, found) = parse_features(marked, fields)?;
+        if found.names().any(|name| std::str::from_utf8(name).is_ok_and(lossy::is_lossy)) {
+            let reason = format!("field {:?}: not UTF-8; bytes of texts are replaced, not of features", fields.text);
+            return Err(Bad::Reason(reason));
         }
-    }
-    let again = match &fields.named {
-        Some(named) => select(&other, named).and_then(|[values, _]| select_key(&other, &values, named, fields)),
-        None => key_of(&other, pick(&other, fields, PhantomData::<IgnoredAny>)?.id, fields),
+        *features = found;
+        (own, None)
+    } else {
+        let Slow { key, text } = parse_slowly(marked, fields)?;
+        (key, Some(text))
     };
-    match again {
-        Ok(Some(again)) if again == key => Ok(()),
-        _ => Err(format!(
-            "field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not",
-            fields.id
-        )),
+    let own = match own {
+        None => None,
+        // guard: no byte of a key of JSON is replaced
+        Some(own) if lossy::is_lossy(&own) => {
+            let reason =
+                format!("field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not", fields.id);
+            return Err(Bad::Reason(reason));
+        }
+        Some(own) => {
+            *key = lossy::shown(&own).unwrap_or(own).into();
+            Some(key.as_str().as_bytes())
+        }
+    };
+    let parsed = |content, is_lossy| Ok(Parsed { key: own, content, is_lossy, is_detected: false });
+    let Some(found) = found else { return parsed(Content::Features(features), false) };
+    let is_lossy = lossy::is_lossy(&found);
+    if is_lossy && invalid == InvalidUtf8::Skip {
+        return Err(Bad::Skipped);
     }
+    *identity = [&[lossy::LOSSY], found.as_bytes()].concat();
+    *text = lossy::shown(&found).unwrap_or(found).into();
+    let text = text.as_str();
+    parsed(if is_lossy { Content::Opaque { text, identity } } else { Content::Text(text) }, is_lossy)
 }
 
 /// What [`parse_slowly`] finds.
@@ -737,10 +785,14 @@ mod tests {
     }
 
     fn parse_with(line: &[u8], fields: &Fields, invalid: InvalidUtf8) -> Result<(Vec<u8>, String), String> {
-        let mut buffers =
-            Buffers { key: "left".to_owned().into(), text: "over".to_owned().into(), ..Buffers::default() };
-        let parsed = super::parse(line, fields, invalid, &mut buffers)?;
-        let Content::Text(text) = parsed.content else { panic!("no text") };
+        let (key, text) = ("left".to_owned().into(), "over".to_owned().into());
+        let values = Values { key, text, ..Values::default() };
+        let mut buffers = Buffers { values, ..Buffers::default() };
+        let parsed = super::parse(line, fields, invalid, None, &mut buffers).map_err(|bad| match bad {
+            Bad::Reason(reason) => reason,
+            Bad::Skipped => "skipped".to_owned(),
+        })?;
+        let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
         Ok((parsed.key.unwrap().to_vec(), text.to_owned()))
     }
 
@@ -920,7 +972,7 @@ B"),
         line.push(0xff);
         line.extend(b"\"}");
         let reason = parse(&line, &fields()).unwrap_err();
-        assert_eq!(reason, "not UTF-8: byte 0xff at offset 18 of the line (--invalid-utf8 replace takes it)");
+        assert!(reason.starts_with("not UTF-8: byte 0xff at offset 18 of the line (--encoding LABEL"), "{reason}");
     }
 
     #[test]
@@ -928,18 +980,31 @@ B"),
         let mut line = br#"{"id":"k","text":"a"#.to_vec();
         line.extend(b"\xe4\xb8\xffb\"}");
         let mut buffers = Buffers::default();
-        let parsed = super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
-        assert!(
-            parsed.replaced.is_some_and(|line| line.ends_with("a\u{fffd}\u{fffd}b\"}"))
-                && matches!(parsed.content, Content::Text("a\u{fffd}\u{fffd}b")),
-            "{parsed:?}"
-        );
+        let mut parse = |line: &[u8], invalid, charset| {
+            let parsed = super::parse(line, &fields(), invalid, charset, &mut buffers)?;
+            let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
+            Ok((text.to_owned(), parsed.content.identity().into_owned(), parsed.is_lossy))
+        };
+        let (text, identity, is_lossy) = parse(&line, InvalidUtf8::Replace, None).unwrap();
+        assert_eq!((&*text, is_lossy), ("a\u{fffd}\u{fffd}b", true));
+        let other = [&line[..19], b"\xe4\xb9\xffb\"}"].concat();
+        let (same, other, _) = parse(&other, InvalidUtf8::Replace, None).unwrap();
+        assert_eq!(same, text);
+        assert_ne!(identity, other, "other bytes are another text");
+        assert_eq!(parse(&line, InvalidUtf8::Skip, None), Err(Bad::Skipped));
         let sound = br#"{"id":"k","text":"a"}"#;
-        let parsed = super::parse(sound, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
-        assert!(parsed.replaced.is_none());
+        let text = |text: &str| Ok((text.to_owned(), text.as_bytes().to_vec(), false));
+        assert_eq!(parse(sound, InvalidUtf8::Replace, None), text("a"));
+        // In another field nothing of the text is lost.
+        let elsewhere = b"{\"id\":\"k\",\"x\":\"\xff\",\"text\":\"a\"}";
+        assert_eq!(parse(elsewhere, InvalidUtf8::Replace, None), text("a"));
+        let halves = br#"{"id":"k","text":"a\ud800\ud83d\ude00"}"#;
+        assert_eq!(parse(halves, InvalidUtf8::Replace, None).unwrap().0, "a\u{fffd}\u{1f600}");
+        let cyrillic = b"{\"id\":\"k\",\"text\":\"\xcf\xf0\"}";
+        assert_eq!(parse(cyrillic, InvalidUtf8::Error, Charset::named("windows-1251")), text("Пр"));
         // A replaced byte is no quote, so that other bytes cannot make JSON of what is none.
         line.truncate(22);
-        assert!(super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).is_err());
+        assert!(parse(&line, InvalidUtf8::Replace, None).is_err());
     }
 
     #[test]
@@ -948,12 +1013,13 @@ B"),
             Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true, ..Default::default() };
         let mut buffers = Buffers::default();
         let mut of =
-            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, &mut buffers) {
+            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, None, &mut buffers) {
                 Ok(Parsed { key, content: Content::Features(features), .. }) => {
                     Ok((key.unwrap().to_vec(), features.canonical()))
                 }
                 Ok(other) => panic!("{other:?}"),
-                Err(reason) => Err(reason),
+                Err(Bad::Reason(reason)) => Err(reason),
+                Err(Bad::Skipped) => panic!("{line}"),
             };
         assert_eq!(of(r#"{"id":1,"ops":["a","b"]}"#), of(r#"{"x":[{}],"ops":["b","a"],"id":"1"}"#));
         for (line, wanted) in [

@@ -27,6 +27,7 @@
 
 mod attached;
 mod batch;
+mod charset;
 mod columns;
 mod content;
 mod features;
@@ -44,6 +45,7 @@ mod kept;
 mod kept_keys;
 mod kept_names;
 mod leaves;
+mod lossy;
 mod nested;
 mod open;
 mod parser;
@@ -71,6 +73,7 @@ use twindex::sketch::cut::{Letters, letters};
 use crate::numbers::{count, counted};
 pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
+pub use charset::Charset;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
 pub use fields::Ids;
@@ -103,15 +106,44 @@ const BAD_KEPT: usize = 5;
 const REASON_BEGINNING: usize = 600;
 const REASON_END: usize = 300;
 
-/// What is done about bytes that are not UTF-8.
+/// What is done about a text with bytes that are not UTF-8, or that its encoding has not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidUtf8 {
-    /// A line or a file that was named is a bad record; files in folders are passed over.
+    /// [`InvalidUtf8::Replace`] for pages of HTML and web archives, [`InvalidUtf8::Error`] for all else.
     #[default]
+    Usual,
+    /// A line or a file that was named is a bad record; files in folders are passed over.
     Error,
-    /// Each longest part of a character that breaks off, and each byte that begins none, becomes U+FFFD, but for those
-    /// of keys.
+    /// Each longest part of a character that breaks off, and each byte that begins none, is shown as U+FFFD, but for those
+    /// of keys. `dedup` compares such a text by its bytes alone.
     Replace,
+    /// It is passed over, and counted.
+    Skip,
+}
+
+impl InvalidUtf8 {
+    /// What it is for pages and archives, or for what is none.
+    fn of(self, is_page_or_archive: bool) -> Self {
+        match self {
+            Self::Usual if is_page_or_archive => Self::Replace,
+            Self::Usual => Self::Error,
+            said => said,
+        }
+    }
+}
+
+/// What a message about such a text advises.
+const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
+                            its bytes alone";
+
+/// What of a document its text does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    None,
+    /// Bytes that its encoding has not.
+    Bytes,
+    /// All of a page that shows no text.
+    Unseen,
 }
 
 /// How inputs are told apart.
@@ -189,8 +221,11 @@ pub struct InputOptions {
     pub format: InputFormat,
     /// How many bad records are skipped and counted; one more is an error.
     pub skip_bad: u64,
-    /// What is done about bytes that are not UTF-8.
+    /// What is done about bytes that are not UTF-8, or that an encoding has not.
     pub invalid_utf8: InvalidUtf8,
+    /// In which encoding texts are: UTF-8, and for pages of HTML [`Charset::Auto`], if nothing is said. Of web archives it is
+    /// that of pages, and Parquet has UTF-8.
+    pub encoding: Option<Charset>,
     /// The longest line or text file, in bytes, that is taken for a document: 256 MiB by default. Memory
     /// stays within a small multiple of it.
     pub record_bytes_max: usize,
@@ -208,7 +243,8 @@ impl Default for InputOptions {
             attached: AttachedFields::default(),
             format: InputFormat::Auto,
             skip_bad: 0,
-            invalid_utf8: InvalidUtf8::Error,
+            invalid_utf8: InvalidUtf8::Usual,
+            encoding: None,
             record_bytes_max: 256 << 20,
             as_it_comes: false,
         }
@@ -222,8 +258,23 @@ pub struct Counts {
     pub documents: u64,
     /// The lengths of their texts in UTF-8, or of the names of their features, added up.
     pub text_bytes: u64,
-    /// Those in which bytes that are not UTF-8 were replaced.
+    /// Those in which bytes that are not UTF-8, or that their encoding has not, were replaced.
     pub replaced_utf8: u64,
+    /// The first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_replaced: Option<String>,
+    /// Documents that were passed over because of such bytes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped_lossy: u64,
+    /// Pages that show no text.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen_pages: u64,
+    /// Texts of which the encoding is what they look like.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub detected_encodings: u64,
+    /// What looked at these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding_detector: Option<&'static str>,
     /// Files of folders with a zero byte in them.
     pub skipped_binary: u64,
     /// Files of folders that have no zero byte and are not UTF-8 either.
@@ -357,6 +408,11 @@ impl Counts {
         self.documents += more.documents;
         self.text_bytes += more.text_bytes;
         self.replaced_utf8 += more.replaced_utf8;
+        self.first_replaced = self.first_replaced.take().or_else(|| more.first_replaced.clone());
+        self.skipped_lossy += more.skipped_lossy;
+        self.unseen_pages += more.unseen_pages;
+        self.detected_encodings += more.detected_encodings;
+        self.encoding_detector = self.encoding_detector.or(more.encoding_detector);
         self.skipped_binary += more.skipped_binary;
         self.skipped_not_utf8 += more.skipped_not_utf8;
         self.skipped_bad += more.skipped_bad;
@@ -400,7 +456,26 @@ impl Counts {
         }
         if self.replaced_utf8 > 0 {
             let documents = counted(self.replaced_utf8, "document");
-            remarks.push(format!("{documents} not UTF-8, the bytes in question replaced by U+FFFD"));
+            let first = self.first_replaced.as_deref().unwrap_or_default();
+            remarks.push(format!(
+                "{documents} not UTF-8, or not in the encoding that is said, the bytes in question shown as U+FFFD, and \
+                 compared by all bytes alone, the first: {first}"
+            ));
+        }
+        if self.skipped_lossy > 0 {
+            let documents = counted(self.skipped_lossy, "document");
+            remarks.push(format!("{documents} passed over, not UTF-8, or not in the encoding that is said"));
+        }
+        if self.unseen_pages > 0 {
+            let pages = counted(self.unseen_pages, "page");
+            remarks.push(format!("{pages} without a text to be seen, compared by all of the markup alone"));
+        }
+        if self.detected_encodings > 0 {
+            remarks.push(format!(
+                "{} in the encoding that {} takes them to be in",
+                counted(self.detected_encodings, "text"),
+                self.encoding_detector.unwrap_or_default()
+            ));
         }
         let first = self.first_repeated.as_deref().unwrap_or_default();
         if self.numbered_keys > 0 {
@@ -630,7 +705,7 @@ impl Stream {
             Kind::Csv | Kind::Tsv => {
                 let delimiter = if kind == Kind::Csv { b',' } else { b'\t' };
                 let window = Window::new(reader);
-                let (rows, header) = rows::Rows::open(window, delimiter, fields, bytes_max)?;
+                let (rows, header) = rows::Rows::open(window, delimiter, parser.charset, fields, bytes_max)?;
                 Self::Rows(Box::new(rows), Form::Row(headers.push_row(header)))
             }
             Kind::Wet | Kind::Warc => {
@@ -978,12 +1053,20 @@ impl Documents {
     ///
     /// A bad record beyond [`InputOptions::skip_bad`], with its place.
     pub fn account(&mut self, seen: Seen) -> anyhow::Result<()> {
-        let Seen { documents, text_bytes, replaced, no_documents, keyed_by_line, bad } = seen;
+        let Seen { documents, text_bytes, no_documents, keyed_by_line, bad, .. } = seen;
+        let counts = &mut self.counts;
+        counts.first_replaced = counts.first_replaced.take().or(seen.first_replaced);
+        counts.skipped_lossy += seen.skipped_lossy;
+        counts.unseen_pages += seen.unseen_pages;
+        counts.detected_encodings += seen.detected;
+        if seen.detected > 0 {
+            counts.encoding_detector = Some(charset::DETECTOR);
+        }
         self.counts.documents += documents;
         self.counts.no_documents += no_documents;
         self.counts.keyed_by_line += keyed_by_line;
         self.counts.text_bytes += text_bytes;
-        self.counts.replaced_utf8 += replaced;
+        self.counts.replaced_utf8 += seen.replaced;
         bad.iter().try_for_each(|bad| self.skip(bad))
     }
 
@@ -1076,8 +1159,9 @@ impl Documents {
                 self.records = Some(Records::open(origin, kind, parser, most, &self.consumed)?);
             }
             Source::Whole(origin, key) => match self.whole(origin, key)? {
-                Ok(whole) => batch.push_whole(whole),
-                Err(bad) => batch.push_bad(bad),
+                Some(Ok(whole)) => batch.push_whole(whole),
+                Some(Err(bad)) => batch.push_bad(bad),
+                None => self.counts.skipped_lossy += 1,
             },
             Source::Folder { root, mut files } => {
                 let Some(file) = files.next() else { return Ok(()) };
@@ -1094,41 +1178,36 @@ impl Documents {
         Ok(())
     }
 
-    /// An input that is one document. It was named, so what is wrong with it is worth an error.
-    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Result<Whole, Problem>> {
+    /// An input that is one document; none if it is passed over. It was named, so what is wrong with it is worth an error.
+    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Option<Result<Whole, Problem>>> {
         let name = origin.name();
         let html = http::is_named_html(&open::without_compression(&name));
         let place = Place::file(name);
         let reader = Reader::open(origin, &self.consumed)?;
-        let contents = folder::read_contents(reader, self.record_bytes_max, self.parser.invalid_utf8)?;
+        let contents = folder::read_contents(reader, &self.reading(html))?;
         let reason = match contents {
-            Contents::Text(text) => return Ok(whole(key, text, html, false, place)),
-            Contents::Replaced(text) => return Ok(whole(key, text, html, true, place)),
+            Contents::Text(text) => return Ok(Some(whole(key, text, html, place))),
+            Contents::Lossy { .. } if self.parser.invalid_utf8 == InvalidUtf8::Skip => return Ok(None),
             Contents::Binary { offset } => format!("not text: a zero byte at offset {offset}"),
-            Contents::NotUtf8 { offset } => {
-                format!("not UTF-8: a bad byte at offset {offset} (--invalid-utf8 replace takes it)")
+            Contents::Lossy { offset: Some(offset) } => {
+                format!("not UTF-8: a bad byte at offset {offset} ({LOSSY_ADVICE})")
             }
+            Contents::Lossy { offset: None } => format!("not in the encoding that is said ({LOSSY_ADVICE})"),
             Contents::TooLong => self.too_long(),
         };
-        Ok(Err(Problem { place, reason }))
+        Ok(Some(Err(Problem { place, reason })))
     }
 
     /// A file of a folder, `None` if it is no text.
     fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<Whole, Problem>> {
         let (html, place) = (http::is_named_html(path), Place::file(Arc::from(path)));
-        let invalid = self.parser.invalid_utf8;
-        let reason = match folder::read_file(path, self.record_bytes_max, invalid, &self.consumed) {
-            Ok(Contents::Text(text)) => {
-                return Some(whole(folder::key_below(below), text, html, false, place));
-            }
-            Ok(Contents::Replaced(text)) => {
-                return Some(whole(folder::key_below(below), text, html, true, place));
-            }
+        let reason = match folder::read_file(path, &self.reading(html), &self.consumed) {
+            Ok(Contents::Text(text)) => return Some(whole(folder::key_below(below), text, html, place)),
             Ok(Contents::Binary { .. }) => {
                 self.counts.skipped_binary += 1;
                 return None;
             }
-            Ok(Contents::NotUtf8 { .. }) => {
+            Ok(Contents::Lossy { .. }) => {
                 self.counts.skipped_not_utf8 += 1;
                 return None;
             }
@@ -1136,6 +1215,16 @@ impl Documents {
             Err(problem) => return Some(Err(problem)),
         };
         Some(Err(Problem { place, reason }))
+    }
+
+    /// How a file that is one document is read.
+    fn reading(&self, html: bool) -> folder::Reading {
+        folder::Reading {
+            bytes_max: self.record_bytes_max,
+            invalid: self.parser.invalid_utf8.of(html),
+            charset: self.parser.charset,
+            html,
+        }
     }
 
     fn too_long(&self) -> String {
@@ -1216,9 +1305,9 @@ fn page_text(_page: &str) -> Result<String, String> {
 }
 
 /// A text with its key, if the key will do.
-fn whole(key: Vec<u8>, text: String, html: bool, replaced: bool, place: Place) -> Result<Whole, Problem> {
+fn whole(key: Vec<u8>, text: folder::Text, html: bool, place: Place) -> Result<Whole, Problem> {
     match check_key(&key) {
-        Ok(()) => Ok(Whole { key, text, html, replaced, place }),
+        Ok(()) => Ok(Whole { key, text, html, place }),
         Err(reason) => Err(Problem { place, reason }),
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
+use super::charset::{self, Charset};
 use super::fields::{self, Ids, Selection, push_key, push_text};
 use super::jsonl::Found;
 use super::window::Window;
@@ -43,9 +44,14 @@ impl Header {
         if self.delimiter == b'\t' { "tsv" } else { "csv" }
     }
 
-    fn parse(line: &[u8], delimiter: u8, fields: &fields::Fields) -> Result<Self, String> {
+    fn parse(
+        line: &[u8],
+        delimiter: u8,
+        charset: Option<Charset>,
+        fields: &fields::Fields,
+    ) -> Result<Self, String> {
         let mut names = Fields::default();
-        names.parse(line, delimiter);
+        names.parse(charset::line(line, charset).text.as_bytes(), delimiter);
         let all: Vec<String> =
             (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect();
         let find = |wanted: &str, options: &str| {
@@ -200,6 +206,7 @@ impl Rows {
     pub(super) fn open(
         window: Window,
         delimiter: u8,
+        charset: Option<Charset>,
         fields: &fields::Fields,
         row_bytes_max: usize,
     ) -> Result<(Self, Header), Problem> {
@@ -226,7 +233,7 @@ impl Rows {
             return Err(of_file(&rows, format!("its first row: {reason}")));
         }
         let line = trimmed(&rows.window.bytes()[..row.taken]).0;
-        let header = Header::parse(line, delimiter, fields).map_err(|reason| of_file(&rows, reason))?;
+        let header = Header::parse(line, delimiter, charset, fields).map_err(|reason| of_file(&rows, reason))?;
         rows.window.take(row.taken);
         rows.row_bytes_max = row_bytes_max;
         Ok((rows, header))
@@ -353,7 +360,7 @@ mod tests {
             ..Default::default()
         };
         let (mut rows, header) =
-            Rows::open(window, delimiter, &fields, max).map_err(|problem| problem.to_string())?;
+            Rows::open(window, delimiter, None, &fields, max).map_err(|problem| problem.to_string())?;
         let mut all = Vec::new();
         let mut buffers = Fields::default();
         while rows

@@ -283,8 +283,8 @@ fn a_named_file_that_is_no_text_is_a_bad_record() {
     let binary = files.write("a.bin", b"PAR1\0\0");
     let latin = files.write("b.txt", b"f\xfcr");
     for (path, said) in [
-        (&binary, "not text: a zero byte at offset 4"),
-        (&latin, "not UTF-8: a bad byte at offset 1 (--invalid-utf8 replace takes it)"),
+        (&binary, "not text: a zero byte at offset 4".to_owned()),
+        (&latin, format!("not UTF-8: a bad byte at offset 1 ({LOSSY_ADVICE})")),
     ] {
         let mut documents = OneByOne::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();

@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock};
 
 use memchr::memmem::Finder;
 
+use super::charset::Charset;
 use super::fields::{Fields, Ids, push_key};
 use super::jsonl::Found;
 use super::window::Window;
@@ -221,7 +222,7 @@ pub(super) enum Says<'r> {
     /// A text that does not stand in the record so.
     Made {
         key: Option<Cow<'r, [u8]>>,
-        text: String,
+        shown: http::Shown,
     },
     /// Of another kind, or of another type than text.
     NoDocument,
@@ -233,6 +234,7 @@ pub(super) fn understand<'r>(
     record: &'r [u8],
     fields: &Fields,
     bytes_max: usize,
+    charset: Option<Charset>,
 ) -> Result<Says<'r>, String> {
     let head_bytes = head_end(record).ok_or("its head is not ended by an empty line")?;
     let (head, content) = record.split_at(head_bytes);
@@ -253,7 +255,7 @@ pub(super) fn understand<'r>(
     if kind == b"conversion" && http::is_plain_text(of_type) {
         return Ok(Says::Text { key, text: content });
     }
-    Ok(page.text()?.map_or(Says::NoDocument, |text| Says::Made { key, text }))
+    Ok(page.text(charset)?.map_or(Says::NoDocument, |shown| Says::Made { key, shown }))
 }
 
 /// The key of a record, by its head: the address, unless other fields are named; none where it is to be that of the line.
@@ -327,9 +329,9 @@ mod tests {
                     let pair = |key: &[u8], text: &[u8]| {
                         format!("{}={}", String::from_utf8_lossy(key), String::from_utf8_lossy(text))
                     };
-                    Ok(match understand(&line, &fields, max)? {
+                    Ok(match understand(&line, &fields, max, None)? {
                         Says::Text { key, text } => pair(&key.unwrap(), text),
-                        Says::Made { key, text } => pair(&key.unwrap(), text.as_bytes()),
+                        Says::Made { key, shown } => pair(&key.unwrap(), shown.text.as_bytes()),
                         Says::NoDocument => "none".to_owned(),
                     })
                 });

@@ -115,6 +115,7 @@ pub(super) fn find(
             let content = match record.content {
                 Content::Text(text) => OwnContent::Text(text.to_owned()),
                 Content::Features(features) => OwnContent::Features(features.clone()),
+                Content::Opaque { .. } => OwnContent::Text(String::new()), // nothing goes by what it says
             };
             let identity = parser.identity(record.content).into_owned();
             made.push((record.key.to_vec(), Found { place: record.place().to_string(), content, identity }));
