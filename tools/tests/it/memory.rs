@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::support::{Bench, Random, corpus, says};
+use crate::support::{Bench, Random, TWINDEX, corpus, says};
 
 /// What the results are, beside the page, which has the name of its folder, and the index, whose segments depend on the
 /// memory.
@@ -55,7 +55,8 @@ fn no_result_depends_on_the_memory_whatever_stays_and_by_whatever_method() {
         let mut roomy = Vec::new();
         for memory in ["1G", "1M", "64K"] {
             bench.ok(&format!("dedup in.jsonl -o out {options} --memory {memory} --force -q"));
-            let mut all: Vec<String> = RESULTS.iter().map(|name| bench.read(&format!("out/{name}"))).collect();
+            let mut all: Vec<String> =
+                RESULTS.iter().map(|name| bench.read(&format!("out/{name}"))).collect();
             if options.contains("--against") {
                 all.push(bench.read("out/against.tsv"));
             }
@@ -77,7 +78,7 @@ fn a_key_that_stands_twice_is_told_with_both_places_however_little_memory_there_
     bench.write("in.jsonl", &lines);
     let place = lines.lines().position(|line| line.contains("\"id\":\"d1234\"")).unwrap() + 1;
     for memory in ["64K", "1G"] {
-        let error = bench.refused(&format!("dedup in.jsonl -o out --memory {memory}"));
+        let error = bench.refused(&format!("dedup in.jsonl -o out --repeated-keys error --memory {memory}"));
         let first = format!("the key `d1234` stands already at in.jsonl:{place}");
         says(&error, &["in.jsonl:3001", &first, "give each document a key of its own"]);
     }
@@ -86,13 +87,15 @@ fn a_key_that_stands_twice_is_told_with_both_places_however_little_memory_there_
 /// The most anonymous memory of a run, in bytes.
 #[cfg(target_os = "linux")]
 fn anonymous_peak(bench: &Bench, line: &str) -> usize {
-    let mut child = bench.command(line).spawn().unwrap();
+    let mut command = std::process::Command::new(TWINDEX);
+    let mut child = command.current_dir(bench.root()).args(line.split_whitespace()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
         let status = std::fs::read_to_string(&status).unwrap_or_default();
         let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-        let kilobytes = anonymous.and_then(|value| value.trim().trim_end_matches(" kB").parse::<usize>().ok());
+        let kilobytes =
+            anonymous.and_then(|value| value.trim().trim_end_matches(" kB").parse::<usize>().ok());
         peak = peak.max(kilobytes.unwrap_or(0) << 10);
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
