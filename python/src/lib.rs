@@ -12,6 +12,7 @@ mod dedup;
 mod error;
 mod forest;
 mod index;
+mod numbers;
 mod pairs;
 mod params;
 mod process;

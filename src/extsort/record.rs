@@ -69,6 +69,7 @@ fixed!(
     |record| Triple(record.0.into(), record.1.into(), record.2),
     |found| (found.0.get(), found.1.get(), found.2)
 );
+fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
 /// A number, and how often it came: equal numbers become one record with the sum of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -77,6 +77,44 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     Ok(Bytes::Mapped(map))
 }
 
+/// Gives a scratch file space from `from` to `to`, all of it zeros, so that no page of its map is ever without.
+///
+/// # Errors
+/// The operating system's; a full disk is one.
+pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
+    #[cfg(test)]
+    super::spill::faults::write((to - from) as u64)?;
+    #[cfg(target_os = "linux")]
+    {
+        let flags = rustix::fs::FallocateFlags::empty();
+        match rustix::fs::fallocate(file, flags, from as u64, (to - from) as u64) {
+            Ok(()) => return Ok(()),
+            // Not every file system can; and some say so only by not being able to.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut file = file;
+    io::Seek::seek(&mut file, io::SeekFrom::Start(from as u64))?;
+    let zeros = vec![0; (1 << 20).min(to - from)];
+    for start in (from..to).step_by(zeros.len().max(1)) {
+        io::Write::write_all(&mut file, &zeros[..zeros.len().min(to - start)])?;
+    }
+    Ok(())
+}
+
+/// Maps the first `len` bytes of a scratch file, which has as many, to be read and written.
+///
+/// # Errors
+/// The operating system's.
+#[allow(unsafe_code, reason = "the one place that maps files; see the SAFETY note")]
+pub(super) fn scratch(file: &File, len: usize) -> io::Result<memmap2::MmapMut> {
+    // SAFETY: `map_mut` asks that nobody else modifies or truncates the file while the map lives. The file has no name, so
+    // that no other process can open it, and its one owner, `sys::column`, writes to it by the map alone and makes it
+    // longer only, which leaves the bytes of the map as they are.
+    unsafe { memmap2::MmapOptions::new().len(len).map_mut(file) }
+}
+
 /// Makes nothing but zeros of a map of no file, on so many threads, and gives its memory back to the system.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]

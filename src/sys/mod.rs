@@ -3,6 +3,7 @@
 //! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; `real` is the disk. [`mmap`]
 //! holds the `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
 
+pub mod column;
 #[cfg(target_os = "linux")]
 pub mod guard;
 pub mod heap;
@@ -14,6 +15,7 @@ pub mod spill;
 pub mod vfs;
 pub mod zeroed;
 
+pub use column::{Column, Room};
 pub use mmap::Access;
 pub use real::RealVfs;
 pub use spill::Spill;

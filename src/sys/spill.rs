@@ -96,7 +96,7 @@ pub(crate) mod faults {
         READS.set(allowed);
     }
 
-    pub(super) fn write(bytes: u64) -> io::Result<()> {
+    pub(in crate::sys) fn write(bytes: u64) -> io::Result<()> {
         SPACE.set(SPACE.get().checked_sub(bytes).ok_or(io::ErrorKind::StorageFull)?);
         Ok(())
     }

@@ -11,6 +11,7 @@
 //! comparison takes a fraction of a nanosecond to two, as eight sets are compared at once, and two sets that have nothing
 //! to do with each other are told apart by a part of their bits. Which of the two is taken follows from the sizes alone.
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
 use zerocopy::IntoBytes;
@@ -69,13 +70,13 @@ impl<'a> Plan<'a> {
     /// None where this join is not the right one: for low thresholds, and where it would be more work than a prefix
     /// join. That depends on the sets and the threshold alone, and so does what is found.
     fn of(sets: &'a ShingleSets, threshold: f64) -> Option<Self> {
-        if threshold < THRESHOLD {
+        if threshold < THRESHOLD || !Self::is_little(sets, threshold) {
             return None;
         }
         let list = sets.by_size();
         let sizes: Vec<u32> = list.iter().map(|&set| sets.size(set) as u32).collect();
         let mut firsts = Vec::with_capacity(list.len());
-        let (mut first, mut rows, mut words) = (0, 0_u64, 0);
+        let mut first = 0;
         for (place, &size) in sizes.iter().enumerate() {
             let size = size as usize;
             if place == 0 || sizes[place - 1] as usize != size {
@@ -85,15 +86,38 @@ impl<'a> Plan<'a> {
                 }
             }
             firsts.push(first as u32);
+        }
+        Some(Self { sets, threshold, list, sizes, firsts })
+    }
+
+    /// Whether this join is the right one. Nothing is noted of each set: there may be too many of them.
+    fn is_little(sets: &ShingleSets, threshold: f64) -> bool {
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        for set in 0..sets.len() as u32 {
+            *counts.entry(sets.size(set)).or_default() += 1;
+        }
+        counts.remove(&0);
+        let most = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
+        let (mut before, mut rows, mut words) = (0, 0_u64, 0);
+        // The sizes that come in question, and how many sets are smaller.
+        let mut reached = counts.iter().peekable();
+        let mut first = 0;
+        for (&size, &count) in &counts {
+            let size = size as usize;
+            let least = least_part(size, threshold);
+            while let Some((_, &count)) = reached.next_if(|&(&other, _)| (other as usize) < least) {
+                first += count;
+            }
             // As a rule a bit in three differs, and a comparison ends when too many do.
             let until_far = most_differences(2 * size, threshold).unwrap_or(0) / 24 + 4;
-            let compared = until_far.min(words_for(size)) * (place - first);
-            rows = rows.saturating_add(compared.div_ceil(LANES) as u64);
-            words += words_for(size);
+            let each = until_far.min(words_for(size));
+            for place in before..before + count {
+                rows = rows.saturating_add((each * (place - first)).div_ceil(LANES) as u64);
+            }
+            words += count * words_for(size);
+            before += count;
         }
-        let most = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
-        let are_whole = words <= odd_sketches::BYTES / size_of::<u64>();
-        (are_whole && rows <= most).then_some(Self { sets, threshold, list, sizes, firsts })
+        words <= odd_sketches::BYTES / size_of::<u64>() && rows <= most
     }
 
     fn size(&self, place: usize) -> usize {

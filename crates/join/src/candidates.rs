@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::NO_NUMBER;
 use super::runs::{Counted, Sorted, Sorter};
 use twindex::error::{Error, Result};
 use twindex::format::bands::{self, KEY_BITS};
 use twindex::params::Params;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
+use twindex::sys::{Column, Room};
 
 /// Candidate pairs, and what was left out.
 #[derive(Debug)]
@@ -127,7 +129,7 @@ const SMALL: u64 = 64;
 /// a document, and 20 million in all, are not paired all with all: see [`Candidates::capped_buckets`]. Of more than 40
 /// bands that many for each 40.
 ///
-/// Memory: 12 bytes a document, and `memory` bytes for pairs; what is more goes to an unnamed file in `dir`.
+/// Memory: `memory` bytes for pairs and 12 bytes a document; what is more goes to unnamed files in `dir`.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`] from the scratch file, or what `number` returns.
@@ -155,7 +157,8 @@ pub fn candidates_agreeing(
     room: (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
-    let sides = [Side { snapshot, numbers: super::numbers(snapshot, number)? }];
+    let for_numbers = Room::new(room.0, room.1 / 4);
+    let sides = [Side { snapshot, numbers: super::numbers(snapshot, &for_numbers, number)? }];
     pair_up(&sides, None, agreement, max_bucket, room)
 }
 
@@ -194,9 +197,10 @@ pub fn candidates_agreeing_across(
     ),
 ) -> Result<Candidates> {
     left.params().check_same_sketch(right.params())?;
+    let for_numbers = Room::new(room.0, room.1 / 4);
     let sides = [
-        Side { snapshot: left, numbers: super::numbers(left, number_left)? },
-        Side { snapshot: right, numbers: super::numbers(right, number_right)? },
+        Side { snapshot: left, numbers: super::numbers(left, &for_numbers, number_left)? },
+        Side { snapshot: right, numbers: super::numbers(right, &for_numbers, number_right)? },
     ];
     pair_up(&sides, Some(first_right), agreement, max_bucket, room)
 }
@@ -204,34 +208,34 @@ pub fn candidates_agreeing_across(
 /// Documents of an index.
 pub(super) struct Side<'a> {
     pub(super) snapshot: &'a Snapshot,
-    /// By segment and ordinal.
-    pub(super) numbers: Vec<Vec<Option<u32>>>,
+    /// By segment and ordinal; [`NO_NUMBER`] for documents that are left out.
+    pub(super) numbers: Vec<Column<u32>>,
 }
 
+/// The bucket that a document is in, by its key, and the number of the document.
+pub(super) type Entry = [u32; 2];
+
 /// Replaces `entries` by the members of all buckets of a band: the bucket's key, and a number.
-pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Vec<(u32, u32)>) -> Result<()> {
+pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Column<Entry>) -> Result<()> {
     read_bits(sides, band, KEY_BITS, entries)
 }
 
 /// The same, of buckets by the first `bits` bits of the key.
-fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Vec<(u32, u32)>) -> Result<()> {
-    entries.clear();
-    entries.reserve(sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum());
+fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Column<Entry>) -> Result<()> {
+    entries.truncate(0);
     for side in sides {
         for ((segment, _), numbers) in side.snapshot.segments().zip(&side.numbers) {
-            segment.for_each_band_entry(band, |key, ordinal| {
-                if let Some(number) = numbers[ordinal as usize] {
-                    entries.push((key >> (KEY_BITS - bits), number));
-                }
-                Ok(())
+            segment.for_each_band_entry(band, |key, ordinal| match numbers[ordinal as usize] {
+                NO_NUMBER => Ok(()),
+                number => entries.push([key >> (KEY_BITS - bits), number]),
             })?;
         }
         side.snapshot.check_maps()?;
     }
     // Those of one segment come bucket by bucket.
-    if entries.is_sorted_by_key(|entry| entry.0) {
+    if entries.is_sorted_by_key(|entry| entry[0]) {
         entries
-            .chunk_by_mut(|a, b| a.0 == b.0)
+            .chunk_by_mut(|a, b| a[0] == b[0])
             .filter(|bucket| bucket.len() > 1)
             .for_each(<[_]>::sort_unstable);
     } else {
@@ -248,12 +252,14 @@ fn pair_up(
     max_bucket: usize,
     (dir, memory): (&Path, usize),
 ) -> Result<Candidates> {
+    let room = Room::new(dir, memory / 4);
+    let memory = memory / 2;
     let Agreement { features, bits } = agreement;
     for kept in sides.iter().filter_map(|side| side.snapshot.params().minhash) {
         kept.check_feature_bits(bits)?;
     }
     let bands = sides[0].snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
-    let mut entries: Vec<(u32, u32)> = Vec::new();
+    let mut entries = Column::new(&room);
     let cap = cap_of_bits(sides, bands, bits, max_bucket, &mut entries)?;
     let (mut capped_buckets, mut largest_bucket) = (0, 0);
     let mut pairs = match features {
@@ -262,14 +268,14 @@ fn pair_up(
     };
     for band in 0..bands {
         read_bits(sides, band, bits, &mut entries)?;
-        for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+        for bucket in entries.chunk_by(|a, b| a[0] == b[0]) {
             largest_bucket = largest_bucket.max(bucket.len() as u64);
             let is_capped = bucket.len() as u64 > cap;
             capped_buckets += u64::from(is_capped);
-            let mut pair = |a: (u32, u32), b: (u32, u32)| pairs.push(u64::from(a.1) << 32 | u64::from(b.1));
+            let mut pair = |a: Entry, b: Entry| pairs.push(u64::from(a[1]) << 32 | u64::from(b[1]));
             if let Some(first_right) = first_right {
                 // Ascending: those of the left come first.
-                let (left, right) = bucket.split_at(bucket.partition_point(|entry| entry.1 < first_right));
+                let (left, right) = bucket.split_at(bucket.partition_point(|entry| entry[1] < first_right));
                 for (place, &a) in left.iter().enumerate() {
                     let right = if is_capped && place > 0 { &right[..right.len().min(1)] } else { right };
                     right.iter().try_for_each(|&b| pair(a, b))?;
@@ -293,7 +299,7 @@ pub(super) fn cap_of(
     sides: &[Side<'_>],
     bands: usize,
     max_bucket: usize,
-    entries: &mut Vec<(u32, u32)>,
+    entries: &mut Column<Entry>,
 ) -> Result<u64> {
     cap_of_bits(sides, bands, KEY_BITS, max_bucket, entries)
 }
@@ -303,12 +309,12 @@ fn cap_of_bits(
     bands: usize,
     bits: u32,
     max_bucket: usize,
-    entries: &mut Vec<(u32, u32)>,
+    entries: &mut Column<Entry>,
 ) -> Result<u64> {
     let mut work = Work::default();
     for band in 0..bands {
         read_bits(sides, band, bits, entries)?;
-        entries.chunk_by(|a, b| a.0 == b.0).for_each(|bucket| work.bucket(bucket.len() as u64));
+        entries.chunk_by(|a, b| a[0] == b[0]).for_each(|bucket| work.bucket(bucket.len() as u64));
     }
     Ok(work.cap(max_bucket as u64, sides, bands))
 }
@@ -333,7 +339,7 @@ impl Work {
 
     /// The largest size up to which buckets of so many bands may be paired all with all.
     pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>], bands: usize) -> u64 {
-        let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(Vec::len).sum();
+        let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(|numbers| numbers.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }

@@ -15,8 +15,11 @@
 //! Who is compared with whom is decided by [`Families::plan`], one batch of pairs after the other; the rest is
 //! done by any number of threads. Which leader a set has changes no result.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
 use super::sets::{Reading, ShingleSets};
 use twindex::error::Result;
+use twindex::sys::Column;
 use twindex_sketch::nearness::least_intersection;
 use twindex_sketch::{Resemblance, intersection_from};
 
@@ -34,7 +37,7 @@ use twindex_sketch::{Resemblance, intersection_from};
 /// for set in [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 7], [1, 2, 3, 4, 7, 8]] {
 ///     sets.push(&set)?;
 /// }
-/// let mut families = Families::new(&sets, 1 << 20);
+/// let mut families = Families::new(&sets, 1 << 20)?;
 /// let pairs = families.plausible(&[(1, 0), (2, 1)], 0.5);
 /// for (set, leader) in families.plan(&pairs) {
 ///     let difference = families.difference(set, leader)?;
@@ -49,9 +52,9 @@ use twindex_sketch::{Resemblance, intersection_from};
 pub struct Families<'a> {
     sets: &'a ShingleSets,
     /// Of each set; [`NONE`] if it was in no pair yet.
-    leaders: Vec<u32>,
+    leaders: Column<u32>,
     /// Of each set.
-    kept: Vec<Kept>,
+    kept: Column<Kept>,
     /// What is gone from the leader, and then what is new, of one set after the other.
     elements: Vec<u64>,
     /// Elements that are kept at most.
@@ -65,9 +68,10 @@ const PIECE_ELEMENTS: u64 = 3 << 20;
 const NONE: u32 = u32::MAX;
 
 /// Where the differences of a set are. A leader has none.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
 struct Kept {
-    start: usize,
+    start: u64,
     gone: u32,
     new: u32,
 }
@@ -82,16 +86,18 @@ pub struct Difference {
 }
 
 impl<'a> Families<'a> {
-    /// Takes up to `memory` bytes for differences, beside 20 bytes a set.
-    #[must_use]
-    pub fn new(sets: &'a ShingleSets, memory: usize) -> Self {
-        Self {
+    /// Takes up to `memory` bytes for differences, beside 20 bytes a set of the sets' [room](ShingleSets::within).
+    ///
+    /// # Errors
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file.
+    pub fn new(sets: &'a ShingleSets, memory: usize) -> Result<Self> {
+        Ok(Self {
             sets,
-            leaders: vec![NONE; sets.len()],
-            kept: vec![Kept::default(); sets.len()],
+            leaders: Column::filled(sets.room(), sets.len(), NONE)?,
+            kept: Column::filled(sets.room(), sets.len(), Kept::default())?,
             elements: Vec::new(),
             most: memory / size_of::<u64>(),
-        }
+        })
     }
 
     /// The pairs that are not [ruled out](ShingleSets::may_resemble) without looking into sets.
@@ -172,8 +178,11 @@ impl<'a> Families<'a> {
         match parts {
             Some((gone, new)) => {
                 self.leaders[set as usize] = leader;
-                self.kept[set as usize] =
-                    Kept { start: self.elements.len(), gone: gone.len() as u32, new: new.len() as u32 };
+                self.kept[set as usize] = Kept {
+                    start: self.elements.len() as u64,
+                    gone: gone.len() as u32,
+                    new: new.len() as u32,
+                };
                 self.elements.extend_from_slice(&gone);
                 self.elements.extend_from_slice(&new);
             }
@@ -235,7 +244,7 @@ impl<'a> Families<'a> {
     /// What is gone from the leader, and what is new.
     fn parts(&self, set: u32) -> (&[u64], &[u64]) {
         let Kept { start, gone, new } = self.kept[set as usize];
-        let both = &self.elements[start..start + (gone + new) as usize];
+        let both = &self.elements[start as usize..][..(gone + new) as usize];
         both.split_at(gone as usize)
     }
 }
@@ -360,7 +369,7 @@ mod tests {
                 stored.push(set).unwrap();
             }
             for threshold in [0.05, 0.5, 0.8, 1.0] {
-                let mut families = Families::new(&stored, memory);
+                let mut families = Families::new(&stored, memory).unwrap();
                 for _ in 0..10 {
                     let mut member = || (random.next() % sets.len() as u64) as u32;
                     let pairs: Vec<(u32, u32)> = (0..300).map(|_| (member(), member())).collect();

@@ -1,17 +1,31 @@
 //! Clusters: connected components of pairs (union-find; Tarjan 1975).
 
+use twindex::error::Result;
+use twindex::sys::{Column, Room};
+
 /// Disjoint sets of the numbers below a limit. The root of a set is its smallest number, so that the result does
 /// not depend on the order of the pairs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Forest {
-    parents: Vec<u32>,
+    parents: Column<u32>,
 }
 
 impl Forest {
     /// `count` sets of one number each.
     #[must_use]
+    ///
+    /// # Panics
+    /// As a list that takes all of memory does.
     pub fn new(count: u32) -> Self {
-        Self { parents: (0..count).collect() }
+        Self::within(&Room::unlimited(), count).expect("no scratch file is needed")
+    }
+
+    /// As [`new`](Self::new), in this room.
+    ///
+    /// # Errors
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file.
+    pub fn within(room: &Room, count: u32) -> Result<Self> {
+        Ok(Self { parents: Column::of(room, 0..count)? })
     }
 
     /// Adds a set of one number, the next, and returns it.
@@ -20,7 +34,7 @@ impl Forest {
     /// For more than 2^32 - 1 numbers.
     pub fn add(&mut self) -> u32 {
         let number = u32::try_from(self.parents.len()).expect("a number of 32 bits");
-        self.parents.push(number);
+        self.parents.push(number).expect("a number of 32 bits");
         number
     }
 
@@ -29,11 +43,11 @@ impl Forest {
     /// # Panics
     /// For a number that is not below the limit.
     pub fn root(&mut self, number: u32) -> u32 {
-        let mut at = number;
-        while self.parents[at as usize] != at {
+        let (mut at, parents) = (number, &mut self.parents[..]);
+        while parents[at as usize] != at {
             // Path halving: every other node points to its grandparent.
-            let grandparent = self.parents[self.parents[at as usize] as usize];
-            self.parents[at as usize] = grandparent;
+            let grandparent = parents[parents[at as usize] as usize];
+            parents[at as usize] = grandparent;
             at = grandparent;
         }
         at

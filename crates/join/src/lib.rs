@@ -22,6 +22,7 @@ pub mod forest;
 mod growing;
 pub mod hamming;
 pub mod leaders;
+pub mod numbers;
 mod odd_sketches;
 pub mod pairs;
 pub mod prefix;
@@ -47,6 +48,7 @@ pub use families::{Difference, Families};
 pub use forest::Forest;
 pub use hamming::{Effort, Piece};
 pub use leaders::{Leaders, Telling, Told};
+pub use numbers::Numbers;
 pub use pairs::{Documents, Meeting, meetings_within, numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};
 pub use raw::{Positions, RawValues, raw_meetings_within};
@@ -59,19 +61,27 @@ pub use verified::{resembling_documents, resembling_sets, set_candidates};
 use twindex::error::Result;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
+use twindex::sys::{Column, Room};
 
-/// The number of each live document, by segment and ordinal.
+/// In the place of a number: the document has none.
+const NO_NUMBER: u32 = u32::MAX;
+
+/// The number of each live document, by segment and ordinal, in this room.
 fn numbers(
     snapshot: &Snapshot,
+    room: &Room,
     mut number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
-) -> Result<Vec<Vec<Option<u32>>>> {
+) -> Result<Vec<Column<u32>>> {
     snapshot
         .segments()
         .map(|(segment, deleted)| {
-            let mut number = |ordinal| number(Place { segment, ordinal });
-            (0..segment.documents() as u32)
-                .map(|ordinal| if deleted.contains(ordinal) { Ok(None) } else { number(ordinal) })
-                .collect()
+            let mut numbers = Column::new(room);
+            for ordinal in 0..segment.documents() as u32 {
+                let is_live = !deleted.contains(ordinal);
+                let found = if is_live { number(Place { segment, ordinal })? } else { None };
+                numbers.push(found.unwrap_or(NO_NUMBER))?;
+            }
+            Ok(numbers)
         })
         .collect()
 }

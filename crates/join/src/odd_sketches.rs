@@ -10,6 +10,8 @@
 use std::ops::Range;
 
 use super::leaders::Parts;
+use twindex::error::Result;
+use twindex::sys::{Column, Room};
 use twindex_kernel::vectorized;
 
 /// Bytes that sketches may take whatever the memory, so that what is found by comparing them does not depend on it.
@@ -18,9 +20,9 @@ pub(super) const BYTES: usize = 32 << 20;
 /// Odd sketches of sets, in the order in which they were added: within some memory, or a word for each set.
 #[derive(Debug)]
 pub(super) struct OddSketches {
-    words: Vec<u64>,
+    words: Column<u64>,
     /// Where each begins.
-    starts: Vec<usize>,
+    starts: Column<u64>,
     /// Words that are held at most where there are fewer sets.
     most: usize,
     /// How often all were halved since.
@@ -41,14 +43,16 @@ pub(super) fn words_for(size: usize) -> usize {
 }
 
 impl OddSketches {
-    /// None yet, of which all will take this many bytes at most, or 8 bytes each; 32 MiB are never too much.
-    pub(super) fn new(memory: usize) -> Self {
-        Self::within(memory.max(BYTES))
+    /// None yet, of which all will take this many bytes at most, or 8 bytes each; 32 MiB are never too much. They are
+    /// held where there is room.
+    pub(super) fn new(memory: usize, room: &Room) -> Self {
+        Self::within(memory.max(BYTES), room)
     }
 
-    /// As [`new`](Self::new), within this memory however little it is.
-    pub(super) fn within(memory: usize) -> Self {
-        Self { words: Vec::new(), starts: Vec::new(), most: memory / size_of::<u64>(), halved: 0 }
+    /// As [`new`](Self::new), within this many bytes however few they are.
+    pub(super) fn within(memory: usize, room: &Room) -> Self {
+        let most = memory / size_of::<u64>();
+        Self { words: Column::new(room), starts: Column::new(room), most, halved: 0 }
     }
 
     /// Replaces `words` by the sketch of a set, as long as one that is added now would be.
@@ -61,17 +65,18 @@ impl OddSketches {
     }
 
     /// Adds a sketch that was [made](Self::make) here, of a set of `size` elements; since then there may be less room.
-    pub(super) fn push_made(&mut self, words: &[u64], size: usize) {
-        let start = self.begin(size);
+    pub(super) fn push_made(&mut self, words: &[u64], size: usize) -> Result<()> {
+        let start = self.begin(size)?;
         let own = &mut self.words[start..];
         for some in words.chunks(own.len()) {
             own.iter_mut().zip(some).for_each(|(own, word)| *own ^= word);
         }
+        Ok(())
     }
 
     /// Bytes that are held.
     pub(super) fn bytes(&self) -> usize {
-        size_of::<u64>() * self.words.len() + size_of::<usize>() * self.starts.len()
+        size_of_val(&*self.words) + size_of_val(&*self.starts)
     }
 
     /// As [`least_difference`](Self::least_difference), of a set with this sketch and one that is here.
@@ -90,28 +95,34 @@ impl OddSketches {
     }
 
     /// Adds the sketch of a set of fewer than 2^32 elements.
-    pub(super) fn push(&mut self, set: &[u64]) {
-        let start = self.begin(set.len());
+    pub(super) fn push(&mut self, set: &[u64]) -> Result<()> {
+        let start = self.begin(set.len())?;
         let words = &mut self.words[start..];
         for &element in set {
             toggle(words, element);
         }
+        Ok(())
     }
 
     /// Adds a sketch of nothing for a set of so many elements, and returns where it begins.
-    fn begin(&mut self, size: usize) -> usize {
+    fn begin(&mut self, size: usize) -> Result<usize> {
         while self.words.len() + self.words_for(size) > self.most && self.halved < ALL {
             self.halve();
         }
         let start = self.words.len();
-        self.starts.push(start);
-        self.words.resize(start + self.words_for(size), 0);
-        start
+        self.starts.push(start as u64)?;
+        self.words.resize(start + self.words_for(size), 0)?;
+        Ok(start)
     }
 
     /// Adds the sketch of a set of so many elements that has these parts of another one, its number and elements.
-    pub(super) fn push_by(&mut self, (leader, elements): (u32, &[u64]), parts: Parts<'_>, size: usize) {
-        let start = self.begin(size);
+    pub(super) fn push_by(
+        &mut self,
+        (leader, elements): (u32, &[u64]),
+        parts: Parts<'_>,
+        size: usize,
+    ) -> Result<()> {
+        let start = self.begin(size)?;
         let of_leader = self.range(leader);
         if of_leader.len() == self.words.len() - start {
             self.words.copy_within(of_leader, start);
@@ -124,18 +135,21 @@ impl OddSketches {
             let words = &mut self.words[start..];
             parts.for_each(elements, |element| toggle(words, element));
         }
+        Ok(())
     }
 
     /// Folds the second half of each sketch upon the first: what it would be with half the places.
     fn halve(&mut self) {
         let mut end = 0;
-        for number in 0..self.starts.len() {
-            let from = self.starts[number]..self.starts.get(number + 1).copied().unwrap_or(self.words.len());
-            self.starts[number] = end;
+        let all = self.words.len() as u64;
+        let (words, starts) = (&mut self.words[..], &mut self.starts[..]);
+        for number in 0..starts.len() {
+            let from = starts[number] as usize..starts.get(number + 1).copied().unwrap_or(all) as usize;
+            starts[number] = end as u64;
             let left = from.len().div_ceil(2);
             for word in 0..left {
-                let folded = if from.len() > 1 { self.words[from.start + left + word] } else { 0 };
-                self.words[end + word] = self.words[from.start + word] ^ folded;
+                let folded = if from.len() > 1 { words[from.start + left + word] } else { 0 };
+                words[end + word] = words[from.start + word] ^ folded;
             }
             end += left;
         }
@@ -144,8 +158,8 @@ impl OddSketches {
     }
 
     fn range(&self, number: u32) -> Range<usize> {
-        let number = number as usize;
-        self.starts[number]..self.starts.get(number + 1).copied().unwrap_or(self.words.len())
+        let (number, starts) = (number as usize, &self.starts[..]);
+        starts[number] as usize..starts.get(number + 1).map_or(self.words.len(), |&start| start as usize)
     }
 
     /// The sketch of a set, by its number.
@@ -204,9 +218,9 @@ mod tests {
     }
 
     fn sketches_of(sets: &[BTreeSet<u64>], memory: usize) -> OddSketches {
-        let mut sketches = OddSketches { most: memory / size_of::<u64>(), ..OddSketches::new(0) };
+        let mut sketches = OddSketches::within(memory, &Room::unlimited());
         for set in sets {
-            sketches.push(&set.iter().copied().collect::<Vec<_>>());
+            sketches.push(&set.iter().copied().collect::<Vec<_>>()).unwrap();
         }
         sketches
     }

@@ -11,8 +11,8 @@ use roaring::RoaringBitmap;
 
 use super::equal::for_each_pair;
 use super::hamming::{self, Effort, Pair, Piece, Spare, Values, check_count};
-use super::numbers;
 use super::runs::{Sorter, finish_all, merge};
+use super::{NO_NUMBER, numbers};
 use twindex::error::{Error, Result};
 use twindex::extsort::Merge;
 use twindex::segment::Segment;
@@ -420,7 +420,7 @@ pub fn pairs_within<'s, E: From<Error>>(
 /// that some documents within the radius have to `each`, the smaller first, with the least distance; ascending.
 /// Documents without a number are left out.
 ///
-/// Identical documents that share a number cost no pairs. Memory: 8 bytes a document, and `effort.memory`, half of it
+/// Identical documents that share a number cost no pairs. Memory: `effort.memory`, a quarter for the numbers, half of it
 /// for pairs; what is more goes to unnamed files in `effort.dir`. `number` and `each` are called on this thread.
 ///
 /// # Errors
@@ -432,12 +432,13 @@ pub fn numbered_pairs_within<E: From<Error>>(
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
     mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let numbers = numbers(snapshot, number)?;
+    let numbers = numbers(snapshot, &twindex::sys::Room::new(effort.dir, effort.memory / 4), number)?;
     let memory = effort.memory / 2 / effort.threads.max(1);
     let effort = Effort { memory: effort.memory / 2, ..effort };
     let fill = |documents: &Documents<'_>, out: &mut Vec<u32>| {
         out.clear();
-        out.extend(documents.ordinals.iter().filter_map(|&at| numbers[documents.number][at as usize]));
+        let numbers = documents.ordinals.iter().map(|&at| numbers[documents.number][at as usize]);
+        out.extend(numbers.filter(|&number| number != NO_NUMBER));
         out.sort_unstable();
         out.dedup();
     };

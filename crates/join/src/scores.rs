@@ -6,18 +6,20 @@
 //! pairs of a score share tells how likely they are to share one at all, beside the S-curve of
 //! [`Banding`](twindex::planner::Banding::recall).
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::candidates::{Side, Work, cap_of, read};
+use super::NO_NUMBER;
+use super::candidates::{Entry, Side, Work, cap_of, read};
 use super::hamming::Effort;
+use super::numbers::Numbers;
 use super::runs::Sorter;
 use super::seeded::Seeded;
 use super::threads::on_threads;
 use twindex::error::Result;
 use twindex::store::Snapshot;
+use twindex::sys::{Column, Room};
 use twindex_kernel::{Kernel, Level, Simd, prefetch_all};
 use twindex_sketch::{matches, matches_by};
 
@@ -128,7 +130,8 @@ pub fn block_scores(snapshot: &Snapshot, max_bucket: usize) -> Result<Scores> {
 }
 
 /// Documents with equal signatures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
 pub struct Alike {
     /// How many.
     pub documents: u32,
@@ -139,14 +142,14 @@ pub struct Alike {
 }
 
 /// What [`band_scores`] finds.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct BandScores {
     /// The pairs of each band; a score is a number of equal minima.
     pub scores: Scores,
     /// For each score: distinct pairs of signatures that share a band, and the bands that they share, added up.
     pub shared: Vec<(u64, u64)>,
     /// Documents by signature.
-    pub alike: Vec<Alike>,
+    pub alike: Column<Alike>,
 }
 
 impl BandScores {
@@ -183,7 +186,7 @@ const LANES: usize = 16;
 struct BandKeys {
     bands: usize,
     /// Of each band: key of a bucket and number, ascending.
-    entries: Vec<Vec<(u32, u32)>>,
+    entries: Vec<Column<Entry>>,
     /// By number, and band: a row for each number, as long as one of [`LANES`] for every so many bands.
     keys: Vec<[u32; LANES]>,
     /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
@@ -200,7 +203,7 @@ impl BandKeys {
         (memory, threads): (usize, usize),
     ) -> Result<Option<Self>> {
         let rows = bands.div_ceil(LANES);
-        let each = bands * size_of::<(u32, u32)>() + rows * size_of::<[u32; LANES]>();
+        let each = bands * size_of::<Entry>() + rows * size_of::<[u32; LANES]>();
         if numbers.saturating_mul(each) > memory {
             return Ok(None);
         }
@@ -212,26 +215,26 @@ impl BandKeys {
         let mut threads = vec![(); threads.clamp(1, bands.max(1))];
         for some in numbers.chunks(threads.len()) {
             let read = on_threads(&mut threads, some, |(), &band| {
-                let mut entries = Vec::new();
+                let mut entries = Column::new(&Room::unlimited());
                 read(sides, band, &mut entries)?;
                 Ok(entries)
             })?;
             for (&band, entries) in some.iter().zip(read) {
-                for &(key, number) in &entries {
+                for &[key, number] in &entries[..] {
                     let number = number as usize;
                     // Of each number one key, in every band.
                     all.mixed[number] |= known[number] != band;
                     known[number] = band + 1;
                     all.keys[number * rows + band / LANES][band % LANES] = key;
                 }
-                for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+                for bucket in entries.chunk_by(|a, b| a[0] == b[0]) {
                     if bucket.len() > max_bucket {
                         return Ok(None);
                     }
                     work.bucket(bucket.len() as u64);
                 }
                 // A signature of few bits is one of many documents, with many keys of a band.
-                held += size_of_val(entries.as_slice());
+                held += size_of_val(&*entries);
                 if held > memory {
                     return Ok(None);
                 }
@@ -261,7 +264,7 @@ impl BandKeys {
         let mut pieces = Vec::new();
         for (band, entries) in self.entries.iter().enumerate() {
             let (mut at, mut from, mut pairs) = (0, 0, 0);
-            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+            for bucket in entries.chunk_by(|a, b| a[0] == b[0]) {
                 for behind in (0..bucket.len()).rev() {
                     at += 1;
                     pairs += behind + 1;
@@ -360,15 +363,15 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
     fn run<S: Simd>(self, simd: S) -> Found {
         let Self { meeting, band, entries: piece, counted } = self;
         let Meeting { keys, max_bucket, minima, bits, documents, signatures } = *meeting;
-        let entries = &keys.entries[band];
+        let entries = &keys.entries[band][..];
         let mut found = Found::default();
         let mut bucket_end = piece.start;
         for at in piece {
-            let (key, a) = entries[at];
+            let [key, a] = entries[at];
             if at == bucket_end {
-                bucket_end += entries[at..].iter().take_while(|entry| entry.0 == key).count();
+                bucket_end += entries[at..].iter().take_while(|entry| entry[0] == key).count();
                 // The first piece that has of the bucket takes note of it.
-                if at == 0 || entries[at - 1].0 != key {
+                if at == 0 || entries[at - 1][0] != key {
                     counted.scores.bucket(bucket_end - at, max_bucket);
                 }
             }
@@ -376,7 +379,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             counted.scores.add(band, minima, pairs_among(documents_a));
             let others = &entries[at + 1..bucket_end];
             let Some(of_a) = keys.of(a) else {
-                found.mixed.extend(others.iter().map(|&(_, b)| (a, b)));
+                found.mixed.extend(others.iter().map(|&[_, b]| (a, b)));
                 continue;
             };
             let signature = signatures[a as usize];
@@ -386,8 +389,8 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             for others in others.chunks(TOGETHER) {
                 // Those that it did not meet in a band before: no branch, which would be guessed wrongly.
                 let (mut new, mut count) = ([0; TOGETHER], 0);
-                for (place, &(_, b)) in others.iter().enumerate() {
-                    if let Some(&(_, ahead)) = others.get(place + AHEAD) {
+                for (place, &[_, b]) in others.iter().enumerate() {
+                    if let Some(&[_, ahead]) = others.get(place + AHEAD) {
                         prefetch_all(keys.row(ahead).as_bytes());
                     }
                     let Some(of_b) = keys.of(b) else {
@@ -426,24 +429,35 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
 }
 
 /// The documents by signature, and these with the numbers of their signatures.
-fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
-    let mut by_signature: HashMap<&[u8], u32, Seeded> = HashMap::default();
-    let mut alike: Vec<Alike> = Vec::new();
-    let mut of_documents: Vec<Vec<Option<u32>>> = Vec::new();
+fn by_signature<'s>(snapshot: &'s Snapshot, room: &Room) -> Result<(Column<Alike>, Side<'s>)> {
+    let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
+    let (mut known, seeded) = (Numbers::new(room)?, Seeded::default());
+    let mut alike: Column<Alike> = Column::new(room);
+    let mut of_documents = Vec::new();
     for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {
-        let mut of_segment = Vec::with_capacity(segment.documents() as usize);
+        let mut of_segment = Column::new(room);
         for ordinal in 0..segment.documents() as u32 {
             if deleted.contains(ordinal) {
-                of_segment.push(None);
+                of_segment.push(NO_NUMBER)?;
                 continue;
             }
-            let new = alike.len() as u32;
-            let group = *by_signature.entry(segment.signature(ordinal)?).or_insert(new);
-            if group == new {
-                alike.push(Alike { documents: 0, segment: number, ordinal });
-            }
+            let signature = segment.signature(ordinal)?;
+            let hash = seeded.of_bytes(signature);
+            let is_same = |group: u32| -> Result<bool> {
+                let first = alike[group as usize];
+                Ok(segments[first.segment as usize].signature(first.ordinal)? == signature)
+            };
+            let group = match known.find(hash, is_same)? {
+                Some(group) => group,
+                None => {
+                    let new = alike.len() as u32;
+                    known.insert(hash, new)?;
+                    alike.push(Alike { documents: 0, segment: number, ordinal })?;
+                    new
+                }
+            };
             alike[group as usize].documents += 1;
-            of_segment.push(Some(group));
+            of_segment.push(group)?;
         }
         of_documents.push(of_segment);
     }
@@ -454,9 +468,8 @@ fn by_signature(snapshot: &Snapshot) -> Result<(Vec<Alike>, Side<'_>)> {
 /// different signatures, or of fewer where their pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document,
 /// only neighbours are compared.
 ///
-/// Takes 8 bytes of memory for each document and thread, some 40 for each different signature, and the memory of
-/// `effort` for the keys of their bands, or, where these are more or buckets are capped, for pairs; what is more goes
-/// to an unnamed file.
+/// Takes the memory of `effort`: half for the keys of bands, or, where these are more or buckets are capped, a quarter for
+/// pairs; a quarter for 12 bytes a document and some 40 for each different signature. What is more goes to unnamed files.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
@@ -486,17 +499,19 @@ fn scored<const HANDED: bool>(
     mut each: impl FnMut(u32, u32, u32) -> Result<()>,
 ) -> Result<BandScores> {
     let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
-        return Ok(BandScores::default());
+        let alike = Column::new(&Room::unlimited());
+        return Ok(BandScores { scores: Scores::default(), shared: Vec::new(), alike });
     };
     let (bands, minima, bits) = (usize::from(minhash.bands), minhash.minima(), minhash.signature_bits);
-    let (alike, side) = by_signature(snapshot)?;
+    let for_documents = Room::new(effort.dir, effort.memory / 4);
+    let (alike, side) = by_signature(snapshot, &for_documents)?;
     let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
     let sides = [side];
-    let documents: Vec<u32> = alike.iter().map(|alike| alike.documents).collect();
-    let pairs_of = |a: u32, b: u32| u64::from(documents[a as usize]) * u64::from(documents[b as usize]);
+    let documents = |number: u32| alike[number as usize].documents;
+    let pairs_of = |a: u32, b: u32| u64::from(documents(a)) * u64::from(documents(b));
     let mut scores = Scores::new(bands, minima);
     let mut shared = vec![(0_u64, 0_u64); minima + 1];
-    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 2);
+    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 4);
     let record = |a: u32, b: u32, band: usize| u128::from(a) << 96 | u128::from(b) << 64 | band as u128;
     let signature_of = |alike: &Alike| segments[alike.segment as usize].signature(alike.ordinal);
     let score_of = |a: u32, b: u32| -> Result<usize> {
@@ -506,6 +521,7 @@ fn scored<const HANDED: bool>(
     let room = (effort.memory / 2, effort.threads);
     if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, room)? {
         let signatures: Vec<&[u8]> = alike.iter().map(signature_of).collect::<Result<_>>()?;
+        let documents: Vec<u32> = alike.iter().map(|alike| alike.documents).collect();
         let meeting =
             Meeting { keys: &keys, max_bucket, minima, bits, documents: &documents, signatures: &signatures };
         let mut counted: Vec<_> = (0..effort.threads.max(1)).map(|_| Counted::new(bands, minima)).collect();
@@ -528,16 +544,16 @@ fn scored<const HANDED: bool>(
             });
         }
     } else {
-        let mut entries: Vec<(u32, u32)> = Vec::new();
+        let mut entries = Column::new(&for_documents);
         let cap = usize::try_from(cap_of(&sides, bands, max_bucket, &mut entries)?).unwrap_or(max_bucket);
         for band in 0..bands {
             read(&sides, band, &mut entries)?;
-            for bucket in entries.chunk_by(|a, b| a.0 == b.0) {
+            for bucket in entries.chunk_by(|a, b| a[0] == b[0]) {
                 let whole = scores.bucket(bucket.len(), cap);
-                for (place, &(_, a)) in bucket.iter().enumerate() {
-                    scores.add(band, minima, pairs_among(documents[a as usize]));
+                for (place, &[_, a]) in bucket.iter().enumerate() {
+                    scores.add(band, minima, pairs_among(documents(a)));
                     let others = &bucket[place + 1..];
-                    for &(_, b) in if whole { others } else { &others[..others.len().min(1)] } {
+                    for &[_, b] in if whole { others } else { &others[..others.len().min(1)] } {
                         sorter.push(record(a, b, band))?;
                     }
                 }

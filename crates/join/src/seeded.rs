@@ -15,6 +15,18 @@ impl Default for Seeded {
     }
 }
 
+impl Seeded {
+    /// The hash of this.
+    pub(super) fn of(self, number: u128) -> u64 {
+        self.of_bytes(&number.to_le_bytes())
+    }
+
+    /// The same, of bytes.
+    pub(super) fn of_bytes(self, bytes: &[u8]) -> u64 {
+        xxh3_64_with_seed(bytes, self.0)
+    }
+}
+
 impl BuildHasher for Seeded {
     type Hasher = Self;
 

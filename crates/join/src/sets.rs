@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 use super::leaders::{Leader, Leaders, NONE, Parts, Telling, Told, ones};
 use super::odd_sketches::OddSketches;
 use twindex::error::{Error, Result};
-use twindex::sys::Spill;
+use twindex::sys::{Column, Room, Spill};
 use twindex_sketch::nearness::{could_resemble, least_intersection, most_differences};
 use twindex_sketch::{Resemblance, intersection_from, jaccard};
 
@@ -20,7 +20,7 @@ use twindex_sketch::{Resemblance, intersection_from, jaccard};
 /// A set that has most of its elements from one before is kept as what it has of it, and beside it: see
 /// [`push_like`](Self::push_like).
 ///
-/// Beside the budget, a set takes 24 to 32 bytes.
+/// Beside the budget, a set takes 32 bytes or more of a [`Room`], in memory or in scratch files.
 #[derive(Debug)]
 pub struct ShingleSets {
     dir: PathBuf,
@@ -29,33 +29,41 @@ pub struct ShingleSets {
     held: Vec<u64>,
     spill: Option<Spill>,
     /// Where each set ends, in words; those beyond `held` are in the scratch file.
-    ends: Vec<u64>,
-    sizes: Vec<u32>,
+    ends: Column<u64>,
+    sizes: Column<u32>,
     elements: u64,
     /// Of each set the leader by which it is told, or which it is; [`NONE`] for others, which are kept as they are.
-    leader_of: Vec<u32>,
+    leader_of: Column<u32>,
     leaders: Arc<Leaders>,
     odd: OddSketches,
+    room: Room,
     /// For what is told here, at once or once more.
     scratch: (Telling, Vec<u64>),
 }
 
 impl ShingleSets {
-    /// Holds up to `budget` bytes in memory; the rest goes to an unnamed file in `dir`. An eighth of the budget, or 32
-    /// MiB if that is more, is for what [rules pairs out](Self::may_resemble).
+    /// Holds up to `budget` bytes in memory; the rest goes to unnamed files in `dir`. An eighth of the budget is for what
+    /// is known of each set, and as much for what [rules pairs out](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
+        Self::within(&Room::new(dir, budget / 4), budget)
+    }
+
+    /// As [`new`](Self::new), with what is known of each set, and with what rules pairs out, in this room.
+    #[must_use]
+    pub fn within(room: &Room, budget: usize) -> Self {
         Self {
-            dir: dir.to_owned(),
+            dir: room.dir().to_owned(),
             budget: budget - budget / 8,
             held: Vec::new(),
             spill: None,
-            ends: Vec::new(),
-            sizes: Vec::new(),
+            ends: Column::new(room),
+            sizes: Column::new(room),
             elements: 0,
-            leader_of: Vec::new(),
+            leader_of: Column::new(room),
             leaders: Arc::default(),
-            odd: OddSketches::new(budget / 8),
+            odd: OddSketches::new(budget / 8, room),
+            room: room.clone(),
             scratch: Default::default(),
         }
     }
@@ -67,8 +75,8 @@ impl ShingleSets {
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let number = self.next_number(set.len())?;
         self.append(set)?;
-        self.odd.push(set);
-        self.account(set.len(), NONE);
+        self.odd.push(set)?;
+        self.account(set.len(), NONE)?;
         Ok(number)
     }
 
@@ -131,8 +139,8 @@ impl ShingleSets {
         // One in the scratch file would have to be read for each set that is compared with it.
         let leader = if fits { self.leaders.lead(number, words) } else { None };
         self.append(if leader.is_some() { &[] } else { words })?;
-        self.odd.push(words);
-        self.account(told.size, leader.unwrap_or(NONE));
+        self.odd.push(words)?;
+        self.account(told.size, leader.unwrap_or(NONE))?;
         if let Some(leader) = leader {
             self.leaders.hint(anchors, leader);
         }
@@ -149,8 +157,8 @@ impl ShingleSets {
             return Err(invalid());
         }
         self.append(words)?;
-        self.odd.push_by((leader.number, &leader.elements), parts, told.size);
-        self.account(told.size, told.leader);
+        self.odd.push_by((leader.number, &leader.elements), parts, told.size)?;
+        self.account(told.size, told.leader)?;
         leaders.hint(anchors, told.leader);
         Ok(self.ends.len() as u32 - 1)
     }
@@ -187,14 +195,13 @@ impl ShingleSets {
         } else {
             self.held.extend_from_slice(words);
         }
-        self.ends.push(self.ends.last().copied().unwrap_or(0) + words.len() as u64);
-        Ok(())
+        self.ends.push(self.ends.last().copied().unwrap_or(0) + words.len() as u64)
     }
 
-    fn account(&mut self, size: usize, leader: u32) {
-        self.sizes.push(size as u32);
+    fn account(&mut self, size: usize, leader: u32) -> Result<()> {
+        self.sizes.push(size as u32)?;
         self.elements += size as u64;
-        self.leader_of.push(leader);
+        self.leader_of.push(leader)
     }
 
     /// Sets added.
@@ -227,15 +234,20 @@ impl ShingleSets {
         &self.odd
     }
 
+    /// Where there is what is known of each set.
+    pub(super) fn room(&self) -> &Room {
+        &self.room
+    }
+
     /// Where scratch files are made.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
     fn range(&self, number: u32) -> std::ops::Range<u64> {
-        let number = number as usize;
-        let start = if number == 0 { 0 } else { self.ends[number - 1] };
-        start..self.ends[number]
+        let (number, ends) = (number as usize, &self.ends[..]);
+        let start = if number == 0 { 0 } else { ends[number - 1] };
+        start..ends[number]
     }
 
     /// The size of a set.

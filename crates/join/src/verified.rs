@@ -82,7 +82,7 @@ pub fn resembling_sets<E: From<Error>>(
     effort: Effort<'_>,
     mut each: impl FnMut(u32, u32, Resemblance) -> std::result::Result<(), E>,
 ) -> std::result::Result<Prefixes, E> {
-    let mut families = Families::new(sets, effort.memory / 2);
+    let mut families = Families::new(sets, effort.memory / 2)?;
     set_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
         let batch = &on_parts(batch, effort.threads, |batch| Ok(families.plausible(batch, threshold)))?;
         let wanted = families.plan(batch);

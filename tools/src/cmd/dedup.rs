@@ -10,7 +10,7 @@ use twindex_corpus::{Dedup as Job, Keep, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{InputArgs, Output, Work};
+use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
 use crate::param_args::{parse_minima, parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
@@ -37,6 +37,12 @@ use crate::text_args::TextArgs;
 pub(crate) struct Dedup {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
+    /// What is done about a key that comes again; numbered keys are those of all results, and of --against OUT. Numbers
+    /// and `first` hold some 10 to 40 bytes a document; `last` reads the inputs twice
+    #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
+    repeated_keys: Repeated,
     /// Folder to make for the results
     #[arg(long, short, value_name = "OUT")]
     out: PathBuf,
@@ -245,7 +251,8 @@ impl Dedup {
     fn job(&self) -> Job {
         Job {
             inputs: self.input.inputs.clone(),
-            input: self.input.options(),
+            input: self.ids.apply(self.input.options()),
+            repeated_keys: self.repeated_keys.into(),
             out: self.out.clone(),
             force: self.force,
             method: match self.method {

@@ -26,7 +26,7 @@ use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
+use crate::options::{AccessArgs, IdsArgs, InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
@@ -65,6 +65,8 @@ pub(crate) struct Query {
     index: Option<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
     /// Instead of an index, raw fingerprints, read in pieces of 64 MB: little-endian 64-bit numbers, named by position
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
         requires_all = ["fingerprints", "within"])]
@@ -528,7 +530,7 @@ impl Query {
         out: &mut StageFile,
     ) -> anyhow::Result<Totals> {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
-        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut totals = Totals::default();
@@ -541,7 +543,7 @@ impl Query {
             let about = (self.index(), index, snapshot);
             texts.read(
                 &self.texts,
-                &self.input.options(),
+                &self.ids.apply(self.input.options()),
                 about,
                 &Watching { quiet: self.output.quiet },
                 |_| true,

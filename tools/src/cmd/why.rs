@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use twindex_corpus::{Explanation, Fate, Hunk, Reason, Stands, Why as Question, WordDiff, tsv};
 
-use crate::options::{InputArgs, Output};
+use crate::options::{IdsArgs, InputArgs, Output};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 
@@ -40,6 +40,8 @@ pub(crate) struct Why {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
+    ids: IdsArgs,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -53,7 +55,8 @@ impl Why {
         };
         let mut question = Question::new(&self.out, key);
         question.inputs.clone_from(&self.input.inputs);
-        question.input = self.input.document_option().map(|_| self.input.options());
+        let is_given = self.input.document_option().is_some() || self.ids.is_given();
+        question.input = is_given.then(|| self.ids.apply(self.input.options()));
         question.context = self.context.into();
         if self.all {
             (question.hunks, question.members) = (None, usize::MAX);

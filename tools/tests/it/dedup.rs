@@ -787,7 +787,7 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
     );
     says(&bench.refused("dedup old.jsonl --against none -o out"), &["none"]);
     says(
-        &bench.refused("dedup twice.jsonl --against old -o out"),
+        &bench.refused("dedup twice.jsonl --against old -o out --repeated-keys error"),
         &["twice.jsonl:2", "stands already at twice.jsonl:1"],
     );
     // An index alone has no texts to count on.

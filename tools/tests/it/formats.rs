@@ -220,7 +220,11 @@ fn the_first_mistakes_are_told_with_what_to_do() {
     bench.write("in.csv", "url,body\na,b\n");
     says(
         &bench.refused("dedup in.csv -o out"),
-        &["in.csv: no column \"id\" in its first row, which names \"url\", \"body\"", "--id-field"],
+        &["in.csv: no column \"text\" in its first row, which names \"url\", \"body\"", "--text-field"],
+    );
+    says(
+        &bench.refused("dedup in.csv -o out --text-field body --id-field key"),
+        &["in.csv: no column \"key\" in its first row, which names \"url\", \"body\"", "--id-field"],
     );
     write_parquet(&bench, "in.parquet", &corpus(1, 5));
     says(

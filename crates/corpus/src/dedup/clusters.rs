@@ -1,8 +1,8 @@
 //! The clusters that verified pairs make, and the document of each that stays.
 
-use std::collections::HashMap;
-
 use rayon::prelude::*;
+use twindex::sys::Column;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::corpus::Corpus;
 use super::groups::Grouped;
@@ -13,13 +13,21 @@ use crate::page::{Clustered, KEYS_SHOWN};
 
 /// The clusters, numbered from 1 in the order of their smallest keys.
 pub(super) struct Clusters {
-    pub kept_of_group: Vec<u32>,
-    /// Of each group with the one that is kept; none where it was not measured.
-    pub scores: Vec<Option<Score>>,
+    /// Of each group the document that is kept for it.
+    pub kept_of_group: Column<u32>,
+    /// Of each group with the one that is kept, packed.
+    scores: Column<u64>,
+    kind: Kind,
     /// How many of the first documents are a history; they are not counted.
     history: u32,
-    /// Documents of each cluster.
-    pub sizes: Vec<u32>,
+    /// Of each document that is kept the documents of its cluster; 0 for others.
+    sizes: Column<u32>,
+    /// How many there are.
+    pub count: u64,
+    /// How many have 1 document, 2, 3 and 4, 5 to 8, and so on.
+    classes: Vec<u64>,
+    /// Documents of the largest.
+    pub largest: u32,
     /// Documents that are less near to the kept one than the threshold.
     pub chained: u64,
     /// Components that were cut.
@@ -27,6 +35,13 @@ pub(super) struct Clusters {
     /// The least near pair of documents that was met inside a cluster, and its resemblance.
     pub lowest: Option<(u32, u32, f64)>,
 }
+
+/// In the place of a packed score: it was not measured. No score is packed to this, or to [`ITSELF`].
+const NOT_MEASURED: u64 = u64::MAX - 1;
+/// In the place of a packed score: that of the group with itself.
+const ITSELF: u64 = u64::MAX - 2;
+/// Groups that are measured before their scores are put away.
+const TOGETHER: usize = 1 << 16;
 
 /// Measures how near two groups are; none where that cannot be told.
 pub(super) type Measure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
@@ -43,131 +58,184 @@ impl Clusters {
     ) -> twindex::Result<Self> {
         let mut clusters = match &mut near.decided {
             Decided::Components(forest) => {
-                let roots = (0..grouped.groups.len() as u32).map(|group| forest.root(group)).collect();
+                let roots = (0..grouped.groups.len() as u32).map(|group| forest.root(group));
+                let roots = Column::of(&grouped.room, roots)?;
                 Self::of_components(grouped, near, roots, rules, measure)?
             }
             Decided::Leaders { by, scores } => {
-                let (by, scores) = (std::mem::take(by), std::mem::take(scores));
-                Self::of_leaders(grouped, near, by, scores, rules)
+                let (by, scores) = (by.take(), scores.take());
+                Self::of_leaders(grouped, near.kind, by, scores, rules)
             }
+            Decided::Otherwise => unreachable!("what is near was found together with what stays"),
         };
         clusters.history = history;
-        clusters.count_sizes(grouped);
+        clusters.count_sizes(grouped)?;
         if rules.clustering == Clustering::Components {
-            clusters.count_chained(grouped, near.kind, rules.threshold);
+            clusters.count_chained(grouped, rules.threshold);
         }
         Ok(clusters)
     }
 
-    fn of_leaders(grouped: &Grouped, near: &Near, by: Vec<u32>, scores: Vec<u64>, rules: &Rules<'_>) -> Self {
-        let scores: Vec<Option<Score>> = (0..)
-            .zip(by.iter().zip(scores))
-            .map(|(group, (&by, score))| {
-                Some(if by == group { grouped.itself(group, near.kind) } else { near.kind.unpack(score) })
-            })
-            .collect();
-        let resembling = (0..).zip(by.iter().zip(&scores)).filter(|&(group, (&by, _))| group != by);
-        let lowest = resembling
-            .filter_map(|(group, (&by, score))| {
-                Some((score.as_ref()?.resemblance()?.value(), rules.firsts[by as usize], group))
-            })
-            .min_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(value, kept, group)| {
-                let first = grouped.groups[group as usize].members[0];
-                (kept.min(first), kept.max(first), value)
-            });
-        let kept_of_group = by.into_iter().map(|by| rules.firsts[by as usize]).collect();
-        Self { kept_of_group, scores, history: 0, sizes: Vec::new(), chained: 0, cut: 0, lowest }
+    fn new(grouped: &Grouped, kept_of_group: Column<u32>, scores: Column<u64>, kind: Kind) -> Self {
+        Self {
+            kept_of_group,
+            scores,
+            kind,
+            history: 0,
+            sizes: Column::new(&grouped.room),
+            count: 0,
+            classes: Vec::new(),
+            largest: 0,
+            chained: 0,
+            cut: 0,
+            lowest: None,
+        }
+    }
+
+    fn of_leaders(
+        grouped: &Grouped,
+        kind: Kind,
+        mut by: Column<u32>,
+        mut scores: Column<u64>,
+        rules: &Rules<'_>,
+    ) -> Self {
+        let (of_groups, firsts) = (&mut by[..], rules.firsts);
+        let mut lowest: Option<(f64, u32, u32)> = None;
+        for (group, (by, score)) in (0..).zip(of_groups.iter_mut().zip(&mut scores[..])) {
+            if *by == group {
+                *score = ITSELF;
+            } else if let Some(resemblance) = kind.unpack(*score).resemblance() {
+                let value = resemblance.value();
+                if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).is_lt()) {
+                    lowest = Some((value, firsts[*by as usize], grouped.groups[group as usize].first));
+                }
+            }
+            *by = firsts[*by as usize];
+        }
+        let lowest = lowest.map(|(value, kept, first)| (kept.min(first), kept.max(first), value));
+        Self { lowest, ..Self::new(grouped, by, scores, kind) }
     }
 
     fn of_components(
         grouped: &Grouped,
         near: &Near,
-        roots: Vec<u32>,
+        roots: Column<u32>,
         rules: &Rules<'_>,
         measure: &Measure<'_>,
     ) -> twindex::Result<Self> {
         let groups = grouped.groups.len() as u32;
         let (roots, cut) = cut_large(grouped, near, roots, rules.max_cluster)?;
         // Of each component the first group.
-        let mut first_of = vec![None; groups as usize];
+        let mut first_of = Column::filled(&grouped.room, groups as usize, u32::MAX)?;
         for rank in 0..groups {
-            let group = rules.order.map_or(rank, |order| order[rank as usize]);
-            first_of[roots[group as usize] as usize].get_or_insert(rules.firsts[group as usize]);
+            let group = rules.order.map_or(rank, |order| order[rank as usize]) as usize;
+            let first = &mut first_of[roots[group] as usize];
+            if *first == u32::MAX {
+                *first = rules.firsts[group];
+            }
         }
-        let kept_of_group: Vec<u32> =
-            roots.iter().map(|&root| first_of[root as usize].unwrap_or(u32::MAX)).collect();
+        let mut kept_of_group = roots;
+        for root in &mut kept_of_group[..] {
+            *root = first_of[*root as usize];
+        }
         // Most are near the one that is kept, and stand in a pair with it.
         let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
-        let mut known: Vec<Option<Score>> = vec![None; groups as usize];
+        let mut scores = Column::filled(&grouped.room, groups as usize, NOT_MEASURED)?;
         near.for_each(|a, b, score| {
             for (group, other) in [(a, b), (b, a)] {
                 // A candidate that nothing verified has no score, near the kept one or not.
                 if kept_group(group) == other && !matches!(score, Score::Candidate) {
-                    known[group as usize] = Some(score);
+                    scores[group as usize] = score.pack();
                 }
             }
             Ok(())
         })?;
-        let scores: Vec<Option<Score>> = (0..groups)
-            .into_par_iter()
-            .map(|group| match (kept_group(group), known[group as usize]) {
-                (other, _) if other == group => Ok(Some(grouped.itself(group, near.kind))),
-                (_, Some(score)) => Ok(Some(score)),
-                (other, None) => measure(group, other),
-            })
-            .collect::<twindex::Result<_>>()?;
-        let lowest = lowest(grouped, &kept_of_group, &scores, rules.threshold, measure)?;
-        Ok(Self { kept_of_group, scores, history: 0, sizes: Vec::new(), chained: 0, cut, lowest })
+        for start in (0..groups).step_by(TOGETHER) {
+            let end = (start as usize + TOGETHER).min(groups as usize);
+            let measured: Vec<u64> = (start..end as u32)
+                .into_par_iter()
+                .map(|group| match (kept_group(group), scores[group as usize]) {
+                    (other, _) if other == group => Ok(ITSELF),
+                    (other, NOT_MEASURED) => Ok(measure(group, other)?.map_or(NOT_MEASURED, Score::pack)),
+                    (_, score) => Ok(score),
+                })
+                .collect::<twindex::Result<_>>()?;
+            scores[start as usize..end].copy_from_slice(&measured);
+        }
+        let mut clusters = Self::new(grouped, kept_of_group, scores, near.kind);
+        clusters.cut = cut;
+        clusters.lowest = clusters.find_lowest(grouped, rules.threshold, measure)?;
+        Ok(clusters)
     }
 
-    fn count_sizes(&mut self, grouped: &Grouped) {
-        let mut sizes = vec![0; grouped.len()];
-        for (group, &kept) in grouped.groups.iter().zip(&self.kept_of_group) {
+    /// How near a group is to the one that is kept for it; none where it was not measured.
+    pub(super) fn score(&self, grouped: &Grouped, group: u32) -> Option<Score> {
+        match self.scores[group as usize] {
+            NOT_MEASURED => None,
+            ITSELF => Some(grouped.itself(group, self.kind)),
+            packed => Some(self.kind.unpack(packed)),
+        }
+    }
+
+    fn count_sizes(&mut self, grouped: &Grouped) -> twindex::Result<()> {
+        self.sizes = Column::filled(&grouped.room, grouped.len(), 0)?;
+        let sizes = &mut self.sizes[..];
+        for (group, &kept) in grouped.groups.iter().zip(&self.kept_of_group[..]) {
             if kept >= self.history {
-                sizes[kept as usize] += group.members.len() as u32;
+                sizes[kept as usize] += group.documents;
             }
         }
-        sizes.retain(|&size| size > 0);
-        self.sizes = sizes;
+        for &size in sizes.iter().filter(|&&size| size > 0) {
+            self.count += 1;
+            self.largest = self.largest.max(size);
+            let class = size.next_power_of_two().trailing_zeros() as usize;
+            self.classes.resize(self.classes.len().max(class + 1), 0);
+            self.classes[class] += 1;
+        }
+        Ok(())
     }
 
-    fn count_chained(&mut self, grouped: &Grouped, kind: Kind, threshold: f64) {
-        for (group, score) in grouped.groups.iter().zip(&self.scores) {
-            let near = match score {
+    fn count_chained(&mut self, grouped: &Grouped, threshold: f64) {
+        let mut chained = 0;
+        for (document, &group) in (0..).zip(&grouped.group_of[..]) {
+            let near = match self.score(grouped, group) {
                 Some(Score::Distance(_)) => true,
                 Some(Score::Candidate) => false,
                 Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
-                None => kind == Kind::Candidate, // nothing was asked for
+                None => self.kind == Kind::Candidate, // nothing was asked for
             };
-            let members = group.members.iter().filter(|&&document| document >= self.history);
-            self.chained += if near { 0 } else { members.count() as u64 };
+            chained += u64::from(!near && document >= self.history);
         }
+        self.chained = chained;
     }
 
     /// The keys of the least near pair.
     pub(super) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
-        let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
-        self.lowest.map(|(a, b, _)| (key(a), key(b)))
+        self.lowest.map(|(a, b, _)| (corpus.keys.shown(a), corpus.keys.shown(b)))
     }
 
     /// The clusters as a page shows them; `near` says in words which documents are.
     pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<Clustered> {
-        let mut sizes = vec![0; corpus.keys.len()];
-        for (group, &kept) in corpus.grouped.groups.iter().zip(&self.kept_of_group) {
-            if kept >= self.history {
-                sizes[kept as usize] += group.members.len() as u64;
-            }
-        }
-        let key = |document: u32| String::from_utf8_lossy(&corpus.keys[document as usize]).into_owned();
+        let grouped = &corpus.grouped;
         let keys = |kept: u32| {
-            let groups = corpus.grouped.groups.iter().zip(&self.kept_of_group).filter(|&(_, &of)| of == kept);
-            let others =
-                groups.flat_map(|(group, _)| group.members.iter().copied()).filter(|&one| one != kept);
-            Ok(std::iter::once(kept).chain(others).take(KEYS_SHOWN).map(key).collect())
+            // The first ones, in the order of their groups.
+            let mut others: Vec<(u32, u32)> = Vec::new();
+            for (document, &group) in (0..).zip(&grouped.group_of[..]) {
+                if document != kept && self.kept_of_group[group as usize] == kept {
+                    others.push((group, document));
+                    if others.len() >= TOGETHER {
+                        others.sort_unstable();
+                        others.truncate(KEYS_SHOWN);
+                    }
+                }
+            }
+            others.sort_unstable();
+            let others = others.into_iter().map(|(_, document)| document);
+            let shown = std::iter::once(kept).chain(others).take(KEYS_SHOWN);
+            Ok(shown.map(|document| corpus.keys.shown(document)).collect())
         };
-        let clusters = sizes.into_iter().zip(0..).filter(|&(size, _)| size > 0);
-        Ok(Clustered::of(near, clusters, keys)?)
+        let clusters = self.sizes.iter().map(|&size| u64::from(size)).zip(0..);
+        Ok(Clustered::of(near, clusters.filter(|&(size, _)| size > 0), keys)?)
     }
 
     /// Whether a document, none of a history, stays.
@@ -177,22 +245,82 @@ impl Clusters {
 
     /// How many documents go for one of a history.
     pub(super) fn dropped(&self, grouped: &Grouped) -> u64 {
-        let groups = grouped.groups.iter().zip(&self.kept_of_group).filter(|&(_, &kept)| kept < self.history);
-        let members = groups.flat_map(|(group, _)| &group.members);
-        members.filter(|&&document| document >= self.history).count() as u64
+        let is_dropped =
+            |&(document, &group): &(u32, &u32)| document >= self.history && self.is_of_history(group);
+        (0..).zip(&grouped.group_of[..]).filter(is_dropped).count() as u64
+    }
+
+    /// Whether what is kept for a group is of a history.
+    fn is_of_history(&self, group: u32) -> bool {
+        self.kept_of_group[group as usize] < self.history
+    }
+
+    /// How many clusters there are of two documents or more.
+    pub(super) fn of_several(&self) -> u64 {
+        self.classes.iter().skip(1).sum()
     }
 
     /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.
     pub(super) fn distribution(&self) -> Vec<(u64, u64)> {
-        let mut classes: Vec<u64> = Vec::new();
-        for &size in &self.sizes {
-            let class = size.next_power_of_two().trailing_zeros() as usize;
-            classes.resize(classes.len().max(class + 1), 0);
-            classes[class] += 1;
+        (0..).map(|class| 1 << class).zip(self.classes.iter().copied()).collect()
+    }
+
+    /// The least near pair inside a cluster, as far as two sweeps tell: of each cluster the document that is least near to
+    /// the kept one, and, where that is a chain, the one that is least near to that. A pair that is farther apart may be
+    /// missed.
+    fn find_lowest(
+        &self,
+        grouped: &Grouped,
+        threshold: f64,
+        measure: &Measure<'_>,
+    ) -> twindex::Result<Option<(u32, u32, f64)>> {
+        let value = |score: Option<Score>| Some(score?.resemblance()?.value());
+        let kept_of_group = &self.kept_of_group[..];
+        // By the document that is kept. Ties go to the first, so that the result depends on nothing else.
+        let mut farthest = Column::filled(&grouped.room, grouped.len(), Far { value: NONE, group: 0 })?;
+        for (group, &kept) in (0..).zip(kept_of_group) {
+            let value = value(self.score(grouped, group));
+            if let Some(value) = value.filter(|_| grouped.group_of[kept as usize] != group) {
+                let far = &mut farthest[kept as usize];
+                if value < far.value {
+                    *far = Far { value, group: group.into() };
+                }
+            }
         }
-        (0..).map(|class| 1 << class).zip(classes).collect()
+        let first = |group: u32| grouped.groups[group as usize].first;
+        let swept = |group: u32| -> Option<twindex::Result<(f64, u32, u32)>> {
+            let kept = kept_of_group[group as usize];
+            let Far { value: value_of_kept, group: far } = farthest[kept as usize];
+            let far = far as u32;
+            if value_of_kept >= NONE {
+                return None;
+            }
+            if group == far || value_of_kept >= threshold {
+                return Some(Ok((value_of_kept, kept, first(far))));
+            }
+            let measured = measure(group.min(far), group.max(far));
+            measured.map(|score| Some((value(score)?, first(group), first(far)))).transpose()
+        };
+        // Of equal ones the first, as of two that are joined the one on the left is.
+        let least = (0..kept_of_group.len() as u32)
+            .into_par_iter()
+            .filter_map(swept)
+            .try_reduce_with(|x, y| Ok(if y.0.total_cmp(&x.0).is_lt() { y } else { x }))
+            .transpose()?;
+        Ok(least.map(|(value, a, b)| (a.min(b), a.max(b), value)))
     }
 }
+
+/// The group of a cluster that is least near to the kept one.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
+struct Far {
+    value: f64,
+    group: u64,
+}
+
+/// In the place of the value where there is no group: more than any resemblance.
+const NONE: f64 = 2.0;
 
 /// Cuts components of more than `most` documents: of each, in the order of the input, a group that is in no
 /// cluster yet begins one, and takes in the groups it is paired with, as long as there is room. No member is
@@ -202,91 +330,64 @@ impl Clusters {
 fn cut_large(
     grouped: &Grouped,
     near: &Near,
-    mut roots: Vec<u32>,
+    mut roots: Column<u32>,
     most: u32,
-) -> twindex::Result<(Vec<u32>, u64)> {
-    let members = |group: u32| grouped.groups[group as usize].members.len() as u64;
-    let (mut sizes, mut groups): (Vec<u64>, Vec<u32>) = (vec![0; roots.len()], vec![0; roots.len()]);
-    for (group, &root) in (0..).zip(&roots) {
-        sizes[root as usize] += members(group);
-        groups[root as usize] += 1;
+) -> twindex::Result<(Column<u32>, u64)> {
+    if most == u32::MAX {
+        return Ok((roots, 0)); // none can have more
     }
-    let is_large = |&root: &u32| sizes[root as usize] > u64::from(most) && groups[root as usize] > 1;
-    let is_large: Vec<bool> = roots.iter().map(is_large).collect();
-    let cut = (0..).zip(&roots).filter(|&(group, &root)| group == root && is_large[group as usize]).count();
+    let members = |group: u32| u64::from(grouped.groups[group as usize].documents);
+    // Of each root its documents, and its groups.
+    let mut sizes = Column::filled(&grouped.room, roots.len(), [0_u64; 2])?;
+    for (group, &root) in (0..).zip(&roots[..]) {
+        let [documents, groups] = &mut sizes[root as usize];
+        *documents += members(group);
+        *groups += 1;
+    }
+    let mut is_large = Column::new(&grouped.room);
+    let mut cut = 0;
+    for (group, &root) in (0..).zip(&roots[..]) {
+        let [documents, groups] = sizes[root as usize];
+        let large = documents > u64::from(most) && groups > 1;
+        is_large.push(u8::from(large))?;
+        cut += u64::from(large && group == root);
+    }
     if cut == 0 {
         return Ok((roots, 0));
     }
-    for (group, root) in (0..).zip(&mut roots) {
-        if is_large[group as usize] {
+    for (group, root) in (0..).zip(&mut roots[..]) {
+        if is_large[group as usize] != 0 {
             *root = group;
-            sizes[group as usize] = members(group);
+            sizes[group as usize][0] = members(group);
         }
     }
     // Pairs ascend: when those of which a group is the first come, all that could have taken it in are past.
     near.for_each(|a, b, _| {
-        let is_free = is_large[b as usize] && roots[b as usize] == b && roots[a as usize] == a;
-        if is_free && sizes[a as usize] + members(b) <= u64::from(most) {
+        let is_free = is_large[b as usize] != 0 && roots[b as usize] == b && roots[a as usize] == a;
+        if is_free && sizes[a as usize][0] + members(b) <= u64::from(most) {
             roots[b as usize] = a;
-            sizes[a as usize] += members(b);
+            sizes[a as usize][0] += members(b);
         }
         Ok(())
     })?;
-    Ok((roots, cut as u64))
-}
-
-/// The least near pair inside a cluster, as far as two sweeps tell: of each cluster the document that is least near to
-/// the kept one, and, where that is a chain, the one that is least near to that. A pair that is farther apart may be
-/// missed.
-fn lowest(
-    grouped: &Grouped,
-    kept_of_group: &[u32],
-    scores: &[Option<Score>],
-    threshold: f64,
-    measure: &Measure<'_>,
-) -> twindex::Result<Option<(u32, u32, f64)>> {
-    let value = |score: &Option<Score>| Some(score.as_ref()?.resemblance()?.value());
-    // Ties go to the first, so that the result depends on nothing else.
-    let mut farthest: HashMap<u32, (f64, u32)> = HashMap::new();
-    for (group, (kept, score)) in (0..).zip(kept_of_group.iter().zip(scores)) {
-        if let Some(value) = value(score).filter(|_| grouped.group_of[*kept as usize] != group) {
-            let far = farthest.entry(*kept).or_insert((value, group));
-            if value < far.0 {
-                *far = (value, group);
-            }
-        }
-    }
-    let first = |group: u32| grouped.groups[group as usize].members[0];
-    let swept: Vec<(f64, u32, u32)> = (0..kept_of_group.len() as u32)
-        .into_par_iter()
-        .filter_map(|group| {
-            let kept = kept_of_group[group as usize];
-            let &(value_of_kept, far) = farthest.get(&kept)?;
-            if group == far || value_of_kept >= threshold {
-                return Some(Ok((value_of_kept, kept, first(far))));
-            }
-            let measured = measure(group.min(far), group.max(far));
-            measured.map(|score| Some((value(&score)?, first(group), first(far)))).transpose()
-        })
-        .collect::<twindex::Result<_>>()?;
-    Ok(swept.into_iter().min_by(|x, y| x.0.total_cmp(&y.0)).map(|(value, a, b)| (a.min(b), a.max(b), value)))
+    Ok((roots, cut))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::score::{Estimate, Sampled};
     use super::*;
 
     #[test]
-    fn clusters_are_counted_in_classes_of_powers_of_two() {
-        let clusters = Clusters {
-            kept_of_group: Vec::new(),
-            scores: Vec::new(),
-            history: 0,
-            sizes: vec![1, 1, 1, 2, 3, 4, 9, 16],
-            chained: 0,
-            cut: 0,
-            lowest: None,
-        };
-        assert_eq!(clusters.distribution(), [(1, 3), (2, 1), (4, 2), (8, 0), (16, 2)]);
+    fn scores_are_not_packed_to_what_stands_for_none() {
+        let estimate = Estimate { matches: u32::MAX, minima: u32::MAX, bits: 32 };
+        let counted = Score::Resemblance { intersection: u32::MAX, union: u32::MAX };
+        let sampled = Score::Sampled(Sampled::from(twindex_join::Common {
+            both: 1 << 20,
+            either: 1 << 20,
+            share: 1.0,
+        }));
+        let all = [counted, Score::Estimate(estimate), sampled, Score::Distance(u32::MAX), Score::Candidate];
+        assert!(all.iter().all(|score| ![NOT_MEASURED, ITSELF].contains(&score.pack())));
     }
 }

@@ -1,20 +1,19 @@
 //! What is remembered of the documents of files: their keys, places and lines, beside the groups that equal texts make.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use twindex::Key;
+use twindex::sys::{Column, Room};
 use twindex_join::SampledBy;
 
-use super::dropped::Dropped;
+use super::dropped::{Dropped, DroppedDocuments};
 use super::groups::{Grouped, NewSet, Newcomer};
+use super::keys::{ByKey, Keys, KnownKeys, Places};
 use super::lines::{Lines, Reading};
-use crate::input::{Block, FieldNumber, Form, Parser, Place};
+use crate::input::{Block, Form, Parser, Place};
 use crate::sketching::Sketched;
 
 /// All that is remembered of the documents.
@@ -23,45 +22,53 @@ pub(super) struct Corpus {
     pub(super) history: u32,
     /// How many of the first groups the history has.
     pub(super) history_groups: u32,
-    pub(super) keys: Vec<Arc<[u8]>>,
-    pub(super) places: Vec<Place>,
-    /// Of each document that is no history the number by which it comes before others; none if no number is asked for.
-    pub(super) numbers: Vec<FieldNumber>,
+    pub(super) keys: Keys,
+    places: Places,
+    /// Documents whose keys are not those that their lines say, in their order.
+    other_keys: OtherKeys,
+    /// Of each document that is no history the number by which it comes before others, in its bits; none if no number is
+    /// asked for.
+    pub(super) numbers: Column<u128>,
     /// By their texts.
     pub(super) grouped: Grouped,
     /// What stands for each document in a file of documents that are kept.
     lines: Lines,
-    by_key: HashMap<Arc<[u8]>, u32, ahash::RandomState>,
-    /// Documents that are near one of another index, with their places.
-    pub(super) dropped: HashMap<Arc<[u8]>, (Place, Dropped), ahash::RandomState>,
+    /// Of the documents that are no history; none where nobody asks any more.
+    by_key: Option<KnownKeys>,
+    /// Documents that are near one of another index.
+    pub(super) dropped: DroppedDocuments,
     /// What finds out again what a line says.
     pub(super) parser: Parser,
 }
 
 impl Corpus {
+    /// No documents yet. What is noted of each is in memory up to `memory` bytes, its set up to as many, and all beyond in
+    /// scratch files in `folder`.
     pub(super) fn new(
         folder: &Path,
         memory: usize,
         parser: Parser,
         sampled_by: Option<SampledBy>,
     ) -> anyhow::Result<Self> {
+        let room = &Room::new(folder, memory);
         Ok(Self {
             history: 0,
             history_groups: 0,
-            keys: Vec::new(),
-            places: Vec::new(),
-            numbers: Vec::new(),
-            grouped: Grouped::new(folder, memory, sampled_by),
-            lines: Lines::new(folder)?,
-            by_key: HashMap::default(),
-            dropped: HashMap::default(),
+            keys: Keys::new(room),
+            places: Places::new(room),
+            other_keys: OtherKeys::new(room),
+            numbers: Column::new(room),
+            grouped: Grouped::new(room, memory, sampled_by)?,
+            lines: Lines::new(folder, room)?,
+            by_key: Some(KnownKeys::new(room)?),
+            dropped: DroppedDocuments::new(room),
             parser,
         })
     }
 
     /// Adds a document of a history; all of them come before the others. Their keys may come again.
     pub(super) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
-        self.push(one, one.key.as_slice().into(), set)?;
+        self.push(one, set)?;
         self.history = self.keys.len() as u32;
         self.history_groups = self.grouped.groups.len() as u32;
         Ok(())
@@ -69,31 +76,33 @@ impl Corpus {
 
     pub(super) fn add(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
         let document = u32::try_from(self.keys.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
-        let key: Arc<[u8]> = one.key.as_slice().into();
-        let first = match self.by_key.entry(Arc::clone(&key)) {
-            Entry::Occupied(first) => Some(&self.places[*first.get() as usize]),
-            Entry::Vacant(vacant) => {
-                let first = self.dropped.get(&key).map(|(place, _)| place);
-                if first.is_none() {
-                    vacant.insert(document);
-                }
-                first
-            }
-        };
-        if let Some(first) = first {
-            return Err(repeated(one, first));
+        let key = one.key.as_slice();
+        self.check_is_new(one)?;
+        if let Some(known) = &mut self.by_key {
+            known.insert(key, document)?;
         }
-        self.push(one, key, set)?;
+        self.push(one, set)?;
         if self.parser.reads_numbers() {
-            self.numbers.push(one.attached.deciding().number);
+            self.numbers.push(one.attached.deciding().number.bits())?;
         }
         Ok(())
     }
 
-    fn push(&mut self, one: &Sketched, key: Arc<[u8]>, set: NewSet<'_>) -> anyhow::Result<()> {
+    /// Refuses a document whose key an earlier one has.
+    fn check_is_new(&self, one: &Sketched) -> anyhow::Result<()> {
+        let key = one.key.as_slice();
+        let first = self.document_at(key).map(|document| self.places.get(document));
+        match first.or_else(|| self.dropped.place_of(key)) {
+            None => Ok(()),
+            Some(first) => Err(repeated(one, &first)),
+        }
+    }
+
+    fn push(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
         let document = self.keys.len() as u32;
-        self.keys.push(key);
-        self.places.push(one.place.clone());
+        self.keys.push(&one.key)?;
+        self.places.push(&one.place)?;
+        self.other_keys.push(!one.is_own_key)?;
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
@@ -108,14 +117,9 @@ impl Corpus {
     }
 
     /// Takes note of a document that is dropped.
-    pub(super) fn drop_near(&mut self, one: &Sketched, dropped: Dropped) -> anyhow::Result<()> {
-        let key = one.key.as_slice();
-        let first = self.by_key.get(key).map(|&document| &self.places[document as usize]);
-        if let Some(first) = first.or_else(|| self.dropped.get(key).map(|(place, _)| place)) {
-            return Err(repeated(one, first));
-        }
-        self.dropped.insert(key.into(), (one.place.clone(), dropped));
-        Ok(())
+    pub(super) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
+        self.check_is_new(one)?;
+        self.dropped.push(&one.key, &one.place, dropped)
     }
 
     /// Adds the lines of documents to a block, until it is full or there are no more.
@@ -127,7 +131,9 @@ impl Corpus {
     ) -> anyhow::Result<()> {
         block.clear();
         for document in documents {
-            block.push(self.form(document), found(&self.places, document, reading.get(document as usize))?);
+            let line = found(&self.places, document, reading.get(document as usize))?;
+            let key = self.other_keys.has(document).then(|| self.keys.get(document));
+            block.push(self.form(document), line, key);
             if block.is_full() {
                 break;
             }
@@ -157,34 +163,72 @@ impl Corpus {
 
     /// How many of these have the text of an earlier one.
     pub(super) fn identical(&self) -> u64 {
-        let groups = &self.grouped.groups;
-        let firsts = groups.iter().filter(|group| group.members[0] >= self.history).count();
+        let firsts = self.grouped.groups.iter().filter(|group| group.first >= self.history).count();
         (self.documents().len() - firsts) as u64
     }
 
     /// The group of the document with this key.
     pub(super) fn group_at(&self, key: Key<'_>) -> Option<u32> {
         let Key::Bytes(key) = key else { return None };
-        self.by_key.get(key).map(|&document| self.grouped.group_of[document as usize])
+        self.document_at(key).map(|document| self.grouped.group_of[document as usize])
     }
 
-    /// The documents that are no history, by their keys.
-    pub(super) fn documents_by_key(&self) -> Vec<u32> {
-        let mut documents: Vec<u32> = self.documents().collect();
-        documents.sort_unstable_by(|&a, &b| self.keys[a as usize].cmp(&self.keys[b as usize]));
-        documents
+    /// The document that is no history with this key.
+    fn document_at(&self, key: &[u8]) -> Option<u32> {
+        self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
+    }
+
+    /// Frees what finds documents again: all are there. Where groups are found by the keys of their documents, these can
+    /// be `asked` for further on.
+    pub(super) fn end(&mut self, asked: bool) {
+        self.grouped.end();
+        self.by_key = self.by_key.take().filter(|_| asked);
+    }
+
+    /// The documents that are no history, by their keys. Takes about `memory` bytes.
+    pub(super) fn by_key(&self, memory: usize) -> twindex::Result<ByKey> {
+        ByKey::of(&self.keys, self.documents(), &self.grouped.room, memory)
+    }
+}
+
+/// Whether the key of a document is not the one that its line says: one bit each, in a column as all that is noted of
+/// documents.
+struct OtherKeys {
+    bits: Column<u64>,
+    documents: u32,
+}
+
+impl OtherKeys {
+    /// Of no document yet.
+    fn new(room: &Room) -> Self {
+        Self { bits: Column::new(room), documents: 0 }
+    }
+
+    /// Adds the next document.
+    fn push(&mut self, is_other: bool) -> twindex::Result<()> {
+        let (word, bit) = (self.documents / 64, self.documents % 64);
+        if bit == 0 {
+            self.bits.push(0)?;
+        }
+        self.bits[word as usize] |= u64::from(is_other) << bit;
+        self.documents += 1;
+        Ok(())
+    }
+
+    fn has(&self, document: u32) -> bool {
+        self.bits[document as usize / 64] >> (document % 64) & 1 == 1
     }
 }
 
 /// A line that was asked for, of the document with this number.
-fn found<L>(places: &[Place], document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
-    let place = &places[document as usize];
+fn found<L>(places: &Places, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
+    let place = || places.get(document);
     match line {
         Ok(Some(line)) => Ok(line),
         Ok(None) => {
-            bail!("{place}: changed since it was read; run again when nothing writes to the input")
+            bail!("{}: changed since it was read; run again when nothing writes to the input", place())
         }
-        Err(error) => Err(error).with_context(|| format!("{place}: cannot be read again")),
+        Err(error) => Err(error).with_context(|| format!("{}: cannot be read again", place())),
     }
 }
 

@@ -1,6 +1,14 @@
 //! What goes for a document of an index.
 
+use std::io::Write;
+
+use anyhow::Context;
+use twindex::sys::{Column, Room};
 use twindex::{KeyBuf, Resemblance};
+
+use super::keys::{Keys, KnownKeys, Places};
+use crate::input::Place;
+use crate::tsv;
 
 /// A document that is dropped, and why.
 pub(super) struct Dropped {
@@ -14,13 +22,70 @@ pub(super) enum HowNear {
 }
 
 impl Dropped {
-    /// How near it is, in these columns.
-    pub(super) fn columns(&self) -> String {
+    /// Writes the key of the document for which it goes, and how near it is.
+    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+        tsv::write_key(out, &self.other)?;
         match self.near {
             HowNear::Resemblance(resemblance) => {
-                format!("{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
+                write!(out, "\t{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
             }
-            HowNear::Distance(distance) => distance.to_string(),
+            HowNear::Distance(distance) => write!(out, "\t{distance}"),
         }
+    }
+}
+
+/// Documents that are dropped.
+pub(super) struct DroppedDocuments {
+    keys: Keys,
+    known: Option<KnownKeys>,
+    places: Places,
+    /// What is written of each behind its key.
+    columns: Keys,
+    room: Room,
+}
+
+impl DroppedDocuments {
+    /// None yet.
+    pub(super) fn new(room: &Room) -> Self {
+        let (keys, columns) = (Keys::new(room), Keys::new(room));
+        Self { keys, known: None, places: Places::new(room), columns, room: room.clone() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Where the document with this key stands.
+    pub(super) fn place_of(&self, key: &[u8]) -> Option<Place> {
+        let found = self.known.as_ref().and_then(|known| known.find(&self.keys, key));
+        found.map(|number| self.places.get(number))
+    }
+
+    /// Adds a document whose key is new.
+    pub(super) fn push(&mut self, key: &[u8], place: &Place, dropped: &Dropped) -> anyhow::Result<()> {
+        let number = u32::try_from(self.len()).context("more than 2^32 documents")?;
+        let known = match &mut self.known {
+            Some(known) => known,
+            none => none.insert(KnownKeys::new(&self.room)?),
+        };
+        known.insert(key, number)?;
+        self.keys.push(key)?;
+        self.places.push(place)?;
+        let mut columns = Vec::new();
+        dropped.write(&mut columns)?;
+        Ok(self.columns.push(&columns)?)
+    }
+
+    /// Their numbers in the order of their keys. Takes about `memory` bytes.
+    pub(super) fn sorted(&self, memory: usize) -> twindex::Result<Column<u32>> {
+        self.keys.sorted(0..self.len() as u32, &self.room, memory)
+    }
+
+    /// Writes the line of one.
+    pub(super) fn write(&self, number: u32, out: &mut impl Write) -> std::io::Result<()> {
+        tsv::write_field(out, self.keys.get(number))?;
+        out.write_all(b"\t")?;
+        out.write_all(self.columns.get(number))?;
+        out.write_all(b"\n")
     }
 }

@@ -14,8 +14,9 @@ use twindex_join::{Agreement, Effort};
 use super::against::Against;
 use super::clusters::{Clusters, Measure};
 use super::corpus::Corpus;
+use super::keys::ByKey;
 use super::near::{Join, Limits, Near, Signatures, Verify};
-use super::priority::{OrderedBy, Priority};
+use super::priority::{OrderedBy, Priority, is_by_key};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::sketches::{Sketched, Wanted};
@@ -95,14 +96,15 @@ impl Dedup {
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
+        let by_key = is_by_key(self.keep).then(|| corpus.by_key(limits.memory / 2)).transpose()?;
         let by = OrderedBy {
             keep: self.keep,
             near: self.near,
-            keys: Some(&corpus.keys),
+            keys: by_key.as_ref().map(|by_key| (&corpus.keys, by_key)),
             numbers: &corpus.numbers,
             history: corpus.history,
         };
-        let priority = Priority::of(&corpus.grouped, by);
+        let priority = Priority::of(&corpus.grouped, by, limits.memory / 2)?;
         let rules = &self.rules(&priority, corpus);
         let (near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
 
@@ -135,7 +137,7 @@ impl Dedup {
             let tables = || {
                 let watch = Stopwatch::of_thread();
                 let has_history = !self.against.is_empty();
-                let pairs = write_tables(corpus, &near, &clusters, (against, has_history), &half);
+                let pairs = write_tables(corpus, by_key, (&near, &clusters), (against, has_history), &half);
                 (pairs, watch.cpu_seconds())
             };
             rayon::join(kept, tables)
@@ -284,7 +286,7 @@ impl Dedup {
         };
         let within = u32::from(self.within.unwrap_or(3));
         let distance = |a: u32, b: u32| {
-            let of = |group: u32| corpus.grouped.groups[group as usize].fingerprint;
+            let of = |group: u32| corpus.grouped.fingerprint(group);
             let distance = of(a).zip(of(b)).map(|(a, b)| (a.0 ^ b.0).count_ones());
             distance.filter(|&distance| distance <= within).map(Score::Distance)
         };
@@ -305,7 +307,7 @@ impl Dedup {
         Rules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
-            firsts: &priority.firsts,
+            firsts: &priority.firsts[..],
             fixed: corpus.history_groups,
             near: self.near,
             threshold: self.threshold(),
@@ -323,18 +325,21 @@ fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
 /// Writes the tables of results, and returns the number of pairs.
 fn write_tables(
     corpus: &Corpus,
-    near: &Near,
-    clusters: &Clusters,
+    by_key: Option<ByKey>,
+    (near, clusters): (&Near, &Clusters),
     (against, has_history): (&[Against], bool),
     limits: &Limits<'_>,
 ) -> anyhow::Result<u64> {
-    let by_key = corpus.documents_by_key();
+    let by_key = match by_key {
+        Some(by_key) => by_key,
+        None => corpus.by_key(limits.memory)?,
+    };
     let listed = out::Listed { near, clusters };
     let pairs = out::write_pairs(corpus, &by_key, listed, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     let path = limits.folder.join("against.tsv");
     if let Some(against) = against.first() {
-        out::write_dropped(corpus, against, &path)?;
+        out::write_dropped(corpus, against, limits.memory, &path)?;
     } else if has_history {
         out::write_covered_by_history(corpus, &by_key, clusters, near.kind, &path)?;
     }

@@ -1,37 +1,49 @@
 //! Documents in groups of equal texts, and of each group what is compared with others.
 
-use std::path::Path;
-
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
+use twindex::sys::{Column, Room};
 use twindex::{Fingerprint, Sketch};
 use twindex_join::{Common, Groups, SampledBy, ShingleSets, Told};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::inside::{Values, put_inside};
 use super::score::{Kind, Sampled, Score};
 
 /// A group of documents with the same text.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
 pub(super) struct Group {
-    /// Its documents, in the order of the input.
-    pub members: Vec<u32>,
     /// Tokens of the text, or features.
     pub tokens: u64,
     /// The number of the value inside of which it is compared.
     pub inside: u32,
+    /// Its first document, in the order of the input.
+    pub first: u32,
+    /// How many it has.
+    pub documents: u32,
     /// Distinct shingles; none for a text without words.
-    pub shingles: u64,
-    /// The text has no words, or features.
-    is_empty: bool,
-    /// If the method asks for it, and the text has words.
-    pub fingerprint: Option<Fingerprint>,
+    pub shingles: u32,
+    /// [`EMPTY`], [`HAS_FINGERPRINT`].
+    flags: u32,
+    /// No byte of a row may be undefined.
+    unused: u32,
 }
+
+/// The text has no words, or features.
+const EMPTY: u32 = 1;
+/// The method asks for a fingerprint, and the text has words.
+const HAS_FINGERPRINT: u32 = 2;
 
 /// What two groups can be compared by.
 pub(super) struct Grouped {
     /// Of each document, in the order of the input, its group.
-    pub group_of: Vec<u32>,
+    pub group_of: Column<u32>,
     /// In the order of their first documents.
-    pub groups: Vec<Group>,
-    equal: Groups,
+    pub groups: Column<Group>,
+    /// Of the groups that have one.
+    fingerprints: Column<u64>,
+    /// None where all documents are there.
+    equal: Option<Groups>,
     /// The values inside of which documents are compared.
     pub values: Values,
     /// A set for each group, with its number.
@@ -39,6 +51,23 @@ pub(super) struct Grouped {
     /// The sketches that are joined, and how their elements were chosen, where the method is to join them; one for each
     /// group.
     pub sketches: Option<(SampledBy, ShingleSets)>,
+    /// For what is noted of each.
+    pub room: Room,
+}
+
+/// The documents of each group.
+pub(super) struct Members {
+    /// Where those of each begin, and where the last ones end.
+    starts: Column<u32>,
+    documents: Column<u32>,
+}
+
+impl Members {
+    /// In the order of the input.
+    pub(super) fn of(&self, group: u32) -> &[u32] {
+        let (group, starts) = (group as usize, &self.starts[..]);
+        &self.documents[starts[group] as usize..starts[group + 1] as usize]
+    }
 }
 
 /// Minima by which near texts find each other.
@@ -90,7 +119,7 @@ impl<'s> NewSet<'s> {
 impl Group {
     /// True for a group that stands in pairs with its first document only.
     pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
-        self.members.len() > max_bucket
+        self.documents as usize > max_bucket
     }
 }
 
@@ -109,16 +138,30 @@ pub(super) struct Newcomer<'n> {
 }
 
 impl Grouped {
-    /// No documents yet; sets of up to `memory` bytes are held, and what is more in scratch files in `folder`.
-    pub(super) fn new(folder: &Path, memory: usize, sampled_by: Option<SampledBy>) -> Self {
-        Self {
-            group_of: Vec::new(),
-            groups: Vec::new(),
-            equal: Groups::default(),
-            values: Values::default(),
-            sets: ShingleSets::new(folder, memory),
-            sketches: sampled_by.map(|by| (by, ShingleSets::new(folder, memory / 2))),
-        }
+    /// No documents yet; sets of up to `memory` bytes are held, and what is more in scratch files. A document takes 4 bytes
+    /// of the room, or of scratch files, and a group 70 to 90, and longer sketches.
+    pub(super) fn new(room: &Room, memory: usize, sampled_by: Option<SampledBy>) -> anyhow::Result<Self> {
+        Ok(Self {
+            group_of: Column::new(room),
+            groups: Column::new(room),
+            fingerprints: Column::new(room),
+            values: Values::new(room)?,
+            equal: Some(Groups::new(room)?),
+            sets: ShingleSets::within(room, memory),
+            sketches: sampled_by.map(|by| (by, ShingleSets::within(room, memory / 2))),
+            room: room.clone(),
+        })
+    }
+
+    /// Whether a text with this hash, that is compared inside this value, may have a group.
+    pub(super) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
+        let Some(inside) = self.values.find(inside) else { return false };
+        self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
+    }
+
+    /// Frees what finds out equal texts: there are no more.
+    pub(super) fn end(&mut self) {
+        self.equal = None;
     }
 
     /// Adds the next document to the group of its text, a new one if the text is new. `is_equal` says whether this
@@ -137,20 +180,20 @@ impl Grouped {
     {
         let document = u32::try_from(self.group_of.len()).map_err(|_| anyhow!("more than 2^32 documents"))?;
         let inside = self.values.number(one.inside)?;
-        let groups = &self.groups;
-        let found = self.equal.group(one.hash ^ u128::from(inside), |group| {
-            let group = &groups[group as usize];
-            Ok::<_, E>(group.inside == inside && is_equal(group.members[0])?)
+        let (groups, equal) = (&self.groups, self.equal.as_mut().context("a document after the last one")?);
+        let found = equal.group(one.hash ^ u128::from(inside), |group| -> anyhow::Result<bool> {
+            let group = groups[group as usize];
+            Ok(group.inside == inside && is_equal(group.first)?)
         })?;
         if found as usize == self.groups.len() {
-            self.begin_group(one, inside)?;
+            self.begin_group(one, inside, document)?;
+        } else {
+            self.groups[found as usize].documents += 1;
         }
-        self.groups[found as usize].members.push(document);
-        self.group_of.push(found);
-        Ok(())
+        Ok(self.group_of.push(found)?)
     }
 
-    fn begin_group(&mut self, one: &Newcomer<'_>, inside: u32) -> twindex::Result<()> {
+    fn begin_group(&mut self, one: &Newcomer<'_>, inside: u32, first: u32) -> twindex::Result<()> {
         let mut tokens = one.tokens;
         let shingles = match one.set {
             NewSet::Told(told, words) => {
@@ -175,15 +218,14 @@ impl Grouped {
                 SampledBy::Modulus(_) => one.sketch.modular(),
             })?;
         }
-        self.groups.push(Group {
-            members: Vec::new(),
-            tokens,
-            inside,
-            shingles,
-            is_empty: one.sketch.is_empty(),
-            fingerprint: one.sketch.fingerprint(),
-        });
-        Ok(())
+        let mut flags = if one.sketch.is_empty() { EMPTY } else { 0 };
+        if let Some(Fingerprint(fingerprint)) = one.sketch.fingerprint() {
+            flags |= HAS_FINGERPRINT;
+            self.fingerprints.resize(self.groups.len(), 0)?;
+            self.fingerprints.push(fingerprint)?;
+        }
+        let shingles = u32::try_from(shingles).unwrap_or(u32::MAX);
+        self.groups.push(Group { tokens, inside, first, documents: 1, shingles, flags, unused: 0 })
     }
 
     fn push(&mut self, set: &[u64]) -> twindex::Result<u64> {
@@ -205,6 +247,36 @@ impl Grouped {
         &self.groups[self.group_of[document as usize] as usize]
     }
 
+    /// The fingerprint of a group's text, if the method asks for it, and the text has words.
+    pub(super) fn fingerprint(&self, group: u32) -> Option<Fingerprint> {
+        let has_one = self.groups[group as usize].flags & HAS_FINGERPRINT != 0;
+        has_one.then(|| Fingerprint(self.fingerprints[group as usize]))
+    }
+
+    /// The documents of all groups.
+    pub(super) fn members(&self) -> twindex::Result<Members> {
+        let mut starts = Column::new(&self.room);
+        let mut end = 0;
+        for group in &self.groups[..] {
+            starts.push(end)?;
+            end += group.documents;
+        }
+        starts.push(end)?;
+        // Each is put where its group begins, which begins behind it then.
+        let mut documents = Column::filled(&self.room, self.group_of.len(), 0)?;
+        let (places, all) = (&mut starts[..], &mut documents[..]);
+        for (document, &group) in (0..).zip(&self.group_of[..]) {
+            let place = &mut places[group as usize];
+            all[*place as usize] = document;
+            *place += 1;
+        }
+        places.rotate_right(1);
+        if let Some(first) = places.first_mut() {
+            *first = 0;
+        }
+        Ok(Members { starts, documents })
+    }
+
     /// What the sketches of two groups have in common; none where none are joined, or they tell nothing.
     pub(super) fn sampled(&self, a: u32, b: u32) -> twindex::Result<Option<Score>> {
         let Some((by, sketches)) = &self.sketches else { return Ok(None) };
@@ -217,15 +289,15 @@ impl Grouped {
     /// Documents whose text has words, and whose sketch has no element.
     pub(super) fn without_elements(&self) -> u64 {
         let Some((_, sketches)) = &self.sketches else { return 0 };
-        let groups = (0..).zip(&self.groups).filter(|(_, group)| !group.is_empty);
+        let groups = (0..).zip(&self.groups[..]).filter(|(_, group)| group.flags & EMPTY == 0);
         groups
             .filter(|&(number, _)| sketches.size(number) == 0)
-            .map(|(_, group)| group.members.len() as u64)
+            .map(|(_, group)| u64::from(group.documents))
             .sum()
     }
 
     /// The score of a text with itself.
     pub(super) fn itself(&self, group: u32, kind: Kind) -> Score {
-        kind.itself(self.groups[group as usize].shingles as u32)
+        kind.itself(self.groups[group as usize].shingles)
     }
 }

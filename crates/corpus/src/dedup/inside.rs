@@ -5,37 +5,51 @@
 //! values; such pairs are dropped before anything decides by them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use anyhow::anyhow;
+use anyhow::ensure;
+use twindex::sys::Room;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::keys::{Keys, KnownKeys};
+
 /// The values of the field.
-#[derive(Default)]
 pub(super) struct Values {
-    numbers: HashMap<Box<[u8]>, u32, ahash::RandomState>,
+    values: Keys,
+    known: KnownKeys,
 }
 
 /// The number that stands for no field.
 pub(super) const NO_FIELD: u32 = 0;
 
 impl Values {
+    /// None yet, in this room.
+    pub(super) fn new(room: &Room) -> twindex::Result<Self> {
+        Ok(Self { values: Keys::new(room), known: KnownKeys::new(room)? })
+    }
+
     /// The number of a value, by which it is told from others. Empty is [`NO_FIELD`], and no value of a field.
     pub(super) fn number(&mut self, value: &[u8]) -> anyhow::Result<u32> {
-        if value.is_empty() {
-            return Ok(NO_FIELD);
-        }
-        if let Some(&number) = self.numbers.get(value) {
+        if let Some(number) = self.find(value) {
             return Ok(number);
         }
-        let next = u32::try_from(self.numbers.len() + 1).map_err(|_| anyhow!("more than 2^32 values"))?;
-        self.numbers.insert(value.into(), next);
-        Ok(next)
+        let next = self.values.len() as u32;
+        ensure!(next < u32::MAX - 1, "more than 2^32 values");
+        self.values.push(value)?;
+        self.known.insert(value, next)?;
+        Ok(next + 1)
+    }
+
+    /// The number of a value that was there before.
+    pub(super) fn find(&self, value: &[u8]) -> Option<u32> {
+        if value.is_empty() {
+            return Some(NO_FIELD);
+        }
+        self.known.find(&self.values, value).map(|number| number + 1)
     }
 
     /// How many values there are.
     pub(super) fn len(&self) -> usize {
-        self.numbers.len()
+        self.values.len()
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use twindex::sys::vfs::ReadFile;
-use twindex::sys::{RealVfs, Spill, Vfs};
+use twindex::sys::{Column, RealVfs, Room, Spill, Vfs};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::input::Form;
 use crate::sketching::{WholeLine, line_hash};
@@ -14,7 +15,7 @@ use crate::sketching::{WholeLine, line_hash};
 /// Lines, numbered in the order they were pushed. Those of regular files stay where they are; others, of pipes and
 /// compressed files, are written to a scratch file.
 pub(super) struct Lines {
-    at: Vec<At>,
+    at: Column<At>,
     scratch: Spill,
     /// Where that is.
     folder: PathBuf,
@@ -24,7 +25,8 @@ pub(super) struct Lines {
 }
 
 /// Where a line is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
+#[repr(C)]
 struct At {
     offset: u64,
     /// Of the line, by which a file that was changed is noticed.
@@ -32,16 +34,39 @@ struct At {
     length: u32,
     /// 0 for the scratch file, or a number above that of the file.
     file: u32,
-    /// What the line is.
-    form: Form,
+    /// What the line is, and the number that belongs to it.
+    form: [u32; 2],
+}
+
+/// A form as two numbers.
+fn packed(form: Form) -> [u32; 2] {
+    match form {
+        Form::Json => [0, 0],
+        Form::Html => [1, 0],
+        Form::Row(number) => [2, number],
+        Form::Archive { texts } => [3, texts.into()],
+        Form::Columns(number) => [4, number],
+    }
+}
+
+/// The form that was packed so.
+fn unpacked([form, number]: [u32; 2]) -> Form {
+    match form {
+        0 => Form::Json,
+        1 => Form::Html,
+        2 => Form::Row(number),
+        3 => Form::Archive { texts: number != 0 },
+        _ => Form::Columns(number),
+    }
 }
 
 impl Lines {
-    pub(super) fn new(folder: &Path) -> anyhow::Result<Self> {
+    /// None yet. A line takes 32 bytes of the room, or of a scratch file.
+    pub(super) fn new(folder: &Path, room: &Room) -> anyhow::Result<Self> {
         let scratch = Spill::create(folder)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
         Ok(Self {
-            at: Vec::new(),
+            at: Column::new(room),
             scratch,
             folder: folder.to_owned(),
             files: Vec::new(),
@@ -60,14 +85,14 @@ impl Lines {
                 hash: 0,
                 length: short(line.len())?,
                 file: 0,
-                form,
+                form: packed(form),
             },
             WholeLine::In { file, offset, length, hash } => {
-                At { offset: *offset, hash: *hash, length: short(*length)?, file: self.file(file), form }
+                let (length, file) = (short(*length)?, self.file(file));
+                At { offset: *offset, hash: *hash, length, file, form: packed(form) }
             }
         };
-        self.at.push(at);
-        Ok(())
+        Ok(self.at.push(at)?)
     }
 
     fn file(&mut self, path: &Arc<Path>) -> u32 {
@@ -79,7 +104,7 @@ impl Lines {
 
     /// What a line is.
     pub(super) fn form(&self, number: usize) -> Form {
-        self.at[number].form
+        unpacked(self.at[number].form)
     }
 
     /// Reads lines in the order in which they were pushed, or nearly so.
@@ -182,7 +207,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path: Arc<Path> = Arc::from(dir.path().join("in.jsonl"));
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
-        let mut lines = Lines::new(dir.path()).unwrap();
+        let mut lines = Lines::new(dir.path(), &Room::new(dir.path(), 0)).unwrap();
         let there = |line: &str, offset| WholeLine::In {
             file: Arc::clone(&path),
             offset,
@@ -206,10 +231,25 @@ mod tests {
         fs::write(&path, "one").unwrap();
         assert_eq!(all(&lines), [Some(b"one".to_vec()), Some(b"held".to_vec()), None]);
     }
+
+    #[test]
+    fn a_form_that_was_packed_is_the_same() {
+        for form in [
+            Form::Json,
+            Form::Html,
+            Form::Row(7),
+            Form::Archive { texts: true },
+            Form::Archive { texts: false },
+            Form::Columns(u32::MAX),
+        ] {
+            assert_eq!(unpacked(packed(form)), form);
+        }
+    }
+
     #[test]
     fn lines_that_are_read_one_after_the_other_are_those_that_are_read_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let mut lines = Lines::new(dir.path()).unwrap();
+        let mut lines = Lines::new(dir.path(), &Room::unlimited()).unwrap();
         for name in ["a", "b"] {
             let path: Arc<Path> = Arc::from(dir.path().join(name));
             let texts: Vec<String> = (0..200_u64)

@@ -23,6 +23,7 @@ mod file;
 mod find;
 mod groups;
 mod inside;
+mod keys;
 mod layout;
 mod lines;
 mod near;
@@ -60,6 +61,7 @@ use self::sketches::Sketches;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
+use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
 use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
@@ -109,6 +111,8 @@ pub struct Dedup {
     pub inputs: Vec<PathBuf>,
     /// How they are read.
     pub input: InputOptions,
+    /// What is done about a key that comes again; [`RepeatedKeys::Number`] by default, with which no document is lost.
+    pub repeated_keys: RepeatedKeys,
     /// The folder to make for the results.
     pub out: PathBuf,
     /// Replace `out` if an earlier run made it.
@@ -212,6 +216,7 @@ impl Dedup {
         Self {
             inputs: inputs.into_iter().map(Into::into).collect(),
             input: InputOptions::default(),
+            repeated_keys: RepeatedKeys::Number,
             out: out.into(),
             force: false,
             method: Method::Minhash,
@@ -317,6 +322,7 @@ impl Dedup {
         let (empty, exact) =
             self.read(&mut documents, &sketcher, &against, sketches.as_mut(), &mut corpus, observer)?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
+        corpus.end(!self.is_by_sets());
         let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
         stages.insert("sketch", (read - exact).max(0.0));
         stages.insert("exact", exact.min(read));
@@ -337,11 +343,11 @@ impl Dedup {
             candidates: near.candidates,
             counted: near.counted,
             pairs,
-            clusters: clusters.sizes.iter().filter(|&&size| size > 1).count() as u64,
-            largest_cluster: u64::from(clusters.sizes.iter().copied().max().unwrap_or(0)),
+            clusters: clusters.of_several(),
+            largest_cluster: u64::from(clusters.largest),
             inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),
-            removed: input.documents - clusters.sizes.len() as u64,
-            kept: clusters.sizes.len() as u64,
+            removed: input.documents - clusters.count,
+            kept: clusters.count,
             kept_files,
             chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
@@ -362,9 +368,6 @@ impl Dedup {
             peak_rss_bytes: watch::peak_rss_bytes(),
             stages,
         };
-        // The process ends soon, and its memory with it. To free some pieces for each document, one by one, was 4 % of the
-        // time of short texts, by `perf`, and the work of one thread.
-        std::mem::forget(corpus);
         Ok(report)
     }
 
@@ -381,7 +384,12 @@ impl Dedup {
         options.attached.deciding.is_history = true;
         let mut texts = documents.open_beside(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
-        let wanted = Wanted { shingles: !self.holds_sets(), whole: true, ..Wanted::default() };
+        // Texts that are named have the keys that they had when the index was made; those of results are as they are.
+        let repeated_keys =
+            if self.texts.is_empty() { RepeatedKeys::Any } else { self.repeated_keys.or_any() };
+        let room = Some(corpus.grouped.room.clone());
+        let shingles = !self.holds_sets();
+        let wanted = Wanted { shingles, whole: true, repeated_keys, room, ..Wanted::default() };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look =
             |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
@@ -411,7 +419,16 @@ impl Dedup {
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
         // Sets that are held know what is distinct; of others it is counted.
-        let wanted = Wanted { shingles: shingles && !self.holds_sets(), whole: true, ..Wanted::default() };
+        let wanted = Wanted {
+            shingles: shingles && !self.holds_sets(),
+            whole: true,
+            repeated_keys: match self.repeated_keys {
+                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows where the first one stands
+                other => other,
+            },
+            room: Some(corpus.grouped.room.clone()),
+            ..Wanted::default()
+        };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look = |sketch: &Sketch, rest: Rest<'_>| {
             let mut near = None;
@@ -423,9 +440,9 @@ impl Dedup {
             Ok((near, told))
         };
         for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
-            empty += u64::from(one.sketch.is_empty());
+            empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
             if let Some(near) = near {
-                return corpus.drop_near(one, near);
+                return corpus.drop_near(one, &near);
             }
             // A clock of the processor is a call of the system, and would be the slower part.
             let start = Instant::now();
@@ -437,6 +454,11 @@ impl Dedup {
                 .with_context(|| format!("{}: cannot index the document", one.place))
         })?;
         Ok((empty, finding_copies))
+    }
+
+    /// Whether sets are all that is asked for near documents, and no index.
+    fn is_by_sets(&self) -> bool {
+        self.method == Method::Minhash && self.join() != Join::Bands || self.method == Method::Exact
     }
 
     /// What will be remembered of the documents.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use twindex::sketch::{Nearness, matches};
+use twindex::sys::Column;
 use twindex::{Key, Resemblance, Snapshot};
 use twindex_join::{
     Agreement, Common, Effort, Families, Forest, Pairs, Sorted, Sorter, candidates_agreeing, cover_sets,
@@ -62,9 +63,11 @@ pub(super) struct Near {
 /// Which groups stay, and which go for what.
 pub(super) enum Decided {
     /// Of each group the one that is kept for it, itself if it stays; and the packed score of the two.
-    Leaders { by: Vec<u32>, scores: Vec<u64> },
+    Leaders { by: Column<u32>, scores: Column<u64> },
     /// One of each component stays.
     Components(Forest),
+    /// It was not asked here.
+    Otherwise,
 }
 
 /// What has so many members that they were not all paired with one another.
@@ -112,18 +115,18 @@ enum Deciding<'r> {
 }
 
 impl<'r> Collector<'r> {
-    fn new(grouped: &'r Grouped, rules: &Rules<'r>, limits: &Limits<'_>) -> Self {
+    fn new(grouped: &'r Grouped, rules: &Rules<'r>, limits: &Limits<'_>) -> twindex::Result<Self> {
         let (groups, memory) = (grouped.groups.len(), limits.memory / 2);
         let deciding = match rules.clustering {
-            Clustering::Components => Deciding::Components(Forest::new(groups as u32)),
+            Clustering::Components => Deciding::Components(Forest::within(&grouped.room, groups as u32)?),
             Clustering::Leaders => {
-                let pairs = Pairs::new(limits.folder, memory / 2, groups, rules.order);
+                let pairs = Pairs::new(&grouped.room, memory / 2, groups, rules.order)?;
                 Deciding::Leaders(pairs.fixing(rules.fixed))
             }
         };
         let is_wanted = rules.all_pairs || rules.clustering == Clustering::Components;
         let sorter = is_wanted.then(|| Sorter::new(limits.folder, memory));
-        Self { grouped, sorter, deciding, verifying: 0.0 }
+        Ok(Self { grouped, sorter, deciding, verifying: 0.0 })
     }
 
     fn push(&mut self, a: u32, b: u32, score: Score) -> twindex::Result<()> {
@@ -198,7 +201,7 @@ impl<'r> Collector<'r> {
                 let (by, scores) = pairs.finish()?;
                 Decided::Leaders { by, scores }
             }
-            Deciding::No => Decided::Leaders { by: Vec::new(), scores: Vec::new() },
+            Deciding::No => Decided::Otherwise,
         };
         Ok(Near {
             pairs,
@@ -216,7 +219,7 @@ impl<'r> Collector<'r> {
 impl Near {
     /// Nothing but groups.
     pub(super) fn none(grouped: &Grouped, rules: &Rules<'_>, limits: &Limits<'_>) -> twindex::Result<Self> {
-        Collector::new(grouped, rules, limits).finish(Kind::Resemblance, &Stopwatch::start())
+        Collector::new(grouped, rules, limits)?.finish(Kind::Resemblance, &Stopwatch::start())
     }
 
     /// What is near by counting, each group compared with those that stay; and all pairs if they are wanted.
@@ -245,12 +248,13 @@ impl Near {
         let covered = cover_sets(&grouped.sets, near, priority, effort)?;
         let seconds = watch.cpu_seconds();
         let size = |set: u32| grouped.sets.size(set);
-        let scores = (0..).zip(covered.by.iter().zip(&covered.shared)).map(|(set, (&by, &shared))| {
+        let scores = (0..).zip(covered.by.iter().zip(&covered.shared[..])).map(|(set, (&by, &shared))| {
             let others =
                 if by == set || kind == Kind::Containment { 0 } else { size(by) - u64::from(shared) };
             Score::Resemblance { intersection: shared, union: (size(set) + others) as u32 }.pack()
         });
-        let decided = Decided::Leaders { scores: scores.collect(), by: covered.by };
+        let scores = Column::of(&grouped.room, scores)?;
+        let decided = Decided::Leaders { scores, by: covered.by };
         let mut near = Self {
             pairs: None,
             decided,
@@ -277,11 +281,11 @@ impl Near {
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
-        let mut collector = Collector::new(grouped, rules, limits);
+        let mut collector = Collector::new(grouped, rules, limits)?;
         if rules.clustering == Clustering::Leaders {
             collector.deciding = Deciding::No;
         }
-        let mut families = Families::new(&grouped.sets, limits.memory / 4);
+        let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
         let count = |batch: &[(u32, u32)]| collector.count(&mut families, batch, threshold);
         let found = if join == Join::Prefix {
@@ -305,7 +309,7 @@ impl Near {
         limits: &Limits<'_>,
     ) -> anyhow::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
-        let mut collector = Collector::new(&corpus.grouped, rules, limits);
+        let mut collector = Collector::new(&corpus.grouped, rules, limits)?;
         let room = (limits.folder, limits.memory / 4);
         let found = candidates_agreeing(snapshot, agreement, limits.max_bucket, room, |place| {
             Ok(corpus.group_at(place.key()?.as_key()))
@@ -313,7 +317,7 @@ impl Near {
         let mut number = 0;
         let kind = match verify {
             Verify::Exact => {
-                let mut families = Families::new(&corpus.grouped.sets, limits.memory / 4);
+                let mut families = Families::new(&corpus.grouped.sets, limits.memory / 4)?;
                 found.for_each_batch(|batch| {
                     number += batch.len();
                     collector.count(&mut families, batch, threshold)
@@ -371,9 +375,9 @@ impl Near {
         let merging = Stopwatch::start();
         // What the lists and the places in them take is half of what is left beside the sets.
         let half = Limits { memory: limits.memory / 2, ..*limits };
-        let mut collector = Collector::new(grouped, rules, &half);
+        let mut collector = Collector::new(grouped, rules, &half)?;
         let (kind, met) = if verify == Verify::Exact {
-            let mut families = Families::new(&grouped.sets, limits.memory / 4);
+            let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
             let mut batch = Vec::with_capacity(BATCH);
             let may_be_near = |common: &Common| {
                 let estimate = common.resemblance();
@@ -413,7 +417,7 @@ impl Near {
         limits: &Limits<'_>,
     ) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
-        let mut collector = Collector::new(&corpus.grouped, rules, limits);
+        let mut collector = Collector::new(&corpus.grouped, rules, limits)?;
         let threads = rayon::current_num_threads();
         numbered_pairs_within(
             snapshot,
@@ -444,14 +448,14 @@ impl Near {
         max_bucket: usize,
         each: &mut impl FnMut(u32, u32, u64) -> twindex::Result<()>,
     ) -> twindex::Result<()> {
-        for (number, group) in (0..).zip(&grouped.groups) {
-            let itself = self.kind.pack_itself(grouped.itself(number, self.kind));
-            for_each_pair_inside(&group.members, max_bucket, |a, b| each(a, b, itself))?;
+        let members = grouped.members()?;
+        for group in 0..grouped.groups.len() as u32 {
+            let itself = self.kind.pack_itself(grouped.itself(group, self.kind));
+            for_each_pair_inside(members.of(group), max_bucket, |a, b| each(a, b, itself))?;
         }
-        let members = |group: u32| &grouped.groups[group as usize].members[..];
         self.for_each(|a, b, score| {
             let score = score.pack();
-            for_each_pair_between(members(a), members(b), max_bucket, |a, b| each(a, b, score))
+            for_each_pair_between(members.of(a), members.of(b), max_bucket, |a, b| each(a, b, score))
         })
     }
 }
@@ -460,7 +464,7 @@ impl Near {
 pub(super) struct Signatures<'s> {
     snapshot: &'s Snapshot,
     /// Segment and ordinal of a document of each group.
-    places: Vec<(u32, u32)>,
+    places: Column<[u32; 2]>,
     minima: u32,
     bits: u8,
 }
@@ -471,11 +475,12 @@ impl<'s> Signatures<'s> {
             .params()
             .minhash
             .map_or((0, 0), |minhash| (minhash.minima() as u32, minhash.signature_bits));
-        let mut places = vec![(u32::MAX, 0); corpus.grouped.groups.len()];
+        let grouped = &corpus.grouped;
+        let mut places = Column::filled(&grouped.room, grouped.groups.len(), [u32::MAX, 0])?;
         for (number, (segment, deleted)) in snapshot.segments().enumerate() {
             segment.for_each_key(|ordinal, key: Key<'_>| {
                 if let Some(group) = corpus.group_at(key).filter(|_| !deleted.contains(ordinal)) {
-                    places[group as usize] = (number as u32, ordinal);
+                    places[group as usize] = [number as u32, ordinal];
                 }
             })?;
         }
@@ -494,7 +499,7 @@ impl<'s> Signatures<'s> {
     }
 
     fn signature(&self, group: u32) -> twindex::Result<&[u8]> {
-        let (segment, ordinal) = self.places[group as usize];
+        let [segment, ordinal] = self.places[group as usize];
         // Every document is in the index; one that is not shares nothing.
         let segment = self.snapshot.segments().nth(segment as usize);
         segment.map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use twindex::store::is_of_an_index;
-use twindex::sys::{RealVfs, Vfs};
+use twindex::sys::{Column, RealVfs, Vfs};
 use twindex_join::Sorter;
 
 use super::against::Against;
@@ -14,6 +14,7 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::file::write_file;
 use super::groups::Grouped;
+use super::keys::ByKey;
 use super::layout::{INDEX, PROOF, is_ours};
 use super::near::{Limits, Near};
 use super::score::{Kind, Score};
@@ -258,18 +259,17 @@ impl Listed<'_> {
                 if a.min(b) >= history { each(a, b, score) } else { Ok(()) }
             });
         }
-        for (number, group) in (0..).zip(&grouped.groups) {
-            let kept = clusters.kept_of_group[number as usize];
-            if kept < history {
+        for (document, &group) in (0..).zip(&grouped.group_of[..]) {
+            let kept = clusters.kept_of_group[group as usize];
+            if kept < history || kept == document {
                 continue;
             }
-            let score = if grouped.group_of[kept as usize] == number {
-                near.kind.pack_itself(grouped.itself(number, near.kind))
+            let score = if grouped.group_of[kept as usize] == group {
+                near.kind.pack_itself(grouped.itself(group, near.kind))
             } else {
-                clusters.scores[number as usize].map_or(0, Score::pack)
+                clusters.score(grouped, group).map_or(0, Score::pack)
             };
-            let others = group.members.iter().filter(|&&document| document != kept);
-            others.copied().try_for_each(|document| each(document, kept, score))?;
+            each(document, kept, score)?;
         }
         Ok(())
     }
@@ -278,20 +278,16 @@ impl Listed<'_> {
 /// Writes the pairs of documents, sorted; returns how many. Takes `memory` bytes, and a scratch file beyond.
 pub(super) fn write_pairs(
     corpus: &Corpus,
-    by_key: &[u32],
+    by_key: &ByKey,
     listed: Listed<'_>,
     limits: &Limits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
-    let mut place = vec![0_u32; corpus.keys.len()];
-    for (at, &document) in (0..).zip(by_key) {
-        place[document as usize] = at;
-    }
     // Sorted by the places of the keys: of two that are near, the smaller first. Each pair comes once.
     let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
     let is_directed = listed.is_covering();
     let mut push = |a: u32, b: u32, score: u64| {
-        let (a, b) = (place[a as usize], place[b as usize]);
+        let (a, b) = (by_key.place(a), by_key.place(b));
         let (a, b) = if is_directed { (a, b) } else { (a.min(b), a.max(b)) };
         sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
     };
@@ -304,7 +300,7 @@ pub(super) fn write_pairs(
         let pair = if is_directed { COVERING } else { "a\tb" };
         writeln!(out, "{pair}\t{}", near.kind.columns())?;
         let all = pairs.for_each(|pair| {
-            let key = |at: u32| &corpus.keys[by_key[at as usize] as usize];
+            let key = |at: u32| corpus.keys.get(by_key.documents[at as usize]);
             written += 1;
             tsv::write_field(out, key((pair >> 96) as u32))?;
             out.write_all(b"\t")?;
@@ -347,24 +343,24 @@ impl From<io::Error> for Stop {
 /// Writes the documents that go for one of a history, sorted, with that one and how near they are.
 pub(super) fn write_covered_by_history(
     corpus: &Corpus,
-    by_key: &[u32],
+    by_key: &ByKey,
     clusters: &Clusters,
     kind: Kind,
     path: &Path,
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "key\tother\t{}", kind.columns())?;
-        for &document in by_key {
+        for &document in &by_key.documents[..] {
             let group = corpus.grouped.group_of[document as usize];
             let kept = clusters.kept_of_group[group as usize];
             if kept >= corpus.history {
                 continue;
             }
-            tsv::write_field(out, &corpus.keys[document as usize])?;
+            tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
-            tsv::write_field(out, &corpus.keys[kept as usize])?;
+            tsv::write_field(out, corpus.keys.get(kept))?;
             out.write_all(b"\t")?;
-            match clusters.scores[group as usize] {
+            match clusters.score(&corpus.grouped, group) {
                 Some(score) => score.write(kind, out)?,
                 None => out.write_all(b"-")?,
             }
@@ -376,18 +372,20 @@ pub(super) fn write_covered_by_history(
 
 pub(super) fn write_clusters(
     corpus: &Corpus,
-    by_key: &[u32],
+    by_key: &ByKey,
     clusters: &Clusters,
     path: &Path,
 ) -> anyhow::Result<()> {
+    let grouped = &corpus.grouped;
+    // By the document that is kept; 0 for none yet.
+    let mut numbers = Column::filled(&grouped.room, grouped.len(), 0_u32)?;
+    let numbers = &mut numbers[..];
     write_file(path, |out| {
         writeln!(out, "key\tcluster\tkept\tscore")?;
-        // By the document that is kept; 0 for none yet.
-        let mut numbers = vec![0_u32; corpus.keys.len()];
         let (mut last, mut shown) = (0, itoa::Buffer::new());
-        for &document in by_key {
-            let group = corpus.grouped.group_of[document as usize] as usize;
-            let kept = clusters.kept_of_group[group];
+        for &document in &by_key.documents[..] {
+            let group = grouped.group_of[document as usize];
+            let kept = clusters.kept_of_group[group as usize];
             if kept < corpus.history {
                 continue;
             }
@@ -396,12 +394,12 @@ pub(super) fn write_clusters(
                 last += 1;
                 *number = last;
             }
-            tsv::write_field(out, &corpus.keys[document as usize])?;
+            tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
             out.write_all(shown.format(*number).as_bytes())?;
             out.write_all(b"\t")?;
-            tsv::write_field(out, &corpus.keys[kept as usize])?;
-            match clusters.scores[group] {
+            tsv::write_field(out, corpus.keys.get(kept))?;
+            match clusters.score(grouped, group) {
                 // Most documents are alone.
                 Some(Score::Resemblance { intersection, union }) if intersection == union => {
                     out.write_all(b"\t1.000000\n")?;
@@ -419,18 +417,16 @@ pub(super) fn write_clusters(
 }
 
 /// Writes the documents that are near one of another index, sorted, and which that is.
-pub(super) fn write_dropped(corpus: &Corpus, against: &Against, path: &Path) -> anyhow::Result<()> {
-    let mut dropped: Vec<_> = corpus.dropped.iter().collect();
-    dropped.sort_unstable_by_key(|&(key, _)| key);
+pub(super) fn write_dropped(
+    corpus: &Corpus,
+    against: &Against,
+    memory: usize,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let sorted = corpus.dropped.sorted(memory)?;
     write_file(path, |out| {
         writeln!(out, "key\tother\t{}", against.columns())?;
-        for (key, (_, dropped)) in dropped {
-            tsv::write_field(out, key)?;
-            out.write_all(b"\t")?;
-            tsv::write_key(out, &dropped.other)?;
-            writeln!(out, "\t{}", dropped.columns())?;
-        }
-        Ok(())
+        sorted.iter().try_for_each(|&number| corpus.dropped.write(number, out))
     })
 }
 

@@ -1,13 +1,12 @@
 //! Which documents come before others: what stays is decided in this order.
 
-use std::cmp::Ordering;
-use std::sync::Arc;
-
+use twindex::sys::Column;
+use twindex_join::Sorter;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::groups::Grouped;
+use super::keys::{ByKey, Keys};
 use super::rules::NearBy;
-use crate::input::FieldNumber;
 
 /// Which of near documents stays: the order in which documents are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +37,9 @@ impl Keep {
 /// The order of documents, and of groups of them by their first ones.
 pub(super) struct Priority {
     /// The first document of each group.
-    pub firsts: Vec<u32>,
+    pub firsts: Column<u32>,
     /// All groups, the first one first; none if that is their own order.
-    pub order: Option<Vec<u32>>,
+    pub order: Option<Column<u32>>,
 }
 
 /// What the order of documents depends on.
@@ -49,61 +48,74 @@ pub(super) struct OrderedBy<'o> {
     pub keep: Keep,
     /// By containment, larger documents come before smaller ones.
     pub near: NearBy,
-    /// The keys of all documents; their places, if they have none.
-    pub keys: Option<&'o [Arc<[u8]>]>,
-    /// The numbers of the documents that are no history, where [`Keep::by_number`] says so.
-    pub numbers: &'o [FieldNumber],
+    /// The keys of all documents, and the order of keys, where [`is_by_key`] says so; texts have none, and are in the
+    /// order of their numbers.
+    pub keys: Option<(&'o Keys, &'o ByKey)>,
+    /// The numbers of the documents that are no history, in their bits, where [`Keep::by_number`] says so.
+    pub numbers: &'o [u128],
     /// So many of the first documents come before all others, in their own order.
     pub history: u32,
 }
 
+/// The place of a document in the order: history, size, what was chosen, and at the end the document.
+type Rank = [u64; 4];
+
+/// Whether the order of keys is part of the order.
+pub(super) fn is_by_key(keep: Keep) -> bool {
+    match keep {
+        Keep::First | Keep::Longest => false,
+        Keep::SmallestKey | Keep::KeyHash | Keep::Max | Keep::Min => true,
+    }
+}
+
 impl Priority {
-    /// The order of all documents.
-    pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>) -> Self {
-        let compare = |a: u32, b: u32| by.compare(grouped, a, b);
-        let firsts: Vec<u32> = grouped
-            .groups
-            .iter()
-            .map(|group| {
-                let first = group.members.iter().copied().min_by(|&a, &b| compare(a, b));
-                first.unwrap_or(u32::MAX) // each group has some
-            })
-            .collect();
-        let is_given = by.keep != Keep::First || by.near == NearBy::Containment;
-        let order = is_given.then(|| {
-            let mut order: Vec<u32> = (0..firsts.len() as u32).collect();
-            order.sort_unstable_by(|&a, &b| compare(firsts[a as usize], firsts[b as usize]));
-            order
-        });
-        Self { firsts, order }
+    /// The order of all documents. Takes about `memory` bytes.
+    pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>, memory: usize) -> twindex::Result<Self> {
+        let mut firsts = Column::of(&grouped.room, grouped.groups.iter().map(|group| group.first))?;
+        if by.keep == Keep::First && by.near == NearBy::Resemblance {
+            return Ok(Self { firsts, order: None });
+        }
+        let of_groups = &mut firsts[..];
+        for (document, &group) in (0..).zip(&grouped.group_of[..]) {
+            let first = &mut of_groups[group as usize];
+            if document != *first && by.rank(grouped, document) < by.rank(grouped, *first) {
+                *first = document;
+            }
+        }
+        let mut sorter: Sorter<Rank> = Sorter::new(grouped.room.dir(), memory);
+        firsts.iter().try_for_each(|&document| sorter.push(by.rank(grouped, document)))?;
+        let mut order = Column::new(&grouped.room);
+        sorter.finish()?.for_each(|[.., last]| order.push(grouped.group_of[last as u32 as usize]))?;
+        Ok(Self { firsts, order: Some(order) })
     }
 }
 
 impl OrderedBy<'_> {
-    /// Which of two documents comes first.
-    fn compare(self, grouped: &Grouped, a: u32, b: u32) -> Ordering {
-        let Self { keep, near, history, .. } = self;
-        let by_history = (a >= history).cmp(&(b >= history));
-        let keep = if a < history { Keep::First } else { keep };
-        let by_size = match near {
-            NearBy::Resemblance => Ordering::Equal,
-            NearBy::Containment => grouped.group(b).shingles.cmp(&grouped.group(a).shingles),
+    /// Where a document comes.
+    fn rank(self, grouped: &Grouped, document: u32) -> Rank {
+        let is_history = document < self.history;
+        let by_size = match self.near {
+            NearBy::Resemblance => 0,
+            NearBy::Containment => u32::MAX - grouped.group(document).shingles,
         };
-        by_history.then(by_size).then_with(|| self.compare_chosen(grouped, keep, a, b)).then(a.cmp(&b))
-    }
-
-    fn compare_chosen(self, grouped: &Grouped, keep: Keep, a: u32, b: u32) -> Ordering {
-        let key = |document: u32| self.keys.map(|keys| &*keys[document as usize]);
-        let by_key = || key(a).cmp(&key(b));
-        let hash = |document: u32| key(document).map(xxh3_64);
-        let number = |document: u32| self.numbers[(document - self.history) as usize];
-        match keep {
-            Keep::First => Ordering::Equal,
-            Keep::Longest => grouped.group(b).tokens.cmp(&grouped.group(a).tokens),
-            Keep::SmallestKey => by_key(),
-            Keep::KeyHash => hash(a).cmp(&hash(b)).then_with(by_key),
-            Keep::Max => number(b).cmp(&number(a)).then_with(by_key),
-            Keep::Min => number(a).cmp(&number(b)).then_with(by_key),
-        }
+        let place = || self.keys.map_or(0, |(_, by_key)| by_key.place(document));
+        let number = || self.numbers[(document - self.history) as usize];
+        let (by_choice, by_key) = match self.keep {
+            _ if is_history => (0, 0),
+            Keep::First => (0, 0),
+            Keep::Longest => (u128::from(u64::MAX - grouped.group(document).tokens), 0),
+            Keep::SmallestKey => (0, place()),
+            Keep::KeyHash => {
+                (self.keys.map_or(0, |(keys, _)| u128::from(xxh3_64(keys.get(document)))), place())
+            }
+            Keep::Max => (!number(), place()),
+            Keep::Min => (number(), place()),
+        };
+        [
+            u64::from(!is_history) << 32 | u64::from(by_size),
+            (by_choice >> 64) as u64,
+            by_choice as u64,
+            u64::from(by_key) << 32 | u64::from(document),
+        ]
     }
 }

@@ -92,8 +92,7 @@ pub struct Report {
 /// The most common of the shingles that were capped.
 pub(super) fn common_shingles(near: &Near, corpus: &Corpus) -> Vec<CommonShingle> {
     let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
-        let first = corpus.grouped.groups[first as usize].members[0];
-        let first = String::from_utf8_lossy(&corpus.keys[first as usize]).into_owned();
+        let first = corpus.keys.shown(corpus.grouped.groups[first as usize].first);
         CommonShingle { hash: format!("{hash:012x}"), texts, first }
     });
     shingles.collect()

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler, Sketch};
+use twindex::sys::{Column, Room};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::choices::{check_clusters, check_common, check_containment, check_cut};
@@ -149,7 +150,7 @@ pub struct Found {
 
 impl DedupTexts {
     /// Finds the texts that are near each other, and which of them to keep, on the threads of the pool of rayon that it is
-    /// called in. Bytes that are not UTF-8 count as U+FFFD.
+    /// called in. A text that is not UTF-8 is near nothing but equal ones.
     ///
     /// # Errors
     ///
@@ -181,13 +182,14 @@ impl DedupTexts {
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,
         };
-        let numbers = beside.numbers.unwrap_or_default();
-        let by = OrderedBy { keep: self.keep, near: self.near, keys: None, numbers, history: 0 };
-        let priority = Priority::of(&grouped, by);
+        let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
+        let numbers = Column::of(&grouped.room, numbers)?;
+        let by = OrderedBy { keep: self.keep, near: self.near, keys: None, numbers: &numbers, history: 0 };
+        let priority = Priority::of(&grouped, by, limits.memory / 2)?;
         let rules = Rules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
-            firsts: &priority.firsts,
+            firsts: &priority.firsts[..],
             fixed: 0,
             near: self.near,
             threshold: self.threshold,
@@ -199,7 +201,7 @@ impl DedupTexts {
         let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
         let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, 0)?;
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
-        let score_of = |group: u32| clusters.scores[group as usize].map_or(0.0, value);
+        let score_of = |group: u32| clusters.score(&grouped, group).map_or(0.0, value);
         let mut pairs = Vec::new();
         let listed = Listed { near: &near, clusters: &clusters };
         listed.for_each(&grouped, 0, limits.max_bucket, &mut |a, b, score| {
@@ -219,23 +221,29 @@ impl DedupTexts {
 
     /// Puts equal texts into groups, and shingles one of each.
     fn group(&self, texts: &[&[u8]], beside: Beside<'_>, folder: &Path) -> anyhow::Result<Grouped> {
-        let mut grouped = Grouped::new(folder, self.memory / 4, None);
+        let room = Room::new(folder, self.memory / 4);
+        let mut grouped = Grouped::new(&room, self.memory / 4, None)?;
         let shingler = Shingler::new(&self.shingling)?;
         let shingles = |text: &[u8], inside: &[u8], buffers: &mut Buffers| {
             let mut set = Vec::new();
-            shingler.distinct(&String::from_utf8_lossy(text), buffers, &mut set);
+            // Of a text that is not UTF-8 only an equal one is a copy.
+            let Ok(text) = std::str::from_utf8(text) else { return (set, 0) };
+            shingler.distinct(text, buffers, &mut set);
             if !inside.is_empty() {
                 put_inside(&mut set, inside);
                 set.sort_unstable();
             }
             (set, buffers.tokens() as u64)
         };
-        let (sketch, mut seen) = (Sketch::default(), HashSet::new());
+        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
         for (number, some) in texts.chunks(TOGETHER).enumerate() {
             let inside = |at: usize| beside.inside(number * TOGETHER + at);
             let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).map(|text| xxh3_128(text)).collect();
-            let is_new: Vec<bool> =
-                (0..).zip(&hashes).map(|(at, &hash)| seen.insert((hash, inside(at)))).collect();
+            seen.clear();
+            let mut is_new = |(at, &hash): (usize, &u128)| {
+                !grouped.may_have(hash, inside(at)) && seen.insert((hash, inside(at)))
+            };
+            let is_new: Vec<bool> = (0..).zip(&hashes).map(&mut is_new).collect();
             let sets: Vec<Option<(Vec<u64>, u64)>> = (some, is_new)
                 .into_par_iter()
                 .with_min_len(CHUNK)

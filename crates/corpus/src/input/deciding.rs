@@ -59,6 +59,11 @@ impl FieldNumber {
         }
     }
 
+    /// All of it, in the order of the numbers.
+    pub(crate) fn bits(self) -> u128 {
+        self.0
+    }
+
     /// All of it in bytes, for [`from_bytes`](Self::from_bytes).
     pub(super) fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()

@@ -6,12 +6,12 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::ser::{SerializeMap, Serializer};
 use walkdir::{DirEntry, WalkDir};
 
+use super::charset::{self, Charset, Decoded};
 use super::fields::Fields;
 use super::open::{Origin, Reader};
-use super::{InvalidUtf8, Place, Problem};
+use super::{InvalidUtf8, Place, Problem, lossy};
 
 /// How much of a file is read before it is judged binary: enough to meet the zero bytes of nearly every
 /// format.
@@ -87,38 +87,54 @@ pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
 /// What the bytes of a whole file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    Text(String),
-    /// As [`Contents::Text`], bytes that are not UTF-8 replaced.
-    Replaced(String),
+    Text(Text),
     /// It has a zero byte there.
     Binary {
         offset: usize,
     },
-    /// It has a byte there that is not UTF-8.
-    NotUtf8 {
-        offset: usize,
+    /// Not UTF-8, with the first byte that is not, or not in the encoding that it is said to be in; and that is not wanted.
+    Lossy {
+        offset: Option<usize>,
     },
     TooLong,
 }
 
-/// Reads all of `reader`, unless it turns out early not to be text, or to be longer than `bytes_max`.
+/// The text of a whole file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Text {
+    pub(super) shown: String,
+    /// The bytes of the file, if some of them are shown as U+FFFD.
+    pub(super) lossy: Option<Vec<u8>>,
+    /// Whether the encoding is what the bytes look like.
+    pub(super) is_detected: bool,
+}
+
+/// How a whole file is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub(super) bytes_max: usize,
+    pub(super) invalid: InvalidUtf8,
+    pub(super) charset: Option<Charset>,
+    pub(super) html: bool,
+}
+
+/// Reads all of `reader`, unless it turns out early not to be text, or to be longer than what is read.
 ///
 /// # Errors
 ///
 /// The input cannot be read on.
-pub(super) fn read_contents(
-    mut reader: Reader,
-    bytes_max: usize,
-    invalid: InvalidUtf8,
-) -> Result<Contents, Problem> {
+pub(super) fn read_contents(mut reader: Reader, reading: &Reading) -> Result<Contents, Problem> {
+    let bytes_max = reading.bytes_max;
     let most = (bytes_max as u64).saturating_add(1);
     let size = reader.plain_bytes().unwrap_or(0).min(most);
     let mut bytes = Vec::with_capacity(size as usize);
+    let is_utf16 = reading.charset.is_some_and(Charset::is_utf16);
     for up_to in [FIRST_LOOK.min(most), most] {
         let seen = bytes.len();
         let rest = up_to - seen as u64;
         (&mut reader).take(rest).read_to_end(&mut bytes).map_err(|error| reader.explain(&error))?;
-        if let Some(offset) = bytes[seen..].iter().position(|&byte| byte == 0) {
+        let zero = bytes[seen..].iter().position(|&byte| byte == 0);
+        if let Some(offset) = zero.filter(|_| !is_utf16 && !charset::is_marked_utf16(&bytes)) {
             reader.skip_rest();
             return Ok(Contents::Binary { offset: seen + offset });
         }
@@ -131,18 +147,33 @@ pub(super) fn read_contents(
         reader.skip_rest();
         return Ok(Contents::TooLong);
     }
+    Ok(decode(bytes, reading))
+}
+
+fn decode(mut bytes: Vec<u8>, reading: &Reading) -> Contents {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => Contents::Text(text),
-        Err(error) => match invalid {
-            InvalidUtf8::Error => Contents::NotUtf8 { offset: error.utf8_error().valid_up_to() },
-            InvalidUtf8::Replace => {
-                Contents::Replaced(String::from_utf8_lossy(error.as_bytes()).into_owned())
-            }
-        },
-    })
+    let bytes = match String::from_utf8(bytes) {
+        // A page may say something else.
+        Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
+            return Contents::Text(Text { shown, ..Text::default() });
+        }
+        Ok(shown) => shown.into_bytes(),
+        Err(error) => error.into_bytes(),
+    };
+    let Decoded { text, is_lossy, is_detected } = if reading.html {
+        charset::page(&bytes, b"", reading.charset)
+    } else {
+        charset::text(&bytes, reading.charset)
+    };
+    let shown = text.into_owned();
+    if is_lossy && reading.invalid != InvalidUtf8::Replace {
+        let is_utf8 = reading.charset.is_none();
+        let offset = std::str::from_utf8(&bytes).err().map(|error| error.valid_up_to());
+        return Contents::Lossy { offset: offset.filter(|_| is_utf8) };
+    }
+    Contents::Text(Text { shown, lossy: is_lossy.then_some(bytes), is_detected })
 }
 
 /// Opens and reads one file of a folder as it is: a compressed one is binary there.
@@ -152,26 +183,33 @@ pub(super) fn read_contents(
 /// The file cannot be opened or read.
 pub(super) fn read_file(
     path: &Path,
-    bytes_max: usize,
-    invalid: InvalidUtf8,
+    reading: &Reading,
     consumed: &Arc<std::sync::atomic::AtomicU64>,
 ) -> Result<Contents, Problem> {
-    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, bytes_max, invalid)
+    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
 }
 
 /// What stands for a whole file in a file of JSON lines: an object of the two fields. A key that is not UTF-8 has
-/// its bad bytes replaced there, JSON having no other way: the document's own key keeps them.
+/// its bad bytes replaced there, JSON having no other way: the document's own key keeps them. A text in which bytes were
+/// replaced has them as halves of surrogate pairs, so that nothing of it is lost.
 ///
 /// # Errors
 ///
 /// None that writing to memory could give.
-pub(super) fn line(key: &[u8], text: &str, fields: &Fields) -> anyhow::Result<Vec<u8>> {
-    let mut line = Vec::with_capacity(text.len() + text.len() / 16 + key.len() + 64);
-    let mut serializer = serde_json::Serializer::new(&mut line);
-    let mut object = serializer.serialize_map(Some(2))?;
-    object.serialize_entry(&fields.id, &String::from_utf8_lossy(key))?;
-    object.serialize_entry(&fields.text, text)?;
-    object.end()?;
+pub(super) fn line(key: &[u8], text: &Text, fields: &Fields) -> anyhow::Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(text.shown.len() + text.shown.len() / 16 + key.len() + 64);
+    line.push(b'{');
+    serde_json::to_writer(&mut line, &fields.id)?;
+    line.push(b':');
+    serde_json::to_writer(&mut line, &String::from_utf8_lossy(key))?;
+    line.push(b',');
+    serde_json::to_writer(&mut line, &fields.text)?;
+    line.push(b':');
+    match &text.lossy {
+        None => serde_json::to_writer(&mut line, &text.shown)?,
+        Some(bytes) => lossy::push_json(&mut line, bytes)?,
+    }
+    line.push(b'}');
     Ok(line)
 }
 
@@ -181,12 +219,20 @@ mod tests {
 
     use super::*;
 
+    fn reading(bytes_max: usize, invalid: InvalidUtf8) -> Reading {
+        Reading { bytes_max, invalid, charset: None, html: false }
+    }
+
+    fn text(shown: &str) -> Contents {
+        Contents::Text(Text { shown: shown.to_owned(), ..Text::default() })
+    }
+
     fn contents(bytes: &[u8], bytes_max: usize) -> (Contents, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, bytes).unwrap();
         let consumed = Arc::default();
-        let contents = read_file(&path, bytes_max, InvalidUtf8::Error, &consumed).unwrap();
+        let contents = read_file(&path, &reading(bytes_max, InvalidUtf8::Error), &consumed).unwrap();
         (contents, consumed.load(std::sync::atomic::Ordering::Relaxed))
     }
 
@@ -253,7 +299,7 @@ mod tests {
         let origin = Origin::Stream { name: Arc::from(Path::new("zeros")), reader };
         let reader = Reader::open_verbatim(origin, &consumed).unwrap();
         assert_eq!(
-            read_contents(reader, 1 << 20, InvalidUtf8::Error).unwrap(),
+            read_contents(reader, &reading(1 << 20, InvalidUtf8::Error)).unwrap(),
             Contents::Binary { offset: 0 }
         );
         assert_eq!(consumed.load(std::sync::atomic::Ordering::Relaxed), FIRST_LOOK);
@@ -269,34 +315,37 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf8_are_found_with_their_offset() {
-        assert_eq!(contents(b"abc\xffd", 100).0, Contents::NotUtf8 { offset: 3 });
-        assert_eq!(contents(b"abc\xe4\xb8", 100).0, Contents::NotUtf8 { offset: 3 });
+        assert_eq!(contents(b"abc\xffd", 100).0, Contents::Lossy { offset: Some(3) });
+        assert_eq!(contents(b"abc\xe4\xb8", 100).0, Contents::Lossy { offset: Some(3) });
     }
 
     #[test]
     fn texts_are_read_whole_up_to_the_limit() {
         for bytes in [0, 1, 8191, 8192, 8193, 100_000] {
-            let text = "a".repeat(bytes);
-            assert_eq!(contents(text.as_bytes(), bytes).0, Contents::Text(text.clone()), "{bytes}");
+            let long = "a".repeat(bytes);
+            assert_eq!(contents(long.as_bytes(), bytes).0, text(&long), "{bytes}");
             if bytes > 0 {
-                assert_eq!(contents(text.as_bytes(), bytes - 1).0, Contents::TooLong, "{bytes}");
+                assert_eq!(contents(long.as_bytes(), bytes - 1).0, Contents::TooLong, "{bytes}");
             }
         }
     }
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_text() {
-        assert_eq!(contents(b"\xef\xbb\xbfabc", 100).0, Contents::Text("abc".to_owned()));
+        assert_eq!(contents(b"\xef\xbb\xbfabc", 100).0, text("abc"));
     }
 
     #[test]
     fn the_line_of_a_file_is_an_object_of_both_fields() {
         let fields =
             Fields { id: "key".to_owned(), text: "body".to_owned(), features: false, ..Default::default() };
-        let made = line(b"a/\"b\"", "one\ntwo", &fields).unwrap();
+        let plain = |shown: &str| Text { shown: shown.to_owned(), ..Text::default() };
+        let made = line(b"a/\"b\"", &plain("one\ntwo"), &fields).unwrap();
         assert_eq!(made, br#"{"key":"a/\"b\"","body":"one\ntwo"}"#);
-        let lossy = line(b"a\xff", "", &fields).unwrap();
+        let lossy = line(b"a\xff", &plain(""), &fields).unwrap();
         assert_eq!(lossy, "{\"key\":\"a\u{fffd}\",\"body\":\"\"}".as_bytes());
+        let lost = Text { lossy: Some(b"f\xfc\"r".to_vec()), ..plain("f\u{fffd}\"r") };
+        assert_eq!(line(b"a", &lost, &fields).unwrap(), br#"{"key":"a","body":"f\udcfc\"r"}"#);
     }
 
     #[test]
@@ -305,10 +354,12 @@ mod tests {
             let name = Arc::from(Path::new("in"));
             let origin = Origin::Stream { name, reader: Box::new(bytes) };
             let reader = Reader::open_verbatim(origin, &Arc::default()).unwrap();
-            read_contents(reader, 100, InvalidUtf8::Replace).unwrap()
+            read_contents(reader, &reading(100, InvalidUtf8::Replace)).unwrap()
         };
-        assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Replaced("f\u{fffd}r\u{fffd}".to_owned()));
-        assert_eq!(read("für".as_bytes()), Contents::Text("für".to_owned()));
+        let lossy = Some(b"f\xfcr\xe4\xb8".to_vec());
+        let replaced = Text { shown: "f\u{fffd}r\u{fffd}".to_owned(), lossy, is_detected: false };
+        assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Text(replaced));
+        assert_eq!(read("für".as_bytes()), text("für"));
         assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2 });
     }
 }

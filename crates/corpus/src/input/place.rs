@@ -58,6 +58,26 @@ impl Place {
         (self.number, self.unit) = (number, unit);
     }
 
+    /// The file, and what is counted and how far, in one number.
+    pub(crate) fn packed(&self) -> (&Arc<Path>, u64) {
+        let unit = match self.unit {
+            Unit::Line => 0,
+            Unit::Record => 1,
+            Unit::Row => 2,
+        };
+        (&self.path, self.number << 2 | unit)
+    }
+
+    /// The place that was [packed](Self::packed) so.
+    pub(crate) fn unpacked(path: Arc<Path>, packed: u64) -> Self {
+        let unit = match packed & 3 {
+            0 => Unit::Line,
+            1 => Unit::Record,
+            _ => Unit::Row,
+        };
+        Self { path, number: packed >> 2, unit }
+    }
+
     /// Whether a document with this key stands in a folder that was named as input: its key is then the end
     /// of its path.
     #[must_use]
@@ -102,6 +122,17 @@ mod tests {
             assert!(!place.is_below_a_folder(key));
         }
         assert!(!Place::line(path, 3).is_below_a_folder(b"b.txt"));
+    }
+
+    #[test]
+    fn a_place_that_was_packed_is_the_same() {
+        let path: Arc<Path> = Arc::from(Path::new("a"));
+        let units = [Unit::Line, Unit::Record, Unit::Row];
+        let places = units.map(|unit| Place::of(Arc::clone(&path), 1 << 60, unit));
+        for place in places.into_iter().chain([Place::file(Arc::clone(&path))]) {
+            let (path, packed) = place.packed();
+            assert_eq!(Place::unpacked(Arc::clone(path), packed), place);
+        }
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! The first row names the columns. Where a row ends is found while reading, by `csv-core`; its fields are taken
 //! apart by whoever works on it.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::fields;
+use super::charset::{self, Charset};
+use super::fields::{self, Ids, Selection, push_key, push_text};
 use super::jsonl::Found;
 use super::window::Window;
 use super::{OwnAttached, Place, Problem};
@@ -29,8 +31,9 @@ pub struct Header {
     pub line: Vec<u8>,
     delimiter: u8,
     columns: usize,
-    id: usize,
-    text: usize,
+    /// The columns of the key; none where keys are those of lines.
+    id: Vec<usize>,
+    text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
     number: Option<usize>,
@@ -43,9 +46,14 @@ impl Header {
         if self.delimiter == b'\t' { "tsv" } else { "csv" }
     }
 
-    fn parse(line: &[u8], delimiter: u8, fields: &fields::Fields) -> Result<Self, String> {
+    fn parse(
+        line: &[u8],
+        delimiter: u8,
+        charset: Option<Charset>,
+        fields: &fields::Fields,
+    ) -> Result<Self, String> {
         let mut names = Fields::default();
-        names.parse(line, delimiter);
+        names.parse(charset::line(line, charset).text.as_bytes(), delimiter);
         let all: Vec<String> =
             (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect();
         let find = |wanted: &str, options: &str| {
@@ -60,7 +68,19 @@ impl Header {
             }
         };
         let both = "--id-field and --text-field";
-        let (id, text) = (find(&fields.id, both)?, find(&fields.text, both)?);
+        let select = |name: &str, selection: Option<&Selection>| match selection {
+            Some(selection) if !all.iter().any(|column| column == name) => {
+                selection.parts.iter().map(|part| find(&part.name, both)).collect()
+            }
+            _ => find(name, both).map(|at| vec![at]),
+        };
+        let named = fields.named.as_deref();
+        let id = match fields.ids {
+            Ids::Line => Vec::new(),
+            Ids::FieldOrLine if !all.contains(&fields.id) => Vec::new(),
+            Ids::Field | Ids::FieldOrLine => select(&fields.id, named.map(|named| &named.id))?,
+        };
+        let text = select(&fields.text, named.map(|named| &named.text))?;
         let of = |name: Option<&str>, option| name.map(|name| find(name, option)).transpose();
         let value = of(fields.attached.value.as_deref(), "--value-field")?;
         let stamp = of(fields.attached.stamp.as_deref(), "--stamp-field")?;
@@ -75,13 +95,30 @@ impl Header {
         &self,
         line: &[u8],
         fields: &'f mut Fields,
-    ) -> Result<(&'f [u8], &'f [u8]), String> {
+    ) -> Result<(Option<&'f [u8]>, &'f [u8]), String> {
         fields.parse(line, self.delimiter);
-        if fields.ends.len() == self.columns {
-            Ok((fields.field(self.id), fields.field(self.text)))
-        } else {
-            Err(format!("{} fields, where the first row names {}", fields.ends.len(), self.columns))
+        if fields.ends.len() != self.columns {
+            return Err(format!("{} fields, where the first row names {}", fields.ends.len(), self.columns));
         }
+        // What is made of several stands behind the fields.
+        let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
+            let start = fields.bytes.len();
+            if columns.len() > 1 {
+                for (number, &at) in columns.iter().enumerate() {
+                    let part = fields.field(at).to_vec();
+                    push(&mut fields.bytes, &part, number);
+                }
+            }
+            start..fields.bytes.len()
+        };
+        let (key, text) = (join(&self.id, push_key), join(&self.text, push_text));
+        let fields = &*fields;
+        let of = |columns: &[usize], joined: Range<usize>| match *columns {
+            [] => None,
+            [at] => Some(fields.field(at)),
+            _ => Some(&fields.bytes[joined]),
+        };
+        Ok((of(&self.id, key), of(&self.text, text).unwrap_or_default()))
     }
 }
 
@@ -177,6 +214,7 @@ impl Rows {
     pub(super) fn open(
         window: Window,
         delimiter: u8,
+        charset: Option<Charset>,
         fields: &fields::Fields,
         row_bytes_max: usize,
     ) -> Result<(Self, Header), Problem> {
@@ -203,7 +241,7 @@ impl Rows {
             return Err(of_file(&rows, format!("its first row: {reason}")));
         }
         let line = trimmed(&rows.window.bytes()[..row.taken]).0;
-        let header = Header::parse(line, delimiter, fields).map_err(|reason| of_file(&rows, reason))?;
+        let header = Header::parse(line, delimiter, charset, fields).map_err(|reason| of_file(&rows, reason))?;
         rows.window.take(row.taken);
         rows.row_bytes_max = row_bytes_max;
         Ok((rows, header))
@@ -330,14 +368,14 @@ mod tests {
             ..Default::default()
         };
         let (mut rows, header) =
-            Rows::open(window, delimiter, &fields, max).map_err(|problem| problem.to_string())?;
+            Rows::open(window, delimiter, None, &fields, max).map_err(|problem| problem.to_string())?;
         let mut all = Vec::new();
         let mut buffers = Fields::default();
         while rows
             .next(|line, found| {
                 let picked = found.and_then(|found| {
                     let (key, text) = header.pick(found.line, &mut buffers)?;
-                    Ok([key, text].map(|field| String::from_utf8_lossy(field).into_owned()))
+                    Ok([key.unwrap_or_default(), text].map(|field| String::from_utf8_lossy(field).into_owned()))
                 });
                 all.push((line, picked));
             })

@@ -18,6 +18,8 @@ pub(crate) const SCORE_MIN: usize = 56;
 pub(crate) const BINS: usize = 20;
 /// Clusters that are shown with some of their keys.
 const CLUSTERS_SHOWN: usize = 10;
+/// Clusters of which those that are shown are chosen at once.
+const CLUSTERS_HELD: usize = 1 << 12;
 /// Keys of a cluster that are shown.
 pub const KEYS_SHOWN: usize = 5;
 
@@ -120,18 +122,23 @@ impl Clustered {
     ) -> twindex::Result<Self> {
         let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
         let mut many: Vec<(u64, u32)> = Vec::new();
+        let (mut count, mut redundant) = (0, 0);
+        let largest_first = |&(size, name): &(u64, u32)| (std::cmp::Reverse(size), name);
         for (size, name) in clusters {
             *sizes.entry(size).or_default() += 1;
             if size > 1 {
+                (count, redundant) = (count + 1, redundant + size - 1);
                 many.push((size, name));
+                if many.len() >= CLUSTERS_HELD {
+                    many.sort_unstable_by_key(largest_first);
+                    many.truncate(CLUSTERS_SHOWN);
+                }
             }
         }
-        let redundant = many.iter().map(|(size, _)| size - 1).sum();
-        let clusters = many.len() as u64;
-        many.sort_unstable_by_key(|&(size, name)| (std::cmp::Reverse(size), name));
+        many.sort_unstable_by_key(largest_first);
         let largest = many.iter().take(CLUSTERS_SHOWN).map(|&(size, name)| Ok((size, key(name)?)));
         let largest = largest.collect::<twindex::Result<_>>()?;
-        Ok(Self { near, clusters, redundant, sizes, largest })
+        Ok(Self { near, clusters: count, redundant, sizes, largest })
     }
 }
 

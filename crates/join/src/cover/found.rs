@@ -6,6 +6,7 @@ use super::index::{Index, Postings};
 use super::rarity::{Head, Rarity};
 use super::{BLOCK_ELEMENTS, BLOCK_SETS, Counting, Covering, Looked, PIECE_ELEMENTS, PIECE_SETS};
 use twindex::error::Result;
+use twindex::sys::Column;
 use twindex_sketch::Nearness;
 
 /// Places of one window, where many sets share elements.
@@ -59,12 +60,12 @@ pub(super) fn cover(covering: &mut Covering<'_>, effort: Effort<'_>) -> Result<(
         })
         .collect();
     // Ranks that are not decided on; all of them at first.
-    let mut left: Option<Vec<u32>> = None;
+    let mut left: Option<Column<u32>> = None;
     covering.covered.passes = 0;
     loop {
         covering.covered.passes += 1;
         let mut pass = Pass { rarity: &rarity, index: Index::new(most), postponed: None };
-        let number = left.as_ref().map_or(sets.len(), Vec::len);
+        let number = left.as_ref().map_or(sets.len(), |left| left.len());
         let rank = |at: usize| left.as_ref().map_or(at as u32, |left| left[at]);
         let mut start = 0;
         let mut block = Vec::new();
@@ -91,7 +92,7 @@ struct Pass<'a> {
     rarity: &'a Rarity,
     index: Index,
     /// Ranks of sets that are near nothing in the index, after it was full.
-    postponed: Option<Vec<u32>>,
+    postponed: Option<Column<u32>>,
 }
 
 impl Pass<'_> {
@@ -132,7 +133,7 @@ impl Pass<'_> {
                     }
                 }
                 if let Some(postponed) = &mut self.postponed {
-                    postponed.push(rank);
+                    postponed.push(rank)?;
                     continue;
                 }
                 self.keep(covering, rank, elements, sketch, &mut worker.counting, &mut worker.head)?;
@@ -161,11 +162,10 @@ impl Pass<'_> {
             }
         };
         if self.index.is_full(elements.len()) {
-            self.postponed = Some(vec![rank]);
-        } else {
-            self.index.add(set, covering.sets.size(set) as u32, elements, sketch);
+            self.postponed = Some(Column::of(covering.sets.room(), [rank])?);
+            return Ok(());
         }
-        Ok(())
+        self.index.add(set, covering.sets.size(set) as u32, elements, sketch)
     }
 }
 

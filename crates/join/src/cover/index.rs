@@ -1,6 +1,8 @@
 //! Where sets that are kept are found by their elements.
 
 use super::super::odd_sketches::OddSketches;
+use twindex::error::Result;
+use twindex::sys::Room;
 use twindex_kernel::prefetch;
 
 /// Sets by the elements they are to be found by. They are numbered by their *places*, in the order in which they were
@@ -49,7 +51,7 @@ impl Index {
             chain_bytes: 0,
             members: Vec::new(),
             sizes: Vec::new(),
-            odd: OddSketches::within(most / 4),
+            odd: OddSketches::within(most / 4, &Room::unlimited()),
             most,
         }
     }
@@ -103,14 +105,14 @@ impl Index {
     }
 
     /// Adds a set, with its odd sketch, that is to be found by these elements.
-    pub(super) fn add(&mut self, set: u32, size: u32, elements: &[u64], sketch: &[u64]) {
+    pub(super) fn add(&mut self, set: u32, size: u32, elements: &[u64], sketch: &[u64]) -> Result<()> {
         while self.needs_more(elements.len()) {
             self.grow();
         }
         let place = self.members.len() as u32;
         self.members.push(set);
         self.sizes.push(size);
-        self.odd.push_made(sketch, size as usize);
+        self.odd.push_made(sketch, size as usize)?;
         for &element in elements {
             let tag = Self::tag(element);
             let at = self.slot(tag);
@@ -138,6 +140,7 @@ impl Index {
                 }
             }
         }
+        Ok(())
     }
 
     fn grow(&mut self) {
@@ -168,7 +171,7 @@ mod tests {
                 (0..random.next() % 30).map(|i| if i < 3 { i } else { random.next() % 50_000 }).collect();
             elements.sort_unstable();
             elements.dedup();
-            index.add(place + 7, elements.len() as u32, &elements, &[0]);
+            index.add(place + 7, elements.len() as u32, &elements, &[0]).unwrap();
             for element in elements {
                 wanted.entry(element).or_default().push(place);
             }

@@ -28,18 +28,19 @@ use super::hamming::Effort;
 use super::runs::Sorter;
 use super::sets::{Reading, ShingleSets};
 use twindex::error::{Error, Result};
+use twindex::sys::{Column, Room};
 use twindex_sketch::{Nearness, intersection_from};
 
 pub use pairs::Pairs;
 
 /// What stays, and what goes for what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Covered {
     /// Of each set the kept one that it goes for: of those near it and before it the first. A set that is kept goes for
     /// itself.
-    pub by: Vec<u32>,
+    pub by: Column<u32>,
     /// Of each set the elements that it shares with that.
-    pub shared: Vec<u32>,
+    pub shared: Column<u32>,
     /// Comparisons of a set with a kept one.
     pub comparisons: u64,
     /// Of these, those for which elements were counted; the others were ruled out by their sketches.
@@ -74,7 +75,8 @@ const PARTNERS: usize = 10_000;
 
 /// Finds out which sets stay, and for which of them each other one goes. Sets without elements stay: they are near none.
 ///
-/// Takes about `effort.memory` bytes beside what `sets` holds, 8 bytes a set, and what the largest sets take.
+/// Takes about `effort.memory` bytes beside what `sets` holds, 8 to 16 bytes a set of its [room](ShingleSets::within), and
+/// what the largest sets take.
 ///
 /// ```
 /// use twindex_join::{Effort, ShingleSets, cover_sets};
@@ -88,11 +90,11 @@ const PARTNERS: usize = 10_000;
 /// // The second is near the first, and goes. The third is near the second alone, which is not kept.
 /// let near = Nearness::Resemblance(0.6);
 /// let covered = cover_sets(&sets, near, Default::default(), Effort::in_dir(dir.path()))?;
-/// assert_eq!(covered.by, [0, 0, 2]);
+/// assert_eq!(covered.by[..], [0, 0, 2]);
 /// // In the other order the second goes for the third.
 /// let order = twindex_join::Priority { order: Some(&[2, 1, 0]), ..Default::default() };
 /// let covered = cover_sets(&sets, near, order, Effort::in_dir(dir.path()))?;
-/// assert_eq!(covered.by, [0, 2, 2]);
+/// assert_eq!(covered.by[..], [0, 2, 2]);
 /// # Ok::<(), twindex::Error>(())
 /// ```
 ///
@@ -107,11 +109,11 @@ pub fn cover_sets(
     priority: Priority<'_>,
     effort: Effort<'_>,
 ) -> Result<Covered> {
-    let mut covering = Covering::new(sets, near, priority);
+    let mut covering = Covering::new(sets, near, priority)?;
     if let Nearness::Resemblance(threshold) = near
         && !priority.by_index
     {
-        let rank = priority.order.map(ranks);
+        let rank = priority.order.map(|order| ranks(order, sets.room())).transpose()?;
         let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
         // The later one in front.
         let mut listed: Sorter<u64> = Sorter::new(effort.dir, effort.memory / 2);
@@ -131,12 +133,13 @@ pub fn cover_sets(
 }
 
 /// Of each set the place in this order.
-fn ranks(order: &[u32]) -> Vec<u32> {
-    let mut ranks = vec![0; order.len()];
+fn ranks(order: &[u32], room: &Room) -> Result<Column<u32>> {
+    let mut ranks = Column::filled(room, order.len(), 0)?;
+    let places = &mut ranks[..];
     for (rank, &set) in (0..).zip(order) {
-        ranks[set as usize] = rank;
+        places[set as usize] = rank;
     }
-    ranks
+    Ok(ranks)
 }
 
 /// What is being found out.
@@ -157,11 +160,12 @@ struct Looked {
 }
 
 impl<'a> Covering<'a> {
-    fn new(sets: &'a ShingleSets, near: Nearness, priority: Priority<'a>) -> Self {
+    fn new(sets: &'a ShingleSets, near: Nearness, priority: Priority<'a>) -> Result<Self> {
         let numbers = 0..sets.len() as u32;
-        let shared = numbers.clone().map(|set| sets.size(set) as u32).collect();
-        let covered = Covered { by: numbers.collect(), shared, comparisons: 0, counted: 0, passes: 1 };
-        Self { sets, near, priority, covered }
+        let shared = Column::of(sets.room(), numbers.clone().map(|set| sets.size(set) as u32))?;
+        let by = Column::of(sets.room(), numbers)?;
+        let covered = Covered { by, shared, comparisons: 0, counted: 0, passes: 1 };
+        Ok(Self { sets, near, priority, covered })
     }
 
     /// The set with this place in the order.

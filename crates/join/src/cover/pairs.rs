@@ -1,21 +1,20 @@
 //! The same decision where all near pairs are known, however they were found.
 
-use std::path::Path;
-
 use super::super::runs::Sorter;
 use super::ranks;
 use twindex::error::Result;
+use twindex::sys::{Column, Room};
 
 /// Takes pairs that are near, and decides which of their numbers stay: see [`cover_sets`](super::cover_sets).
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// // 1 is near 0 and 2, which are not near each other.
-/// let mut pairs = twindex_join::Pairs::new(dir.path(), 1 << 20, 3, None);
+/// let mut pairs = twindex_join::Pairs::new(&twindex::sys::Room::new(dir.path(), 0), 1 << 20, 3, None)?;
 /// pairs.push(1, 2, 70)?;
 /// pairs.push(0, 1, 80)?;
 /// let (by, scores) = pairs.finish()?;
-/// assert_eq!((by, scores), (vec![0, 0, 2], vec![0, 80, 0]));
+/// assert_eq!((&by[..], &scores[..]), (&[0, 0, 2][..], &[0, 80, 0][..]));
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Debug)]
@@ -23,16 +22,27 @@ pub struct Pairs<'a> {
     sorter: Sorter<u128>,
     count: usize,
     order: Option<&'a [u32]>,
-    ranks: Option<Vec<u32>>,
+    ranks: Option<Column<u32>>,
     fixed: u32,
+    room: Room,
 }
 
 impl<'a> Pairs<'a> {
-    /// Of numbers below `count`, in this order, or their own. Takes about `memory` bytes, and scratch files in `dir`
-    /// beyond, beside 16 bytes a number.
-    #[must_use]
-    pub fn new(dir: &Path, memory: usize, count: usize, order: Option<&'a [u32]>) -> Self {
-        Self { sorter: Sorter::new(dir, memory), count, order, ranks: order.map(ranks), fixed: 0 }
+    /// Of numbers below `count`, in this order, or their own. Takes about `memory` bytes, and scratch files beyond, beside
+    /// 12 to 16 bytes a number of the room.
+    ///
+    /// # Errors
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file.
+    pub fn new(room: &Room, memory: usize, count: usize, order: Option<&'a [u32]>) -> Result<Self> {
+        let ranks = order.map(|order| ranks(order, room)).transpose()?;
+        Ok(Self {
+            sorter: Sorter::new(room.dir(), memory),
+            count,
+            order,
+            ranks,
+            fixed: 0,
+            room: room.clone(),
+        })
     }
 
     /// Sets how many of the first in the order are kept in any case.
@@ -56,10 +66,11 @@ impl<'a> Pairs<'a> {
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
-    pub fn finish(self) -> Result<(Vec<u32>, Vec<u64>)> {
-        let Self { sorter, count, order, fixed, .. } = self;
+    pub fn finish(self) -> Result<(Column<u32>, Column<u64>)> {
+        let Self { sorter, count, order, fixed, room, .. } = self;
         let at = |rank: u32| order.map_or(rank, |order| order[rank as usize]);
-        let (mut by, mut scores): (Vec<u32>, _) = ((0..count as u32).collect(), vec![0; count]);
+        let mut all = (Column::of(&room, 0..count as u32)?, Column::filled(&room, count, 0)?);
+        let (by, scores) = (&mut all.0[..], &mut all.1[..]);
         // When the pairs of a number come, all before it are decided on.
         sorter.finish()?.for_each(|pair| {
             let (rank, earlier) = ((pair >> 96) as u32, at((pair >> 64) as u32));
@@ -74,6 +85,6 @@ impl<'a> Pairs<'a> {
             }
             Ok::<_, twindex::Error>(())
         })?;
-        Ok((by, scores))
+        Ok(all)
     }
 }

@@ -222,10 +222,10 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     // The other way to count them, for what does not fit in memory.
     let sorted = band_scores(&snapshot, usize::MAX, effort(0, 1)).unwrap();
     assert_eq!((&sorted.scores.pairs, &sorted.shared), (&found.scores.pairs, &found.shared));
-    assert_eq!((&sorted.scores.buckets, &sorted.alike), (&found.scores.buckets, &found.alike));
+    assert_eq!((&sorted.scores.buckets, &sorted.alike[..]), (&found.scores.buckets, &found.alike[..]));
     let threads = band_scores(&snapshot, usize::MAX, effort(1 << 20, 3)).unwrap();
     assert_eq!((&threads.scores.pairs, &threads.shared), (&found.scores.pairs, &found.shared));
-    assert_eq!((&threads.scores.buckets, &threads.alike), (&found.scores.buckets, &found.alike));
+    assert_eq!((&threads.scores.buckets, &threads.alike[..]), (&found.scores.buckets, &found.alike[..]));
     assert_eq!(found.alike.iter().map(|alike| u64::from(alike.documents)).sum::<u64>(), 1000);
     assert_eq!(found.shared.iter().map(|shared| shared.0).sum::<u64>(), distinct);
     assert!(expected.iter().all(|counts| counts[minima] == expected[0][minima] && counts[minima] >= 200));

@@ -234,7 +234,7 @@ pub(super) fn find(
                 texts(args, sides, &found, scratch)?
             };
             let number = |document: u32| if by_index { document } else { numbers[&document] };
-            let mut families = Families::new(&texts.sets, memory / 4);
+            let mut families = Families::new(&texts.sets, memory / 4)?;
             let mut both = Vec::new();
             found.for_each_batch(|batch| {
                 count += batch.len() as u64;

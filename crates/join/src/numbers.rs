@@ -1,0 +1,194 @@
+//! Numbers that are found by hashes of what they stand for: a hash table whose slots are 8 bytes, in a column.
+//!
+//! A slot has a number and 32 bits of its hash. Eight more are known by the part of the table that it is in, so that the
+//! table grows without the hashes, and what falls together by accident is one look-up in 10^5 at ten million numbers.
+
+use twindex::error::Result;
+use twindex::sys::{Column, Room};
+
+/// Bits by which the part of the table is known.
+const PART_BITS: u32 = 8;
+const PARTS: usize = 1 << PART_BITS;
+/// Slots of a part at first, as a power of two.
+const BITS: u32 = 4;
+
+/// Numbers by hashes.
+///
+/// ```
+/// use twindex_join::Numbers;
+/// use twindex::sys::Room;
+///
+/// let words = ["a", "rose", "is", "a", "rose"];
+/// let mut numbers = Numbers::new(&Room::unlimited())?;
+/// for (number, word) in (0..).zip(words) {
+///     let hash = u64::from(word.as_bytes()[0]) << 56; // a real one is spread evenly
+///     if numbers.find(hash, |other: u32| Ok::<_, twindex::Error>(words[other as usize] == word))?.is_none() {
+///         numbers.insert(hash, number)?;
+///     }
+/// }
+/// assert_eq!(numbers.len(), 3);
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Numbers {
+    room: Room,
+    /// Part after part; 0 for a free slot, or the tag above the number and 1.
+    slots: Column<u64>,
+    /// Slots of a part, as a power of two.
+    bits: u32,
+    /// Of each part how many are used.
+    used: Box<[u32; PARTS]>,
+    len: usize,
+}
+
+/// Where a hash is looked for.
+#[derive(Clone, Copy)]
+struct Start {
+    part: usize,
+    tag: u32,
+    /// The first slot in the part.
+    at: usize,
+}
+
+impl Numbers {
+    /// None yet.
+    ///
+    /// # Errors
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file, if there is no room.
+    pub fn new(room: &Room) -> Result<Self> {
+        let slots = Column::filled(room, PARTS << BITS, 0)?;
+        Ok(Self { room: room.clone(), slots, bits: BITS, used: Box::new([0; PARTS]), len: 0 })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True before the first.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn start(&self, hash: u64) -> Start {
+        let tag = (hash >> (u32::BITS - PART_BITS)) as u32;
+        Start {
+            part: (hash >> (u64::BITS - PART_BITS)) as usize,
+            tag,
+            at: (tag >> (u32::BITS - self.bits)) as usize,
+        }
+    }
+
+    /// The first of the numbers with this hash, or one like it, that `is_same` confirms.
+    ///
+    /// # Errors
+    /// What `is_same` returns.
+    #[inline]
+    pub fn find<E>(
+        &self,
+        hash: u64,
+        mut is_same: impl FnMut(u32) -> std::result::Result<bool, E>,
+    ) -> std::result::Result<Option<u32>, E> {
+        let Start { part, tag, mut at } = self.start(hash);
+        let slots = &self.slots[part << self.bits..][..1 << self.bits];
+        // A quarter of the slots is free at least.
+        while slots[at] != 0 {
+            let number = slots[at] as u32 - 1;
+            if (slots[at] >> u32::BITS) as u32 == tag && is_same(number)? {
+                return Ok(Some(number));
+            }
+            at = (at + 1) & (slots.len() - 1);
+        }
+        Ok(None)
+    }
+
+    /// Adds a number below 2^32 - 1.
+    ///
+    /// # Errors
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file.
+    pub fn insert(&mut self, hash: u64, number: u32) -> Result<()> {
+        let part = self.start(hash).part;
+        if 4 * (self.used[part] as usize + 1) > 3 << self.bits {
+            self.grow()?;
+        }
+        let Start { part, tag, mut at } = self.start(hash);
+        let slots = &mut self.slots[part << self.bits..][..1 << self.bits];
+        while slots[at] != 0 {
+            at = (at + 1) & (slots.len() - 1);
+        }
+        slots[at] = u64::from(tag) << u32::BITS | u64::from(number + 1);
+        self.used[part] += 1;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Twice as many slots. Both tables are gone through from their beginning to their end.
+    #[cold]
+    fn grow(&mut self) -> Result<()> {
+        let bits = self.bits + 1;
+        let mut grown = Column::filled(&self.room, PARTS << bits, 0_u64)?;
+        let mask = (1 << self.bits) - 1;
+        for (old, new) in self.slots.chunks_exact(1 << self.bits).zip(grown.chunks_exact_mut(1 << bits)) {
+            // From a free slot on, so that what has the same tag stays in its order where it goes around the end.
+            let first = old.iter().position(|&slot| slot == 0).unwrap_or(0);
+            for at in first..first + old.len() {
+                let slot = old[at & mask];
+                if slot != 0 {
+                    let mut to = (slot >> (u64::BITS - bits)) as usize;
+                    while new[to] != 0 {
+                        to = (to + 1) & (new.len() - 1);
+                    }
+                    new[to] = slot;
+                }
+            }
+        }
+        (self.slots, self.bits) = (grown, bits);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+
+    #[test]
+    fn numbers_are_found_by_their_hashes_in_the_order_of_insertion_in_memory_and_in_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        for bytes in [0, 100_000, usize::MAX] {
+            let mut random = SplitMix(bytes as u64);
+            let mut numbers = Numbers::new(&Room::new(dir.path(), bytes)).unwrap();
+            let mut wanted: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+            for number in 0..30_000 {
+                // Some hashes are those of others, or nearly so.
+                let hash = match number % 1000 {
+                    0..99 => SplitMix(number / 40).next(),
+                    99 => u64::MAX << 8 | number / 1000,
+                    _ => random.next(),
+                };
+                numbers.insert(hash, number as u32).unwrap();
+                wanted.entry(hash).or_default().push(number as u32);
+            }
+            assert_eq!(numbers.len(), 30_000);
+            assert!(numbers.slots.len() < 8 * 30_000 && numbers.slots.is_on_disk() == (bytes < 200_000));
+            for (hash, all) in wanted {
+                let mut seen = Vec::new();
+                let found = numbers.find(hash, |number| {
+                    seen.push(number);
+                    Ok::<_, ()>(false)
+                });
+                assert_eq!(found, Ok(None));
+                assert!(seen.len() < all.len() + 3 || hash >= u64::MAX << 8, "others are rare");
+                seen.retain(|number| all.contains(number));
+                assert_eq!(seen, all);
+                assert_eq!(numbers.find(hash, |number| Ok::<_, ()>(number == all[0])), Ok(Some(all[0])));
+                assert_eq!(numbers.find(hash, |_| Err("unreadable")), Err("unreadable"));
+            }
+            assert_eq!(numbers.find(random.next(), |_| Err("not asked")), Ok(None));
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Columns: values of fixed width, in memory as long as there is room, and beyond that in a scratch file that is mapped.
+//!
+//! What is noted of each document or set is a column, so that their number is bounded by the disk and not by the memory.
+//! Pages of a file that is mapped are the system's, which writes them to the disk and gives their memory to others when
+//! it is short: the process owns none of it.
+
+use std::fs::File;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use memmap2::MmapMut;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::mmap;
+use crate::error::{Error, Result};
+
+/// The least bytes of a scratch file.
+const LEAST: usize = 1 << 16;
+
+/// Memory that columns share, and where their scratch files are made.
+#[derive(Clone, Debug)]
+pub struct Room(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    dir: PathBuf,
+    /// Bytes that are not taken.
+    left: AtomicUsize,
+}
+
+impl Room {
+    /// So many bytes of memory; what is more goes to unnamed files in `dir`.
+    #[must_use]
+    pub fn new(dir: &Path, bytes: usize) -> Self {
+        Self(Arc::new(Shared { dir: dir.to_owned(), left: AtomicUsize::new(bytes) }))
+    }
+
+    /// For columns that stay in memory, however large: whoever uses them counts their bytes.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::new(Path::new(""), usize::MAX)
+    }
+
+    /// Where scratch files are made.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// Takes bytes if they are left.
+    fn take(&self, bytes: usize) -> bool {
+        self.0.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.left.fetch_add(bytes, Relaxed);
+    }
+}
+
+/// What is in a column: bytes as they are.
+pub trait Value: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
+
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
+
+/// Values, numbered in the order in which they were added. It is a slice of them wherever they are.
+///
+/// ```
+/// use twindex::sys::column::{Column, Room};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// let room = Room::new(dir.path(), 1000);
+/// let mut column = Column::new(&room);
+/// for value in 0..1_000_000_u32 {
+///     column.push(value)?;
+/// }
+/// assert!(column.is_on_disk());
+/// column[7] = 70;
+/// assert_eq!((column.len(), column[7], column[999_999]), (1_000_000, 70, 999_999));
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Column<T> {
+    room: Room,
+    /// The values, unless they are in a file.
+    held: Vec<T>,
+    /// Bytes of the room.
+    taken: usize,
+    scratch: Option<Scratch>,
+}
+
+/// A file without a name, and its map. No byte of the map is behind the end of the file, and the space for all of them was
+/// given by the file system, so that a disk that is full is an error here and not a signal there.
+#[derive(Debug)]
+struct Scratch {
+    file: File,
+    map: MmapMut,
+    /// Bytes that are used.
+    used: usize,
+}
+
+impl<T: Value> Column<T> {
+    /// No values yet.
+    #[must_use]
+    pub fn new(room: &Room) -> Self {
+        Self { room: room.clone(), held: Vec::new(), taken: 0, scratch: None }
+    }
+
+    /// So many values that are all the same.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn filled(room: &Room, count: usize, value: T) -> Result<Self> {
+        let mut column = Self::new(room);
+        column.resize(count, value)?;
+        Ok(column)
+    }
+
+    /// These values.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn of(room: &Room, values: impl IntoIterator<Item = T>) -> Result<Self> {
+        let mut column = Self::new(room);
+        values.into_iter().try_for_each(|value| column.push(value))?;
+        Ok(column)
+    }
+
+    /// Whether the values are in a scratch file.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        self.scratch.is_some()
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<()> {
+        if self.held.len() < self.held.capacity() {
+            self.held.push(value); // in a file, nothing has a capacity
+            return Ok(());
+        }
+        self.extend(std::slice::from_ref(&value))
+    }
+
+    /// Adds values.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn extend(&mut self, values: &[T]) -> Result<()> {
+        if self.is_room_for(values.len()) {
+            self.held.extend_from_slice(values);
+            return Ok(());
+        }
+        let Some((scratch, start)) = self.enlarge(values.len())? else { return Ok(()) };
+        scratch.map[start..scratch.used].copy_from_slice(values.as_bytes());
+        Ok(())
+    }
+
+    /// Adds this value, or takes away the last ones, until there are so many.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn resize(&mut self, count: usize, value: T) -> Result<()> {
+        let Some(more) = count.checked_sub(self.len()) else {
+            self.truncate(count);
+            return Ok(());
+        };
+        if self.is_room_for(more) {
+            self.held.resize(count, value);
+        } else if self.enlarge(more)?.is_some() {
+            self[count - more..].fill(value);
+        }
+        Ok(())
+    }
+
+    /// Takes away each value that is the same as the one before.
+    pub fn dedup(&mut self)
+    where
+        T: PartialEq,
+    {
+        let (mut kept, values) = (0, &mut self[..]);
+        for at in 0..values.len() {
+            if kept == 0 || values[at] != values[kept - 1] {
+                values[kept] = values[at];
+                kept += 1;
+            }
+        }
+        self.truncate(kept);
+    }
+
+    /// All values; none are left.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let room = self.room.clone();
+        std::mem::replace(self, Self::new(&room))
+    }
+
+    /// Takes away all but the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        self.held.truncate(count);
+        if let Some(scratch) = &mut self.scratch {
+            scratch.used = scratch.used.min(count * size_of::<T>());
+        }
+    }
+
+    /// Whether so many more can be held; their memory is taken then.
+    #[inline]
+    fn is_room_for(&mut self, more: usize) -> bool {
+        if self.scratch.is_some() {
+            return false;
+        }
+        let wanted = self.held.len() + more;
+        if wanted <= self.held.capacity() {
+            return true;
+        }
+        // Twice as many; where that is too much, as many as are wanted.
+        for capacity in [wanted.max(2 * self.held.len()).max(LEAST_HELD), wanted] {
+            let bytes = capacity.saturating_mul(size_of::<T>());
+            if self.room.take(bytes.saturating_sub(self.taken)) {
+                self.held.reserve_exact(capacity - self.held.len());
+                self.taken = self.taken.max(bytes);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes place for so many more in the scratch file, and returns where they begin; none if there is nothing to add.
+    fn enlarge(&mut self, more: usize) -> Result<Option<(&mut Scratch, usize)>> {
+        let dir = &self.room.0.dir;
+        let bytes = more * size_of::<T>();
+        if bytes == 0 {
+            return Ok(None);
+        }
+        if self.scratch.is_none() {
+            let held = self.held.as_bytes();
+            let mut scratch = Scratch::create(dir, held.len() + bytes)
+                .map_err(|error| Error::io("create a scratch file in", dir, error))?;
+            scratch.map[..held.len()].copy_from_slice(held);
+            scratch.used = held.len();
+            self.scratch = Some(scratch);
+            self.held = Vec::new();
+            self.room.give_back(std::mem::take(&mut self.taken));
+        }
+        let Some(scratch) = &mut self.scratch else { return Ok(None) };
+        let start = scratch.used;
+        scratch.reserve(start + bytes).map_err(|error| Error::io("enlarge a scratch file in", dir, error))?;
+        scratch.used = start + bytes;
+        Ok(Some((scratch, start)))
+    }
+}
+
+/// Values for which memory is taken at first.
+const LEAST_HELD: usize = 64;
+
+impl<T> Drop for Column<T> {
+    fn drop(&mut self) {
+        self.room.give_back(self.taken);
+    }
+}
+
+impl<T: Value> Deref for Column<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match &self.scratch {
+            None => &self.held,
+            // Maps begin with pages, and as many values were added as there are.
+            Some(scratch) => <[T]>::ref_from_bytes(&scratch.map[..scratch.used]).unwrap_or(&[]),
+        }
+    }
+}
+
+impl<T: Value> DerefMut for Column<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.scratch {
+            None => &mut self.held,
+            Some(scratch) => <[T]>::mut_from_bytes(&mut scratch.map[..scratch.used]).unwrap_or(&mut []),
+        }
+    }
+}
+
+impl Scratch {
+    /// An empty file in `dir`, with space for so many bytes.
+    #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
+    fn create(dir: &Path, bytes: usize) -> std::io::Result<Self> {
+        let file = tempfile::tempfile_in(dir)?;
+        let bytes = bytes.max(LEAST);
+        mmap::extend(&file, 0, bytes)?;
+        Ok(Self { map: mmap::scratch(&file, bytes)?, file, used: 0 })
+    }
+
+    /// Makes space for so many bytes.
+    fn reserve(&mut self, bytes: usize) -> std::io::Result<()> {
+        let before = self.map.len();
+        if bytes <= before {
+            return Ok(());
+        }
+        let bytes = bytes.max(before + before / 2);
+        mmap::extend(&self.file, before, bytes)?;
+        self.map = mmap::scratch(&self.file, bytes)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spill::faults;
+    use super::*;
+
+    #[test]
+    fn values_are_the_same_in_memory_and_in_a_file_and_on_the_way_between() {
+        let dir = tempfile::tempdir().unwrap();
+        for bytes in [0, 4096, 100_000, usize::MAX] {
+            let room = Room::new(dir.path(), bytes);
+            let (mut column, mut wanted) = (Column::new(&room), Vec::new());
+            for i in 0..40_000_u64 {
+                match i % 400 {
+                    7 => {
+                        column.extend(&[i; 30]).unwrap();
+                        wanted.extend([i; 30]);
+                    }
+                    8 => {
+                        column.truncate(wanted.len() - 20);
+                        wanted.truncate(wanted.len() - 20);
+                    }
+                    9 => {
+                        column.resize(wanted.len() + 11, i).unwrap();
+                        wanted.resize(wanted.len() + 11, i);
+                    }
+                    _ => {
+                        column.push(i).unwrap();
+                        wanted.push(i);
+                    }
+                }
+                let at = (i * 7919) as usize % wanted.len();
+                column[at] += 1;
+                wanted[at] += 1;
+            }
+            assert_eq!(column[..], wanted[..]);
+            assert_eq!(column.is_on_disk(), bytes < usize::MAX);
+            let of = Column::of(&room, wanted.iter().copied()).unwrap();
+            assert_eq!(of[..], wanted[..]);
+            let filled = Column::filled(&room, 70_000, 5_u8).unwrap();
+            assert!(filled.len() == 70_000 && filled.iter().all(|&value| value == 5));
+            column.iter_mut().for_each(|value| *value /= 1000);
+            wanted.iter_mut().for_each(|value| *value /= 1000);
+            column.dedup();
+            wanted.dedup();
+            assert!(column[..] == wanted[..] && wanted.len() > 40);
+        }
+    }
+
+    #[test]
+    fn room_is_shared_never_overdrawn_and_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let room = Room::new(dir.path(), 10_000);
+        let left = || room.0.left.load(Relaxed);
+        let mut columns: Vec<Column<u32>> = (0..4).map(|_| Column::new(&room)).collect();
+        for i in 0..1000 {
+            for column in &mut columns {
+                column.push(i).unwrap();
+                assert!(column.held.capacity() * 4 <= column.taken);
+            }
+            let taken: usize = columns.iter().map(|column| column.taken).sum();
+            assert_eq!(taken + left(), 10_000);
+        }
+        let on_disk = columns.iter().filter(|column| column.is_on_disk()).count();
+        assert!((1..4).contains(&on_disk), "{on_disk}");
+        drop(columns);
+        assert_eq!(left(), 10_000);
+        assert!(!Column::filled(&Room::unlimited(), 1 << 20, 1_u64).unwrap().is_on_disk());
+    }
+
+    #[test]
+    fn disk_that_is_full_is_an_error_and_what_was_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut column = Column::new(&Room::new(dir.path(), 0));
+        faults::leave_space(1 << 20);
+        let error = (0..1_u64 << 20).find_map(|i| column.push(i).err());
+        faults::leave_space(u64::MAX);
+        match error.unwrap() {
+            Error::Io { op: "enlarge a scratch file in", path, source } => {
+                assert_eq!((&*path, source.kind()), (dir.path(), std::io::ErrorKind::StorageFull));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(column.len() > 10_000 && column.iter().zip(0..).all(|(&value, i)| value == i));
+        column.resize(1 << 18, 3).unwrap();
+        assert_eq!(column[(1 << 18) - 1], 3);
+
+        let gone = dir.path().join("gone");
+        let error = Column::new(&Room::new(&gone, 0)).push(1_u8).unwrap_err();
+        assert!(matches!(error, Error::Io { op: "create a scratch file in", path, .. } if path == gone));
+    }
+}
