@@ -26,6 +26,8 @@ use crate::shard::Shard;
 const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
 /// Chunks for each thread that are read before the first of them is taken.
 const AHEAD: usize = 4;
+/// Bytes of chunks that are read before the first of them is taken: of a few very long records one is there at a time.
+const AHEAD_BYTES: usize = 32 << 20;
 
 /// What all threads need to work on chunks.
 pub struct Job<N, B, W> {
@@ -89,6 +91,7 @@ fn for_each_chunk_counted<S: Send, T: Send>(
     // What each batch is turned into, in the order of the input, comes by a channel of its own.
     let mut coming: VecDeque<Receiver<Worked<T>>> = VecDeque::new();
     let mut spare: Vec<Batch> = Vec::new();
+    let mut bytes = 0;
     let (mut is_over, mut failure) = (false, None);
     rayon::in_place_scope_fifo(|scope| {
         let mut is_idle = false;
@@ -104,19 +107,22 @@ fn for_each_chunk_counted<S: Send, T: Send>(
             match ready {
                 Ok((batch, made)) => {
                     coming.pop_front();
-                    spare.push(batch);
+                    bytes -= batch.bytes();
+                    // The memory of a very long record is not kept for the next one.
+                    spare.extend(Some(batch).filter(|batch| batch.bytes() < AHEAD_BYTES));
                     let (seen, made) = made?;
                     documents.account(seen)?;
                     take(made, documents)?;
                 }
                 Err(TryRecvError::Disconnected) => return Ok(()), // it panicked, and so will the scope
-                Err(TryRecvError::Empty) if !is_over && coming.len() < most => {
+                Err(TryRecvError::Empty) if !is_over && coming.len() < most && bytes < AHEAD_BYTES => {
                     let mut batch = spare.pop().unwrap_or_default();
                     documents.next_batch(&mut batch, CHUNK_BYTES);
                     progress.set(documents.bytes_read());
                     failure = batch.take_failure();
                     is_over = failure.is_some() || !batch.has_records();
                     if batch.has_records() {
+                        bytes += batch.bytes();
                         let (sender, receiver) = sync_channel(1);
                         coming.push_back(receiver);
                         scope.spawn_fifo(move |_| {
@@ -214,6 +220,8 @@ pub struct Wanted {
     pub shingles: bool,
     /// All of the document.
     pub whole: bool,
+    /// A text that takes more to be cut and compared is a bad record.
+    pub memory: Option<usize>,
     /// Documents of other parts are passed over, before they cost more than their reading.
     pub shard: Option<Shard>,
     /// What is done about a key that comes again.
@@ -500,6 +508,29 @@ impl Sketched {
     }
 }
 
+/// Bytes that a text takes, for each of its own, until its shingles are put away: measured for words.
+const BYTES_FOR_BYTE: usize = 7;
+/// The same for each shingle, and for each byte beside.
+const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
+/// Texts that take less are never too long, however little the memory.
+const ALWAYS: usize = 64 << 20;
+
+/// Refuses a text that takes too much memory. How many shingles it has is known behind its cutting, which itself takes
+/// less than what follows.
+fn check_memory(record: &Record<'_>, shingles: usize, wanted: &Wanted) -> anyhow::Result<()> {
+    let Some(memory) = wanted.memory else { return Ok(()) };
+    let bytes = record.content.bytes();
+    let (for_shingle, beside) = BYTES_FOR_SHINGLE;
+    let taken = (BYTES_FOR_BYTE * bytes).max(for_shingle * shingles + beside * bytes);
+    if taken <= memory.max(ALWAYS) {
+        return Ok(());
+    }
+    let wanted = taken.div_ceil(1 << 20);
+    Err(record.bad(&format!(
+        "a text of {bytes} bytes, which takes about {wanted} MiB until it is compared: give --memory {wanted}M or more"
+    )))
+}
+
 /// Sketches a document, and keeps of it what is wanted, instead of what `one` has.
 fn sketch_into(
     one: &mut Sketched,
@@ -510,12 +541,14 @@ fn sketch_into(
 ) -> anyhow::Result<()> {
     // Before the work: a record without what it should have is one that may be passed over.
     one.attached = record.attached(parser)?;
+    check_memory(record, 0, wanted)?;
     record.write_place(&mut one.place);
     one.is_opaque = matches!(record.content, Content::Opaque { .. });
     // Whoever keeps all of it removes documents: by what is left of a text nothing goes.
     let content = if one.is_opaque && wanted.whole { Content::Text("") } else { record.content };
     let made = sketching.sketch(content, &mut one.sketch);
     made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+    check_memory(record, sketching.scratch.shingles().len(), wanted)?;
     if wanted.whole {
         let line = record.line(parser)?;
         let line = match record.origin() {

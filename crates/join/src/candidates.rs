@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::NO_NUMBER;
 use super::runs::{Counted, Sorted, Sorter};
+use super::{NO_NUMBER, OfSegments};
 use twindex::error::{Error, Result};
 use twindex::format::bands::{self, KEY_BITS};
 use twindex::params::Params;
@@ -209,7 +209,7 @@ pub fn candidates_agreeing_across(
 pub(super) struct Side<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// By segment and ordinal; [`NO_NUMBER`] for documents that are left out.
-    pub(super) numbers: Vec<Column<u32>>,
+    pub(super) numbers: OfSegments,
 }
 
 /// The bucket that a document is in, by its key, and the number of the document.
@@ -224,7 +224,8 @@ pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Column<Entry>)
 fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Column<Entry>) -> Result<()> {
     entries.truncate(0);
     for side in sides {
-        for ((segment, _), numbers) in side.snapshot.segments().zip(&side.numbers) {
+        for (number, (segment, _)) in side.snapshot.segments().enumerate() {
+            let numbers = side.numbers.of(number);
             segment.for_each_band_entry(band, |key, ordinal| match numbers[ordinal as usize] {
                 NO_NUMBER => Ok(()),
                 number => entries.push([key >> (KEY_BITS - bits), number]),
@@ -339,7 +340,7 @@ impl Work {
 
     /// The largest size up to which buckets of so many bands may be paired all with all.
     pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>], bands: usize) -> u64 {
-        let documents: usize = sides.iter().flat_map(|side| &side.numbers).map(|numbers| numbers.len()).sum();
+        let documents: usize = sides.iter().map(|side| side.numbers.all.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }

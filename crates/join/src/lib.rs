@@ -66,22 +66,39 @@ use twindex::sys::{Column, Room};
 /// In the place of a number: the document has none.
 const NO_NUMBER: u32 = u32::MAX;
 
+/// The numbers of documents, segment after segment: one column, however many segments there are.
+struct OfSegments {
+    all: Column<u32>,
+    /// Where those of each segment end.
+    ends: Vec<usize>,
+}
+
+impl OfSegments {
+    fn new(room: &Room) -> Self {
+        Self { all: Column::new(room), ends: Vec::new() }
+    }
+
+    /// The numbers of a segment, by ordinal.
+    fn of(&self, segment: usize) -> &[u32] {
+        let start = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.all[start..self.ends[segment]]
+    }
+}
+
 /// The number of each live document, by segment and ordinal, in this room.
 fn numbers(
     snapshot: &Snapshot,
     room: &Room,
     mut number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
-) -> Result<Vec<Column<u32>>> {
-    snapshot
-        .segments()
-        .map(|(segment, deleted)| {
-            let mut numbers = Column::new(room);
-            for ordinal in 0..segment.documents() as u32 {
-                let is_live = !deleted.contains(ordinal);
-                let found = if is_live { number(Place { segment, ordinal })? } else { None };
-                numbers.push(found.unwrap_or(NO_NUMBER))?;
-            }
-            Ok(numbers)
-        })
-        .collect()
+) -> Result<OfSegments> {
+    let mut numbers = OfSegments::new(room);
+    for (segment, deleted) in snapshot.segments() {
+        for ordinal in 0..segment.documents() as u32 {
+            let is_live = !deleted.contains(ordinal);
+            let found = if is_live { number(Place { segment, ordinal })? } else { None };
+            numbers.all.push(found.unwrap_or(NO_NUMBER))?;
+        }
+        numbers.ends.push(numbers.all.len());
+    }
+    Ok(numbers)
 }

@@ -437,7 +437,7 @@ pub fn numbered_pairs_within<E: From<Error>>(
     let effort = Effort { memory: effort.memory / 2, ..effort };
     let fill = |documents: &Documents<'_>, out: &mut Vec<u32>| {
         out.clear();
-        let numbers = documents.ordinals.iter().map(|&at| numbers[documents.number][at as usize]);
+        let numbers = documents.ordinals.iter().map(|&at| numbers.of(documents.number)[at as usize]);
         out.extend(numbers.filter(|&number| number != NO_NUMBER));
         out.sort_unstable();
         out.dedup();

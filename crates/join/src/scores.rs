@@ -10,13 +10,13 @@ use std::ops::Range;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::NO_NUMBER;
 use super::candidates::{Entry, Side, Work, cap_of, read};
 use super::hamming::Effort;
 use super::numbers::Numbers;
 use super::runs::Sorter;
 use super::seeded::Seeded;
 use super::threads::on_threads;
+use super::{NO_NUMBER, OfSegments};
 use twindex::error::Result;
 use twindex::store::Snapshot;
 use twindex::sys::{Column, Room};
@@ -77,6 +77,9 @@ impl Scores {
     }
 }
 
+/// A fingerprint, and how many documents have it.
+type Fingerprinted = [u64; 2];
+
 /// Pairs among this many.
 fn pairs_among(documents: u32) -> u64 {
     u64::from(documents) * u64::from(documents.saturating_sub(1)) / 2
@@ -85,42 +88,48 @@ fn pairs_among(documents: u32) -> u64 {
 /// The scores of pairs that share one of the four blocks of their fingerprints. Of a block that more than `max_bucket`
 /// distinct fingerprints share, only neighbours in ascending order are compared.
 ///
-/// Takes 16 bytes of memory for each distinct fingerprint, and for `n` of them that are spread evenly about
+/// Takes 16 bytes for each distinct fingerprint, in half of the memory of `effort` or an unnamed file, and for `n` of them that are spread evenly about
 /// `n^2 / 2^15` comparisons.
 ///
 /// # Errors
-/// [`Error::Corrupt`](twindex::Error::Corrupt).
-pub fn block_scores(snapshot: &Snapshot, max_bucket: usize) -> Result<Scores> {
-    let mut all: Vec<(u64, u32)> = Vec::new();
+/// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
+pub fn block_scores(snapshot: &Snapshot, max_bucket: usize, effort: Effort<'_>) -> Result<Scores> {
+    let mut all: Column<Fingerprinted> = Column::new(&Room::new(effort.dir, effort.memory / 2));
     for (segment, deleted) in snapshot.segments() {
         segment.for_each_fingerprint(|rank, fingerprint| {
             let mut documents = 0;
             segment.postings(rank, |ordinal| documents += u32::from(!deleted.contains(ordinal)))?;
             if documents > 0 {
-                all.push((fingerprint, documents));
+                all.push([fingerprint, documents.into()])?;
             }
             Ok(())
         })?;
     }
     all.sort_unstable();
-    all.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        kept.1 += if same { next.1 } else { 0 };
-        same
-    });
+    let (mut kept, values) = (0, &mut all[..]);
+    for at in 0..values.len() {
+        let [fingerprint, documents] = values[at];
+        if kept > 0 && values[kept - 1][0] == fingerprint {
+            values[kept - 1][1] += documents;
+        } else {
+            values[kept] = values[at];
+            kept += 1;
+        }
+    }
+    all.truncate(kept);
     let mut scores = Scores::new(BLOCKS, u64::BITS as usize);
     for block in 0..BLOCKS {
         let key =
             |fingerprint: u64| fingerprint.rotate_left(BLOCK_BITS * block as u32) >> (u64::BITS - BLOCK_BITS);
-        all.sort_unstable_by_key(|&(fingerprint, _)| (key(fingerprint), fingerprint));
-        for bucket in all.chunk_by(|a, b| key(a.0) == key(b.0)) {
+        all.sort_unstable_by_key(|&[fingerprint, _]| (key(fingerprint), fingerprint));
+        for bucket in all.chunk_by(|a, b| key(a[0]) == key(b[0])) {
             let whole = scores.bucket(bucket.len(), max_bucket);
-            for (place, &(a, documents)) in bucket.iter().enumerate() {
-                scores.add(block, u64::BITS as usize, pairs_among(documents));
+            for (place, &[a, documents]) in bucket.iter().enumerate() {
+                scores.add(block, u64::BITS as usize, pairs_among(documents as u32));
                 let others = &bucket[place + 1..];
-                for &(b, more) in if whole { others } else { &others[..others.len().min(1)] } {
+                for &[b, more] in if whole { others } else { &others[..others.len().min(1)] } {
                     let score = u64::BITS - (a ^ b).count_ones();
-                    scores.add(block, score as usize, u64::from(documents) * u64::from(more));
+                    scores.add(block, score as usize, documents * more);
                 }
             }
         }
@@ -433,12 +442,11 @@ fn by_signature<'s>(snapshot: &'s Snapshot, room: &Room) -> Result<(Column<Alike
     let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
     let (mut known, seeded) = (Numbers::new(room)?, Seeded::default());
     let mut alike: Column<Alike> = Column::new(room);
-    let mut of_documents = Vec::new();
+    let mut of_documents = OfSegments::new(room);
     for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {
-        let mut of_segment = Column::new(room);
         for ordinal in 0..segment.documents() as u32 {
             if deleted.contains(ordinal) {
-                of_segment.push(NO_NUMBER)?;
+                of_documents.all.push(NO_NUMBER)?;
                 continue;
             }
             let signature = segment.signature(ordinal)?;
@@ -457,9 +465,9 @@ fn by_signature<'s>(snapshot: &'s Snapshot, room: &Room) -> Result<(Column<Alike
                 }
             };
             alike[group as usize].documents += 1;
-            of_segment.push(group)?;
+            of_documents.all.push(group)?;
         }
-        of_documents.push(of_segment);
+        of_documents.ends.push(of_documents.all.len());
     }
     Ok((alike, Side { snapshot, numbers: of_documents }))
 }

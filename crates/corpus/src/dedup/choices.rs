@@ -22,6 +22,9 @@ use crate::input::{DecidingFields, Documents, InputOptions};
 use crate::observer::Observer;
 use crate::sharing;
 
+/// Records of this length are read however little the memory.
+const RECORD_BYTES: usize = 8 << 20;
+
 /// Refuses a number out of its range, or one that is none.
 pub(super) fn check_range<T: Copy + PartialOrd + Display>(
     name: &str,
@@ -204,15 +207,35 @@ impl Dedup {
         Ok(())
     }
 
-    /// How the inputs are read: with the fields that decide which documents stay.
+    /// How the inputs are read: with the fields that decide which documents stay, and no record that the memory is too
+    /// little for.
     pub(super) fn input_options(&self) -> InputOptions {
-        let mut options = self.input.clone();
+        let mut options = InputOptions { record_bytes_max: self.record_bytes_max(), ..self.input.clone() };
         options.attached.deciding = DecidingFields {
             number: self.keep_field.clone(),
             inside: self.inside.clone(),
             is_history: false,
         };
         options
+    }
+
+    /// The longest record that is read. One that would take more than half of the memory as it stands is not held.
+    fn record_bytes_max(&self) -> usize {
+        self.input.record_bytes_max.min((self.memory / 2).max(RECORD_BYTES))
+    }
+
+    /// Says which option lets a record be read that was refused for the memory.
+    pub(super) fn say_memory(&self, error: anyhow::Error) -> anyhow::Error {
+        let most = self.record_bytes_max();
+        let is_for_memory = most < self.input.record_bytes_max
+            && format!("{error:#}").contains(&format!("of more than {most} bytes"));
+        if is_for_memory {
+            error.context(
+                "a record takes about seven times its length: give --memory eight times that, or more",
+            )
+        } else {
+            error
+        }
     }
 
     /// The documents of the inputs, nothing of them read yet. Where equal texts are all that is looked for, they are equal

@@ -317,10 +317,11 @@ impl Dedup {
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus(folder, &documents)?;
         if let Some(history) = history {
-            self.read_history(history, &documents, &sketcher, &mut corpus, observer)?;
+            let read = self.read_history(history, &documents, &sketcher, &mut corpus, observer);
+            read.map_err(|error| self.say_memory(error))?;
         }
-        let (empty, exact) =
-            self.read(&mut documents, &sketcher, &against, sketches.as_mut(), &mut corpus, observer)?;
+        let read = self.read(&mut documents, &sketcher, &against, sketches.as_mut(), &mut corpus, observer);
+        let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
         corpus.end(!self.is_by_sets());
         let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
@@ -388,8 +389,7 @@ impl Dedup {
         let repeated_keys =
             if self.texts.is_empty() { RepeatedKeys::Any } else { self.repeated_keys.or_any() };
         let room = Some(corpus.grouped.room.clone());
-        let shingles = !self.holds_sets();
-        let wanted = Wanted { shingles, whole: true, repeated_keys, room, ..Wanted::default() };
+        let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look =
             |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
@@ -420,14 +420,12 @@ impl Dedup {
         let shingles = self.method != Method::Simhash && counted;
         // Sets that are held know what is distinct; of others it is counted.
         let wanted = Wanted {
-            shingles: shingles && !self.holds_sets(),
-            whole: true,
             repeated_keys: match self.repeated_keys {
                 RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows where the first one stands
                 other => other,
             },
             room: Some(corpus.grouped.room.clone()),
-            ..Wanted::default()
+            ..self.wanted(shingles && !self.holds_sets())
         };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look = |sketch: &Sketch, rest: Rest<'_>| {
@@ -454,6 +452,11 @@ impl Dedup {
                 .with_context(|| format!("{}: cannot index the document", one.place))
         })?;
         Ok((empty, finding_copies))
+    }
+
+    /// What is read of each document, with its distinct shingles if they are counted.
+    fn wanted(&self, shingles: bool) -> Wanted {
+        Wanted { shingles, whole: true, memory: Some(self.memory), ..Wanted::default() }
     }
 
     /// Whether sets are all that is asked for near documents, and no index.

@@ -97,6 +97,12 @@ impl Batch {
         self.records.is_empty() && self.failure.is_none()
     }
 
+    /// Bytes of all records.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.size
+    }
+
     /// Whether any record is in it.
     #[must_use]
     pub fn has_records(&self) -> bool {

@@ -169,7 +169,7 @@ impl Figures {
         let params = snapshot.params();
         let blocks = match params.simhash {
             Some(_) => {
-                let scores = block_scores(snapshot, look.max_bucket)?;
+                let scores = block_scores(snapshot, look.max_bucket, effort)?;
                 let places = u64::BITS as usize - SCORE_MIN + 1;
                 Some(Meetings::of(&scores, places, |score| score.checked_sub(SCORE_MIN)))
             }

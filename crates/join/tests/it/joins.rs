@@ -127,11 +127,12 @@ fn scores_by_block_are_those_of_all_pairs_that_share_it() {
             }
         }
     }
-    let found = block_scores(&index.snapshot(), usize::MAX).unwrap();
+    let effort = Effort { memory: 0, ..Effort::in_dir(dir.path()) };
+    let found = block_scores(&index.snapshot(), usize::MAX, effort).unwrap();
     assert_eq!(found.pairs, expected);
     assert_eq!(found.capped_buckets, 0);
     assert!(expected[0][64] > 50 && expected.iter().all(|counts| counts[64] == expected[0][64]));
-    let capped = block_scores(&index.snapshot(), 3).unwrap();
+    let capped = block_scores(&index.snapshot(), 3, effort).unwrap();
     assert!(capped.capped_buckets > 0 && capped.largest_bucket == found.largest_bucket);
     assert_eq!(capped.pairs[0][64], expected[0][64], "equal ones need no comparison");
 }
