@@ -16,6 +16,7 @@ mod numbers;
 mod pairs;
 mod params;
 mod process;
+mod rule;
 mod shard;
 mod sketch;
 mod stream;
@@ -51,6 +52,9 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Batches>()?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
+    module.add_function(wrap_pyfunction!(rule::shingle_sets, module)?)?;
+    module.add_function(wrap_pyfunction!(rule::set_prefixes, module)?)?;
+    module.add_function(wrap_pyfunction!(rule::count_shared, module)?)?;
     module.add_function(wrap_pyfunction!(shard::shards_of, module)?)?;
     module.add_function(wrap_pyfunction!(shard::clean, module)?)?;
     module.add_function(wrap_pyfunction!(shard::hash_of, module)?)?;

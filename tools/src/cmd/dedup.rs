@@ -31,6 +31,8 @@ use crate::text_args::TextArgs;
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns\n\
     OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
+    OUT/contained.tsv key, in, containment, ...: with --against and --near containment, the earlier documents that stand\n    \
+                      in a later one that stays\n    \
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
@@ -333,6 +335,12 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
             against.join(", ")
         ));
     }
+    if let Some(contained) = report.contained {
+        lines.push(format!(
+            "  contained  {:>11}  earlier documents that stand in a later one that stays (contained.tsv)",
+            count(contained)
+        ));
+    }
     let is_covering = job.pairs == twindex_corpus::ListedPairs::Covering
         && job.clusters == twindex_corpus::Clustering::Leaders;
     let pairs = if is_covering { "documents near a kept one" } else { "pairs" };
@@ -396,7 +404,11 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let remarks = remarks(job, report);
     lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
     let index = if job.method == twindex_corpus::Method::Exact { "" } else { ", index, report.html" };
-    let against = if job.against.is_empty() { "" } else { ", against.tsv" };
+    let against = match (job.against.is_empty(), report.contained) {
+        (true, _) => "",
+        (false, None) => ", against.tsv",
+        (false, Some(_)) => ", against.tsv, contained.tsv",
+    };
     let kept = report.kept_files.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines

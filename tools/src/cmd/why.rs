@@ -21,7 +21,8 @@ use crate::report::{self, count, counted};
     Finds the document in OUT/clusters.tsv and OUT/pairs.tsv, or OUT/against.tsv, reads its text and that of the kept one\n\
     again, counts again, and says whether the numbers are those of the table. Words that stand in the kept document only\n\
     are shown as [-so-], words that stand in the other one only as {+so+}. Control characters are shown as \\u{1b}.\n\n\
-    An input that changed since is reported; so is a text that is gone. A KEY that OUT does not have is an error.")]
+    Ends with 1 if the numbers are not those of the table: an input changed since, or OUT did. A text that is gone is\n    \
+    reported. A KEY that OUT does not have is an error.")]
 pub(crate) struct Why {
     /// The folder that `dedup` made
     out: PathBuf,
@@ -68,7 +69,8 @@ impl Why {
             let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
             report::print_lines(&lines)?;
         }
-        Ok(ExitCode::SUCCESS)
+        // Results that do not hold for the texts as they are fail, as a damaged index does.
+        Ok(if explanation.agrees == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 

@@ -260,6 +260,18 @@ fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
     let field =
         json!({"option": "keep min", "name": "score", "key": "9007199254740993", "kept": "9007199254740992"});
     assert_eq!((&why["fields"], &why["agrees"]), (&json!([field]), &json!(true)));
+    // Fields that changed since do not explain what was decided.
+    bench.write("in.jsonl", lines.concat().replace(":9007199254740993}", ":1}"));
+    let output = bench.command("why out d").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    says(
+        &said,
+        &[
+            "field      score (keep min): 1 in d",
+            "the number in `score` of the kept document does not come first",
+        ],
+    );
 }
 
 #[test]

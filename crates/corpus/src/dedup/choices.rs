@@ -142,21 +142,12 @@ impl Dedup {
         check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
         self.check_fields()?;
-        if self.near == NearBy::Containment {
-            if !self.compares_with_kept() {
-                return Err(InvalidOptions::new(
-                    "--near containment goes with --method minhash and --verify exact, and not with --join bands: it is \
-                     counted",
-                )
-                .into());
-            }
-            if !self.against.is_empty() {
-                return Err(InvalidOptions::new(
-                    "--near containment does not go with --against: a later document may hold an earlier one, which \
-                     cannot go any more; name the earlier documents among the inputs",
-                )
-                .into());
-            }
+        if self.near == NearBy::Containment && !self.compares_with_kept() {
+            return Err(InvalidOptions::new(
+                "--near containment goes with --method minhash and --verify exact, and not with --join bands: it is \
+                 counted",
+            )
+            .into());
         }
         if self.max_work.is_some() && !(self.compares_with_kept()) {
             return Err(InvalidOptions::new(

@@ -17,6 +17,7 @@
 mod against;
 mod choices;
 mod clusters;
+mod contained;
 mod corpus;
 mod dropped;
 mod file;
@@ -331,7 +332,7 @@ impl Dedup {
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, pairs, kept_files } =
+        let Done { near, clusters, contained, pairs, kept_files } =
             self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -341,6 +342,7 @@ impl Dedup {
             identical: corpus.identical(),
             dropped: (!self.against.is_empty())
                 .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
+            contained,
             candidates: near.candidates,
             counted: near.counted,
             pairs,
