@@ -58,7 +58,8 @@ pub use dedup::{
 };
 pub use error::InvalidOptions;
 pub use input::{
-    AttachedFields, Charset, Counts, Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind,
+    AttachedFields, Charset, Counts, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind as InputKind,
+    Quote,
 };
 pub use observer::{Observer, Progress};
 pub use repeated::RepeatedKeys;

@@ -31,6 +31,7 @@ mod shingles;
 mod sketch;
 mod stages;
 mod support;
+mod tables;
 mod text_options;
 mod verbs;
 mod walk;

@@ -30,6 +30,7 @@ mod batch;
 mod charset;
 mod columns;
 mod content;
+mod dialect;
 mod features;
 mod fields;
 mod folder;
@@ -76,6 +77,8 @@ use batch::Whole;
 pub use charset::Charset;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
+use dialect::Written;
+pub use dialect::{Dialect, Quote};
 pub use fields::Ids;
 pub(crate) use features::Features;
 use folder::Contents;
@@ -219,6 +222,8 @@ pub struct InputOptions {
     pub attached: AttachedFields,
     /// How inputs are told apart.
     pub format: InputFormat,
+    /// How tables of text are written.
+    pub dialect: Dialect,
     /// How many bad records are skipped and counted; one more is an error.
     pub skip_bad: u64,
     /// What is done about bytes that are not UTF-8, or that an encoding has not.
@@ -242,6 +247,7 @@ impl Default for InputOptions {
             ids: Ids::FieldOrLine,
             attached: AttachedFields::default(),
             format: InputFormat::Auto,
+            dialect: Dialect::default(),
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Usual,
             encoding: None,
@@ -703,9 +709,10 @@ impl Stream {
         Ok(match kind {
             Kind::Jsonl | Kind::Parquet => Self::Lines(JsonLines::new(reader, bytes_max)),
             Kind::Csv | Kind::Tsv => {
-                let delimiter = if kind == Kind::Csv { b',' } else { b'\t' };
+                let written = Written::of(parser.dialect, kind == Kind::Tsv);
+                let is_said = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
                 let window = Window::new(reader);
-                let (rows, header) = rows::Rows::open(window, delimiter, parser.charset, fields, bytes_max)?;
+                let (rows, header) = rows::Rows::open(window, written, is_said, parser.charset, fields, bytes_max)?;
                 Self::Rows(Box::new(rows), Form::Row(headers.push_row(header)))
             }
             Kind::Wet | Kind::Warc => {
