@@ -129,7 +129,7 @@ fn a_folder_of_one_form_is_read_as_such_on_demand() {
     let report = bench.json("dedup in --format csv -o out");
     assert_eq!((report["documents"].as_u64(), report["ignored"].as_u64()), (Some(40), Some(1)));
     let message = bench.refused("dedup in --format parquet -o out2");
-    says(&message, &["in: no file named .parquet below it"]);
+    says(&message, &["in: no file named .parquet or .pq below it"]);
 }
 
 #[test]

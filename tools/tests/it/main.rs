@@ -15,6 +15,7 @@ mod hamming;
 mod idf;
 mod inputs;
 mod keys;
+mod layouts;
 mod living;
 mod near;
 mod options;

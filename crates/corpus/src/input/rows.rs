@@ -16,7 +16,7 @@ use super::dialect::Written;
 use super::fields::{self, Ids, Selection, push_key, push_text};
 use super::jsonl::Found;
 use super::window::Window;
-use super::{OwnAttached, Place, Problem};
+use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 
 /// The longest header, in bytes.
 const HEADER_BYTES_MAX: usize = 1 << 20;
@@ -260,6 +260,10 @@ impl Rows {
         rows.window.hold(3 + SEP_BYTES)?;
         if rows.window.bytes().starts_with(b"\xef\xbb\xbf") {
             rows.window.take(3);
+        }
+        if charset::is_marked_utf16(rows.window.bytes()) {
+            let place = Place::file(Arc::clone(rows.name()));
+            return Err(Problem { place, reason: UTF16_ADVICE.to_owned() });
         }
         let mut before = Vec::new();
         if !is_said && let Some((delimiter, bytes)) = sep(rows.window.bytes()) {
