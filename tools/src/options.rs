@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use twindex::sys::Access;
 
 use twindex_corpus::RepeatedKeys;
-use twindex_corpus::input::{Charset, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+use twindex_corpus::input::{Charset, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
@@ -122,6 +122,20 @@ pub(crate) struct InputArgs {
     /// How inputs are told apart: by name, or all taken as one kind (of folders, the files named so) [default: auto]
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// What stands between two fields of a CSV or TSV: one character, or tab [default: a comma or what a first line sep= says,
+    /// in TSV a tab]
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    delimiter: Option<u8>,
+    /// What stands around a field of a CSV or TSV with delimiters or ends of lines in it: one character, or none, so that
+    /// each line is a row [default: " in CSV, none in TSV]
+    #[arg(long, value_name = "CHAR|none", value_parser = parse_quote)]
+    quote: Option<Quote>,
+    /// What stands before a quote inside of a field between quotes, where quotes are not written twice
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    escape: Option<u8>,
+    /// The first row of a CSV or TSV names no columns: they are 1, 2 and so on
+    #[arg(long)]
+    no_header: bool,
     /// Skip and count up to N bad records instead of stopping at the first [default: 0]
     #[arg(long, value_name = "N")]
     skip_bad: Option<u64>,
@@ -217,6 +231,18 @@ enum Invalid {
     Skip,
 }
 
+fn parse_byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !b"\r\n".contains(byte) => Ok(*byte),
+        _ => Err("expected one character of ASCII, or tab".into()),
+    }
+}
+
+fn parse_quote(text: &str) -> Result<Quote, String> {
+    if text == "none" { Ok(Quote::None) } else { parse_byte(text).map(Quote::Byte) }
+}
+
 fn parse_encoding(label: &str) -> Result<Charset, String> {
     Charset::named(label)
         .ok_or_else(|| "expected auto, or a label of the Encoding standard, for example windows-1251".into())
@@ -238,6 +264,10 @@ impl InputArgs {
             ("skip-bad", self.skip_bad.is_some()),
             ("invalid-utf8", self.invalid_utf8.is_some()),
             ("encoding", self.encoding.is_some()),
+            ("delimiter", self.delimiter.is_some()),
+            ("quote", self.quote.is_some()),
+            ("escape", self.escape.is_some()),
+            ("no-header", self.no_header),
         ];
         given.into_iter().find_map(|(option, given)| given.then_some(option))
     }
@@ -259,6 +289,12 @@ impl InputArgs {
                 Some(Invalid::Skip) => InvalidUtf8::Skip,
             },
             encoding: self.encoding,
+            dialect: Dialect {
+                delimiter: self.delimiter,
+                quote: self.quote.unwrap_or_default(),
+                escape: self.escape,
+                has_header: !self.no_header,
+            },
             id_field: self.id_field.as_ref().unwrap_or(&usual.id_field).clone(),
             ids: if self.id_field.is_some() { Ids::Field } else { usual.ids },
             format: match self.format {

@@ -58,8 +58,8 @@ pub use dedup::{
 };
 pub use error::InvalidOptions;
 pub use input::{
-    AttachedFields, Charset, Counts, DecidingFields, FieldNumber, Ids, InputFormat, InputOptions,
-    InvalidUtf8, Kind as InputKind,
+    AttachedFields, Charset, Counts, DecidingFields, Dialect, FieldNumber, Ids, InputFormat, InputOptions,
+    InvalidUtf8, Kind as InputKind, Quote,
 };
 pub use observer::{Observer, Progress};
 pub use repeated::RepeatedKeys;

@@ -372,12 +372,16 @@ fn first_mistakes_are_answered_with_what_to_do() {
     );
     let told = bench.ok("build csv.twx corpus --format csv");
     says(&told, &["0 documents", "2 entries of folders left out"]);
-    bench.ok("build mixed.twx mixed -q");
+    says(
+        &bench.refused("build mixed.twx mixed"),
+        &["mixed", "1 file beside 1 other is records", "--format text"],
+    );
+    bench.ok("build mixed.twx mixed --format text -q");
     assert_eq!(bench.ok("keys mixed.twx"), "a.jsonl\nb.txt\n");
     bench.ok("dedup corpus -o texts --format text -q");
 
     // The folder that `dedup` made, in the place of the index in it.
-    bench.ok("dedup mixed -o out -q");
+    bench.ok("dedup mixed -o out --format text -q");
     for line in ["stats out", "query out in.wet", "keys out"] {
         says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
     }

@@ -66,8 +66,6 @@ pub(super) enum Decided {
     Leaders { by: Column<u32>, scores: Column<u64> },
     /// One of each component stays.
     Components(Forest),
-    /// It was not asked here.
-    Otherwise,
 }
 
 /// What has so many members that they were not all paired with one another.

@@ -12,7 +12,9 @@ use super::near::Verify;
 use super::priority::Keep;
 use super::rules::Clustering;
 use super::{Dedup, Method, layout};
-use crate::input::{Charset, DecidingFields, Ids, InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::input::{
+    Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+};
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
@@ -71,9 +73,31 @@ struct InputFields {
     repeated_keys: String,
     #[serde(default)]
     encoding: Option<String>,
+    #[serde(default)]
+    delimiter: Option<char>,
+    /// A quote; empty for none.
+    #[serde(default)]
+    quote: Option<String>,
+    #[serde(default)]
+    escape: Option<char>,
+    #[serde(default)]
+    no_header: bool,
 }
 
 impl InputFields {
+    fn dialect(&self) -> Dialect {
+        let byte = |character: char| u8::try_from(character).ok();
+        Dialect {
+            delimiter: self.delimiter.and_then(byte),
+            quote: match self.quote.as_deref() {
+                None => Quote::Usual,
+                Some(quote) => quote.chars().next().and_then(byte).map_or(Quote::None, Quote::Byte),
+            },
+            escape: self.escape.and_then(byte),
+            has_header: !self.no_header,
+        }
+    }
+
     /// Of a run that was made before this was an option.
     fn ids_before() -> String {
         name_of(&IDS, Ids::Field)
@@ -191,6 +215,14 @@ impl RunFile {
                 record_bytes_max: job.input.record_bytes_max,
                 ids: name_of(&IDS, job.input.ids),
                 repeated_keys: name_of(&REPEATED, job.repeated_keys),
+                delimiter: job.input.dialect.delimiter.map(char::from),
+                quote: match job.input.dialect.quote {
+                    Quote::Usual => None,
+                    Quote::None => Some(String::new()),
+                    Quote::Byte(quote) => Some(char::from(quote).to_string()),
+                },
+                escape: job.input.dialect.escape.map(char::from),
+                no_header: !job.input.dialect.has_header,
                 encoding: job.input.encoding.map(|encoding| encoding.name().to_owned()),
             },
             method: name_of(&METHODS, job.method),
@@ -272,6 +304,7 @@ impl RunFile {
             format: value_of(&FORMATS, "format", &format)?,
             invalid_utf8: value_of(&INVALID, "invalid_utf8", &invalid_utf8)?,
             encoding: self.input.encoding.as_deref().map(encoding_of).transpose()?,
+            dialect: self.input.dialect(),
             skip_bad,
             record_bytes_max: self.input.record_bytes_max,
             ..InputOptions::default()

@@ -11,7 +11,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::charset::{self, Charset, Decoded};
 use super::fields::Fields;
 use super::open::{Origin, Reader};
-use super::{InvalidUtf8, Place, Problem, lossy};
+use super::{InvalidUtf8, Place, Problem, lossy, sniff};
 
 /// How much of a file is read before it is judged binary: enough to meet the zero bytes of nearly every
 /// format.
@@ -30,22 +30,41 @@ pub(super) struct Listing {
     pub(super) unreadable: Vec<Problem>,
 }
 
-/// Lists `root` and every folder below it, not following symbolic links, and keeps the files that are
-/// `wanted`.
+/// Lists `root` and every folder below it, and keeps the files that are `wanted`. Links are followed, but for those to what is
+/// listed anyway: to what is wanted below `root`, and to folders that the link stands in.
 pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
-    // The folder itself may be a link: whoever named it meant what it points to.
-    let walk = WalkDir::new(root).min_depth(1).follow_root_links(true).follow_links(false);
-    // guard: files of a folder come in the order of their names
-    // without it: sort_name(a).cmp(sort_name(b)) -> sort_name(b).cmp(sort_name(a))
-    for entry in walk.sort_by(|a, b| sort_name(a).cmp(sort_name(b))) {
+    let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let is_listed_anyway = |path: &Path| {
+        let Ok(target) = std::fs::canonicalize(path) else { return false };
+        let is_around = target.is_dir() && resolved.starts_with(&target);
+        is_around || target.starts_with(&resolved) && (target.is_dir() || wanted(&target))
+    };
+    let walk = WalkDir::new(root).min_depth(1).follow_links(true).sort_by(|a, b| {
+        // guard: files of a folder come in the order of their names
+        // without it: sort_name(a).cmp(sort_name(b)) -> sort_name(b).cmp(sort_name(a))
+        sort_name(a).cmp(sort_name(b))
+    });
+    let walk = &mut walk.into_iter();
+    while let Some(entry) = walk.next() {
         let looked_at = entry.and_then(|entry| Ok((entry.metadata()?, entry)));
         match looked_at {
             Err(error) => {
                 let path = error.path().unwrap_or(root);
+                // A link to nothing, or to a folder that it stands in, is no file that cannot be read.
+                if error.loop_ancestor().is_some() || path.is_symlink() {
+                    listing.ignored += 1;
+                    continue;
+                }
                 let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
                 let reason = format!("cannot list: {reason}");
                 listing.unreadable.push(Problem { place: Place::file(Arc::from(path)), reason });
+            }
+            Ok((metadata, entry)) if entry.path_is_symlink() && is_listed_anyway(entry.path()) => {
+                listing.ignored += 1;
+                if metadata.is_dir() {
+                    walk.skip_current_dir();
+                }
             }
             Ok((metadata, _)) if metadata.is_dir() => {}
             Ok((metadata, entry)) if metadata.is_file() && wanted(entry.path()) => {
@@ -91,6 +110,7 @@ pub(super) enum Contents {
     /// It has a zero byte there.
     Binary {
         offset: usize,
+        is_tar: bool,
     },
     /// Not UTF-8, with the first byte that is not, or not in the encoding that it is said to be in; and that is not wanted.
     Lossy {
@@ -136,7 +156,7 @@ pub(super) fn read_contents(mut reader: Reader, reading: &Reading) -> Result<Con
         let zero = bytes[seen..].iter().position(|&byte| byte == 0);
         if let Some(offset) = zero.filter(|_| !is_utf16 && !charset::is_marked_utf16(&bytes)) {
             reader.skip_rest();
-            return Ok(Contents::Binary { offset: seen + offset });
+            return Ok(Contents::Binary { offset: seen + offset, is_tar: sniff::is_tar(&bytes) });
         }
         if (bytes.len() as u64) < up_to {
             break;
@@ -257,21 +277,31 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_not_followed_except_the_folder_named_itself() {
+    fn links_are_followed_to_what_is_not_listed_anyway() {
+        use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("inside");
         fs::create_dir(&inside).unwrap();
+        fs::create_dir(folder.path().join("outside")).unwrap();
         fs::write(inside.join("real"), "x").unwrap();
-        std::os::unix::fs::symlink("real", inside.join("to-file")).unwrap();
-        std::os::unix::fs::symlink("..", inside.join("to-folder")).unwrap();
-        std::os::unix::fs::symlink("nowhere", inside.join("to-nothing")).unwrap();
+        fs::write(folder.path().join("outside/blob"), "xyz").unwrap();
+        symlink("real", inside.join("to-file")).unwrap();
+        symlink("..", inside.join("to-folder-around")).unwrap();
+        symlink("nowhere", inside.join("to-nothing")).unwrap();
+        symlink("../outside", inside.join("to-outside")).unwrap();
+        symlink("../outside/blob", inside.join("to-outside-file")).unwrap();
         let named = folder.path().join("named");
-        std::os::unix::fs::symlink("inside", &named).unwrap();
+        symlink("inside", &named).unwrap();
         for root in [inside, named] {
             let listing = list(&root, |_| true);
-            assert_eq!(listing.files, [Box::from(Path::new("real"))]);
-            assert_eq!(listing.ignored, 3);
+            let found: Vec<_> = listing.files.iter().map(|file| file.to_str().unwrap()).collect();
+            let wanted = ["real", "to-outside/blob", "to-outside-file"];
+            assert_eq!((&found[..], listing.bytes), (&wanted[..], 7), "{}", root.display());
+            assert_eq!((listing.ignored, listing.unreadable.len()), (3, 0));
         }
+        // What only the link's name says to be wanted is wanted.
+        let by_name = list(&folder.path().join("inside"), |path| path.ends_with("to-file"));
+        assert_eq!(by_name.files, [Box::from(Path::new("to-file"))]);
     }
 
     #[test]
@@ -286,10 +316,10 @@ mod tests {
 
     #[test]
     fn a_zero_byte_anywhere_makes_a_file_binary() {
-        assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1 }, 3));
+        assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1, is_tar: false }, 3));
         let mut late = vec![b'a'; 10_000];
         late.push(0);
-        assert_eq!(contents(&late, 100_000).0, Contents::Binary { offset: 10_000 });
+        assert_eq!(contents(&late, 100_000).0, Contents::Binary { offset: 10_000, is_tar: false });
     }
 
     #[test]
@@ -300,7 +330,7 @@ mod tests {
         let reader = Reader::open_verbatim(origin, &consumed).unwrap();
         assert_eq!(
             read_contents(reader, &reading(1 << 20, InvalidUtf8::Error)).unwrap(),
-            Contents::Binary { offset: 0 }
+            Contents::Binary { offset: 0, is_tar: false }
         );
         assert_eq!(consumed.load(std::sync::atomic::Ordering::Relaxed), FIRST_LOOK);
     }
@@ -310,7 +340,7 @@ mod tests {
         let mut early = vec![b'a'; 100_000];
         assert_eq!(contents(&early, 50_000), (Contents::TooLong, 100_000));
         early[0] = 0;
-        assert_eq!(contents(&early, 200_000), (Contents::Binary { offset: 0 }, 100_000));
+        assert_eq!(contents(&early, 200_000), (Contents::Binary { offset: 0, is_tar: false }, 100_000));
     }
 
     #[test]
@@ -360,6 +390,6 @@ mod tests {
         let replaced = Text { shown: "f\u{fffd}r\u{fffd}".to_owned(), lossy, is_detected: false };
         assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Text(replaced));
         assert_eq!(read("für".as_bytes()), text("für"));
-        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2 });
+        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2, is_tar: false });
     }
 }

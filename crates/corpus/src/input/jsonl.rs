@@ -17,7 +17,7 @@ use super::fields::{Fields, Ids, Named, Selection, push_key, push_text};
 use super::nested;
 use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
-use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, lossy};
+use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
 
 /// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
 /// come to its ends.
@@ -229,6 +229,9 @@ pub(super) fn parse<'p>(
         }
         if takes_lossy {
             return parse_lossy(&lossy::mark_json(line), fields, invalid, buffers);
+        }
+        if charset::is_marked_utf16(line) {
+            return Err(Bad::Reason(UTF16_ADVICE.to_owned()));
         }
         let offset = std::str::from_utf8(line).err().map_or(0, |error| error.valid_up_to());
         return Err(Bad::Reason(format!(
@@ -528,10 +531,21 @@ fn invalid_json(line: &str, error: &serde_json::Error) -> String {
         }
         _ => None,
     };
-    let message = half.as_deref().unwrap_or(message);
+    let number = no_number(line, error.column()).map(|word| {
+        format!("{word}, which is no JSON; whoever writes it can write null, in Python json.dumps(allow_nan=False)")
+    });
+    let message = half.as_deref().or(number.as_deref()).unwrap_or(message);
     let spread = error.is_eof() || line.trim_start().starts_with('[');
     let advice = if spread { "; each line must hold one whole object" } else { "" };
     format!("invalid JSON at column {}: {message}{advice}", error.column())
+}
+
+/// What some writers have for numbers that JSON has not, where an error stands.
+fn no_number(line: &str, column: usize) -> Option<&'static str> {
+    let around = line.get(column.saturating_sub(3)..)?;
+    ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
+        around.get(..(word.len() + 3).min(around.len())).is_some_and(|near| near.contains(word))
+    })
 }
 
 /// The last escape of half a surrogate pair.

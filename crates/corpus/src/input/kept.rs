@@ -202,9 +202,9 @@ impl Kept {
                 Some(_) => DurableFile::append(&path)?,
                 None => DurableFile::create_new(&path)?,
             };
-            if let Some(header) = &first {
+            if let Some(line) = first.as_ref().and_then(|header| header.line.as_ref()) {
                 // guard: rows are kept below their header
-                file.write_all(&header.line)?;
+                file.write_all(line)?;
                 // guard: rows are kept below their header
                 file.write_all(b"\n")?;
             }
@@ -214,7 +214,7 @@ impl Kept {
         let at = known.unwrap_or(self.files.len());
         if known.is_none() {
             let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64 + 1;
-            let written = first.map_or(0, |header| lines(&header.line));
+            let written = first.map_or(0, |header| header.line.as_deref().map_or(0, lines));
             self.files.push(File { suffix, header, name, written });
         }
         self.open = Some(Open { at, file, keys: None });

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! PATH            is                                          its documents
-//! *.jsonl         JSON lines; so are .ndjson and .json        one a line, key = the id field
+//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one a line, key = the id field
 //! *.csv, *.tsv    a table, its first row naming the columns   one a row, key = the id column
 //! *.parquet       a table                                     one a row, key = the id column
 //! *.wet, *.warc   a web archive                               one a text or page, key = its address
 //! FOLDER          every regular file below it, in order       one a file, key = the path below FOLDER
 //! -               standard input, or a pipe named otherwise   as JSON lines
 //! *.html          a page; so are .htm and .xhtml              one, reduced to text
-//! anything else   plain text                                  one, key = the path as given
+//! *.txt, ...      plain text                                  one, key = the path as given
+//! anything else   what its beginning says: records, or a text, with a remark
 //! ```
 //!
-//! A `.gz` or `.zst` behind the name of a file is undone, and is no part of a key; inside a folder of texts a
+//! A `.gz`, `.zst` or `.zstd` behind the name of a file is undone, and is no part of a key; inside a folder of texts a
 //! compressed file is binary. [`InputFormat`] overrides what the names say. Texts are UTF-8, and a byte order
 //! mark before one is dropped.
 //!
@@ -31,6 +32,7 @@ mod charset;
 mod columns;
 mod content;
 mod deciding;
+mod dialect;
 mod features;
 mod fields;
 mod folder;
@@ -53,6 +55,7 @@ mod parser;
 mod place;
 mod rows;
 mod scan;
+mod sniff;
 mod thrift;
 mod warc;
 mod window;
@@ -78,6 +81,8 @@ pub use charset::Charset;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
 pub use deciding::{Deciding, DecidingFields, FieldNumber};
+use dialect::Written;
+pub use dialect::{Dialect, Quote};
 pub use fields::Ids;
 pub(crate) use features::Features;
 use folder::Contents;
@@ -138,6 +143,9 @@ impl InvalidUtf8 {
 const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
                             its bytes alone";
 
+/// What a message about records in UTF-16 says.
+const UTF16_ADVICE: &str = "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
+
 /// What of a document its text does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
@@ -183,12 +191,12 @@ impl Kind {
     /// The ends of the names of such files, those of compressions aside.
     fn suffixes(self) -> &'static [&'static str] {
         match self {
-            Self::Jsonl => &["jsonl", "ndjson", "json"],
+            Self::Jsonl => &["jsonl", "ndjson", "json", "jl", "jsonlines"],
             Self::Csv => &["csv"],
             Self::Tsv => &["tsv"],
             Self::Wet => &["wet"],
             Self::Warc => &["warc"],
-            Self::Parquet => &[form::PARQUET],
+            Self::Parquet => &[form::PARQUET, "pq"],
         }
     }
 
@@ -221,6 +229,8 @@ pub struct InputOptions {
     pub attached: AttachedFields,
     /// How inputs are told apart.
     pub format: InputFormat,
+    /// How tables of text are written.
+    pub dialect: Dialect,
     /// How many bad records are skipped and counted; one more is an error.
     pub skip_bad: u64,
     /// What is done about bytes that are not UTF-8, or that an encoding has not.
@@ -244,6 +254,7 @@ impl Default for InputOptions {
             ids: Ids::FieldOrLine,
             attached: AttachedFields::default(),
             format: InputFormat::Auto,
+            dialect: Dialect::default(),
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Usual,
             encoding: None,
@@ -288,6 +299,18 @@ pub struct Counts {
     pub ignored: u64,
     /// Records of web archives that are neither texts nor pages.
     pub no_documents: u64,
+    /// Files that were read as records because of their content, as their names do not say it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kinds_by_content: u64,
+    /// The first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_by_content: Option<String>,
+    /// Files that were named and read as one text each, where their names do not say what they are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub files_as_one_text: u64,
+    /// The first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_as_one_text: Option<String>,
     /// Documents that have a number behind their keys, which came before.
     #[serde(skip_serializing_if = "is_zero")]
     pub numbered_keys: u64,
@@ -421,6 +444,10 @@ impl Counts {
         self.ignored += more.ignored;
         self.no_documents += more.no_documents;
         self.keyed_by_line += more.keyed_by_line;
+        self.kinds_by_content += more.kinds_by_content;
+        self.first_by_content = self.first_by_content.take().or_else(|| more.first_by_content.clone());
+        self.files_as_one_text += more.files_as_one_text;
+        self.first_as_one_text = self.first_as_one_text.take().or_else(|| more.first_as_one_text.clone());
         self.numbered_keys += more.numbered_keys;
         self.repeated_keys += more.repeated_keys;
         self.first_repeated = self.first_repeated.take().or_else(|| more.first_repeated.clone());
@@ -477,6 +504,18 @@ impl Counts {
                 "{} in the encoding that {} takes them to be in",
                 counted(self.detected_encodings, "text"),
                 self.encoding_detector.unwrap_or_default()
+            ));
+        }
+        if let Some(first) = &self.first_by_content {
+            remarks.push(format!(
+                "{} read as records by the content, the first: {first} (--format text takes each for one text)",
+                counted(self.kinds_by_content, "file")
+            ));
+        }
+        if let Some(first) = &self.first_as_one_text {
+            remarks.push(format!(
+                "{} read as one text each, the first: {first} (--format reads records whatever the name)",
+                counted(self.files_as_one_text, "file")
             ));
         }
         let first = self.first_repeated.as_deref().unwrap_or_default();
@@ -705,9 +744,10 @@ impl Stream {
         Ok(match kind {
             Kind::Jsonl | Kind::Parquet => Self::Lines(JsonLines::new(reader, bytes_max)),
             Kind::Csv | Kind::Tsv => {
-                let delimiter = if kind == Kind::Csv { b',' } else { b'\t' };
+                let written = Written::of(parser.dialect, kind == Kind::Tsv);
+                let is_said = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
                 let window = Window::new(reader);
-                let (rows, header) = rows::Rows::open(window, delimiter, parser.charset, fields, bytes_max)?;
+                let (rows, header) = rows::Rows::open(window, written, is_said, parser.charset, fields, bytes_max)?;
                 Self::Rows(Box::new(rows), Form::Row(headers.push_row(header)))
             }
             Kind::Wet | Kind::Warc => {
@@ -855,6 +895,13 @@ impl Documents {
                 options.text_field
             );
         }
+        if options.encoding.is_some_and(Charset::is_utf16)
+            && let Some(source) = documents.sources.iter().find(|source| {
+                matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv))
+            })
+        {
+            bail!("{}: {UTF16_ADVICE}", source.name().display());
+        }
         // Told at the end and not refused: other inputs of the same command may have the field.
         let named = &mut documents.counts.named;
         named.value.clone_from(&options.attached.value);
@@ -916,7 +963,10 @@ impl Documents {
             return Ok(());
         }
         let kind = match format {
-            InputFormat::Auto => Kind::of_name(path),
+            InputFormat::Auto => match Kind::of_name(path) {
+                None if !is_named_as_text(path) => self.by_content(path)?,
+                named => named,
+            },
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Text => None,
         };
@@ -937,6 +987,22 @@ impl Documents {
             Source::Whole(origin, key)
         });
         Ok(())
+    }
+
+    /// What a file is whose name does not say it, for a remark in any case: it is easily taken for something else.
+    fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
+        let packed_parquet = Kind::of_name(&open::without_compression(path)) == Some(Kind::Parquet);
+        let kind = if packed_parquet { None } else { sniff::kind(path)? };
+        let counts = &mut self.counts;
+        if let Some(kind) = kind {
+            counts.kinds_by_content += 1;
+            let name = kind.suffixes()[0];
+            counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
+        } else {
+            counts.files_as_one_text += 1;
+            counts.first_as_one_text.get_or_insert_with(|| path.display().to_string());
+        }
+        Ok(kind)
     }
 
     /// Refuses, before any work is done, a file that cannot be read, is not what its name says, or lacks a column.
@@ -967,7 +1033,10 @@ impl Documents {
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Auto | InputFormat::Text => None,
         };
-        let listing = folder::list(root, |path| kind.is_none() || Kind::of_name(path) == kind);
+        let is_wanted = |path: &Path| {
+            kind.is_none() || Kind::of_name(path) == kind || Kind::of_name(path).is_none() && is_part(path)
+        };
+        let listing = folder::list(root, is_wanted);
         if format == InputFormat::Auto {
             refuse_records_as_texts(root, &listing)?;
         }
@@ -1193,7 +1262,10 @@ impl Documents {
         let reason = match contents {
             Contents::Text(text) => return Ok(Some(whole(key, text, html, place))),
             Contents::Lossy { .. } if self.parser.invalid_utf8 == InvalidUtf8::Skip => return Ok(None),
-            Contents::Binary { offset } => format!("not text: a zero byte at offset {offset}"),
+            Contents::Binary { is_tar: true, .. } => {
+                "is a tar archive, which is not undone here: unpack it, as `tar -xf` does".to_owned()
+            }
+            Contents::Binary { offset, .. } => format!("not text: a zero byte at offset {offset}"),
             Contents::Lossy { offset: Some(offset) } => {
                 format!("not UTF-8: a bad byte at offset {offset} ({LOSSY_ADVICE})")
             }
@@ -1256,13 +1328,41 @@ impl Documents {
     }
 }
 
-/// Refuses a folder in which every file is named as one of records is: taken as texts, each would be one document, or
-/// none.
+/// Whether a name is one of a text, which nobody takes for records.
+fn is_named_as_text(path: &Path) -> bool {
+    let plain = open::without_compression(path);
+    let is_one = |suffix: &std::ffi::OsStr| TEXT_SUFFIXES.iter().any(|name| suffix.eq_ignore_ascii_case(name));
+    plain.extension().is_some_and(is_one) || http::is_named_html(&plain)
+}
+
+/// The ends of the names of texts.
+const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
+
+/// Whether a name is one of a part of records, as Hadoop and Spark write them without a suffix: `part-00000`.
+fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+}
+
+/// Refuses a folder in which files are named as those of records are: taken as texts, each would be one document, or none.
+/// Objects of JSON stand among texts of many kinds, so that `.json` alone says it only where no other files are.
 fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
     let mut found = [0_u64; Kind::ALL.len()];
+    let (mut others, mut objects) = (0_u64, 0_u64);
     for file in &listing.files {
-        let Some(kind) = Kind::of_name(file) else { return Ok(()) };
-        found[kind as usize] += 1;
+        let kind = match Kind::of_name(file) {
+            None if is_part(file) => sniff::kind(&root.join(file)).ok().flatten(),
+            named => named,
+        };
+        let plain = open::without_compression(file);
+        objects += u64::from(plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json")));
+        match kind {
+            Some(kind) => found[kind as usize] += 1,
+            None => others += 1,
+        }
+    }
+    if others > 0 && found.iter().sum::<u64>() == objects {
+        return Ok(());
     }
     let found: Vec<(&str, u64)> = Kind::ALL
         .into_iter()
@@ -1271,18 +1371,25 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
         .map(|(kind, files)| (kind.suffixes()[0], files))
         .collect();
     let root = root.display();
+    let (named, rest) = if others == 0 {
+        ("all of its files are named as those of records".to_owned(), "")
+    } else {
+        let files: u64 = found.iter().map(|(_, files)| files).sum();
+        let are = if files == 1 { "is" } else { "are" };
+        (format!("{} beside {} {are} records", counted(files, "file"), counted(others, "other")), ", and leaves out the others")
+    };
     match found[..] {
         [] => Ok(()),
         [(name, _)] => bail!(
-            "{root}: a folder of texts is expected, and all of its files are named as those of records: --format {name} \
-             reads their records, --format text takes each file as one document"
+            "{root}: a folder of texts is expected, and {named}: --format {name} reads their records{rest}, --format text \
+             takes each file as one document"
         ),
         _ => {
             let kinds: Vec<String> =
                 found.iter().map(|(name, files)| format!("{} of {name}", counted(*files, "file"))).collect();
             let formats: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
             bail!(
-                "{root}: a folder of texts is expected, and all of its files are named as those of records, {}: name \
+                "{root}: a folder of texts is expected, and {named}, {}: name \
                  the files one by one to read all records; --format {} reads those of one kind and leaves out the \
                  others, --format text takes each file as one document",
                 kinds.join(", "),

@@ -14,7 +14,7 @@ use super::fields::{Fields, Ids};
 use super::form::Form;
 use super::headers::Headers;
 use super::{
-    ID_FIELD, InputOptions, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
+    Dialect, ID_FIELD, InputOptions, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
     warc,
 };
 
@@ -24,6 +24,7 @@ pub struct Parser {
     pub(super) fields: Fields,
     pub(super) invalid_utf8: InvalidUtf8,
     pub(super) charset: Option<Charset>,
+    pub(super) dialect: Dialect,
     pub(super) headers: Headers,
     pub(super) record_bytes_max: usize,
     /// Brings texts into the form in which they are compared, if that is not the one they stand in.
@@ -40,8 +41,8 @@ impl Parser {
         let ids = if is_named { Ids::Field } else { options.ids };
         let fields = Fields::new(id_field, text_field, ids, options.features, attached);
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
-        let (headers, charset) = (Headers::default(), options.encoding);
-        Self { fields, invalid_utf8, charset, headers, record_bytes_max, normaliser: None }
+        let (headers, charset, dialect) = (Headers::default(), options.encoding, options.dialect);
+        Self { fields, invalid_utf8, charset, dialect, headers, record_bytes_max, normaliser: None }
     }
 
     /// Bytes that are equal for contents that count as identical, and for no others: the [`identity`](Content::identity) of

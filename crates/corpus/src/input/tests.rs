@@ -206,7 +206,7 @@ fn a_file_that_is_not_compressed_as_its_name_says_is_refused_at_opening() {
             "named as gzip, but its first bytes are \"{\\\"id\\\":0,\\\"te\"; rename it",
         ),
         ("a.jsonl.zst", gzip(b"x"), "named as zstd, but it is gzip; rename it"),
-        ("empty.txt.gz", Vec::new(), "named as gzip, but its first bytes are \"\"; rename it"),
+        ("empty.txt.gz", Vec::new(), "empty, where its name says that it is compressed"),
     ] {
         let path = files.write(name, bytes);
         let message = open_error(std::slice::from_ref(&path), &InputOptions::default());
@@ -280,7 +280,7 @@ fn any_other_file_is_one_text_with_its_path_as_key() {
 #[test]
 fn a_named_file_that_is_no_text_is_a_bad_record() {
     let files = Files::new();
-    let binary = files.write("a.bin", b"PAR1\0\0");
+    let binary = files.write("a.bin", b"PART\0\0");
     let latin = files.write("b.txt", b"f\xfcr");
     for (path, said) in [
         (&binary, "not text: a zero byte at offset 4".to_owned()),
@@ -300,14 +300,14 @@ fn a_folder_gives_its_texts_in_order_and_counts_what_it_passes_over() {
     files.write("in/b/two.txt", "2");
     files.write("in/a.txt", "1");
     files.write("in/empty", "");
-    files.write("in/c.jsonl", records(0, 3));
+    files.write("in/c.json", records(0, 3));
     files.write("in/binary", b"\0");
     files.write("in/latin", b"\xfc");
     files.write("in/packed.txt.gz", gzip(b"text"));
     files.write("in/packed.txt.zst", zstd(b"\0"));
     fs::create_dir(files.path("in/no files")).unwrap();
     let (all, counts) = read(&[files.path("in")], &InputOptions::default());
-    assert_eq!(keys(&all), ["a.txt", "b/two.txt", "c.jsonl", "empty"]);
+    assert_eq!(keys(&all), ["a.txt", "b/two.txt", "c.json", "empty"]);
     assert_eq!((all[1].text.as_str(), all[3].text.as_str()), ("2", ""));
     assert_eq!(all[1].line, br#"{"id":"b/two.txt","text":"2"}"#);
     assert_eq!(all[1].place.to_string(), files.path("in/b/two.txt").to_str().unwrap());

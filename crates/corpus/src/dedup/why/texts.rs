@@ -79,7 +79,8 @@ pub(super) fn alias(input: &Input, path: &Path, key: &[u8]) -> anyhow::Result<Op
     let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
     let root = without_numbers(key);
     let packed = given.strip_prefix(root).filter(|packed| {
-        let is_packing = [&b""[..], b".gz", b".zst"].iter().any(|end| packed.eq_ignore_ascii_case(end));
+        let is_packing =
+            [&b""[..], b".gz", b".zst", b".zstd"].iter().any(|end| packed.eq_ignore_ascii_case(end));
         is_packing && path.ends_with(packed)
     });
     if let Some(packed) = packed {
