@@ -7,6 +7,7 @@
 pub mod guard;
 pub mod heap;
 pub mod lock;
+mod memory;
 pub mod mmap;
 pub mod paced;
 mod real;
@@ -14,6 +15,7 @@ pub mod spill;
 pub mod vfs;
 pub mod zeroed;
 
+pub use memory::MemoryVfs;
 pub use mmap::Access;
 pub use real::RealVfs;
 pub use spill::Spill;

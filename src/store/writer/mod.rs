@@ -9,6 +9,7 @@
 mod commits;
 mod flush;
 mod merges;
+mod reads;
 mod states;
 
 use std::io::ErrorKind;
@@ -367,15 +368,8 @@ impl Writer {
     /// written for it, after which the writer is poisoned.
     pub fn contains<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<bool> {
         let key = key.into();
-        self.check_sound()?;
         key.check(self.params.key)?;
-        self.route = Route::Memtable;
-        if !self.records.is_empty() || self.rows.is_some() {
-            self.guarded(|writer| {
-                writer.flush_records()?; // such records cannot be looked up
-                writer.expire_written() // nor may what is too old be found
-            })?;
-        }
+        self.make_searchable()?;
         for part in self.view.parts(&self.params) {
             let found = part.find(key)?;
             part.check_map()?;
@@ -384,6 +378,19 @@ impl Writer {
             }
         }
         Ok(false)
+    }
+
+    /// Lets all of the batch be found by what looks it up from here on.
+    fn make_searchable(&mut self) -> Result<()> {
+        self.check_sound()?;
+        self.route = Route::Memtable;
+        if self.records.is_empty() && self.rows.is_none() {
+            return Ok(());
+        }
+        self.guarded(|writer| {
+            writer.flush_records()?; // such records cannot be looked up
+            writer.expire_written() // nor may what is too old be found
+        })
     }
 
     /// Removes the document with this key; nothing happens if there is none.
