@@ -16,12 +16,14 @@
 //! for the index (else a temporary one), `--memtable ROWS` for another size of the memtable, `--json` for nothing but that
 //! line.
 
+#![allow(clippy::cast_sign_loss, reason = "logarithms of times, which are at least a nanosecond")]
 #![allow(
     clippy::disallowed_methods,
     reason = "starts itself as other processes, and makes the folder of the index"
 )]
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -137,7 +139,7 @@ fn text(seed: u64, number: u64) -> String {
     }
     let mut text = String::new();
     for _ in 0..WORDS {
-        text.push_str(&format!("w{:x} ", random.below(50_000)));
+        let _ = write!(text, "w{:x} ", random.below(50_000)); // into memory, which does not fail
     }
     text
 }
@@ -201,7 +203,8 @@ impl Times {
 }
 
 /// What is measured, by name.
-const KINDS: [&str; 8] = ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh"];
+const KINDS: [&str; 9] =
+    ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
 const NEAR: usize = 1;
 const COMMIT: usize = 2;
@@ -210,6 +213,7 @@ const CLOSE: usize = 4;
 const FSYNC: usize = 5;
 const CANARY: usize = 6;
 const REFRESH: usize = 7;
+const REOPEN_CPU: usize = 8;
 
 type Measured = Arc<[Mutex<Times>; KINDS.len()]>;
 
@@ -219,6 +223,13 @@ fn measure<T>(measured: &Measured, kind: usize, step: impl FnOnce() -> T) -> T {
     let time = start.elapsed();
     measured[kind].lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(time);
     done
+}
+
+/// How long this thread has run on a processor; nothing where the system does not say.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
 }
 
 /// Writes what was measured since the last time.
@@ -353,6 +364,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     let measured: Measured = Arc::default();
     canary(&measured);
     let vfs = Arc::new(Timed { vfs: RealVfs, measured: Arc::clone(&measured) });
+    let before = processor_time();
     let (index, mut writer) = measure(&measured, REOPEN, || {
         let index = Index::open_with(vfs, dir)?;
         let mut writer = index.writer()?;
@@ -361,6 +373,8 @@ fn write(options: &Options) -> Result<(), Failure> {
         }
         twindex::Result::Ok((index, writer))
     })?;
+    let processor = processor_time().saturating_sub(before);
+    measured[REOPEN_CPU].lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(processor);
     let start = done(&index);
     let mut out = io::stdout().lock();
     writeln!(out, "open {start} {}", index.snapshot().documents())?;
@@ -499,6 +513,37 @@ impl Seen {
     }
 }
 
+/// Milliseconds that a scan of 2,000 keys takes, most of the times, and the removal of the 100,000 keys of a prefix with its commit;
+/// nothing of indexes that are too small.
+fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, Failure> {
+    if documents < 200_000 {
+        return Ok(None);
+    }
+    let index = Index::open(path)?;
+    let snapshot = index.snapshot();
+    let mut scans = Vec::new();
+    for part in 0..documents / 1000 / 2 {
+        let (from, to) = (format!("page/{:09}", 2000 * part), format!("page/{:09}", 2000 * (part + 1)));
+        let start = Instant::now();
+        let keys = snapshot.range(from.as_str()..to.as_str())?.collect::<twindex::Result<Vec<_>>>()?;
+        scans.push(start.elapsed());
+        if keys.len() != 2000 {
+            return Err(format!("{} keys from {from} to {to}", keys.len()).into());
+        }
+    }
+    scans.sort_unstable();
+    let scan = scans[scans.len() / 2];
+    let mut writer = index.writer()?;
+    let start = Instant::now();
+    let removed = writer.delete_prefix("page/0000")?;
+    writer.commit()?;
+    let took = start.elapsed();
+    if removed != 100_000 || index.snapshot().documents() != documents - removed {
+        return Err(format!("{removed} documents were removed by their prefix").into());
+    }
+    Ok(Some((scan.as_secs_f64() * 1000.0, took.as_secs_f64() * 1000.0)))
+}
+
 fn run(options: &Options) -> Result<(), Failure> {
     let temporary = std::env::temp_dir().join(format!("indexer_service-{}", std::process::id()));
     let dir = options.dir.clone().unwrap_or(temporary.clone());
@@ -550,13 +595,16 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     seen.times.resize(KINDS.len(), Times::default());
     let times = &seen.times;
+    let prefixes = measure_prefixes(&index, options.documents)?;
+    let number = |number: Option<f64>| number.map_or("null".to_owned(), |number| format!("{number:.2}"));
+    let (scan, removal) = (number(prefixes.map(|times| times.0)), number(prefixes.map(|times| times.1)));
     let rate = options.documents as f64 / writing.as_secs_f64();
     println!(
         "{{\"documents\":{},\"documents_per_s\":{rate:.0},\"admit_p50_us\":{:.1},\"admit_p99_us\":{:.1},\
          \"admit_max_ms\":{:.2},\"near_p50_us\":{:.1},\"near_p99_us\":{:.1},\"near_max_ms\":{:.2},\
-         \"commit_p50_ms\":{:.2},\"commit_p99_ms\":{:.2},\"commit_max_ms\":{:.2},\"reopen_max_ms\":{:.2},\
+         \"commit_p50_ms\":{:.2},\"commit_p99_ms\":{:.2},\"commit_max_ms\":{:.2},\"reopen_max_ms\":{:.2},\"reopen_cpu_max_ms\":{:.2},\
          \"close_max_ms\":{:.2},\"refresh_max_ms\":{:.2},\"fsync_max_ms\":{:.2},\"canary_max_ms\":{:.2},\
-         \"openings\":{},\"lost\":{}}}",
+         \"range_2000_p50_ms\":{scan},\"delete_prefix_100000_ms\":{removal},\"openings\":{},\"lost\":{}}}",
         options.documents,
         times[ADMIT].percentile(0.5),
         times[ADMIT].percentile(0.99),
@@ -568,6 +616,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         times[COMMIT].percentile(0.99) / 1000.0,
         times[COMMIT].millis(),
         times[REOPEN].millis(),
+        times[REOPEN_CPU].millis(),
         times[CLOSE].millis(),
         times[REFRESH].millis(),
         times[FSYNC].millis(),

@@ -4,10 +4,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
 use super::memtable::Memtable;
+use super::metrics::Counter;
 use super::names;
 use super::state::{View, open_segment};
 use crate::error::{Error, Result};
@@ -18,6 +20,7 @@ use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
 use crate::sync;
 use crate::sys::paced::Paced;
+use crate::trace::span;
 use crate::sys::{Access, Vfs};
 
 /// Documents that were deleted while a segment was made of them: so many are looked up in it by a commit. Where there
@@ -86,6 +89,8 @@ pub(super) struct Merged {
     output: Option<(SegmentEntry, Arc<Segment>)>,
     /// Of the output, what is no longer live.
     deleted: RoaringBitmap,
+    /// How long it took to make.
+    took: Duration,
 }
 
 impl Work {
@@ -121,6 +126,8 @@ impl Work {
     /// # Errors
     /// As [`merge::merge`], [`build::build`] and [`open_segment`].
     pub(super) fn run(self) -> Result<Merged> {
+        span!("make_segment", segment = self.number, inputs = self.inputs.len());
+        let start = Instant::now();
         let mut output = None;
         if let Some(built) = self.build()? {
             let entry = SegmentEntry {
@@ -143,7 +150,7 @@ impl Work {
                 }
             }
         }
-        Ok(Merged { inputs: self.inputs, output, deleted: RoaringBitmap::new() })
+        Ok(Merged { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
     }
 
     fn build(&self) -> Result<Option<Built>> {
@@ -280,6 +287,16 @@ impl Merged {
     /// The number of the output, if there is one.
     pub(super) fn number(&self) -> Option<u64> {
         self.output.as_ref().map(|(entry, _)| entry.number)
+    }
+
+    /// Counts it as done.
+    pub(super) fn count(&self, counter: &Counter) {
+        counter.add(self.took, self.bytes());
+    }
+
+    /// Bytes of the output.
+    pub(super) fn bytes(&self) -> u64 {
+        self.output.as_ref().map_or(0, |(entry, _)| entry.length)
     }
 
     /// True where all that it was made of is there, to be replaced.

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::part::Part;
+use super::record::Record;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::format::bands;
@@ -643,6 +644,22 @@ fn estimate(
     let stored = part.signature(ordinal)?;
     let same = matches(signature, stored, minhash.minima(), minhash.signature_bits);
     Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
+}
+
+impl Query {
+    /// As [`run`](Self::run), with what is kept of each hit: its value and stamp, among others.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_with_records(self) -> Result<Vec<(Hit, Record)>> {
+        let state = Arc::clone(&self.state);
+        let with_record = |hit: Hit| {
+            let record = Record::find(&state, hit.key.as_key())?;
+            // A state never changes, and the hit is of it.
+            Ok(record.map(|record| (hit, record)))
+        };
+        self.run()?.hits.into_iter().map(with_record).filter_map(Result::transpose).collect()
+    }
 }
 
 impl IntoIterator for Query {

@@ -1,5 +1,6 @@
 //! What an index consists of at one commit.
 
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Result, corrupt};
 use crate::format::log::{BatchView, Operation};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::format::wire::Fault;
-use crate::key::Key;
+use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::near::check_radius;
 use crate::segment::{Records, Segment, build};
@@ -59,7 +60,7 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    fn forget(&mut self, key: Key<'_>) -> bool {
+    pub(super) fn forget(&mut self, key: Key<'_>) -> bool {
         let rows = self.table.read();
         let found = rows.find(key, self.rows).filter(|&row| rows.is_live(row, self.rows));
         drop(rows);
@@ -376,6 +377,20 @@ impl View {
     /// Live documents that are in no segment yet.
     pub(super) fn logged(&self) -> u64 {
         self.live + self.frozen.as_ref().map_or(0, |frozen| frozen.live - frozen.deleted.len())
+    }
+
+    /// The keys between these bounds of live documents that are in no segment yet, in no order.
+    pub(super) fn logged_keys(&self, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> Vec<KeyBuf> {
+        let mut keys = Vec::new();
+        if let Some(frozen) = &self.frozen {
+            frozen.table.keys_between(frozen.rows, from, to, |row, key| {
+                if !frozen.deleted.contains(row) {
+                    keys.push(key.to_buf());
+                }
+            });
+        }
+        self.table.keys_between(self.rows, from, to, |_, key| keys.push(key.to_buf()));
+        keys
     }
 
     /// Their records, with what hides older ones.

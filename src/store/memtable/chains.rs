@@ -42,12 +42,12 @@ struct Bucket {
 
 const EMPTY: Bucket = Bucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
 
-/// A place: of a bucket or one of `overflow`.
+/// A place of a bucket, which may be one of `overflow`.
 #[derive(Clone, Copy)]
 struct Place {
     is_overflow: bool,
     bucket: usize,
-    place: usize,
+    at: usize,
 }
 
 impl Chains {
@@ -77,9 +77,9 @@ impl Chains {
         let (mut is_overflow, mut number) = (false, self.home(hash));
         let mut bucket = self.buckets.get_ref(number);
         loop {
-            for place in 0..bucket.len as usize {
-                if bucket.hashes[place] == hash && is_same(bucket.entries[place]) {
-                    return Some((Place { is_overflow, bucket: number, place }, bucket.entries[place]));
+            for at in 0..bucket.len as usize {
+                if bucket.hashes[at] == hash && is_same(bucket.entries[at]) {
+                    return Some((Place { is_overflow, bucket: number, at }, bucket.entries[at]));
                 }
             }
             if bucket.more == NONE {
@@ -97,8 +97,8 @@ impl Chains {
             (0..BUCKETS).for_each(|_| self.buckets.push(EMPTY));
         }
         let entry = self.before.len() as u32;
-        if let Some((Place { is_overflow, bucket, place }, before)) = self.search(hash, is_same) {
-            self.bucket_mut(is_overflow, bucket).entries[place] = entry;
+        if let Some((Place { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
+            self.bucket_mut(is_overflow, bucket).entries[at] = entry;
             self.before.push(before);
             return Some(before);
         }
@@ -174,17 +174,17 @@ impl Chains {
             return None;
         }
         let entry = self.before.len() as u32;
-        if let Some((Place { is_overflow, bucket, place }, _)) =
+        if let Some((Place { is_overflow, bucket, at }, _)) =
             self.search(Self::hash(hash), |other| other == entry)
         {
             let bucket = self.bucket_mut(is_overflow, bucket);
             if before == NONE {
                 bucket.len -= 1;
-                bucket.hashes[place] = bucket.hashes[bucket.len as usize];
-                bucket.entries[place] = bucket.entries[bucket.len as usize];
+                bucket.hashes[at] = bucket.hashes[bucket.len as usize];
+                bucket.entries[at] = bucket.entries[bucket.len as usize];
                 self.distinct -= 1;
             } else {
-                bucket.entries[place] = before;
+                bucket.entries[at] = before;
             }
         }
         (before != NONE).then_some(before)

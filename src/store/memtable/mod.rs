@@ -24,7 +24,7 @@ mod chunked;
 mod pieces;
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -94,6 +94,28 @@ impl Memtable {
     pub(super) fn expire(&self, stamp: u64) -> Result<()> {
         while self.write().expire(stamp, STEP)? {}
         Ok(())
+    }
+
+    /// The keys between these bounds of rows that are live for those who look at the first `limit`, in no order, with
+    /// their rows.
+    pub(super) fn keys_between(
+        &self,
+        limit: u32,
+        from: Bound<Key<'_>>,
+        to: Bound<Key<'_>>,
+        mut each: impl FnMut(u32, Key<'_>),
+    ) {
+        for piece in 0.. {
+            let rows = self.read();
+            let is_there = rows.records.rows_between(piece, from, to, |row| {
+                if rows.is_live(row, limit) {
+                    each(row, rows.records.key(row as usize));
+                }
+            });
+            if !is_there {
+                return;
+            }
+        }
     }
 
     /// Forgets all rows but the first `rows`.

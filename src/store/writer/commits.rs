@@ -1,6 +1,7 @@
 //! A batch becomes visible and durable: by a record of the log, or by a manifest.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::states::{Coming, Life, Owed, Place, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
@@ -10,6 +11,7 @@ use crate::format::manifest::{LogEntry, Logged, Manifest};
 use crate::store::log::OpenLog;
 use crate::store::state::State;
 use crate::store::{commit, names, recovery};
+use crate::trace::span;
 
 /// Bytes of commits that are held in memory where nothing is promised of them.
 const HELD: usize = 1 << 20;
@@ -73,6 +75,7 @@ impl Writer {
     }
 
     pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
+        span!("commit", after = self.view.commit);
         let collected = self.settings.makes_segments();
         self.flush_records()?;
         if self.settings.one_segment {
@@ -150,7 +153,9 @@ impl Writer {
             }
             self.begin_log(commit)?;
         }
+        let start = Instant::now();
         let Some(log) = &mut self.log else { unreachable!("begun above") };
+        let before = log.end();
         // guard: a commit is given to the log before it is acknowledged
         log.add(&self.batch, commit, payload);
         let held = log.held();
@@ -165,6 +170,7 @@ impl Writer {
             Durability::None if held > HELD => log.write()?,
             Durability::None => {}
         }
+        self.shared.counters.commits.add(start.elapsed(), log.end() - before);
         self.batch.clear();
         self.view.commit = commit;
         if let Some(payload) = payload {

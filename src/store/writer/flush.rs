@@ -1,7 +1,7 @@
 //! Records to segments: a full memtable, and batches that are too large for one.
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::states::{Coming, MEMTABLE_BYTES, Owed, Publish, Settings};
 use super::{Writer, next_number};
@@ -18,6 +18,7 @@ use crate::store::merging::{Merged, Source, Work};
 use crate::store::names;
 use crate::store::state::{Frozen, open_segment};
 use crate::sync::pause;
+use crate::trace::event;
 use crate::sys::heap::Heap;
 
 /// Segments of a batch that are merged before there are more, where it is to become one.
@@ -121,6 +122,7 @@ impl Writer {
         self.view.frozen = Some(Frozen { table, rows, live, deleted: Arc::default(), logs });
         self.view.count();
         self.looked_at = 0;
+        event!(DEBUG, rows, live, "a full memtable is frozen");
         self.start_flush()
     }
 
@@ -160,7 +162,14 @@ impl Writer {
     fn take_flushed(&mut self, number: u64, flushed: Result<Merged>) -> Result<()> {
         self.written.push(number);
         let logs = self.view.frozen.as_ref().map(|frozen| Arc::clone(&frozen.logs)).unwrap_or_default();
-        flushed?.take_place(&mut self.next, &mut self.view)?;
+        let flushed = flushed.inspect_err(|error| {
+            event!(ERROR, %error, "no segment could be made of a memtable");
+            let _: &Error = error;
+            self.shared.counters.flushes.fail();
+        })?;
+        event!(INFO, segment = number, bytes = flushed.bytes(), "a memtable became a segment");
+        flushed.count(&self.shared.counters.flushes);
+        flushed.take_place(&mut self.next, &mut self.view)?;
         self.coming = Coming::Changed;
         if let Some(logged) = &mut self.next.logged {
             // guard: a log stays until its rows are in a segment
@@ -173,12 +182,16 @@ impl Writer {
     /// Gives the thread that makes a segment time to end before the memtable is too full.
     pub(super) fn hold_back(&mut self) {
         let Some(flushing) = &self.flushing else { return };
-        let mut pauses = 0;
+        let (mut pauses, start) = (0, Instant::now());
         // guard: a memtable does not grow without end while another becomes a segment
         // without it: self.is_full(2) -> false
         while !flushing.is_done() && (pauses < HELD_BACK || self.is_full(2)) {
             pause(LOOKED);
             pauses += 1;
+        }
+        if pauses > 0 {
+            event!(WARN, waited = ?start.elapsed(), "a commit waited for the segment of the memtable before");
+            self.shared.counters.stalls.add(start.elapsed(), 0);
         }
     }
 
@@ -203,8 +216,10 @@ impl Writer {
     pub(super) fn flush_table(&mut self) -> Result<()> {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(()) };
+        let start = Instant::now();
         let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
         drop(records);
+        self.shared.counters.flushes.add(start.elapsed(), built.length);
         self.empty_table()?;
         self.add(built)
     }

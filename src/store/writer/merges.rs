@@ -14,6 +14,7 @@ use crate::segment::spilled::Room;
 use crate::store::merge_plan::{self, Size};
 use crate::store::merging::{Merged, Source, Work};
 use crate::store::{commit, names};
+use crate::trace::event;
 
 impl Writer {
     /// Whether threads make segments of full memtables, and merge segments, while this writer goes on (at first so).
@@ -224,8 +225,14 @@ impl Writer {
 
     fn take_merged(&mut self, number: u64, merged: Result<Merged>) -> Result<()> {
         match merged {
-            Ok(merged) => self.take_place(merged),
+            Ok(merged) => {
+                merged.count(&self.shared.counters.merges);
+                event!(INFO, segment = number, bytes = merged.bytes(), "segments were merged");
+                self.take_place(merged)
+            }
             Err(error) => {
+                event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
+                self.shared.counters.merges.fail();
                 // Whoever took the lock away may have taken the number, too. What stays goes with the next sweep.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));

@@ -9,6 +9,7 @@
 mod commits;
 mod flush;
 mod merges;
+mod reads;
 mod states;
 
 use std::io::ErrorKind;
@@ -395,7 +396,7 @@ impl Writer {
             return Ok(None);
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
-        let Settings { near, unverified, estimated, .. } = self.settings;
+        let near = self.settings.near;
         match (near.within, near.threshold, kept) {
             (Some(within), None, Some(kept)) if !samples && !self.params.marks => {
                 let parts = self.view.parts(&self.params);
@@ -403,12 +404,17 @@ impl Writer {
                 Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
             }
             _ => {
-                let query = Query::near(self.now(), kept, set, near).unmarked().limit(1);
-                let query = if unverified { query.unverified() } else { query };
-                let query = if estimated { query.estimated() } else { query };
-                Ok(query.run()?.hits.pop())
+                Ok(self.question(kept, set).limit(1).run()?.hits.pop())
             }
         }
+    }
+
+    /// What [`admit`](Self::admit) asks about a document.
+    fn question(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
+        let Settings { near, unverified, estimated, .. } = self.settings;
+        let query = Query::near(self.now(), kept, set, near).unmarked();
+        let query = if unverified { query.unverified() } else { query };
+        if estimated { query.estimated() } else { query }
     }
 
     /// What is live, with the batch.
@@ -424,15 +430,8 @@ impl Writer {
     /// written for it, after which the writer is poisoned.
     pub fn contains<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<bool> {
         let key = key.into();
-        self.check_sound()?;
         key.check(self.params.key)?;
-        self.route = Route::Memtable;
-        if !self.records.is_empty() || self.rows.is_some() {
-            self.guarded(|writer| {
-                writer.flush_records()?; // such records cannot be looked up
-                writer.expire_written() // nor may what is too old be found
-            })?;
-        }
+        self.make_searchable()?;
         for part in self.view.parts(&self.params) {
             let found = part.find(key)?;
             part.check_map()?;
@@ -441,6 +440,19 @@ impl Writer {
             }
         }
         Ok(false)
+    }
+
+    /// Lets all of the batch be found by what looks it up from here on.
+    fn make_searchable(&mut self) -> Result<()> {
+        self.check_sound()?;
+        self.route = Route::Memtable;
+        if self.records.is_empty() && self.rows.is_none() {
+            return Ok(());
+        }
+        self.guarded(|writer| {
+            writer.flush_records()?; // such records cannot be looked up
+            writer.expire_written() // nor may what is too old be found
+        })
     }
 
     /// Removes the document with this key; nothing happens if there is none.
