@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::support::{Bench, Random, TWINDEX, corpus, says};
+use crate::support::{Bench, Random, corpus, says};
 
 /// What the results are, beside the page, which has the name of its folder, and the index, whose segments depend on the
 /// memory.
@@ -87,7 +87,7 @@ fn a_key_that_stands_twice_is_told_with_both_places_however_little_memory_there_
 /// The most anonymous memory of a run, in bytes.
 #[cfg(target_os = "linux")]
 fn anonymous_peak(bench: &Bench, line: &str) -> usize {
-    let mut command = std::process::Command::new(TWINDEX);
+    let mut command = std::process::Command::new(crate::support::TWINDEX);
     let mut child = command.current_dir(bench.root()).args(line.split_whitespace()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
@@ -111,7 +111,7 @@ fn more_documents_take_no_more_memory() {
     let mut lines = String::new();
     let mut peaks = Vec::new();
     for part in 1..=3 {
-        for number in 0..100_000 {
+        for number in 0..100_000_u64 {
             let key = format!("{:020}", (part * 100_000 + number) * 7919);
             let words: Vec<String> = (0..9).map(|_| format!("w{}", random.below(20_000))).collect();
             writeln!(lines, "{{\"id\":\"{key}\",\"text\":\"{}\"}}", words.join(" ")).unwrap();
