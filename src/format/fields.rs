@@ -45,6 +45,9 @@ pub fn are_kept(params: &Params) -> bool {
     params.sets || params.marks
 }
 
+/// How many hashes a set has, where they begin in the fields, and their bytes.
+type CodedSet<'a> = (usize, usize, &'a [u8]);
+
 /// The fields of a document, as they stand in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a>(&'a [u8]);
@@ -126,7 +129,7 @@ impl<'a> Fields<'a> {
     }
 
     /// How many hashes the set has, where they begin, and their bytes.
-    fn set(self) -> Result<Option<(usize, usize, &'a [u8])>, Fault> {
+    fn set(self) -> Result<Option<CodedSet<'a>>, Fault> {
         let at = if self.is_marked() { HEAD_BYTES } else { 0 };
         let Some(head) = self.0.get(at..at + HEAD_BYTES + COUNT_BYTES).filter(|head| head[0] == SET) else {
             return Ok(None);
@@ -205,6 +208,7 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
 }
 
 /// What is wrong with fields that stand in no file.
+#[allow(clippy::needless_pass_by_value, reason = "as map_err hands it")]
 pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }

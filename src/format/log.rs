@@ -365,6 +365,7 @@ pub enum Operation<'a> {
 
 /// The operations of a batch. What they say of sketches is checked for its length alone; who takes them in checks the
 /// rest. Sets are read.
+#[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {
     bytes: &'a [u8],

@@ -57,8 +57,8 @@ pub fn tags_of(
         }
     }
     if out.len() < length {
-        // Of equal tags the elements ascend still.
-        common.sort();
+        // Of equal ones it does not matter which come first: they have one tag.
+        common.sort_unstable();
         out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
     }
     out.sort_unstable();

@@ -379,7 +379,9 @@ impl Rows {
             fields.set_into(&mut set).map_err(unread)?;
             prefixes::rarest_tags(&set, near.indexed(set.len()), |tag| self.rarity.count(tag), &mut keys);
             self.rarity.add(&set);
-            keys.iter_mut().for_each(|tag| *tag = prefixes::key(*tag, fields.is_marked()));
+            for tag in &mut keys {
+                *tag = prefixes::key(*tag, fields.is_marked());
+            }
         }
         Ok(keys)
     }
