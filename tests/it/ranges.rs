@@ -122,8 +122,8 @@ fn ranges_of_numbers_go_from_number_to_number_and_other_bounds_are_refused() {
     assert_eq!(keys(snapshot.range(4_u64..=10).unwrap()), [4, 6, 8, 10]);
     assert_eq!(keys(snapshot.range(17_995_u64..).unwrap()), [17_996, 17_998]);
     assert_eq!(keys(snapshot.range::<u64>(..).unwrap()).len(), 9000);
-    let backwards = (Bound::Included(10_u64), Bound::Excluded(3));
-    assert_eq!(keys(snapshot.range(backwards).unwrap()), [0_u64; 0]);
+    let backwards = (Bound::Included(10_u64), Bound::Excluded(3_u64));
+    assert_eq!(keys(snapshot.range::<u64>(backwards).unwrap()), [0_u64; 0]);
     for refused in [snapshot.range("a"..).map(drop), snapshot.prefix("a").map(drop)] {
         assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     }
