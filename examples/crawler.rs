@@ -12,17 +12,14 @@
 
 use std::path::{Path, PathBuf};
 
-use twindex::{Admitted, Error, Index, Params};
+use twindex::{Admitted, Index, Params};
 
 /// Pages of one commit.
 const BATCH: usize = 1000;
 
 fn open(path: &Path) -> twindex::Result<Index> {
     let params = Params::builder().words(5).simhash(3).minhash(20, 6).build()?;
-    match Index::create(path, params) {
-        Err(Error::AlreadyExists { .. }) => Index::open(path), // by an earlier run, or another process
-        other => other,
-    }
+    Index::open_or_create(path, params)
 }
 
 /// All files below a folder, in an order that every run repeats.

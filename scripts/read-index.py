@@ -23,7 +23,7 @@ need, checksum, xxh3_128, Damaged = rs.need, rs.checksum, rs.xxh3_128, rs.Damage
 
 SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
-FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR = 32, 64, 128
+FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS = 32, 64, 128, 256
 
 
 def of_text(params):
@@ -84,13 +84,18 @@ class Params:
         self.feature_bits = int(self.all.get("feature-bits", 32))
         need("feature-bits" not in self.all or minhash and 1 <= self.feature_bits <= 31, "1 to 31 bits of a feature")
         self.cut = of_text(self.all)
+        self.sets, self.marks = "sets" in self.all, "marks" in self.all
+        for name in ("sets", "marks", "values"):
+            need(self.all.get(name, "kept") == "kept", f"{name} that are kept, or no such line")
+        need(not self.sets or minhash and self.all.get("threshold") != "none", "sets only where resemblance decides")
         threshold, radius = self.all.get("threshold", "none"), self.all.get("near-within", "none")
         need(threshold == "none" or minhash and 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
         need(radius == "none" or self.simhash and 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
         near = "threshold" in self.all or "near-within" in self.all
         narrow = FEATURES_NARROW * ("feature-bits" in self.all)
-        self.of_sketches = narrow | self.cut | FEATURES_NEAR * near
-        self.features = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None) | self.of_sketches
+        self.of_sketches = narrow | self.cut | FEATURES_NEAR * near | FEATURES_FIELDS * self.sets
+        attached = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None)
+        self.features = attached | FEATURES_FIELDS * (self.sets or self.marks) | self.of_sketches
 
     def key(self, source):
         if self.numbered:
@@ -154,9 +159,9 @@ def roaring(data):
 
 
 def read_manifest(data):
-    flags = {log | rest | narrow | text | near for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
+    flags = {log | rest | narrow | text | near | fields for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
              for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
-             for near in (0, FEATURES_NEAR)}
+             for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -166,7 +171,7 @@ def read_manifest(data):
     need(text_length <= 65536 and entries <= 65536, "lengths within their limits")
     manifest["params"] = params = Params(source.take(text_length))
     need(params.digest == digest, "the digest of the parameters")
-    need(features & 230 == params.features and (features & 9 != 8), "features as the parameters say")
+    need(features & 486 == params.features and (features & 9 != 8), "features as the parameters say")
     for _ in range(entries):
         entry = {name: source.number(size) for name, size in (
             ("number", 8), ("length", 8), ("digest", 16), ("salt", 16), ("documents", 8), ("deletes_length", 4))}
@@ -293,6 +298,8 @@ def read_index(path):
                 "signature": segment.signatures[ordinal] if segment.signatures is not None else b"",
                 "value": segment.values[ordinal] if segment.values is not None else b"",
                 "stamp": segment.stamps[ordinal] if segment.stamps is not None else None,
+                "mark": segment.marked[ordinal] if segment.fields is not None else False,
+                "set": segment.sets[ordinal] if segment.fields is not None else None,
                 **{name: sample[ordinal] for name, sample in segment.samples.items()},
             }
     newest, payload, commit = manifest["now"], manifest["payload"], generation
@@ -319,6 +326,8 @@ def read_index(path):
             if params.age is not None:
                 parts["stamp"] = source.number(8)
                 newest = max(newest or 0, parts["stamp"])
+            if params.sets or params.marks:
+                parts["mark"], parts["set"] = rs.read_fields(source.take(source.number(4)), params.sets, params.marks)
             documents[key] = parts
         need(source.is_over(), "nothing behind the last operation")
         commit = max(commit, number)
@@ -343,7 +352,15 @@ def read_index(path):
             f"value {parts.get('value', b'').hex() or '-'}",
             f"stamp {parts['stamp'] if parts.get('stamp') is not None else '-'}",
         ]
+        if params.marks:
+            shown.append(f"mark {int(parts['mark'])}")
+        if params.sets:
+            shown.append(shown_set(parts["set"]))
         yield ", ".join(shown)
+
+
+def shown_set(hashes):
+    return f"set {' '.join(f'{one:016x}' for one in hashes) or '-'}"
 
 
 CUT = (b"tokens", b"normal-form", b"fold", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
@@ -368,7 +385,8 @@ def read_idf(data):
 
 
 def read_sketches(data):
-    flags = {a | b | c for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)}
+    flags = {a | b | c | d for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)
+             for d in (0, FEATURES_FIELDS)}
     salt, digest, features = header(data, SKETCHES, flags)
     source = Bytes(data, 64)
     params = Params(source.take(source.number(4)))
@@ -389,6 +407,8 @@ def read_sketches(data):
             need(has <= 1, "a document with a sketch or without one")
             parts = params.sketch(block, 8) if has else {}
             sketched += has
+            if params.sets:
+                parts["set"] = rs.read_fields(block.take(block.number(4)), True, False)[1]
             fingerprint = parts.get("fingerprint")
             yield ", ".join([
                 f"key {key if isinstance(key, int) else key.hex()}",
@@ -397,6 +417,7 @@ def read_sketches(data):
                 f"signature {parts.get('signature', b'').hex() or '-'}",
                 *(f"{name} {' '.join(f'{one:012x}' for one in parts.get(name, [])) or '-'}"
                   for name in ("bottom", "modular")),
+                *([shown_set(parts["set"])] if params.sets else []),
             ])
         need(block.is_over(), "nothing behind the last record of a block")
         crc = source.take(4)

@@ -20,9 +20,12 @@ HEADER_MAGIC, FOOTER_MAGIC = b"\x89TWX\r\n\x1a\n", b"\x8aTWX\r\n\x1a\n"
 PAGE, ALIGNMENT, GROUP = 4096, 64, 16
 NO_RANK, LIST = 0xFFFFFFFF, 1 << 31
 KINDS = {1: "params", 2: "keys", 3: "ranks", 4: "design", 5: "hot", 6: "table", 7: "filter table", 8: "postings",
-         9: "band", 10: "signatures", 11: "bottom", 12: "modular", 13: "values", 14: "stamps", 255: "checksums"}
+         9: "band", 10: "signatures", 11: "bottom", 12: "modular", 13: "values", 14: "stamps", 15: "fields", 16: "common",
+         17: "prefixes", 255: "checksums"}
 CODECS = {1: "planes", 2: "compact", 3: "manku", 4: "plain"}
 NESTED, HOT_ROWS, HOT_TIMES = 4, 4096, 8
+MARK, SET, FIELDS_MOST = 1, 2, 1 << 27
+CLASSES, COMMON, COMMON_MOST, SPREAD = 256, 32, 1 << 17, 0x9E3779B1
 
 
 class Damaged(Exception):
@@ -141,6 +144,79 @@ def codes(lengths):
                 code[length, number] = position
                 number += 1
     return code
+
+
+# Fields, and what finds documents by their sets.
+
+
+def set_bytes(count, high):
+    """Bytes of so many hashes, of which the `high` highest bytes stand in a bit map."""
+    return count * (8 - high) + (-(-(count + (1 << 8 * high)) // 8) if high else 0)
+
+
+def read_set(data):
+    """The hashes of a set."""
+    need(len(data) >= 4, "the count of a set")
+    count = int.from_bytes(data[:4], "little")
+    high = min(range(3), key=lambda high: set_bytes(count, high))
+    need(len(data) == 4 + set_bytes(count, high), f"the bytes of {count} hashes")
+    low = 8 - high
+    hashes = [int.from_bytes(data[at : at + low], "little") for at in range(4, 4 + count * low, low)]
+    if high:
+        bits = f"{int.from_bytes(data[4 + count * low :], 'little'):b}"[::-1]
+        highs = [place - row for row, place in enumerate(place for place, bit in enumerate(bits) if bit == "1")]
+        need(len(highs) == count and all(one < 1 << 8 * high for one in highs), "the high bytes of each hash")
+        hashes = [one << 8 * low | rest for one, rest in zip(highs, hashes)]
+    need(all(a < b for a, b in zip(hashes, hashes[1:])), "hashes of a set that ascend")
+    return hashes
+
+
+def read_fields(data, sets, marks):
+    """Whether a document is marked, and its set, of its fields in an index that keeps sets, or marks, or both."""
+    need(len(data) <= FIELDS_MOST, "fields within their limit")
+    at, last, is_marked, hashes = 0, 0, False, None
+    while at < len(data):
+        need(at + 5 <= len(data), "the head of a field")
+        tag, length = struct.unpack_from("<BI", data, at)
+        content = data[at + 5 : at + 5 + length]
+        need(len(content) == length and tag > last, "fields one behind the other, whose tags ascend")
+        need(tag == MARK and marks and not length or tag == SET and sets, "a field that the parameters keep")
+        if tag == MARK:
+            is_marked = True
+        else:
+            hashes = read_set(content)
+        at, last = at + 5 + length, tag
+    need(sets == (hashes is not None), "a set of each document, if sets are kept")
+    return is_marked, hashes
+
+
+def common_tags(sets):
+    """The tags that a writer lists as common, each with its class."""
+    elements, classes = sum(map(len, sets)), {}
+    if len(sets) < COMMON:
+        return classes
+    bits = min(max((max(elements, 1) - 1).bit_length(), 1), 18)
+    counts = [0] * (1 << bits), [0] * (1 << bits)
+    places = lambda tag: (tag >> (32 - bits), (tag * SPREAD & M32) >> (32 - bits))
+    tags = [one >> 32 for hashes in sets for one in hashes]
+    for tag in tags:
+        for table, place in zip(counts, places(tag)):
+            table[place] = min(table[place] + 1, M32)
+    for tag in tags:
+        count = min(table[place] for table, place in zip(counts, places(tag)))
+        if count >= max(COMMON, elements >> 16) and len(classes) < COMMON_MOST:
+            classes[tag] = count.bit_length()
+    return classes
+
+
+def prefix_tags(hashes, classes, threshold):
+    """The distinct tags of the elements by which a set is found."""
+    least = max(int(threshold * len(hashes)) - 2, 0)
+    while hashes and least / len(hashes) < threshold:
+        least += 1
+    length = len(hashes) + 1 - least if hashes else 0
+    ordered = sorted(hashes, key=lambda one: (classes.get(one >> 32, 0), one))
+    return sorted({one >> 32 for one in ordered[:length]})
 
 
 # XXH3 with 128 bits, seed 0, from the algorithm's public description. Inputs here have at least 6 bytes, so the case
@@ -285,7 +361,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~246 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~502 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -378,15 +454,23 @@ class Segment:
                 self.samples[name] = self.read_samples(name, most)
         self.values = self.read_values() if "values" in self.params else None
         self.stamps = self.read_stamps() if "expire-after" in self.params else None
+        self.fields = self.common = self.prefixes = None
+        has_sets, has_marks = "sets" in self.params, "marks" in self.params
+        if has_sets or has_marks:
+            self.read_fields(has_sets, has_marks)
+        if has_sets:
+            self.read_prefixes()
         threshold, radius = self.params.get("threshold", "0.8"), self.params.get("near-within")
         need(threshold == "none" or 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
         need(radius in (None, "none") or 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
-        need(self.params.get("values") in (None, "kept"), "values that are kept, or no such line")
+        for name in ("sets", "marks", "values"):
+            need(self.params.get(name) in (None, "kept"), f"{name} that are kept, or no such line")
+        fields = 256 * (has_sets or has_marks)
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
         near = 128 * ("threshold" in self.params or "near-within" in self.params)
-        need(self.features & ~16 == attached + narrow + text + near, "the features of the parameters")
+        need(self.features & ~16 == attached + narrow + text + near + fields, "the features of the parameters")
         need(1 <= self.feature_bits <= (31 if narrow else 32), "1 to 31 bits of a feature, or no such line")
         need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")
         need(self.seen == set(self.sections), "no other sections")
@@ -660,35 +744,41 @@ class Segment:
 
     def read_band(self, index):
         is_packed = self.features & 16 != 0
-        _, offset, length, rows = self.section("band", index, [2 if is_packed else 1])
-        need(rows <= self.documents, "no more rows than documents")
-        bits = prefix_bits(rows, min(16, self.feature_bits))
-        starts, at = self.directory(offset, rows, bits, f"band {index}")
+        entries = self.read_entries("band", index, is_packed, self.feature_bits, self.documents, "document")
+        documents = sorted(ordinal for _, ordinal in entries)
+        need(len(set(documents)) == len(documents), "each document once")
+        need(not self.bands or documents == sorted(o for _, o in self.bands[0]), "the documents of the first band")
+        self.bands.append(entries)
+
+    def read_entries(self, kind, index, is_packed, key_bits, below, what):
+        """A section of entries, each a key of `key_bits` bits and a number below `below`, coded as a band."""
+        name = f"{kind} {index}" if index else kind
+        _, offset, length, rows = self.section(kind, index, [2 if is_packed else 1])
+        need(rows <= (self.documents if index else M32), f"no more rows of {name} than there can be")
+        bits = prefix_bits(rows, min(16, key_bits))
+        starts, at = self.directory(offset, rows, bits, name)
         self.zeros(offset + at, offset + align(at))
         at = align(at)
-        ordinal_bits = max(max(self.documents - 1, 0).bit_length(), 1)
-        used = self.feature_bits - bits + ordinal_bits
+        number_bits = max(max(below - 1, 0).bit_length(), 1)
+        used = key_bits - bits + number_bits
         width = used if is_packed else -(-used // 8) * 8
-        need(length == at + -(-rows * width // 8), f"the length of band {index}")
+        need(length == at + -(-rows * width // 8), f"the length of {name}")
         whole = int.from_bytes(self.data[offset + at : offset + length], "little")
         need(whole >> (rows * width) == 0, "zeros behind the last entry")
         entries, noted = [], 0
         for prefix in range(1 << bits):
             for row in range(starts[prefix], starts[prefix + 1]):
                 value = whole >> (row * width) & ((1 << width) - 1)
-                tag, ordinal = value >> ordinal_bits, value & ((1 << ordinal_bits) - 1)
-                need(tag >> (self.feature_bits - bits) == 0 and ordinal < self.documents, "an entry of a document")
-                key = prefix << (32 - bits) | tag << (32 - self.feature_bits)
-                entries.append((key, ordinal))
+                tag, number = value >> number_bits, value & ((1 << number_bits) - 1)
+                need(tag >> (key_bits - bits) == 0 and number < below, f"an entry of a {what}")
+                key = prefix << (32 - bits) | tag << (32 - key_bits)
+                entries.append((key, number))
                 # A byte that two entries share is shown with the first of them.
                 end = -(-(row + 1) * width // 8)
-                self.note(offset + at + noted, end - noted, f"band {index}: key {key:#010x}, document {ordinal}")
+                self.note(offset + at + noted, end - noted, f"{name}: key {key:#010x}, {what} {number}")
                 noted = end
         need(all(a < b for a, b in zip(entries, entries[1:])), "entries that ascend")
-        documents = sorted(ordinal for _, ordinal in entries)
-        need(len(set(documents)) == len(documents), "each document once")
-        need(not self.bands or documents == sorted(o for _, o in self.bands[0]), "the documents of the first band")
-        self.bands.append(entries)
+        return entries
 
     def read_signatures(self, width, bits):
         _, offset, length, rows = self.section("signatures", 0, [1], self.documents)
@@ -731,24 +821,46 @@ class Segment:
         return samples
 
     def read_values(self):
-        _, offset, length, rows = self.section("values", 0, [1])
+        return self.read_bytes("values", 65536)
+
+    def read_bytes(self, name, most):
+        """A section of up to `most` bytes for each document."""
+        _, offset, length, rows = self.section(name, 0, [1])
         size = max(-(-rows.bit_length() // 8), 1)
         base = offset + (self.documents + 1) * size
-        need(offset + length == base + rows, "the length of values")
+        need(offset + length == base + rows, f"the length of {name}")
         starts = []
         for place in range(self.documents + 1):
             at = offset + place * size
             starts.append(int.from_bytes(self.data[at : at + size], "little"))
             whose = f"document {place} from" if place < self.documents else "bytes in all"
-            self.note(at, size, f"values: {whose} {starts[-1]}")
-        need(starts[0] == 0 and starts[-1] == rows, "offsets of all values")
+            self.note(at, size, f"{name}: {whose} {starts[-1]}")
+        need(starts[0] == 0 and starts[-1] == rows, f"offsets of all {name}")
         values = []
         for ordinal, (start, end) in enumerate(zip(starts, starts[1:])):
-            need(0 <= end - start <= 65536, "at most 65536 bytes of a value")
+            need(0 <= end - start <= most, f"at most {most} bytes of a document in {name}")
             values.append(self.data[base + start : base + end])
             if end > start:
-                self.note(base + start, end - start, f"values: of document {ordinal}: {values[-1]!r}")
+                shown = f": {values[-1]!r}" if name == "values" else ""
+                self.note(base + start, end - start, f"{name}: of document {ordinal}{shown}")
         return values
+
+    def read_fields(self, sets, marks):
+        self.fields = self.read_bytes("fields", FIELDS_MOST)
+        read = [read_fields(fields, sets, marks) for fields in self.fields]
+        self.marked, self.sets = [marked for marked, _ in read], [hashes for _, hashes in read]
+
+    def read_prefixes(self):
+        threshold = self.params.get("threshold", "0.8")
+        need(self.params["minhash"] != "none" and threshold != "none", "sets only where resemblance makes documents near")
+        classes = common_tags(self.sets)
+        self.common = self.read_entries("common", 0, True, 32, CLASSES, "class")
+        need(self.common == sorted(classes.items()), "the common tags of the sets, each with its class")
+        self.prefixes = self.read_entries("prefixes", 0, True, 32, self.documents, "document")
+        expected = [(tag ^ M32 * is_marked, ordinal)
+                    for ordinal, (is_marked, hashes) in enumerate(zip(self.marked, self.sets))
+                    for tag in prefix_tags(hashes, classes, float(threshold))]
+        need(self.prefixes == sorted(expected), "the tags of the prefixes of the sets")
 
     def read_stamps(self):
         _, offset, length, _ = self.section("stamps", 0, [1], self.documents)
@@ -797,6 +909,8 @@ class Segment:
                 record += len(self.values[ordinal]).to_bytes(4, "little") + self.values[ordinal]
             if self.stamps is not None:
                 record += self.stamps[ordinal].to_bytes(8, "little")
+            if self.fields is not None:
+                record += len(self.fields[ordinal]).to_bytes(4, "little") + self.fields[ordinal]
             salt = salt + xxh3_128(record) & M128
         need(salt == self.salt, "the salt of the records")
         _, offset, length, _ = self.sections["checksums", 0]
@@ -828,11 +942,19 @@ class Segment:
                 yield f"value {ordinal}: {self.values[ordinal].hex()}"
             if self.stamps is not None:
                 yield f"stamp {ordinal}: {self.stamps[ordinal]}"
+            if self.fields is not None and self.marked[ordinal]:
+                yield f"mark {ordinal}"
+            if self.common is not None:
+                yield f"set {ordinal}:{''.join(f' {one:016x}' for one in self.sets[ordinal])}"
         for rank, fingerprint in enumerate(self.fingerprints or []):
             yield f"fingerprint {rank} {fingerprint:016x} documents {' '.join(map(str, self.lists[rank]))}"
         for band, entries in enumerate(self.bands, 1):
             for key, ordinal in entries:
                 yield f"band {band} key {key:08x} document {ordinal}"
+        for tag, number in self.common or []:
+            yield f"common {tag:08x} class {number}"
+        for key, ordinal in self.prefixes or []:
+            yield f"prefix {key:08x} document {ordinal}"
 
     def dump(self):
         end = 0

@@ -24,6 +24,14 @@ PARAMS = dict(words=5, simhash=3, minhash=(20, 6))
 SHARDS = 3
 QUESTIONS = 500
 NEAR = {"within": 3, "resembling": 0.8}
+# Choices of the rule: how the command says them, and how the module does; the second is decided by rounds alone.
+RULES = {
+    "first": (["--keep", "smallest-key"], {}),
+    "rounds": (
+        ["--threshold", "0.5", "--words", "3", "--keep", "max:score", "--inside", "lang"],
+        {"threshold": 0.5, "words": 3, "keep": ("max", "score"), "inside": "lang", "driver_edges": 0},
+    ),
+}
 # Of an answer: query, key, distance, and the resemblance where that was asked for.
 FIELDS = {"within": 3, "resembling": 4}
 
@@ -68,8 +76,9 @@ def take(paths):
 def expected(documents, work):
     documents = list(documents)
     with open(work / "documents.jsonl", "w", encoding="utf-8") as out:
-        for key, text in documents:
-            out.write(json.dumps({"id": key, "text": text}) + "\n")
+        for number, (key, text) in enumerate(documents):
+            beside = {"score": number % 7 - 3, "lang": ["en", "de"][number % 2]}
+            out.write(json.dumps({"id": key, "text": text, **beside}) + "\n")
     with open(work / "questions.jsonl", "w", encoding="utf-8") as out:
         for key, text in documents[:: max(1, len(documents) // QUESTIONS)]:
             out.write(json.dumps({"id": key, "text": text + " and a little more"}) + "\n")
@@ -92,6 +101,11 @@ def expected(documents, work):
         asked = [command, "query", index, work / "questions.jsonl", *near]
         lines = subprocess.run(asked, check=True, capture_output=True).stdout.splitlines(True)
         (right / f"{name}.answers.tsv").write_bytes(b"".join(sorted(first_fields(line, FIELDS[name]) for line in lines)))
+    for name, (options, _) in RULES.items():
+        subprocess.run([command, "dedup", work / "documents.jsonl", "-o", work / name, *options, "-q"], check=True)
+        rows = [line.split(b"\t") for line in (work / name / "clusters.tsv").read_bytes().splitlines()[1:]]
+        lines = [b"\t".join([key, kept, score]) + b"\n" for key, _, kept, score in rows]
+        (right / f"{name}.decided.tsv").write_bytes(b"".join(sorted(lines)))
     say(f"{len(documents)} documents, {(work / 'documents.jsonl').stat().st_size / 1e6:.1f} MB; "
         f"the command alone: {time.monotonic() - began:.1f} s")
     for path in sorted(right.iterdir()):
@@ -227,9 +241,10 @@ def run(arguments, work):
     folder = mine / "pages.twx.segments"
     session = begin(arguments, mine)
 
-    read = session.read.schema("id string, text string")
-    documents = read.json(str(work / "documents.jsonl"))
-    questions = read.json(str(work / "questions.jsonl"))
+    read = session.read.schema("id string, text string, score bigint, lang string")
+    fielded = read.json(str(work / "documents.jsonl"))
+    documents = fielded.select("id", "text")
+    questions = session.read.schema("id string, text string").json(str(work / "questions.jsonl"))
     killer = Killer(work, folder) if arguments.kill else None
     if killer:
         killer.start()
@@ -277,6 +292,17 @@ def run(arguments, work):
             (mine / f"{name}.answers.tsv").write_bytes(b"".join(sorted(lines)))
 
         timed(f"query, {name}", ask)
+
+    for name, (_, options) in RULES.items():
+        def decide():
+            decided = tw.dedup(fielded, **options)
+            lines = [[tw._field(row.key), tw._field(row.kept), tw._score(row.score)] for row in decided.collect()]
+            (mine / f"{name}.decided.tsv").write_bytes(b"".join(sorted(b"\t".join(line) + b"\n" for line in lines)))
+            stay = sum(line[0] == line[1] for line in lines)
+            assert tw.kept(fielded, decided).count() == stay, "what stays is what was kept"
+            decided.unpersist()
+
+        timed(f"dedup, {name}", decide)
 
     kept = timed("kept", lambda: tw.kept(documents, tw.clusters(tw.pairs(session, index, within=3))).count())
     refuse_others(session, tw, documents, index, mine)
@@ -479,6 +505,13 @@ def refuse_others(session, tw, documents, index, mine):
         assert "is the key of two of them" in str(error), error
     else:
         raise AssertionError("a key that comes twice was taken")
+    refused("the key", lambda: tw.dedup(twice))
+    nothing = session.createDataFrame([("a", None)], "id string, text string")
+    refused("column text: expected a value in each row, found null", lambda: tw.dedup(nothing))
+    not_numbers = session.createDataFrame([("a", "b", float("nan"))], "id string, text string, n double")
+    refused("column n: expected numbers, found NaN", lambda: tw.dedup(not_numbers, keep=("max", "n")))
+    refused("column text: expected numbers, found string", lambda: tw.dedup(first, keep=("max", "text")))
+    refused("threshold: expected 0.05 to 1, found 0.01", lambda: tw.dedup(first, 0.01))
     assert not (mine / "twice.twx").exists()
     tw.gc(mine / "twice.twx")
     assert not (mine / "twice.twx.segments").exists(), "gc removes what a failed job left"

@@ -39,6 +39,7 @@ parts! { design error extsort format key planner segment store sys }
 pub mod idf;
 pub mod params;
 mod sync;
+mod trace;
 
 pub use design::{CodecChoice, DesignChoice};
 pub use error::{Error, Result};
@@ -51,12 +52,12 @@ pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
 pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
-    Admitted, Answers, Document, Durability, Hit, Index, MergedShards, OnConflict, OpenOptions, Query,
-    Record, Snapshot, Writer,
+    Activity, Admitted, Answers, Document, Durability, Hit, Index, Keys, MergedShards, Metrics, OnConflict,
+    OpenOptions, Query, Record, Snapshot, Writer,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;
-pub use sys::{Access, RealVfs, Vfs};
+pub use sys::{Access, MemoryVfs, RealVfs, Vfs};
 pub use twindex_sketch as sketch;
 
 /// The programs in the documentation are compiled and run.

@@ -7,6 +7,8 @@
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use std::sync::atomic::AtomicBool;
+#[cfg(not(all(test, twindex_shuttle)))]
+pub(crate) use std::thread::JoinHandle;
 
 #[cfg(all(test, twindex_shuttle))]
 pub(crate) use scheduled::{Mutex, RwLock};
@@ -14,6 +16,42 @@ pub(crate) use scheduled::{Mutex, RwLock};
 pub(crate) use shuttle::sync::atomic::AtomicBool;
 #[cfg(all(test, twindex_shuttle))]
 pub(crate) use shuttle::sync::{RwLockReadGuard, RwLockWriteGuard};
+#[cfg(all(test, twindex_shuttle))]
+pub(crate) use shuttle::thread::JoinHandle;
+
+/// Starts a thread.
+///
+/// # Errors
+/// The system has none to give.
+#[cfg(not(all(test, twindex_shuttle)))]
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.into()).spawn(work)
+}
+
+/// As above, by shuttle: it never fails.
+#[cfg(all(test, twindex_shuttle))]
+#[allow(clippy::unnecessary_wraps, reason = "the other one can fail")]
+pub(crate) fn spawn<T: Send + 'static>(
+    _: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    Ok(shuttle::thread::spawn(work))
+}
+
+/// Lets other threads go on for a while.
+#[cfg(not(all(test, twindex_shuttle)))]
+pub(crate) fn pause(time: std::time::Duration) {
+    std::thread::sleep(time);
+}
+
+/// As above. A schedule by priorities lets a thread that yields, and none that sleeps, be overtaken.
+#[cfg(all(test, twindex_shuttle))]
+pub(crate) fn pause(_: std::time::Duration) {
+    shuttle::thread::yield_now();
+}
 
 /// Shuttle's locks with the methods of `parking_lot`: a panic fails the test, so there is no poison to look at.
 #[cfg(all(test, twindex_shuttle))]

@@ -5,10 +5,11 @@ use std::ffi::CString;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use twindex::params::Shingling;
-use twindex_corpus::{Clustering, DedupTexts, Keep, ListedPairs, NearBy};
+use twindex_corpus::{Beside, Clustering, DedupTexts, FieldNumber, Keep, ListedPairs, NearBy};
 
 use crate::columns::Column;
 use crate::error::{Failure, Result};
+use crate::numbers::field_numbers;
 use crate::process::check_process;
 
 #[pyclass(frozen, get_all, module = "twindex")]
@@ -33,15 +34,16 @@ impl Dedup {
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, threshold=0.8, *, near="resemblance", keep="first", clusters="leaders", pairs="covering", max_work=None,
-    max_cluster=None, words=5, seed=0, max_bucket=10_000, memory=1 << 30))]
+#[pyo3(signature = (texts, threshold=0.8, *, near="resemblance", keep=None, inside=None, clusters="leaders", pairs="covering",
+    max_work=None, max_cluster=None, words=5, seed=0, max_bucket=10_000, memory=1 << 30))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     threshold: f64,
     near: &str,
-    keep: &str,
+    keep: Option<&Bound<'_, PyAny>>,
+    inside: Option<&Bound<'_, PyAny>>,
     clusters: &str,
     pairs: &str,
     max_work: Option<u64>,
@@ -55,11 +57,7 @@ pub(crate) fn dedup(
         let most = twindex::params::SHINGLE_WIDTH_MAX;
         return Err(Failure::invalid(format!("words: expected 1 to {most}, found {words}")));
     }
-    let keep = match keep {
-        "first" => Keep::First,
-        "longest" => Keep::Longest,
-        other => return Err(Failure::invalid(format!("keep: expected first or longest, found {other}"))),
-    };
+    let (keep, numbers) = keep.map_or(Ok((Keep::First, None)), keep_of)?;
     let near = match near {
         "resemblance" => NearBy::Resemblance,
         "containment" => NearBy::Containment,
@@ -85,6 +83,7 @@ pub(crate) fn dedup(
     if u32::try_from(texts.len()).is_err() {
         return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {}", texts.len())));
     }
+    let inside = inside.map(|inside| Column::of("inside", inside)).transpose()?;
     let shingling = Shingling::words(words, seed);
     let job = DedupTexts {
         threshold,
@@ -98,7 +97,7 @@ pub(crate) fn dedup(
         max_bucket,
         memory,
     };
-    let found = py.detach(|| work(&texts, &job))?;
+    let found = py.detach(|| work(&texts, inside.as_ref(), numbers.as_deref(), &job))?;
     if found.capped_shingles > 0 {
         let Dedup { capped_shingles, cap, .. } = found;
         let why = format!(
@@ -110,10 +109,40 @@ pub(crate) fn dedup(
     Ok(found)
 }
 
-fn work(texts: &Column, job: &DedupTexts) -> Result<Dedup> {
+/// What `keep` says: a name, or a name and numbers.
+fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, Option<Vec<FieldNumber>>)> {
+    const EXPECTED: &str = "keep: expected first, longest, (\"max\", numbers) or (\"min\", numbers)";
+    if let Ok((name, numbers)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
+        let keep = match &*name {
+            "max" => Keep::Max,
+            "min" => Keep::Min,
+            _ => return Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
+        };
+        return Ok((keep, Some(field_numbers("keep", &numbers)?)));
+    }
+    match keep.extract::<String>().as_deref() {
+        Ok("first") => Ok((Keep::First, None)),
+        Ok("longest") => Ok((Keep::Longest, None)),
+        _ => Err(Failure::invalid(format!("{EXPECTED}, found {keep}"))),
+    }
+}
+
+fn work(
+    texts: &Column,
+    inside: Option<&Column>,
+    numbers: Option<&[FieldNumber]>,
+    job: &DedupTexts,
+) -> Result<Dedup> {
     check_process()?;
     let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
-    let found = job.run(&texts)?;
+    // A value that is missing is refused as an empty one is.
+    let inside: Option<Vec<&[u8]>> = match inside {
+        None => None,
+        Some(inside) => Some(
+            (0..inside.len()).map(|row| Ok(inside.bytes(row)?.unwrap_or_default())).collect::<Result<_>>()?,
+        ),
+    };
+    let found = job.run_beside(&texts, Beside { numbers, inside: inside.as_deref() })?;
     let kept =
         (0..).zip(&found.kept_of).filter(|&(text, &kept)| text == kept).map(|(text, _)| text).collect();
     Ok(Dedup {

@@ -82,7 +82,7 @@ def test_the_longest_is_kept_where_asked_for():
     given = ["one two three four five six seven eight", "one two three four five six seven eight nine"]
     assert twindex.dedup(given, 0.5, words=2).kept == [0]
     assert twindex.dedup(given, 0.5, words=2, keep="longest").kept == [1]
-    with pytest.raises(twindex.InvalidError, match="keep: expected first or longest, found best"):
+    with pytest.raises(twindex.InvalidError, match="keep: expected first, longest, .*found best"):
         twindex.dedup(given, keep="best")
     with pytest.raises(twindex.InvalidError, match="threshold: expected 0.05 to 1, found 2"):
         twindex.dedup(given, 2)
@@ -90,6 +90,43 @@ def test_the_longest_is_kept_where_asked_for():
         twindex.dedup(given, max_bucket=1)
     with pytest.raises(twindex.InvalidError, match="memory: expected 65536 to"):
         twindex.dedup(given, memory=1)
+
+
+def test_numbers_decide_and_each_value_keeps_its_survivor():
+    pa = pytest.importorskip("pyarrow")
+    same = "one two three four five six seven eight"
+    given = [same, same, same + " nine", same, same + " nine"]
+    inside = ["en", "de", "en", "en", "de"]
+    large = 2**53
+    for numbers in (
+        [large, 1, large + 1, 2.5, -1],
+        pa.array([large, 1, large + 1, 3, -1]),
+        pa.chunked_array([[1.0, 0.5], [2.0, 0.25, -1.0]]),
+    ):
+        found = twindex.dedup(given, 0.5, words=2, keep=("max", numbers), inside=inside)
+        assert found.clusters == [2, 1, 2, 2, 1]
+        assert twindex.dedup(given, 0.5, words=2, keep=("max", numbers)).kept == [2]
+        assert twindex.dedup(given, 0.5, words=2, keep=("min", numbers)).kept == [4]
+    # Values may be an Arrow array, too, and equal numbers go by place.
+    found = twindex.dedup(given, 0.5, words=2, keep=("min", [7] * 5), inside=pa.array(inside))
+    assert found.clusters == [0, 1, 0, 0, 1]
+    for keep, why in [
+        (("best", [1] * 5), r"keep: expected first.*found best"),
+        (("max", [1, 2]), "numbers: expected 5, one a text, found 2"),
+        (("max", [1, 2, 3, float("nan"), 5]), "expected an int.* or a finite float, found nan"),
+        (("max", [1, 2, 3, True, 5]), "found True"),
+        (("max", [1, 2, 3, "4", 5]), "found 4"),
+        (("max", [1, 2, 3, 2**116, 5]), "at most 116 bits"),
+        (("max", pa.array([1, 2, 3, None, 5])), "found none"),
+    ]:
+        with pytest.raises(twindex.InvalidError, match=why):
+            twindex.dedup(given, keep=keep)
+    with pytest.raises(TypeError, match="expected integers or floats, found Utf8"):
+        twindex.dedup(given, keep=("max", pa.array(["1"] * 5)))
+    with pytest.raises(twindex.InvalidError, match="inside: expected 5, one a text, found 1"):
+        twindex.dedup(given, inside=["en"])
+    with pytest.raises(twindex.InvalidError, match="inside: the value at 1 is empty"):
+        twindex.dedup(given, inside=["en", None, "de", "en", "en"])
 
 
 def test_clusters_and_pairs_are_the_commands(tmp_path):

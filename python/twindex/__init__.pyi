@@ -27,6 +27,7 @@ _Path = str | PathLike[str]
 _Text = str | bytes
 _Key = str | bytes | int
 _Texts = Sequence[_Text] | ArrowArray | ArrowStream
+_Numbers = Sequence[int | float] | ArrowArray | ArrowStream
 _Keys = Sequence[_Key] | ArrowArray | ArrowStream
 
 class Params:
@@ -354,7 +355,8 @@ def dedup(
     threshold: float = 0.8,
     *,
     near: Literal["resemblance", "containment"] = "resemblance",
-    keep: Literal["first", "longest"] = "first",
+    keep: Literal["first", "longest"] | tuple[Literal["max", "min"], _Numbers] = "first",
+    inside: _Texts | None = None,
     clusters: Literal["leaders", "components"] = "leaders",
     pairs: Literal["covering", "all"] = "covering",
     max_work: int | None = None,
@@ -365,7 +367,9 @@ def dedup(
     memory: int = 1 << 30,
 ) -> Dedup:
     """Decides which texts stay. A text goes if and only if a kept text before it resembles it by `threshold` or more,
-    counted exactly; texts come in their order, or the longest first. So no two kept texts are near each other, and nothing
+    counted exactly; texts come in their order, or the longest (by words) first, or the one with the largest or smallest
+    number: `keep=("max", numbers)`, of equal ones the first. With `inside`, a value for each text, such as its source, texts
+    are compared only inside a value, so that each keeps its survivor. So no two kept texts are near each other, and nothing
     goes that is not near a kept one. With `near="containment"`, a text goes if `threshold` of its shingles stand in a
     kept one that has as many or more; larger texts come first. With `clusters="components"`, one text of each connected component of near texts
     stays, and `max_cluster` cuts larger ones.

@@ -7,6 +7,9 @@
     clusters = tw.clusters(pairs)
     kept = tw.kept(documents, clusters, key="url")
 
+    decided = tw.dedup(documents, 0.8, key="url")     # by the rule of `twindex dedup`, without an index
+    kept = tw.kept(documents, decided, key="url")
+
 Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder
 that all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a
 task that is retried, or run twice at once, makes the same file again. Nothing of a job that failed is in any index;
@@ -21,6 +24,7 @@ import warnings
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as F
+from pyspark import StorageLevel
 
 from . import _twindex
 from ._errors import Error, InvalidError
@@ -30,6 +34,7 @@ __all__ = [
     "build",
     "clusters",
     "counters",
+    "dedup",
     "forest",
     "gc",
     "kept",
@@ -44,6 +49,10 @@ __all__ = [
 FAN_IN = 8
 # Bytes a task takes for records, pairs or keys, unless said otherwise; more goes to scratch files.
 MEMORY = 256 << 20
+# Pairs that the driver decides on at once, at the end of `dedup`.
+DRIVER_EDGES = 1_000_000
+# Of one set in so many the shingles are counted; those that come so often are common; and so many of these are known.
+SAMPLED, COMMON, COMMON_MAX = 8, 8, 100_000
 # Questions whose answers are held at once.
 QUESTIONS = 256
 
@@ -171,6 +180,189 @@ def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
     _describe(context, f"twindex: pairs of {path}, {len(parts)} parts")
     # A partition for each part.
     return session.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(run, schema)
+
+
+def dedup(
+    documents,
+    threshold=0.8,
+    *,
+    key="id",
+    text="text",
+    keep="smallest-key",
+    inside=None,
+    words=5,
+    seed=0,
+    driver_edges=DRIVER_EDGES,
+):
+    """Which documents stay, by the rule of `twindex dedup`: key, kept, score, a row for each document.
+
+    A document goes if and only if a kept document before it resembles it by `threshold` or more, counted exactly. So nothing
+    goes that is not near a kept document, and no two kept ones are near each other. kept: the near kept document that comes
+    first; the document itself, if it stays. score: the resemblance of the two. `kept` takes the result.
+
+    keep: which documents come first. "smallest-key", or ("max", column) or ("min", column) of numbers; of equal ones the
+        smallest key. Rows of Spark have no order of their own.
+    inside: a column inside of whose values documents are compared.
+
+    Near pairs are found by the rarest shingles of each text, and none is missed. It is decided by rounds: documents without
+    an undecided near document before them stay, and what is near them goes. Once at most `driver_edges` pairs are left, the
+    driver decides the rest. The work is done when this returns, and its result is cached; `unpersist` frees it.
+    """
+    _check_columns(documents, key, text)
+    found = dict(documents.dtypes)[key]
+    if found != "string":
+        raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
+    session = documents.sparkSession
+    context = session.sparkContext
+    with _job(context, "twindex: dedup"):
+        return _Dedup(session, threshold, words, seed, driver_edges).decide(documents, key, text, keep, inside)
+
+
+class _Dedup:
+    """One call of `dedup`."""
+
+    def __init__(self, session, threshold, words, seed, driver_edges):
+        self.session, self.threshold, self.words, self.seed = session, threshold, words, seed
+        self.driver_edges = driver_edges
+        self.held = []
+
+    def hold(self, frame):
+        self.held.append(frame.persist())
+        return self.held[-1]
+
+    def cut(self, frame):
+        """Works a frame out, and forgets how: the plan of each round would have those of all before it. Two copies, so that
+        an executor may die."""
+        return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK_2)
+
+    def decide(self, documents, key, text, keep, inside):
+        value = F.lit("") if inside is None else _needed(F.col(inside).cast("string"), inside)
+        rows = documents.select(
+            _needed(F.col(key), key).alias("key"),
+            _number(documents, keep).alias("number"),
+            value.alias("inside"),
+            F.sha2(_needed(F.col(text), text).cast("binary"), 256).alias("digest"),
+            F.col(text).cast("string").alias("text"),
+        )
+        members = self.hold(rows.select("key", "number", "inside", "digest"))
+        repeated = members.groupBy("key").count().where("count > 1").select("key").limit(1).collect()
+        if repeated:
+            raise InvalidError(f"column {key}: the key {repeated[0].key!r} stands twice; give each document its own", field=key)
+        # Of equal texts the first stands for all.
+        first = F.min(F.struct("number", "key")).alias("first")
+        groups = self.hold(members.groupBy("inside", "digest").agg(first).select("inside", "digest", "first.*"))
+        firsts = groups.select(F.col("key").alias("id"), "number", "inside")
+        texts = firsts.join(rows.select(F.col("key").alias("id"), "text"), "id")
+        schema = f"id string, number {dict(firsts.dtypes)['number']}, inside string, size int, set binary"
+        sets = self.hold(texts.mapInArrow(_Sets(self.words, self.seed, _version()), schema))
+        edges = self.cut(self.near(sets))
+        gone = self.gone(edges)
+        covering = (
+            edges.join(gone, edges.worse == gone.id, "left_semi")
+            .join(gone, edges.better == gone.id, "left_anti")
+            .groupBy(F.col("worse").alias("id"))
+            .agg(F.min(F.struct("better_number", "better", "both", "either")).alias("by"))
+        )
+        decided = (
+            members.select(F.col("key").alias("member"), "inside", "digest")
+            .join(groups.select("inside", "digest", F.col("key").alias("id")), ["inside", "digest"])
+            .join(covering, "id", "left")
+            .select(
+                F.col("member").alias("key"),
+                F.coalesce("by.better", "id").alias("kept"),
+                F.coalesce(F.col("by.both") / F.col("by.either"), F.lit(1.0)).alias("score"),
+            )
+            .persist()
+        )
+        decided.count()
+        for frame in self.held:
+            frame.unpersist()
+        return decided
+
+    def near(self, sets):
+        """The pairs of sets that resemble each other, the one that comes first as `better`."""
+        number = dict(sets.dtypes)["number"]
+        # Any order of shingles finds all pairs. One by frequencies, estimated on some of the sets, is fast.
+        some = sets.where(F.pmod(F.xxhash64("id"), F.lit(SAMPLED)) == 0).select("set")
+        counts = some.mapInArrow(_Elements(), "shingle bigint").groupBy("shingle").count()
+        common = counts.where(f"count >= {COMMON}").orderBy(F.desc("count"), "shingle").limit(COMMON_MAX).collect()
+        common = b"".join((row.shingle % 2**64).to_bytes(8, "little") for row in reversed(common))
+        run = _Prefixes(self.threshold, common, _version())
+        schema = f"id string, number {number}, inside string, size int, shingle bigint"
+        prefixes = self.hold(sets.mapInArrow(run, schema))
+        better, worse = (
+            prefixes.select("inside", "shingle", *[F.col(name).alias(f"{side}_{name}") for name in ("id", "number", "size")])
+            for side in ("better", "worse")
+        )
+        sizes = F.least("better_size", "worse_size") >= F.greatest("better_size", "worse_size") * (self.threshold - 1e-9)
+        is_before = F.struct("better_number", "better_id") < F.struct("worse_number", "worse_id")
+        candidates = (
+            better.join(worse, ["inside", "shingle"])
+            .where(sizes & is_before)
+            .select(
+                F.col("worse_id").alias("worse"),
+                "worse_number",
+                F.col("better_id").alias("better"),
+                "better_number",
+            )
+            .distinct()
+        )
+        for side in ("worse", "better"):
+            candidates = candidates.join(
+                sets.select(F.col("id").alias(side), F.col("set").alias(f"{side}_set")), side
+            )
+        names = f"worse string, worse_number {number}, better string, better_number {number}, both bigint, either bigint"
+        columns = ["worse", "worse_number", "better", "better_number", "worse_set", "better_set"]
+        return candidates.select(*columns).mapInArrow(_Count(self.threshold, _version()), names)
+
+    def gone(self, edges):
+        """The ids of the sets that go."""
+        left = edges.select("worse", "worse_number", "better", "better_number")
+        gone = self.session.createDataFrame([], "id string")
+        while left.count() > self.driver_edges:
+            waiting = left.select(F.col("worse").alias("id")).distinct()
+            stay = left.select(F.col("better").alias("id")).distinct().join(waiting, "id", "left_anti")
+            out = self.cut(
+                left.join(stay, left.better == stay.id, "left_semi").select(F.col("worse").alias("id")).distinct()
+            )
+            gone = gone.unionByName(out)
+            left = self.cut(
+                left.join(out, left.worse == out.id, "left_anti").join(out, left.better == out.id, "left_anti")
+            )
+        before = {}
+        for row in left.collect():
+            before.setdefault((row.worse_number, row.worse), []).append(row.better)
+        out = set()
+        for (_, worse), near in sorted(before.items()):
+            if any(better not in out for better in near):
+                out.add(worse)
+        return gone.unionByName(self.session.createDataFrame([(one,) for one in sorted(out)], "id string"))
+
+
+def _needed(column, name):
+    """A column that has a value in each row."""
+    why = f"column {name}: expected a value in each row, found null; fill it in, or leave the row out"
+    return F.when(column.isNull(), F.raise_error(F.lit(why))).otherwise(column)
+
+
+def _number(documents, keep):
+    """The number by which documents come before others, the smaller first."""
+    if keep == "smallest-key":
+        return F.lit(0)
+    if not (isinstance(keep, tuple) and len(keep) == 2 and keep[0] in ("max", "min")):
+        raise InvalidError(f'keep: expected "smallest-key", ("max", column) or ("min", column), found {keep!r}')
+    end, name = keep
+    _check_columns(documents, name)
+    found = dict(documents.dtypes)[name]
+    if found not in (*_INTEGERS, "float", "double") and not found.startswith("decimal"):
+        raise InvalidError(f"column {name}: expected numbers, found {found}", field=name, found=found)
+    column = _needed(F.col(name), name)
+    if found in ("float", "double"):
+        why = f"column {name}: expected numbers, found NaN; fill it in, or leave the row out"
+        column = F.when(F.isnan(name), F.raise_error(F.lit(why))).otherwise(column)
+    elif found in _INTEGERS:
+        column = column.cast("decimal(20,0)")  # the least integer has no negative one of its own type
+    return -column if end == "max" else column
 
 
 def forest(edges, *, a="a", b="b", memory=MEMORY, fan_in=FAN_IN):
@@ -516,6 +708,57 @@ class _Pairs:
                     self.counted["pairs"].add(found.num_rows)
                     yield found
                 self.counted["capped_buckets"].add(batches_found.capped_buckets)
+
+
+class _Sets:
+    def __init__(self, words, seed, version):
+        self.words, self.seed, self.version = words, seed, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        for batch in batches:
+            sets = pa.record_batch(_twindex.shingle_sets(batch.column("text"), self.words, self.seed)).column(0)
+            sizes = pc.divide(pc.binary_length(sets), 8).cast(pa.int32())
+            columns = [batch.column(name) for name in ("id", "number", "inside")]
+            names = ["id", "number", "inside", "size", "set"]
+            yield pa.RecordBatch.from_arrays([*columns, sizes, sets.cast(pa.binary())], names=names)
+
+
+class _Elements:
+    def __call__(self, batches):
+        for batch in batches:
+            column = batch.column("set").cast(pa.large_binary())
+            bytes_of_all = b"".join(column.to_pylist())
+            shingles = pa.Array.from_buffers(pa.int64(), len(bytes_of_all) // 8, [None, pa.py_buffer(bytes_of_all)])
+            yield pa.RecordBatch.from_arrays([shingles], names=["shingle"])
+
+
+class _Prefixes:
+    def __init__(self, threshold, common, version):
+        self.threshold, self.common, self.version = threshold, common, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        for batch in batches:
+            found = pa.record_batch(_twindex.set_prefixes(batch.column("set"), self.threshold, self.common))
+            columns = [batch.column(name).take(found.column("row")) for name in ("id", "number", "inside", "size")]
+            names = ["id", "number", "inside", "size", "shingle"]
+            yield pa.RecordBatch.from_arrays([*columns, found.column("shingle").view(pa.int64())], names=names)
+
+
+class _Count:
+    def __init__(self, threshold, version):
+        self.threshold, self.version = threshold, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        for batch in batches:
+            sets = (batch.column("worse_set"), batch.column("better_set"))
+            counts = pa.record_batch(_twindex.count_shared(*sets, self.threshold))
+            names = ["worse", "worse_number", "better", "better_number"]
+            columns = [batch.column(name) for name in names] + [column.view(pa.int64()) for column in counts.columns]
+            counted = pa.RecordBatch.from_arrays(columns, names=[*names, "both", "either"])
+            yield counted.filter(pc.is_valid(counts.column("both")))
 
 
 class _Forest:

@@ -45,6 +45,9 @@ pub fn are_kept(params: &Params) -> bool {
     params.sets || params.marks
 }
 
+/// How many hashes a set has, where they begin in the fields, and their bytes.
+type CodedSet<'a> = (usize, usize, &'a [u8]);
+
 /// The fields of a document, as they stand in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a>(&'a [u8]);
@@ -87,13 +90,17 @@ impl<'a> Fields<'a> {
         let Some((count, at, coded)) = self.set()? else { return Ok(()) };
         let high = high_bytes(count);
         let low = 8 - high as usize;
-        let (lows, map) = coded.split_at(count * low);
+        let map = &coded[count * low..];
         out.reserve(count);
         if high == 0 {
-            out.extend(lows.chunks_exact(8).map(wire::wide));
+            out.extend(coded.as_chunks::<8>().0.iter().map(|hash| u64::from_le_bytes(*hash)));
         } else {
-            let bits = low as u32 * 8;
-            let mut lows = lows.chunks_exact(low);
+            let (bits, mask) = (low as u32 * 8, u64::MAX >> (8 * high));
+            // Eight bytes at once, of which the last ones belong to the next hash, or to the map behind the hashes.
+            let mut lows = (0..count).map(|place| match coded[place * low..].first_chunk::<8>() {
+                Some(word) => u64::from_le_bytes(*word) & mask,
+                None => wire::wide(&coded[place * low..(place + 1) * low]),
+            });
             for (place, &byte) in map.iter().enumerate() {
                 let mut byte = byte;
                 while byte != 0 {
@@ -105,7 +112,7 @@ impl<'a> Fields<'a> {
                     if above >> (8 * high) != 0 {
                         return Err(wrong_map(at + count * (8 - high as usize), count));
                     }
-                    out.push((above as u64) << bits | wire::wide(low));
+                    out.push((above as u64) << bits | low);
                 }
             }
         }
@@ -122,7 +129,7 @@ impl<'a> Fields<'a> {
     }
 
     /// How many hashes the set has, where they begin, and their bytes.
-    fn set(self) -> Result<Option<(usize, usize, &'a [u8])>, Fault> {
+    fn set(self) -> Result<Option<CodedSet<'a>>, Fault> {
         let at = if self.is_marked() { HEAD_BYTES } else { 0 };
         let Some(head) = self.0.get(at..at + HEAD_BYTES + COUNT_BYTES).filter(|head| head[0] == SET) else {
             return Ok(None);
@@ -136,11 +143,31 @@ impl<'a> Fields<'a> {
         Ok(Some((count, at + HEAD_BYTES + COUNT_BYTES, coded)))
     }
 
-    /// Refuses bytes that are not the fields of an index with these parameters.
+    /// Refuses bytes that are not the fields of an index with these parameters, the hashes of the set included.
     ///
     /// # Errors
     /// A [`Fault`] at an offset from their first byte.
     pub fn check(self, params: &Params) -> Result<(), Fault> {
+        self.check_shape(params)?;
+        self.set_into(&mut Vec::new())
+    }
+
+    /// The same without the hashes, for fields that were [encoded](encode) here or have been checked.
+    ///
+    /// # Errors
+    /// A [`Fault`] at an offset from their first byte.
+    pub fn check_shape(self, params: &Params) -> Result<(), Fault> {
+        self.check_kept(params.sets, params.marks)
+    }
+
+    /// As [`check_shape`](Self::check_shape), where sets, or marks, are kept.
+    ///
+    /// # Errors
+    /// A [`Fault`] at an offset from their first byte.
+    pub fn check_kept(self, sets: bool, marks: bool) -> Result<(), Fault> {
+        if self.0.len() > FIELDS_BYTES_MAX {
+            return Err(Fault::new(0, format!("at most {FIELDS_BYTES_MAX} bytes of fields"), self.0.len()));
+        }
         let (mut at, mut last) = (0, 0);
         while at < self.0.len() {
             let Some(head) = self.0.get(at..at + HEAD_BYTES) else {
@@ -148,8 +175,8 @@ impl<'a> Fields<'a> {
             };
             let (tag, length) = (head[0], wire::wide(&head[1..]) as usize);
             let allowed = match tag {
-                MARK => params.marks && length == 0,
-                SET => params.sets && length >= COUNT_BYTES,
+                MARK => marks && length == 0,
+                SET => sets && length >= COUNT_BYTES,
                 _ => false,
             };
             if !allowed || tag <= last {
@@ -161,14 +188,14 @@ impl<'a> Fields<'a> {
         if at != self.0.len() {
             return Err(Fault::new(self.0.len() as u64, format!("{at} bytes of fields"), "the end"));
         }
-        if params.sets && last != SET {
+        if sets && last != SET {
             return Err(Fault::new(0, "the document's set of shingle hashes, which this index keeps", "none"));
         }
-        self.set_into(&mut Vec::new())
+        self.set().map(|_| ())
     }
 }
 
-/// As [`Fields::check`], of a caller's document.
+/// As [`Fields::check_shape`], of a caller's document.
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::Limit`].
@@ -177,10 +204,11 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     if found > FIELDS_BYTES_MAX as u64 {
         return Err(Error::Limit { what: "bytes of a document's set", limit: FIELDS_BYTES_MAX as u64, found });
     }
-    fields.check(params).map_err(unread)
+    fields.check_shape(params).map_err(unread)
 }
 
 /// What is wrong with fields that stand in no file.
+#[allow(clippy::needless_pass_by_value, reason = "as map_err hands it")]
 pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }

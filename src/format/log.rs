@@ -348,6 +348,7 @@ impl<'a> BatchView<'a> {
             stamps: params.expire_after.is_some(),
             fields: fields::are_kept(params),
             features: Vec::new(),
+            set: Vec::new(),
             samples: [Vec::new(), Vec::new()],
         }
     }
@@ -363,7 +364,8 @@ pub enum Operation<'a> {
 }
 
 /// The operations of a batch. What they say of sketches is checked for its length alone; who takes them in checks the
-/// rest.
+/// rest. Sets are read.
+#[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {
     bytes: &'a [u8],
@@ -382,6 +384,7 @@ pub struct Operations<'a> {
     stamps: bool,
     fields: bool,
     features: Vec<u64>,
+    set: Vec<u64>,
     samples: [Vec<u64>; 2],
 }
 
@@ -418,7 +421,10 @@ impl<'a> Operations<'a> {
         }
         if self.fields {
             let length = LittleEndian::read_u32(self.take(4, "the length of fields")?) as usize;
+            let at = self.offset();
             attached.fields = Fields::of(self.take(length, "fields")?);
+            let read = attached.fields.set_into(&mut self.set);
+            read.map_err(|fault| Fault { offset: at + fault.offset, ..fault })?;
         }
         Ok(attached)
     }

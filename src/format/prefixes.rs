@@ -57,13 +57,30 @@ pub fn tags_of(
         }
     }
     if out.len() < length {
-        // Of equal tags the elements ascend still.
-        common.sort();
+        // Of equal ones it does not matter which come first: they have one tag.
+        common.sort_unstable();
         out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
     }
     out.sort_unstable();
     out.dedup();
     Ok(())
+}
+
+/// Replaces `out` by the tags of `length` elements of a set, those of the lowest numbers by `rarity`; ascending, without
+/// repetitions.
+///
+/// Whatever these elements are: a set that resembles this one has one of them if there are
+/// [`Nearness::indexed`](twindex_sketch::Nearness::indexed) many, as what is left is too few. So those who ask with all
+/// their elements, and not with a prefix, need no order in common with those who are stored.
+pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
+    let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
+    if length < all.len() {
+        all.select_nth_unstable(length);
+    }
+    out.clear();
+    out.extend(all.iter().take(length).map(|&(_, tag)| tag));
+    out.sort_unstable();
+    out.dedup();
 }
 
 #[cfg(test)]
@@ -102,6 +119,9 @@ mod tests {
             tags_of(&x, near.prefix(x.len()), class, &mut of_x).unwrap();
             tags_of(&y, near.indexed(y.len()), class, &mut of_y).unwrap();
             assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
+            // Whatever is chosen of one, all of the other meet it.
+            rarest_tags(&y, near.indexed(y.len()), |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32, &mut of_y);
+            assert!(x.iter().any(|&hash| of_y.contains(&super::tag(hash))), "{x:?} {y:?} {threshold}");
         }
         assert!(met > 300, "{met} pairs were near");
     }

@@ -56,6 +56,11 @@ impl SegmentFile {
         self.pages.count()
     }
 
+    /// Pages that were found sound.
+    pub(super) fn sound_pages(&self) -> u64 {
+        self.pages.known().count()
+    }
+
     #[cold]
     fn unreadable(&self, section: &'static str, trouble: Trouble) -> Error {
         match trouble {

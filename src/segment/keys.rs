@@ -78,6 +78,24 @@ impl Segment {
         }
     }
 
+    /// The first ordinal whose key is not below this one, or with `behind` above it: O(log n).
+    ///
+    /// # Errors
+    /// As [`key`](Self::key).
+    pub(crate) fn lower_bound(&self, key: Key<'_>, behind: bool) -> Result<u32> {
+        let (mut low, mut high) = (0, self.documents() as u32);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let other = self.key(middle)?;
+            if other.as_key() < key || behind && other.as_key() == key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
     /// The ordinal of a key, if the segment has it: O(log n).
     ///
     /// # Errors

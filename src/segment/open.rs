@@ -25,6 +25,7 @@ use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
 use crate::format::bands::{self, Band};
+use crate::format::checksum::PAGE;
 use crate::format::contents::{Kind, Section};
 use crate::format::fields;
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
@@ -132,6 +133,11 @@ impl Segment {
             fields,
             sets,
         })
+    }
+
+    /// Bytes of the pages whose checksums were compared since it was opened.
+    pub(crate) fn verified_bytes(&self) -> u64 {
+        self.file.sound_pages() * PAGE
     }
 
     /// Reads the whole file and compares the checksums of all pages: less than [`verify`](Self::verify), at the

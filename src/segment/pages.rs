@@ -117,6 +117,13 @@ impl Bits {
     }
 }
 
+impl Known<'_> {
+    /// How many they are.
+    pub(super) fn count(self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+    }
+}
+
 impl Pages {
     /// Pages of the first `end` bytes, whose checksums are `expected`.
     pub(super) fn new(salt: u128, expected: &[U32], end: u64) -> Self {

@@ -2,7 +2,7 @@
 //!
 //! What is written in `common` is found by two passes over all sets. The first counts tags in two tables of `2^k`
 //! numbers, at places that are the first k bits of the tag and of the tag times [`SPREAD`], where k makes them as many as
-//! there are elements, 20 at most; the smaller of a tag's two counts is no less than the number of documents that have
+//! there are elements, 18 at most; the smaller of a tag's two counts is no less than the number of documents that have
 //! it (count-min: Cormode and Muthukrishnan 2005). The second takes the tags whose count is at least
 //! [`COMMON`], and at least the elements of all sets by `2^16`: 2^17 of them at most, the first in the order of documents
 //! and elements. The class of a tag is the number of bits of its count. Fewer than [`COMMON`] documents have no common
@@ -71,7 +71,7 @@ impl Common {
             elements += fields.set_size().map_err(unread)? as u64;
             Ok(())
         })?;
-        let bits = elements.next_power_of_two().trailing_zeros().clamp(1, 20);
+        let bits = elements.next_power_of_two().trailing_zeros().clamp(1, 18);
         let mut counts = [vec![0_u32; 1 << bits], vec![0_u32; 1 << bits]];
         let places = |tag: u32| [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize);
         let mut set = Vec::new();
@@ -89,8 +89,12 @@ impl Common {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash));
+                // Most are put aside by one of the two.
+                if u64::from(counts[0][first]) < least || u64::from(counts[1][second]) < least {
+                    continue;
+                }
                 let count = counts[0][first].min(counts[1][second]);
-                if u64::from(count) >= least && common.len() < COMMON_MAX {
+                if common.len() < COMMON_MAX {
                     common.insert(tag(hash), (32 - count.leading_zeros()) as u8);
                 }
             }

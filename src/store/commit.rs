@@ -83,12 +83,18 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
 }
 
 /// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, nor to the generation
-/// `kept` before it. Only the writer calls this. Files whose names are not ours are left alone, and so are those that
+/// `kept` before it. Segments of the numbers `busy` are under way, and with them temporary files. Only the writer calls this. Files whose names are not ours are left alone, and so are those that
 /// cannot be removed: the next sweep tries again. Returns the bytes it removed.
 ///
 /// # Errors
 /// The directory cannot be listed.
-pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option<&Manifest>) -> Result<u64> {
+pub(super) fn sweep(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    manifest: &Manifest,
+    kept: Option<&Manifest>,
+    busy: &[u64],
+) -> Result<u64> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let generations = || {
         names.iter().filter_map(|name| match names::parse(name) {
@@ -106,13 +112,16 @@ pub(super) fn sweep(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest, kept: Option
                 generation != manifest.generation && Some(generation) != before
             }
             Some(Name::Segment(number)) => {
-                !named(&|of| of.segments.iter().any(|segment| segment.number == number))
+                // guard: a segment under way is not swept
+                // without it: !busy.contains(&number) -> true
+                !busy.contains(&number)
+                    && !named(&|of| of.segments.iter().any(|segment| segment.number == number))
             }
             Some(Name::Log(number)) => {
                 !named(&|of| of.logged.iter().flat_map(|logged| &logged.logs).any(|log| log.number == number))
             }
             Some(Name::Idf(digest)) => idf::named_by(&manifest.params) != Some(digest),
-            Some(Name::Temporary) => true,
+            Some(Name::Temporary) => busy.is_empty(),
             Some(Name::Current | Name::Lock) | None => false,
         };
         // guard: files that nothing names are removed

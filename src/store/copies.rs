@@ -117,10 +117,8 @@ impl Index {
         if let Some(digest) = idf::named_by(&manifest.params) {
             link_or_copy(vfs, &names::idf(&self.shared.dir, digest), &names::idf(dir, digest))?;
         }
-        if state.view.live > 0 {
-            let first = state.view.table.read().first(state.view.rows);
-            let records = first.into_records();
-            let built = build::build(&records, vfs, dir)?;
+        if state.view.logged() > 0 {
+            let built = build::build(&state.view.logged_records()?, vfs, dir)?;
             let number = manifest.next_segment;
             let next = number.checked_add(1);
             let limit = Error::Limit { what: "number of a segment", limit: u64::MAX, found: number };

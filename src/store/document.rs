@@ -111,7 +111,10 @@ impl<'a> Document<'a> {
         }
         if params.sets {
             match (self.set, self.content) {
-                (Given::Hashes(hashes), _) => set.extend_from_slice(hashes),
+                (Given::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => set.extend_from_slice(hashes),
+                (Given::Hashes(_), _) => {
+                    return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));
+                }
                 (Given::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
                 (Given::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
                 (Given::Nothing, _) => {
@@ -125,6 +128,13 @@ impl<'a> Document<'a> {
         }
         fields::encode(params, self.is_marked, set, out);
         Ok(())
+    }
+
+    /// A document as it stands in a file of an index with these parameters.
+    pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
+        let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
+        let document = document.with_encoded_set(attached.fields);
+        if attached.fields.is_marked() { document.as_duplicate() } else { document }
     }
 
     pub(super) fn attached(&self) -> Attached<'a> {

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
+use super::metrics::{Counters, Metrics};
 use super::names;
 use super::snapshot::Snapshot;
 use super::state::State;
+use super::verify::{Findings, verify_with};
 use super::writer::Writer;
 use super::{directory, idf};
 use crate::error::{Error, Result};
@@ -14,6 +16,7 @@ use crate::format::manifest::Manifest;
 use crate::params::Params;
 use crate::sync::{AtomicBool, Mutex, RwLock};
 use crate::sys::{Access, RealVfs, Vfs};
+use crate::trace::span;
 use twindex_sketch::{Cutter, IdfTable, Sketcher};
 
 /// An open index: cheap to clone, shared by threads at will.
@@ -53,6 +56,8 @@ pub(super) struct Shared {
     pub(super) refreshing: Mutex<()>,
     /// Opened at a generation that need not be the newest: it stays there.
     pub(super) pinned: bool,
+    /// What writers of this process did.
+    pub(super) counters: Counters,
 }
 
 impl Shared {
@@ -128,6 +133,7 @@ impl OpenOptions {
         // Without a current directory, or of an empty path: the path as it is fails with the reason.
         let dir = vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = dir.as_path();
+        span!("open", path = %path.display());
         let state = match self.generation {
             None => State::load_telling(&*vfs, path, self.access, self.told)?,
             Some(generation) => State::load_at(&*vfs, path, self.access, generation, self.told)?,
@@ -141,6 +147,7 @@ impl OpenOptions {
             writing: AtomicBool::new(false),
             refreshing: Mutex::new(()),
             pinned: self.generation.is_some(),
+            counters: Counters::default(),
         };
         Ok(Index { shared: Arc::new(shared) })
     }
@@ -157,6 +164,54 @@ impl Index {
     /// build cannot cut text by, see [`Cutter::new`].
     pub fn create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
         Self::create_with(Arc::new(RealVfs), path.as_ref(), params)
+    }
+
+    /// Opens the index at this path, or creates it where there is nothing or an empty directory. Any number of processes
+    /// may do so at once: one creates it, and all have the same.
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let path = dir.path().join("pages.twx");
+    /// for _ in 0..2 {
+    ///     let index = Index::open_or_create(&path, Params::builder().words(2).simhash(3).build()?)?;
+    ///     assert_eq!(index.snapshot().documents(), 0);
+    /// }
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`] where there is an index of other parameters, which names the first that differs;
+    /// otherwise as [`create`](Self::create) and [`open`](Self::open).
+    pub fn open_or_create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
+        Self::open_or_create_with(Arc::new(RealVfs), path.as_ref(), params)
+    }
+
+    /// As [`open_or_create`](Self::open_or_create), on another file system.
+    ///
+    /// # Errors
+    /// As [`open_or_create`](Self::open_or_create).
+    #[allow(clippy::needless_pass_by_value, reason = "as the other ways to create an index")]
+    pub fn open_or_create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
+        match Self::create_with(Arc::clone(&vfs), path, params.clone()) {
+            Err(Error::AlreadyExists { .. }) => {}
+            created => return created,
+        }
+        let index = Self::open_with(vfs, path)?;
+        let known = index.params();
+        if known == params {
+            return Ok(index);
+        }
+        let (known, given) = (known.fields(), params.fields());
+        let differs = (known.iter().find(|field| !given.contains(field)))
+            .or(given.iter().find(|field| !known.contains(field)));
+        let field = differs.map_or("", |(name, _)| name);
+        let value = |fields: &[(&str, String)]| {
+            let value = fields.iter().find(|(name, _)| *name == field);
+            value.map_or_else(|| "none".to_owned(), |(_, value)| value.clone())
+        };
+        Err(Error::ParamsMismatch { field: field.to_owned(), index: value(&known), given: value(&given) })
     }
 
     /// As [`create`](Self::create), on another file system.
@@ -340,6 +395,21 @@ impl Index {
             )));
         }
         Writer::new(self, &names::lock(&self.shared.dir))
+    }
+
+    /// What the index has, and what was done through this handle and its clones since it was opened, in numbers. It costs
+    /// no more than a look at each segment's table of pages: some microseconds.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        let state = Arc::clone(&self.shared.published.read());
+        self.shared.counters.of(&state)
+    }
+
+    /// Checks all files of the newest generation to the last byte: [`verify_with`] with the access of this index. It reads
+    /// the files anew, takes as long as reading them, and changes nothing; a problem of one file does not hide others.
+    #[must_use]
+    pub fn verify(&self) -> Findings {
+        verify_with(&*self.shared.vfs, &self.shared.dir, self.shared.access, |_| {})
     }
 
     /// Removes the files that neither the newest generation nor anything else of the index needs: [`Writer::gc`] by a

@@ -2,7 +2,7 @@
 //! their threads, one at a time, and draws at each lock, each flag and each operation of the disk who goes on.
 //!
 //! It is the code of the store itself, over a disk in memory. Another process is another [`Index`] on the same disk. Not
-//! here are merges on threads of their own, and what processors do to memory that is shared without locks: the store has
+//! here is what processors do to memory that is shared without locks: the store has
 //! none, and the parts that have (`segment::pages`, `sys::guard`) are left to `scripts/sanitize`.
 
 #[path = "../../tests/support/model.rs"]
@@ -347,5 +347,54 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
             index.refresh().unwrap();
             assert_eq!(commit_of(&index.snapshot()), 3);
         }
+    });
+}
+
+#[test]
+fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_another_process() {
+    explore(|| {
+        let turns = Turns::new();
+        let (index, other) = (create(&turns), open(&turns));
+        let acknowledged: Arc<AtomicUsize> = Arc::default();
+        let here = {
+            let index = index.clone();
+            watch(&acknowledged, 4, move || index.snapshot())
+        };
+        let there = {
+            let other = other.clone();
+            watch(&acknowledged, 4, move || {
+                other.refresh().unwrap();
+                other.snapshot()
+            })
+        };
+        let opening = {
+            let turns = turns.clone();
+            watch(&acknowledged, 2, move || open(&turns).snapshot())
+        };
+        let writer = {
+            let (index, acknowledged) = (index.clone(), Arc::clone(&acknowledged));
+            thread::spawn(move || {
+                let mut writer = index.writer().unwrap();
+                writer.set_memtable(2, usize::MAX);
+                for n in 1..=2 * COMMITS {
+                    put(&mut writer, n);
+                    writer.commit().unwrap();
+                    acknowledged.store(n as usize, Ordering::SeqCst);
+                }
+                // What is not committed is nobody's business, and nobody waits for the segment under way.
+                writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
+            })
+        };
+        for thread in [here, there, opening, writer] {
+            thread.join().unwrap();
+        }
+        assert_eq!(commit_of(&index.snapshot()), 2 * COMMITS);
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 2 * COMMITS + 1);
+        writer.commit().unwrap();
+        writer.wait_for_merge().unwrap();
+        drop(writer);
+        assert_eq!(commit_of(&index.snapshot()), 2 * COMMITS + 1);
+        assert_eq!(commit_of(&open(&turns).snapshot()), 2 * COMMITS + 1);
     });
 }

@@ -1,23 +1,69 @@
-//! A merge of some segments to one, here or on a thread of its own, and how its result takes their place.
+//! Segments that are made beside commits, of other segments or of a memtable that is full, and how they take the place
+//! of what they were made of.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
 
+use super::memtable::Memtable;
+use super::metrics::Counter;
 use super::names;
 use super::state::{View, open_segment};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
-use crate::segment::Segment;
+use crate::key::KeyBuf;
 use crate::segment::merge::{self, Input};
 use crate::segment::spilled::Room;
+use crate::segment::{Built, Segment, build};
+use crate::sync;
 use crate::sys::paced::Paced;
+use crate::trace::span;
 use crate::sys::{Access, Vfs};
 
-/// What is merged, as it was when that began.
+/// Documents that were deleted while a segment was made of them: so many are looked up in it by a commit. Where there
+/// are more, a thread looks them up first.
+const LATE: u64 = 1 << 10;
+
+/// Where documents of a segment to come are.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// In a segment of this number.
+    Segment(u64, Arc<Segment>),
+    /// In the memtable that was frozen; ordinals are rows.
+    Frozen(Arc<Memtable>),
+}
+
+impl Source {
+    fn key(&self, ordinal: u32) -> Result<KeyBuf> {
+        match self {
+            Self::Segment(_, segment) => {
+                let key = segment.key(ordinal)?;
+                segment.check_map()?;
+                Ok(key)
+            }
+            Self::Frozen(table) => Ok(table.read().records().key(ordinal as usize).to_buf()),
+        }
+    }
+
+    /// What of it is no longer live; `None` where it is in the view no more.
+    fn deleted<'a>(&self, next: &Manifest, view: &'a View) -> Option<&'a Arc<RoaringBitmap>> {
+        match self {
+            Self::Segment(number, _) => {
+                let place = next.segments.iter().position(|entry| entry.number == *number)?;
+                view.deleted.get(place)
+            }
+            Self::Frozen(table) => {
+                let frozen = view.frozen.as_ref().filter(|frozen| Arc::ptr_eq(&frozen.table, table));
+                frozen.map(|frozen| &frozen.deleted)
+            }
+        }
+    }
+}
+
+/// What a segment is made of, as it was when that began.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) vfs: Arc<dyn Vfs>,
@@ -29,20 +75,32 @@ pub(super) struct Work {
     pub(super) number: u64,
     /// Bytes of memory it may take.
     pub(super) memory: usize,
-    /// Numbers, segments, and what was no longer live.
-    pub(super) inputs: Vec<(u64, Arc<Segment>, Arc<RoaringBitmap>)>,
+    /// Where the documents are, and what was no longer live: segments, or one memtable.
+    pub(super) inputs: Vec<(Source, Arc<RoaringBitmap>)>,
 }
 
-/// A segment that can take the place of others.
+/// A segment that can take the place of what it was made of.
 #[derive(Debug)]
 pub(super) struct Merged {
-    /// Numbers of the segments it is made of, and what was no longer live of them.
-    inputs: Vec<(u64, Arc<RoaringBitmap>)>,
+    /// What it is made of, and what was no longer live of that: its documents are not in the output, or are among
+    /// `deleted`.
+    inputs: Vec<(Source, Arc<RoaringBitmap>)>,
     /// `None` where nothing was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
+    /// Of the output, what is no longer live.
+    deleted: RoaringBitmap,
+    /// How long it took to make.
+    took: Duration,
 }
 
 impl Work {
+    fn segments(&self) -> impl Iterator<Item = (&Arc<Segment>, &Arc<RoaringBitmap>)> {
+        self.inputs.iter().filter_map(|(source, deleted)| match source {
+            Source::Segment(_, segment) => Some((segment, deleted)),
+            Source::Frozen(_) => None,
+        })
+    }
+
     /// Refuses it where the disk has no room for the output.
     ///
     /// # Errors
@@ -50,7 +108,7 @@ impl Work {
     pub(super) fn check_space(&self) -> Result<()> {
         // The output has at most the bytes of its inputs, which stay meanwhile; where records do not fit in memory,
         // they go through scratch files once more.
-        let inputs: u64 = self.inputs.iter().map(|(_, segment, _)| segment.length()).sum();
+        let inputs: u64 = self.segments().map(|(segment, _)| segment.length()).sum();
         let needed = if inputs > self.memory as u64 { 2 * inputs } else { inputs };
         let free =
             self.vfs.free_space(&self.dir).map_err(|e| Error::io("ask for the space of", &self.dir, e))?;
@@ -62,24 +120,16 @@ impl Work {
         }
     }
 
-    /// Merges, and gives the output its name and reads it again, so that it is not published damaged. Nothing names it
+    /// Makes the segment, gives it its name and reads it again, so that it is not published damaged. Nothing names it
     /// yet.
     ///
     /// # Errors
-    /// As [`merge::merge`] and [`open_segment`].
+    /// As [`merge::merge`], [`build::build`] and [`open_segment`].
     pub(super) fn run(self) -> Result<Merged> {
-        let scratch = self.vfs.scratch(&self.dir);
-        let room = Room::new(self.memory, &scratch);
-        let inputs: Vec<Input<'_>> = self
-            .inputs
-            .iter()
-            .filter(|(_, segment, deleted)| deleted.len() < segment.documents())
-            .map(|(_, segment, deleted)| Input { segment, deleted })
-            .collect();
+        span!("make_segment", segment = self.number, inputs = self.inputs.len());
+        let start = Instant::now();
         let mut output = None;
-        if !inputs.is_empty() {
-            let built = merge::merge(&inputs, &*self.vfs, &self.dir, room)?;
-            inputs.iter().try_for_each(|input| input.segment.check_map())?;
+        if let Some(built) = self.build()? {
             let entry = SegmentEntry {
                 number: self.number,
                 length: built.length,
@@ -100,8 +150,30 @@ impl Work {
                 }
             }
         }
-        let inputs = self.inputs.into_iter().map(|(number, _, deleted)| (number, deleted)).collect();
-        Ok(Merged { inputs, output })
+        Ok(Merged { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
+    }
+
+    fn build(&self) -> Result<Option<Built>> {
+        if let [(Source::Frozen(table), _)] = &self.inputs[..] {
+            let first = {
+                let rows = table.read();
+                rows.first(rows.len())
+            };
+            let built = build::build(&first.into_records(), &*self.vfs, &self.dir)?;
+            return Ok(Some(built).filter(|built| built.documents > 0));
+        }
+        let inputs: Vec<Input<'_>> = self
+            .segments()
+            .filter(|(segment, deleted)| deleted.len() < segment.documents())
+            .map(|(segment, deleted)| Input { segment, deleted })
+            .collect();
+        if inputs.is_empty() {
+            return Ok(None);
+        }
+        let scratch = self.vfs.scratch(&self.dir);
+        let built = merge::merge(&inputs, &*self.vfs, &self.dir, Room::new(self.memory, &scratch))?;
+        inputs.iter().try_for_each(|input| input.segment.check_map())?;
+        Ok(Some(built))
     }
 
     /// As [`run`](Self::run), on a thread of its own, at `rate` bytes a second.
@@ -111,48 +183,101 @@ impl Work {
     pub(super) fn spawn(mut self, rate: Option<u64>) -> Result<Merging> {
         let stop = Arc::new(AtomicBool::new(false));
         let (dir, number) = (self.dir.clone(), self.number);
-        let inputs = self.inputs.iter().map(|(number, ..)| *number).collect();
+        let inputs = self.inputs.iter().map(|(source, _)| source.clone()).collect();
         self.vfs = Arc::new(Paced::new(self.vfs, Arc::clone(&stop), rate));
-        let thread = std::thread::Builder::new().name("twindex-merge".into()).spawn(move || self.run());
-        let thread = thread.map_err(|e| Error::io("start a thread for", &dir, e))?;
-        Ok(Merging { thread: Some(thread), stop, number, inputs })
+        Merging::start(dir, stop, number, inputs, move || self.run())
     }
 }
 
-/// A merge under way. Dropped, it is stopped and waited for.
+/// A segment under way. Dropped, it is stopped and waited for.
 #[derive(Debug)]
 pub(super) struct Merging {
-    thread: Option<JoinHandle<Result<Merged>>>,
+    thread: Option<sync::JoinHandle<Result<Merged>>>,
+    done: Arc<sync::AtomicBool>,
     stop: Arc<AtomicBool>,
+    dir: PathBuf,
     /// Of the output.
     pub(super) number: u64,
-    /// Of the segments that it is made of. They stay in the generations meanwhile, live or not: what is deleted of them
-    /// has to be deleted of the output.
-    pub(super) inputs: Vec<u64>,
+    /// What it is made of. Segments stay in the generations meanwhile, live or not: what is deleted of them has to be
+    /// deleted of the output.
+    inputs: Vec<Source>,
 }
 
 impl Merging {
+    fn start(
+        dir: PathBuf,
+        stop: Arc<AtomicBool>,
+        number: u64,
+        inputs: Vec<Source>,
+        work: impl FnOnce() -> Result<Merged> + Send + 'static,
+    ) -> Result<Self> {
+        let done = Arc::new(sync::AtomicBool::new(false));
+        let thread = {
+            let done = Arc::clone(&done);
+            sync::spawn("twindex-merge", move || {
+                let result = work();
+                done.store(true, Ordering::Release);
+                result
+            })
+        };
+        let thread = thread.map_err(|e| Error::io("start a thread for", &dir, e))?;
+        Ok(Self { thread: Some(thread), done, stop, dir, number, inputs })
+    }
+
+    /// True for a segment that the output is made of.
+    pub(super) fn takes(&self, number: u64) -> bool {
+        self.inputs.iter().any(|source| matches!(source, Source::Segment(of, _) if *of == number))
+    }
+
     pub(super) fn is_done(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.done.load(Ordering::Acquire)
     }
 
     /// Waits for it.
     ///
     /// # Errors
     /// What went wrong.
-    pub(super) fn join(mut self) -> Result<Merged> {
-        match self.thread.take().map(JoinHandle::join) {
+    pub(super) fn join(&mut self) -> Result<Merged> {
+        match self.thread.take().map(sync::JoinHandle::join) {
             Some(Ok(merged)) => merged,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => unreachable!("the thread is taken here, and where it is dropped"),
         }
     }
+
+    /// Takes what is done, if that is so far that it may take its place in a commit. Otherwise a thread goes on, and
+    /// `self` stays.
+    ///
+    /// # Errors
+    /// What went wrong; then and where something is returned, this has ended.
+    pub(super) fn poll(&mut self, next: &Manifest, view: &View) -> Result<Option<Merged>> {
+        if !self.is_done() {
+            return Ok(None);
+        }
+        let merged = self.join()?;
+        if !merged.fits(next, view) || merged.late(next, view) <= LATE {
+            return Ok(Some(merged));
+        }
+        let now: Vec<Arc<RoaringBitmap>> = merged
+            .inputs
+            .iter()
+            .map(|(source, before)| Arc::clone(source.deleted(next, view).unwrap_or(before)))
+            .collect();
+        let (stop, inputs) = (Arc::clone(&self.stop), std::mem::take(&mut self.inputs));
+        let work = move || {
+            let mut merged = merged;
+            merged.catch_up(&now)?;
+            Ok(merged)
+        };
+        *self = Self::start(self.dir.clone(), stop, self.number, inputs, work)?;
+        Ok(None)
+    }
 }
 
 impl Drop for Merging {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
+            self.stop.store(true, Ordering::Relaxed);
             let _ = thread.join();
         }
     }
@@ -164,37 +289,69 @@ impl Merged {
         self.output.as_ref().map(|(entry, _)| entry.number)
     }
 
+    /// Counts it as done.
+    pub(super) fn count(&self, counter: &Counter) {
+        counter.add(self.took, self.bytes());
+    }
+
+    /// Bytes of the output.
+    pub(super) fn bytes(&self) -> u64 {
+        self.output.as_ref().map_or(0, |(entry, _)| entry.length)
+    }
+
     /// True where all that it was made of is there, to be replaced.
-    pub(super) fn fits(&self, next: &Manifest) -> bool {
-        self.inputs.iter().all(|(number, _)| next.segments.iter().any(|entry| entry.number == *number))
+    pub(super) fn fits(&self, next: &Manifest, view: &View) -> bool {
+        self.inputs.iter().all(|(source, _)| source.deleted(next, view).is_some())
+    }
+
+    /// How many documents were deleted that are to be looked up in the output.
+    fn late(&self, next: &Manifest, view: &View) -> u64 {
+        let late = self.inputs.iter().filter_map(|(source, before)| {
+            let now = source.deleted(next, view)?;
+            Some(if Arc::ptr_eq(now, before) { 0 } else { now.len() - before.len() })
+        });
+        late.sum()
+    }
+
+    /// Deletes of the output what was deleted of its inputs since: `now` is what is no longer live of each of them.
+    fn catch_up(&mut self, now: &[Arc<RoaringBitmap>]) -> Result<()> {
+        for ((source, before), now) in self.inputs.iter_mut().zip(now) {
+            if let Some((_, output)) = &self.output {
+                for ordinal in &**now - &**before {
+                    let key = source.key(ordinal)?;
+                    // guard: what is deleted while it is merged is deleted of the output
+                    self.deleted.extend(output.find(key.as_key())?);
+                }
+                output.check_map()?;
+            }
+            *before = Arc::clone(now);
+        }
+        Ok(())
     }
 
     /// Puts the output in the place of what it was made of, which [fits](Self::fits). What was deleted of that since
-    /// the merge began is deleted in the output.
-    pub(super) fn take_place(self, next: &mut Manifest, view: &mut View) -> Result<()> {
-        let mut deleted = RoaringBitmap::new();
-        for (number, before) in &self.inputs {
-            let Some(place) = next.segments.iter().position(|entry| entry.number == *number) else {
-                continue;
-            };
-            let since = &*view.deleted[place] - &**before;
-            if let Some((_, output)) = &self.output {
-                for ordinal in since {
-                    let key = view.segments[place].key(ordinal)?;
-                    view.segments[place].check_map()?;
-                    // guard: what is deleted while it is merged is deleted of the output
-                    deleted.extend(output.find(key.as_key())?);
+    /// the work began is deleted in the output.
+    pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut View) -> Result<()> {
+        let now: Vec<Arc<RoaringBitmap>> =
+            self.inputs.iter().filter_map(|(source, _)| source.deleted(next, view).map(Arc::clone)).collect();
+        self.catch_up(&now)?;
+        for (source, _) in &self.inputs {
+            match source {
+                Source::Segment(number, _) => {
+                    if let Some(place) = next.segments.iter().position(|entry| entry.number == *number) {
+                        next.segments.remove(place);
+                        view.segments.remove(place);
+                        view.deleted.remove(place);
+                    }
                 }
+                Source::Frozen(_) => view.frozen = None,
             }
-            next.segments.remove(place);
-            view.segments.remove(place);
-            view.deleted.remove(place);
         }
         if let Some((entry, segment)) = self.output {
             let place = next.segments.partition_point(|other| other.number < entry.number);
             next.segments.insert(place, entry);
             view.segments.insert(place, segment);
-            view.deleted.insert(place, Arc::new(deleted));
+            view.deleted.insert(place, Arc::new(self.deleted));
         }
         Ok(())
     }

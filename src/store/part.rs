@@ -18,7 +18,13 @@ use twindex_sketch::Nearness;
 /// Documents that are asked together. Ordinals are of the part.
 pub(super) enum Part<'a> {
     Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
-    Memory { rows: RwLockReadGuard<'a, Rows>, limit: u32, params: &'a Params },
+    /// Rows of a memtable; of one that is frozen, less what was deleted since.
+    Memory {
+        rows: RwLockReadGuard<'a, Rows>,
+        limit: u32,
+        deleted: Option<&'a RoaringBitmap>,
+        params: &'a Params,
+    },
 }
 
 impl Part<'_> {
@@ -49,18 +55,23 @@ impl Part<'_> {
                 })?;
                 Ok(scratch.left_out())
             }
-            Self::Memory { rows, limit, params } => {
+            Self::Memory { rows, limit, deleted, params } => {
                 // What tables of this design would refuse is refused before there are any, too.
                 if let Some(DesignChoice::Named(name)) = params.simhash.map(|simhash| simhash.design) {
                     name.check_within(ask.within)?;
                 }
-                rows.within(fingerprint, ask.within, *limit, each);
+                rows.within(fingerprint, ask.within, *limit, |row, distance| {
+                    if deleted.is_some_and(|deleted| deleted.contains(row)) {
+                        return ControlFlow::Continue(());
+                    }
+                    each(row, distance)
+                });
                 Ok(0)
             }
         }
     }
 
-    /// Hands each document that has this feature in this band to `each`; of a segment also those no longer live.
+    /// Hands each document that has this feature in this band to `each`, also such that are no longer live.
     pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
@@ -111,7 +122,10 @@ impl Part<'_> {
     ) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.sharing_prefix(set, near, marked, each),
-            Self::Memory { rows, limit, .. } => rows.sharing_prefix(set, near, marked, *limit, each),
+            Self::Memory { rows, limit, .. } => {
+                rows.sharing_prefix(set, marked, *limit, each);
+                Ok(())
+            }
         }
     }
 
@@ -142,7 +156,9 @@ impl Part<'_> {
     pub(super) fn is_live(&self, ordinal: u32) -> bool {
         match self {
             Self::Segment { deleted, .. } => !deleted.contains(ordinal),
-            Self::Memory { rows, limit, .. } => rows.is_live(ordinal, *limit),
+            Self::Memory { rows, limit, deleted, .. } => {
+                rows.is_live(ordinal, *limit) && deleted.is_none_or(|deleted| !deleted.contains(ordinal))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::part::Part;
+use super::record::Record;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::format::bands;
@@ -405,6 +406,66 @@ impl Query {
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
 
+    /// As [`run`](Self::run), with the sets of documents from the caller, for an index that keeps none: `mine` are the
+    /// distinct shingle hashes of the document that is asked about, ascending, and `set_of` replaces its last argument by
+    /// those of the document of a key. Resemblance is counted on them, of the documents that share a band; so what is found
+    /// is near, and the share that is found is [`Banding::recall`](crate::Banding::recall).
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().words(1).minhash(60, 2).build()?)?;
+    /// let (sketcher, text) = (index.sketcher()?, "one two three four five six seven eight nine ten");
+    /// let mut writer = index.writer()?;
+    /// writer.put("page", &sketcher.sketch(text)?)?;
+    /// writer.commit()?;
+    /// let set = |text: &str| {
+    ///     let mut hashes = Vec::new();
+    ///     sketcher.shingler().distinct(text, &mut twindex::sketch::Buffers::default(), &mut hashes);
+    ///     hashes
+    /// };
+    /// let asked = "one two three four five six seven eight nine zero"; // 9 of 11
+    /// let answers = index.snapshot().near(&sketcher.sketch(asked)?).run_counting(&set(asked), |_key, out| {
+    ///     *out = set(text); // from wherever the texts are
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(answers.hits[0].resemblance.unwrap().to_string(), "9/11");
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and what `set_of` returns.
+    pub fn run_counting(
+        mut self,
+        mine: &[u64],
+        mut set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
+    ) -> Result<Answers> {
+        let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
+            return Err(Error::Invalid("sets count resemblance, and this question is about distance alone".into()));
+        };
+        // All that share a band are asked about; what is told of them without the sets does not matter.
+        let limit = std::mem::replace(&mut self.limit, usize::MAX);
+        let within = self.within.map(|(_, within)| within);
+        self.unverified = true;
+        let mut answers = self.run()?;
+        let mut other = Vec::new();
+        let mut near = Vec::new();
+        for mut hit in std::mem::take(&mut answers.hits) {
+            set_of(&hit.key, &mut other)?;
+            let intersection = intersection_from(mine, &other, 0).unwrap_or(0);
+            let counted = Resemblance::Exact { intersection, union: mine.len() + other.len() - intersection };
+            hit.resemblance = Some(counted);
+            if counted.at_least(threshold) || hit.distance.zip(within).is_some_and(|(found, within)| found <= within) {
+                near.push(hit);
+            }
+        }
+        near.sort_unstable();
+        answers.left_out = near.len().saturating_sub(limit) as u64;
+        near.truncate(limit);
+        Ok(Answers { hits: near, ..answers })
+    }
+
     /// All hits up to the limit, sorted.
     ///
     /// # Errors
@@ -474,13 +535,11 @@ impl Query {
             }
             let resemblance = match self.counted() {
                 Some(set) => {
-                    let near = Nearness::Resemblance(bands.threshold);
-                    let is_possible = bands.threshold == 0.0
-                        || near.least_shared(set.len(), part.set_size(ordinal)?).is_some();
-                    if !is_possible {
+                    let found = count_from(part, ordinal, (set, bands.threshold), &mut other)?;
+                    if found.is_none() {
                         continue;
                     }
-                    Some(count(part, ordinal, set, &mut other)?)
+                    found
                 }
                 None => estimate(part, ordinal, &bands.signature, minhash)?,
             };
@@ -554,6 +613,25 @@ fn count(part: &Part<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Re
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
+/// The same, if it is at least the threshold: most documents are put aside by their size, or when what is left of the sets
+/// is too little.
+fn count_from(
+    part: &Part<'_>,
+    ordinal: u32,
+    (set, threshold): (&[u64], f64),
+    other: &mut Vec<u64>,
+) -> Result<Option<Resemblance>> {
+    if threshold == 0.0 {
+        return count(part, ordinal, set, other).map(Some);
+    }
+    let Some(least) = Nearness::Resemblance(threshold).least_shared(set.len(), part.set_size(ordinal)?) else {
+        return Ok(None);
+    };
+    part.set(ordinal, other)?;
+    let shared = intersection_from(set, other, least);
+    Ok(shared.map(|shared| Resemblance::Exact { intersection: shared, union: set.len() + other.len() - shared }))
+}
+
 fn estimate(
     part: &Part<'_>,
     ordinal: u32,
@@ -566,6 +644,22 @@ fn estimate(
     let stored = part.signature(ordinal)?;
     let same = matches(signature, stored, minhash.minima(), minhash.signature_bits);
     Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
+}
+
+impl Query {
+    /// As [`run`](Self::run), with what is kept of each hit: its value and stamp, among others.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_with_records(self) -> Result<Vec<(Hit, Record)>> {
+        let state = Arc::clone(&self.state);
+        let with_record = |hit: Hit| {
+            let record = Record::find(&state, hit.key.as_key())?;
+            // A state never changes, and the hit is of it.
+            Ok(record.map(|record| (hit, record)))
+        };
+        self.run()?.hits.into_iter().map(with_record).filter_map(Result::transpose).collect()
+    }
 }
 
 impl IntoIterator for Query {

@@ -153,9 +153,7 @@ impl State {
         let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
         let mut view = self.view.clone();
-        if view.table.read().len() > view.rows {
-            view.table.truncate(view.rows); // of an attempt that failed
-        }
+        view.forget_attempts();
         let position = log::replay(vfs, dir, &self.manifest, entry, from, |path, commit, at, batch| {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
@@ -167,6 +165,22 @@ impl State {
         }
         view.advance()?;
         Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
+    }
+
+    /// How far the logs of another generation have been read here, if they begin with those of this one. Then its
+    /// memtable begins with the rows of this one: a writer that goes on in another log, or merges segments, does not make
+    /// readers read all over again.
+    fn position_in(&self, logs: &[LogEntry]) -> Option<Position> {
+        let position = self.position.filter(|_| self.view.frozen.is_none())?;
+        let known = &self.manifest.logged.as_ref()?.logs;
+        let are_known = known.len() <= logs.len()
+            && known.iter().zip(logs).all(|(known, log)| (known.number, known.first) == (log.number, log.first));
+        let last = logs.get(known.len().checked_sub(1)?)?;
+        // What was read behind the end that counts stands in the next log once more.
+        // guard: batches that were written again are not read twice
+        // without it: last.length >= position.batches -> true
+        let is_whole = last.grows || last.length >= position.batches;
+        (are_known && is_whole && position.number == last.number).then_some(position)
     }
 
     /// The manifest of the current generation.
@@ -191,22 +205,39 @@ impl State {
             })
             .collect::<Result<_>>()?;
         let mut view = View::of(&manifest, segments);
+        let logs = manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let mut position: Option<Position> = None;
+        // The manifest has the deletes of all commits up to its own.
+        let mut known_rows = 0;
+        if let Some(known) = known
+            && let Some(at) = known.position_in(logs)
+        {
+            view.take_rows(&known.view, manifest.generation);
+            position = Some(at);
+            known_rows = if known.view.commit <= manifest.generation { view.rows } else { 0 };
+        }
+        let read = position.map_or(0, |position| position.number);
         let mut telling = told.map(|told| Telling::of(told, vfs, dir, &manifest));
-        for entry in manifest.logged.iter().flat_map(|logged| &logged.logs) {
+        for entry in logs.iter().filter(|entry| entry.number >= read) {
             let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
-            let from = Position::before(entry.number, commit);
+            let before = Position::before(entry.number, commit);
+            let from = position.filter(|position| position.number == entry.number).unwrap_or(before);
             let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
                 if let Some(telling) = &mut telling {
                     telling.is_at(at);
                 }
-                view.apply(path, commit, at, batch, &manifest)
+                view.apply_rows(path, commit, at, batch, &manifest)?;
+                if commit <= manifest.generation {
+                    known_rows = view.rows;
+                }
+                Ok(())
             });
             position = Some(read?);
             if let Some(telling) = &mut telling {
                 telling.before += position.map_or(0, |position| position.offset);
             }
         }
+        view.forget_rows(known_rows)?;
         // A generation may be published behind the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
@@ -309,7 +340,7 @@ pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     if let Ok(before) = previous(vfs, dir, manifest) {
         // guard: a new writer keeps what the generation before names
         // without it: before.as_ref() -> None
-        let _ = commit::sweep(vfs, dir, manifest, before.as_ref()); // what stays goes with a later one
+        let _ = commit::sweep(vfs, dir, manifest, before.as_ref(), &[]); // what stays goes with a later one
     }
 }
 

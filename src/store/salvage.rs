@@ -249,8 +249,7 @@ fn fill(
         let mut refused = Vec::new();
         let Salvaged { saved, lost, lost_keys, reasons } =
             segment.salvage(deleted, |key, kept, attached| {
-                let document = Document::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
-                match writer.put(key.as_key(), document) {
+                match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
                     // As for logs.
                     Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
                     done => return done,
@@ -280,8 +279,7 @@ fn fill(
             while let Some(operation) = operations.next_operation().map_err(fault)? {
                 let (key, done) = match operation {
                     Operation::Put(key, kept, attached) => {
-                        let document = Document::from_row(params, kept).with_value(attached.value);
-                        (Some(key), writer.put(key, document.with_stamp(attached.stamp)))
+                        (Some(key), writer.put(key, Document::stored(params, kept, attached)))
                     }
                     Operation::Delete(key) => (None, writer.delete(key)),
                 };

@@ -1,12 +1,14 @@
 //! The index at one generation.
 
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
 use super::part::Part;
 use super::query::Query;
+use super::range::{self, Keys};
+use super::record::Record;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::extsort::Merge;
@@ -21,25 +23,6 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     state: Arc<State>,
-}
-
-/// What is kept of a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Record {
-    /// Its fingerprint; `None` for a document without tokens or an index without simhash.
-    pub fingerprint: Option<Fingerprint>,
-    /// Its packed signature; empty where none is kept.
-    pub signature: Vec<u8>,
-    /// Its least hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty where none are kept.
-    pub bottom: Vec<u64>,
-    /// Its hashes that the modulus divides, for [`Sample::modular`](twindex_sketch::Sample::modular); empty where none
-    /// are kept.
-    pub modular: Vec<u64>,
-    /// The caller's value; empty where it has none.
-    pub value: Vec<u8>,
-    /// Its stamp, where documents expire.
-    pub stamp: Option<u64>,
 }
 
 /// A document of a snapshot, by place.
@@ -147,7 +130,7 @@ impl Snapshot {
     /// Live documents that are in no segment on disk yet, but in logs.
     #[must_use]
     pub fn logged_documents(&self) -> u64 {
-        self.state.view.live
+        self.state.view.logged()
     }
 
     /// Its segments, oldest first, and for each the ordinals that are no longer live. What is in no segment on disk yet
@@ -192,22 +175,43 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Invalid`] for a key of the other kind, [`Error::Corrupt`].
     pub fn get<'k>(&self, key: impl Into<Key<'k>>) -> Result<Option<Record>> {
-        let key = key.into();
-        key.check(self.params().key)?;
-        for part in self.parts() {
-            let found = part.find(key)?;
-            part.check_map()?;
-            let Some(ordinal) = found else { continue };
-            let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
-            let signature = part.signature(ordinal)?.to_vec();
-            let mut samples = [Vec::new(), Vec::new()];
-            part.samples(ordinal, &mut samples)?;
-            let [bottom, modular] = samples;
-            let (value, stamp) = (part.value(ordinal)?.to_vec(), part.stamp(ordinal)?);
-            part.check_map()?;
-            return Ok(Some(Record { fingerprint, signature, bottom, modular, value, stamp }));
-        }
-        Ok(None)
+        Record::find(&self.state, key.into())
+    }
+
+    /// The keys of live documents in a range, ascending.
+    ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// for key in ["a/1", "a/2", "b/1", "c/1"] {
+    ///     writer.put(key, Fingerprint(1))?;
+    /// }
+    /// writer.commit()?;
+    /// let snapshot = index.snapshot();
+    /// let keys = |keys: twindex::Keys| keys.map(|key| Ok(key?.to_string())).collect::<twindex::Result<Vec<_>>>();
+    /// assert_eq!(keys(snapshot.range("a/2".."c")?)?, ["a/2", "b/1"]);
+    /// assert_eq!(keys(snapshot.prefix("a/")?)?, ["a/1", "a/2"]);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for bounds of the other kind of keys, [`Error::Corrupt`].
+    pub fn range<'k, K: Into<Key<'k>> + Clone>(&self, range: impl RangeBounds<K>) -> Result<Keys> {
+        let bound = |bound: Bound<&K>| bound.map(|key| key.clone().into().to_buf());
+        let (from, to) = (bound(range.start_bound()), bound(range.end_bound()));
+        Keys::new(Arc::clone(&self.state), &from, &to)
+    }
+
+    /// The keys of live documents that begin with `prefix`, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where keys are numbers, [`Error::Corrupt`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Keys> {
+        let (from, to) = range::of_prefix(prefix.as_ref());
+        Keys::new(Arc::clone(&self.state), &from, &to)
     }
 
     /// True if there is a live document with this key.

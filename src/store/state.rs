@@ -1,5 +1,6 @@
 //! What an index consists of at one commit.
 
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -13,10 +14,10 @@ use crate::error::{Error, Result, corrupt};
 use crate::format::log::{BatchView, Operation};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::format::wire::Fault;
-use crate::key::Key;
+use crate::key::{Key, KeyBuf};
 use crate::params::Params;
 use crate::segment::near::check_radius;
-use crate::segment::{Segment, build};
+use crate::segment::{Records, Segment, build};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
@@ -30,6 +31,9 @@ pub(super) struct View {
     pub(super) segments: Vec<Arc<Segment>>,
     /// Of each segment the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
+    /// What the memtable held when it was full, until it is a segment. It is older than the memtable, and newer than all
+    /// segments that it may share keys with.
+    pub(super) frozen: Option<Frozen>,
     pub(super) table: Arc<Memtable>,
     /// Rows of the memtable that count.
     pub(super) rows: u32,
@@ -40,6 +44,39 @@ pub(super) struct View {
     /// What it, or one before it, was given by the caller.
     pub(super) payload: Option<Arc<[u8]>>,
     pub(super) time: Time,
+}
+
+/// A memtable that is full, and gets no more rows.
+#[derive(Clone, Debug)]
+pub(super) struct Frozen {
+    pub(super) table: Arc<Memtable>,
+    pub(super) rows: u32,
+    /// Live ones among them when it was frozen.
+    pub(super) live: u64,
+    /// Those of them that are no longer live since.
+    pub(super) deleted: Arc<RoaringBitmap>,
+    /// Numbers of the logs that its rows came by.
+    pub(super) logs: Arc<[u64]>,
+}
+
+impl Frozen {
+    pub(super) fn forget(&mut self, key: Key<'_>) -> bool {
+        let rows = self.table.read();
+        let found = rows.find(key, self.rows).filter(|&row| rows.is_live(row, self.rows));
+        drop(rows);
+        found.is_some_and(|row| !self.deleted.contains(row) && Arc::make_mut(&mut self.deleted).insert(row))
+    }
+
+    /// What expired since stamps up to `before` had is no longer live.
+    fn expire(&mut self, before: Option<u64>, expired: u64) {
+        let gone: RoaringBitmap = {
+            let rows = self.table.read();
+            rows.stamped_between(before, expired).filter(|&row| rows.is_live(row, self.rows)).collect()
+        };
+        if !gone.is_subset(&self.deleted) {
+            *Arc::make_mut(&mut self.deleted) |= gone;
+        }
+    }
 }
 
 /// Event time: the highest stamps. What has expired is among the deletes of segments and rows of the memtable, so that
@@ -70,6 +107,7 @@ impl View {
         Self {
             segments,
             deleted: manifest.segments.iter().map(|entry| Arc::new(entry.deleted.clone())).collect(),
+            frozen: None,
             table: Arc::new(Memtable::new(&manifest.params)),
             rows: 0,
             live: 0,
@@ -84,6 +122,7 @@ impl View {
         Self {
             segments: vec![Arc::clone(&self.segments[place])],
             deleted: vec![Arc::clone(&self.deleted[place])],
+            frozen: None,
             table: Arc::new(Memtable::new(&manifest.params)),
             rows: 0,
             live: 0,
@@ -138,9 +177,13 @@ impl View {
     pub(super) fn advance(&mut self) -> Result<()> {
         let before = self.time.expired(self.time.now);
         self.time.now = self.time.newest;
-        if self.time.expired(self.time.now) != before {
+        let expired = self.time.expired(self.time.now);
+        if expired != before {
             for place in 0..self.segments.len() {
                 self.expire_segment(place, before)?;
+            }
+            if let (Some(frozen), Some(expired)) = (&mut self.frozen, expired) {
+                frozen.expire(before, expired);
             }
         }
         self.expire_rows()
@@ -172,21 +215,32 @@ impl View {
         Ok(())
     }
 
-    /// Segments, then the rows of the memtable if there are any.
+    /// Segments, then the frozen memtable and the rows of the memtable if there are any.
     pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Part<'a>> {
         let segments = self.segments.iter().zip(&self.deleted);
-        let memory =
+        let frozen = self.frozen.iter().map(move |frozen| Part::Memory {
+            rows: frozen.table.read(),
+            limit: frozen.rows,
+            deleted: Some(&frozen.deleted),
+            params,
+        });
+        let memory = std::iter::once_with(move || Part::Memory {
+            rows: self.table.read(),
             // guard: who looks at a snapshot sees its rows alone
             // without it: self.rows -> u32::MAX
-            std::iter::once_with(move || Part::Memory { rows: self.table.read(), limit: self.rows, params });
+            limit: self.rows,
+            deleted: None,
+            params,
+        });
         segments
             .map(|(segment, deleted)| Part::Segment { segment, deleted })
+            .chain(frozen)
             .chain(memory.filter(|_| self.rows > 0))
     }
 
-    /// Marks the documents of this key in the segments as no longer live.
+    /// Marks the documents of this key in the segments and the frozen memtable as no longer live.
     pub(super) fn forget(&mut self, key: Key<'_>) -> Result<bool> {
-        let mut any = false;
+        let mut any = self.frozen.as_mut().is_some_and(|frozen| frozen.forget(key));
         for (segment, deleted) in self.segments.iter().zip(&mut self.deleted) {
             let found = segment.find(key)?;
             segment.check_map()?;
@@ -199,8 +253,53 @@ impl View {
         Ok(any)
     }
 
-    /// Does what a batch of a log says; its rows count from here on.
+    /// Does what a batch of a log says; its rows count from here on. What it hides in segments and the frozen memtable is
+    /// no longer live.
     pub(super) fn apply(
+        &mut self,
+        path: &Path,
+        commit: u64,
+        at: u64,
+        batch: &BatchView<'_>,
+        manifest: &Manifest,
+    ) -> Result<()> {
+        let before = self.rows;
+        self.apply_rows(path, commit, at, batch, manifest)?;
+        self.forget_rows(before)
+    }
+
+    /// The documents of the keys that the memtable's rows from this one on have are no longer live elsewhere. Keys are
+    /// looked up in their order, so that lookups share what they read.
+    pub(super) fn forget_rows(&mut self, from: u32) -> Result<()> {
+        if self.segments.is_empty() && self.frozen.is_none() {
+            return Ok(());
+        }
+        let table = Arc::clone(&self.table);
+        let rows = table.read();
+        let key = |row: u32| rows.records().key(row as usize);
+        let mut order: Vec<u32> = (from..self.rows).collect();
+        order.sort_unstable_by(|&a, &b| key(a).cmp(&key(b)));
+        order.dedup_by(|a, b| key(*a) == key(*b));
+        for (segment, deleted) in self.segments.iter().zip(&mut self.deleted) {
+            for &row in &order {
+                if let Some(ordinal) = segment.find(key(row))?
+                    && !deleted.contains(ordinal)
+                {
+                    Arc::make_mut(deleted).insert(ordinal);
+                }
+            }
+            segment.check_map()?;
+        }
+        if let Some(frozen) = &mut self.frozen {
+            for &row in &order {
+                frozen.forget(key(row));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`apply`](Self::apply), but for what it hides.
+    pub(super) fn apply_rows(
         &mut self,
         path: &Path,
         commit: u64,
@@ -212,26 +311,25 @@ impl View {
             fault.offset += at;
             corrupt(path, "log", 0, fault)
         };
+        let table = Arc::clone(&self.table);
         let mut operations = batch.operations(&manifest.params);
         loop {
             let offset = operations.offset();
             let Some(operation) = operations.next_operation().map_err(fault)? else { break };
-            let key = match operation {
-                Operation::Put(key, ..) | Operation::Delete(key) => key,
-            };
-            let done = self.forget(key).and_then(|_| match operation {
+            let mut rows = table.write();
+            let done = match operation {
                 Operation::Put(key, kept, attached) => {
                     self.stamped(attached.stamp);
-                    self.table.write().put(key, kept, attached)
+                    rows.put(key, kept, attached)
                 }
-                Operation::Delete(key) => self.table.write().delete(key),
-            });
+                Operation::Delete(key) => rows.delete(key),
+            };
             done.map_err(|error| match error {
                 // The caller is not at fault for what stands in a file.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
-            let memory = self.table.read().memory();
+            let memory = rows.memory();
             if memory > LOGGED_BYTES_MAX {
                 let expected = format!("records that take {LOGGED_BYTES_MAX} bytes of memory");
                 return Err(fault(Fault::new(offset, expected, format!("{memory}"))));
@@ -246,6 +344,24 @@ impl View {
         Ok(())
     }
 
+    /// Begins with the rows of another view, whose logs are the first ones of this generation.
+    pub(super) fn take_rows(&mut self, known: &Self, generation: u64) {
+        (self.table, self.rows, self.live) = (Arc::clone(&known.table), known.rows, known.live);
+        self.forget_attempts();
+        self.commit = known.commit;
+        if known.commit > generation {
+            self.payload.clone_from(&known.payload);
+        }
+        self.stamped(known.time.newest);
+    }
+
+    /// Removes rows of an attempt to read on that failed.
+    pub(super) fn forget_attempts(&mut self) {
+        if self.table.read().len() > self.rows {
+            self.table.truncate(self.rows);
+        }
+    }
+
     /// All rows of the memtable count.
     pub(super) fn count(&mut self) {
         let rows = self.table.read();
@@ -255,7 +371,40 @@ impl View {
     /// Live documents.
     pub(super) fn documents(&self) -> u64 {
         let of_segments = self.segments.iter().zip(&self.deleted);
-        of_segments.map(|(segment, deleted)| segment.documents() - deleted.len()).sum::<u64>() + self.live
+        of_segments.map(|(segment, deleted)| segment.documents() - deleted.len()).sum::<u64>() + self.logged()
+    }
+
+    /// Live documents that are in no segment yet.
+    pub(super) fn logged(&self) -> u64 {
+        self.live + self.frozen.as_ref().map_or(0, |frozen| frozen.live - frozen.deleted.len())
+    }
+
+    /// The keys between these bounds of live documents that are in no segment yet, in no order.
+    pub(super) fn logged_keys(&self, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> Vec<KeyBuf> {
+        let mut keys = Vec::new();
+        if let Some(frozen) = &self.frozen {
+            frozen.table.keys_between(frozen.rows, from, to, |row, key| {
+                if !frozen.deleted.contains(row) {
+                    keys.push(key.to_buf());
+                }
+            });
+        }
+        self.table.keys_between(self.rows, from, to, |_, key| keys.push(key.to_buf()));
+        keys
+    }
+
+    /// Their records, with what hides older ones.
+    pub(super) fn logged_records(&self) -> Result<Records> {
+        let table = self.table.read().first(self.rows);
+        let Some(frozen) = &self.frozen else { return Ok(table.into_records()) };
+        let first = frozen.table.read().first(frozen.rows);
+        let mut records = first.into_records();
+        for row in &*frozen.deleted {
+            let key = records.key(row as usize).to_buf();
+            records.delete(key.as_key())?;
+        }
+        records.append(&table.into_records());
+        Ok(records)
     }
 }
 
@@ -311,7 +460,7 @@ impl State {
 
     /// Parts that are segments: one more than on disk if the memtable has live rows.
     pub(super) fn segment_count(&self) -> usize {
-        self.view.segments.len() + usize::from(self.view.live > 0)
+        self.view.segments.len() + usize::from(self.view.logged() > 0)
     }
 
     /// A part as a segment; the last may be the memtable's, made when it is first asked for.
@@ -323,11 +472,10 @@ impl State {
     }
 
     fn make_segment(&self) -> Segment {
-        let first = self.view.table.read().first(self.view.rows);
-        let records = first.into_records();
         let heap = Heap::default();
         let path = Path::new("memtable");
-        let made = build::build(&records, &heap, path)
+        let made = (self.view.logged_records())
+            .and_then(|records| build::build(&records, &heap, path))
             .and_then(|built| built.publish(path))
             .and_then(|()| Segment::from_bytes(heap.take(), path));
         made.expect("records were checked when they came in, and memory does not fail as a disk does")

@@ -350,7 +350,9 @@ mod tests {
             let filled = Column::filled(&room, 70_000, 5_u8).unwrap();
             assert!(filled.len() == 70_000 && filled.iter().all(|&value| value == 5));
             column.iter_mut().for_each(|value| *value /= 1000);
-            wanted.iter_mut().for_each(|value| *value /= 1000);
+            for value in &mut wanted {
+                *value /= 1000;
+            }
             column.dedup();
             wanted.dedup();
             assert!(column[..] == wanted[..] && wanted.len() > 40);

@@ -8,6 +8,7 @@ pub mod column;
 pub mod guard;
 pub mod heap;
 pub mod lock;
+mod memory;
 pub mod mmap;
 pub mod paced;
 mod real;
@@ -16,6 +17,7 @@ pub mod vfs;
 pub mod zeroed;
 
 pub use column::{Column, Room};
+pub use memory::MemoryVfs;
 pub use mmap::Access;
 pub use real::RealVfs;
 pub use spill::Spill;

@@ -90,8 +90,8 @@ struct Sound {
     allocated: usize,
 }
 
-/// An index with all that an index can have: an IDF table, fingerprints, bands, signatures, samples, values and stamps,
-/// segments with deletes; with a log, or without one.
+/// An index with all that an index can have: an IDF table, fingerprints, bands, signatures, samples, values, stamps, sets
+/// and marks, segments with deletes; with a log, or without one.
 fn made(salt: u64, with_log: bool) -> Sound {
     let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -103,7 +103,7 @@ fn made(salt: u64, with_log: bool) -> Sound {
     }
     let table = builder.finish().unwrap();
     let params = Params::builder().words(1).simhash_weighted(3, table.weights()).minhash(3, 2).bottom(2);
-    let params = params.values().expire_after(150).build().unwrap();
+    let params = params.values().expire_after(150).sets().marks().build().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("i");
     let index = Index::create_with_idf(&path, params, &table).unwrap();
@@ -118,6 +118,7 @@ fn made(salt: u64, with_log: bool) -> Sound {
             let text = if i % 17 == 3 { String::new() } else { text(i) };
             let sketch = sketcher.sketch(&text).unwrap();
             let document = Document::from(&sketch).with_value(&value).with_stamp(i);
+            let document = if i % 9 == 4 { document.as_duplicate() } else { document };
             writer.put(format!("key {}", i % 140).as_str(), document).unwrap();
             if i % 13 == 5 {
                 writer.delete(format!("key {}", (i * 7) % 140).as_str()).unwrap();

@@ -3,7 +3,8 @@
 //! open, give the answers they gave, and their segments must come out byte for byte when their documents are indexed
 //! again; those with bands as in `tests/golden/index-v3-packed`, as older ones are without the feature `packed`;
 //! `tests/golden/index-v3-narrow` has an index with fewer bits of each feature than 32, `index-v3-near` one that says
-//! which documents are near.
+//! which documents are near, `index-v3-fields` three that keep sets and marks, and `sets.sketches` is a file of sketches
+//! with sets.
 //!
 //! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
 //! is there; the batches below are their whole history. When the format changes, a new directory is added and, once a
@@ -21,18 +22,21 @@ use twindex::design::{CodecChoice, Complete, DesignChoice};
 use twindex::format::attached::Attached;
 use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
+use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
-    FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR, FEATURE_PACKED, FEATURE_STAMPS, FEATURE_TEXT,
-    FEATURE_VALUES, Refusal,
+    FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR, FEATURE_PACKED, FEATURE_STAMPS,
+    FEATURE_TEXT, FEATURE_VALUES, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
+use twindex::format::sketches::{Decoder, Encoded, Encoder};
 use twindex::format::table::Codec;
 use twindex::params::Near;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build as segment_of};
+use twindex::sketch::{Nearness, Resemblance};
 use twindex::sys::{RealVfs, Vfs};
-use twindex::{Document, Error, Index, Key, KeyBuf, Params, Snapshot};
+use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Params, Snapshot};
 
 use crate::support::skip::{Missing, skip};
 
@@ -222,6 +226,95 @@ fn build_near(path: &Path) {
     writer.commit().unwrap();
 }
 
+/// Texts of which each of odd number is near the one before, and of the same twelve words all; every ninth has no tokens.
+/// One is long enough for a map of high bytes.
+fn crowd(number: u64) -> String {
+    if number % 9 == 8 {
+        return "!".repeat(number as usize);
+    }
+    let more = if number == 5 { 40 } else { 0 };
+    let own = (0..6 + more).map(|word| {
+        let family = if word == 0 { number } else { number / 2 };
+        format!("w{word}of{family}")
+    });
+    let common = "the of and to in a is that it was for on".split(' ').map(str::to_owned);
+    common.chain(own).collect::<Vec<_>>().join(" ")
+}
+
+fn params_with_sets() -> twindex::params::ParamsBuilder {
+    Params::builder().words(1).minhash(4, 2).signature_bits(1).sets()
+}
+
+/// An index with sets and marks: a segment of too few documents for common tags, of which one is deleted, and a log in
+/// which one document with a mark and one without comes.
+fn build_sets(path: &Path) {
+    let index = Index::create(path, params_with_sets().marks().build().unwrap()).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    for number in 0..12 {
+        writer.admit(format!("page {number}").as_str(), &sketcher.sketch(&crowd(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    writer.delete("page 3").unwrap();
+    for number in 12..14 {
+        writer.admit(format!("page {number}").as_str(), &sketcher.sketch(&crowd(number)).unwrap()).unwrap();
+    }
+    writer.commit_with(b"fourteen").unwrap();
+}
+
+/// A segment of enough documents that share words for common tags.
+fn build_common(path: &Path) {
+    let index = Index::create(path, params_with_sets().u64_keys().marks().build().unwrap()).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    writer.set_logged(false);
+    for number in 0..46 {
+        writer.admit(number * 1000, &sketcher.sketch(&crowd(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+/// An index with marks and no sets: a segment, and a log.
+fn build_marks(path: &Path) {
+    let index =
+        Index::create(path, Params::builder().u64_keys().words(1).simhash(3).marks().build().unwrap())
+            .unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    for number in 0..20 {
+        writer.admit(number, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+    writer.flush().unwrap();
+    for number in 20..25 {
+        writer.admit(number, &sketcher.sketch(&numbered(number)).unwrap()).unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+/// A file of sketches with the sets of these texts. Its parameters keep marks, which a file of sketches does not have.
+fn sketches_with_sets() -> Vec<u8> {
+    let params = params_with_sets().marks().build().unwrap();
+    let sketcher = twindex::Sketcher::new(&params).unwrap();
+    let (mut file, mut records, mut set) = (Vec::new(), Encoded::new(&params), Vec::new());
+    let mut encoder = Encoder::new(&params, &mut file);
+    for number in 0..20 {
+        let sketch = sketcher.sketch(&crowd(number)).unwrap();
+        let mut signature = Vec::new();
+        twindex::sketch::pack(sketch.signature(), 1, &mut signature);
+        let row = Kept { features: sketch.features(), signature: &signature, ..Kept::default() };
+        fields::encode(&params, false, sketch.set(), &mut set);
+        let key = format!("page {number}");
+        records
+            .push_with(key.as_str().into(), (!sketch.is_empty()).then_some(row), Fields::of(&set))
+            .unwrap();
+    }
+    encoder.append(&records, &mut file);
+    encoder.finish(&mut file);
+    file
+}
+
 fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     let index = Index::create(path, params_of(design, codec)).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -242,6 +335,15 @@ fn committed_as(name: &str) -> PathBuf {
         write_if_asked(&packed(), build);
         write_if_asked(&narrow(), build_narrow);
         write_if_asked(&near(), build_near);
+        for (name, build, ..) in WITH_FIELDS {
+            write_if_asked(&with_fields(name), build);
+        }
+        let sketches = golden("sets.sketches");
+        if is_asked() && !RealVfs.exists(&sketches).unwrap() {
+            let mut file = RealVfs.create_temporary(sketches.parent().unwrap()).unwrap();
+            file.append(&sketches_with_sets()).unwrap();
+            file.publish(&sketches, false).unwrap();
+        }
         write_if_asked(&dir.join("texts"), build);
         write_if_asked(&dir.join("living"), build_living);
         write_if_asked(&dir.join("grown"), build_grown);
@@ -271,10 +373,25 @@ fn near() -> PathBuf {
     golden("index-v3-near").join("stored")
 }
 
+/// The indexes with the feature `fields`: what builds them, the text of a number, how many documents are live, and
+/// which features their segment has.
+type WithFields = (&'static str, fn(&Path), fn(u64) -> String, u64, u32);
+const WITH_FIELDS: [WithFields; 3] = [
+    ("sets", build_sets, crowd, 13, FEATURE_PACKED | FEATURE_FIELDS),
+    ("common", build_common, crowd, 46, FEATURE_PACKED | FEATURE_FIELDS),
+    ("marks", build_marks, numbered, 25, FEATURE_FIELDS),
+];
+
+fn with_fields(name: &str) -> PathBuf {
+    golden("index-v3-fields").join(name)
+}
+
+fn is_asked() -> bool {
+    std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1")
+}
+
 fn write_if_asked(dir: &Path, build: impl FnOnce(&Path)) {
-    if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_none_or(|value| value != "1")
-        || RealVfs.exists(dir).unwrap()
-    {
+    if !is_asked() || RealVfs.exists(dir).unwrap() {
         return;
     }
     let built = tempfile::tempdir().unwrap();
@@ -435,9 +552,9 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
 fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
     // As a reader without `grown` met `grown`, this one meets the next bit.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
-    let of_params = FEATURE_VALUES | FEATURE_STAMPS | FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR;
-    let known = FEATURE_LOG | FEATURE_GROWN | of_params;
-    for unknown in [FEATURE_PACKED, FEATURE_NEAR << 1, 1 << 31] {
+    let of_sketches = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS;
+    let known = FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | of_sketches;
+    for unknown in [FEATURE_PACKED, FEATURE_FIELDS << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());
@@ -515,6 +632,141 @@ fn an_index_of_format_3_that_says_what_is_near_opens_and_comes_out_byte_for_byte
     let built = dir.path().join("index");
     build_near(&built);
     assert!(read(&built.join("000001.seg")) == read(&committed.join("000001.seg")), "another segment");
+}
+
+#[test]
+fn indexes_of_format_3_with_sets_and_marks_open_and_come_out_byte_for_byte() {
+    committed();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, build, text, documents, features) in WITH_FIELDS {
+        let committed = with_fields(name);
+        let snapshot = Index::open(&committed).unwrap_or_else(|error| panic!("{error}")).snapshot();
+        assert_eq!(snapshot.documents(), documents, "{name}");
+        assert_eq!(read(&committed.join("000001.seg"))[12..16], features.to_le_bytes(), "{name}");
+        let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;
+        assert!(problems.is_empty(), "{name}: {problems:?}");
+
+        let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
+        let (segment, _) = snapshot.segments().next().unwrap();
+        let (mut marked, mut common) = (0, 0);
+        for ordinal in 0..segment.documents() as u32 {
+            let sketch = sketcher.sketch(&text(number_of(&segment.key(ordinal).unwrap()))).unwrap();
+            let mut set = Vec::new();
+            segment.set(ordinal, &mut set).unwrap();
+            assert_eq!(set, sketch.set(), "{name} {ordinal}");
+            marked += u32::from(segment.fields(ordinal).unwrap().is_marked());
+        }
+        segment
+            .for_each_common_tag(|_, class| {
+                assert!(class >= 6, "{class}");
+                common += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert!(marked > 2 && u64::from(marked) < segment.documents() / 2, "{name}: {marked} marks");
+        assert_eq!(common, if name == "common" { 12 } else { 0 }, "{name}");
+
+        let built = dir.path().join(name);
+        build(&built);
+        assert_eq!(names(&built), names(&committed), "{name}");
+        assert_eq!(names(&built).iter().filter(|name| name.starts_with('0')).count(), 1, "one segment");
+        let [built, committed] = [&built, &committed].map(|index| read(&index.join("000001.seg")));
+        assert!(built == committed, "{name}: another segment");
+    }
+}
+
+/// The number in a key of an index with fields.
+fn number_of(key: &KeyBuf) -> u64 {
+    match key {
+        KeyBuf::U64(key) if key % 1000 == 0 => key / 1000,
+        KeyBuf::U64(key) => *key,
+        KeyBuf::Bytes(key) => {
+            std::str::from_utf8(key).unwrap().strip_prefix("page ").unwrap().parse().unwrap()
+        }
+    }
+}
+
+#[test]
+fn an_index_of_format_3_with_sets_counts_what_is_near_in_segments_and_in_its_log() {
+    committed();
+    let committed = with_fields("sets");
+    let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
+    assert_eq!(features("LOG-000002"), FEATURE_FIELDS);
+    assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_FIELDS);
+    // None takes the feature off unnoticed.
+    let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
+    let mut log = read(&committed.join("LOG-000002"));
+    let decode =
+        |log: &[u8]| twindex::format::log::decode_head(&log[..88], manifest.uuid, &manifest.params, 2);
+    decode(&log).unwrap();
+    log[13] = 0;
+    seal_header(&mut log);
+    assert!(matches!(decode(&log), Err(Refusal::Damaged(_))));
+
+    for name in ["sets", "common"] {
+        let snapshot = Index::open(with_fields(name)).unwrap_or_else(|error| panic!("{error}")).snapshot();
+        let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
+        let mut numbers = Vec::new();
+        snapshot
+            .for_each_key(|key| {
+                numbers.push(number_of(&key.to_buf()));
+                Ok(())
+            })
+            .unwrap();
+        let sets: Vec<Vec<u64>> =
+            numbers.iter().map(|&number| sketcher.sketch(&crowd(number)).unwrap().set().to_vec()).collect();
+        let near = Nearness::Resemblance(0.8);
+        for &number in &numbers {
+            let sketch = sketcher.sketch(&crowd(number)).unwrap();
+            let others = numbers.iter().zip(&sets);
+            let mut expected: Vec<(u64, usize)> =
+                others.filter_map(|(&other, set)| Some((other, near.shared(sketch.set(), set)?))).collect();
+            let mut found = Vec::new();
+            for hit in snapshot.near(&sketch).run().unwrap().hits {
+                let Some(Resemblance::Exact { intersection, .. }) = hit.resemblance else {
+                    panic!("{hit:?}")
+                };
+                found.push((number_of(&hit.key), intersection));
+            }
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{name} {number}");
+        }
+    }
+    // What has a mark decides nothing: page 13 is marked, and 12 is not.
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("copy");
+    let copied = Index::open(&committed).unwrap().copy_to(&copy);
+    copied.unwrap();
+    let index = Index::open(&copy).unwrap();
+    let sketch = index.sketcher().unwrap().sketch(&crowd(13)).unwrap();
+    let admitted = index.writer().unwrap().admit("another", &sketch).unwrap();
+    let Admitted::Duplicate(hit) = admitted else { panic!("{admitted:?}") };
+    assert_eq!(hit.key.to_string(), "page 12");
+}
+
+#[test]
+fn a_file_of_sketches_with_sets_decodes_and_comes_out_byte_for_byte() {
+    committed();
+    let file = read(&golden("sets.sketches"));
+    assert!(file == sketches_with_sets(), "another file");
+    assert_eq!(file[12..16], FEATURE_FIELDS.to_le_bytes());
+    let (mut decoder, mut rest, mut found) = (Decoder::new(), &file[..], 0);
+    let sketcher = twindex::Sketcher::new(&params_with_sets().build().unwrap()).unwrap();
+    while decoder.wants() > 0 {
+        let (part, later) = rest.split_at(decoder.wants());
+        let mut rows = decoder.feed(part).unwrap();
+        while let Some((key, row, fields)) = rows.next_with_set().unwrap() {
+            let sketch = sketcher.sketch(&crowd(number_of(&key.to_buf()))).unwrap();
+            assert_eq!(row.map(|row| row.features), (!sketch.is_empty()).then_some(sketch.features()));
+            let mut set = Vec::new();
+            fields.set_into(&mut set).unwrap();
+            assert_eq!(set, sketch.set());
+            found += 1;
+        }
+        rest = later;
+    }
+    assert_eq!((found, rest), (20, &[][..]));
 }
 
 #[test]
@@ -624,6 +876,15 @@ fn described(path: &Path) -> twindex::Result<String> {
         if let Some(stamp) = segment.stamp(ordinal)? {
             line(format!("stamp {ordinal}: {stamp}"));
         }
+        if segment.fields(ordinal)?.is_marked() {
+            line(format!("mark {ordinal}"));
+        }
+        if segment.params().sets {
+            let mut set = Vec::new();
+            segment.set(ordinal, &mut set)?;
+            let shown: Vec<String> = set.iter().map(|hash| format!(" {hash:016x}")).collect();
+            line(format!("set {ordinal}:{}", shown.concat()));
+        }
     }
     segment.for_each_fingerprint(|rank, fingerprint| {
         let mut documents = String::new();
@@ -639,7 +900,45 @@ fn described(path: &Path) -> twindex::Result<String> {
             Ok(())
         })?;
     }
+    segment.for_each_common_tag(|tag, class| {
+        line(format!("common {tag:08x} class {class}"));
+        Ok(())
+    })?;
+    segment.for_each_prefix_entry(|key, ordinal| {
+        line(format!("prefix {key:08x} document {ordinal}"));
+        Ok(())
+    })?;
     Ok(out)
+}
+
+/// Times `SPREAD` of section 4.14.1 of the specification it is 1, modulo 2^32.
+const INVERSE_OF_SPREAD: u64 = 0x0E8B_2F51;
+
+/// This set, and tags that are common just so, or just not.
+fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
+    let mut set = set.to_vec();
+    let mut add = |tag: u64, low: u64| set.push(tag << 32 | low);
+    // A quarter of the documents has one of these, so that common tags are of several classes.
+    add(number % 4 * 2, 1);
+    // Twenty have three tags. One of them collides with the second in the first table of counts, and with the third in
+    // the second table: it alone is counted as common.
+    if (20..40).contains(&number) {
+        let collides = 0x4000_0000;
+        add(collides, 0);
+        add(collides + 1, 0);
+        add((collides + INVERSE_OF_SPREAD) % (1 << 32), 0);
+    }
+    // Sixteen below 20 have such a set: of the first tag 32 elements, of the second one 31.
+    if number < 20 {
+        add(0x6000_0000, 0);
+        add(0x6000_0000, 1);
+        add(0x6100_0000, 0);
+    }
+    if number < 19 {
+        add(0x6100_0000, 1);
+    }
+    set.sort_unstable();
+    set
 }
 
 /// Segments of other shapes than the committed ones: number keys, few and many, one method alone, nothing at all.
@@ -657,6 +956,12 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
     let bytes = Params::builder().words(1).minhash(8, 2).signature_bits(0).feature_bits(8).build().unwrap();
     let three =
         Params::builder().u64_keys().words(1).simhash(3).minhash(2, 1).feature_bits(3).build().unwrap();
+    let sets = Params::builder().words(1).minhash(2, 2).signature_bits(0).sets();
+    let strict = Near::resembling(0.95).unwrap();
+    let whole =
+        Params::builder().u64_keys().words(1).simhash(3).minhash(2, 1).sets().marks().values().near(strict);
+    let (sets, whole) = (sets.build().unwrap(), whole.build().unwrap());
+    let marks = Params::builder().words(2).simhash(3).marks().expire_after(9).build().unwrap();
     let mut paths = Vec::new();
     for (name, params, documents) in [
         ("none", &fingerprints, 0_u64),
@@ -674,6 +979,14 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
         ("bytes", &bytes, 300),
         ("three-bits", &three, 150),
         ("no-bytes", &bytes, 0),
+        ("sets", &sets, 60),
+        ("no-sets", &sets, 0),
+        ("one-set", &sets, 1),
+        ("too-few-sets", &whole, 31),
+        ("enough-sets", &whole, 32),
+        ("many-sets", &whole, 400),
+        ("marks", &marks, 40),
+        ("no-marks", &marks, 0),
     ] {
         let mut records = Records::new(params);
         let sketcher = twindex::Sketcher::new(params).unwrap();
@@ -699,10 +1012,20 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
                 twindex::params::KeyKind::Bytes => Key::from(bytes.as_str()),
             };
             let value = vec![number as u8; (number * number % 300) as usize];
+            // One set that is long enough for two high bytes, one for one, one of extremes, and one of nothing.
+            let set: Vec<u64> = match number {
+                11 => (0..9000).map(|hash| hash * (u64::MAX / 9000)).collect(),
+                12 => (0..99).map(|hash| hash << 57 | hash).collect(),
+                13 => vec![0, 1, u64::MAX - 1, u64::MAX],
+                14 => Vec::new(),
+                _ => with_tags_near_common(sketch.set(), number),
+            };
+            let mut encoded = Vec::new();
+            fields::encode(params, params.marks && number % 3 == 1, &set, &mut encoded);
             let attached = Attached {
+                fields: Fields::of(&encoded),
                 value: if params.values { &value } else { &[] },
                 stamp: params.expire_after.map(|_| 1_700_000_000 + number * 7919 % 1000),
-                ..Attached::default()
             };
             records.push_with(key, (!sketch.is_empty()).then_some(kept), attached).unwrap();
         }
@@ -764,6 +1087,8 @@ fn a_second_reader_written_from_the_specification_finds_the_same() {
     paths.extend([golden("three-records.seg"), index.join("000001.seg"), index.join("000002.seg")]);
     paths.extend(["000001.seg", "000002.seg"].map(|name| packed().join(name)));
     paths.push(narrow().join("000001.seg"));
+    paths.push(near().join("000001.seg"));
+    paths.extend(WITH_FIELDS.map(|(name, ..)| with_fields(name).join("000001.seg")));
     paths.extend(SCHEMES.map(|(design, ..)| committed_as(design).join("000001.seg")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
     let Ok(output) = Command::new("python3").arg(&script).args(&paths).output() else {
@@ -784,6 +1109,9 @@ fn a_second_reader_written_from_the_specification_finds_the_same() {
     let tables = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     let expected = tables.map(|codec| (codec.kind(), codec.number())).chain([(Kind::Hot, hot::CODEC)]);
     let expected = expected.chain([CODEC_BYTES, CODEC_PACKED].map(|codec| (Kind::Band, codec)));
+    let of_sets =
+        [(Kind::Fields, fields::CODEC), (Kind::Common, CODEC_PACKED), (Kind::Prefixes, CODEC_PACKED)];
+    let expected = expected.chain(of_sets);
     assert!(expected.into_iter().all(|one| sections.contains(&one)), "{sections:?}");
 }
 
@@ -909,7 +1237,7 @@ fn damage_has_the_errors_that_the_specification_says() {
         ("`CURRENT`", "flipped", current, Box::new(flip(70))),
         ("`CURRENT`", "swapped with another index's", current, Box::new(put(&other, current))),
         (all, newer, current, Box::new(renew(8))),
-        (all, newer, manifest, Box::new(renew(13))),
+        (all, newer, manifest, Box::new(renew(14))),
         (all, newer, segment, Box::new(renew(8))),
         (all, newer, segment, Box::new(renew(12))),
         ("manifest", "cut, extra bytes, flipped", manifest, Box::new(|bytes| bytes.truncate(100))),

@@ -21,7 +21,7 @@ const CRATES: [&[&str]; 6] = [
 
 /// The folders and files of `src/`, the lowest first. Those of one line do not import each other.
 const LAYERS: [&[&str]; 9] = [
-    &["error", "sync"],
+    &["error", "sync", "trace"],
     &["sys", "key", "design"],
     &["extsort"],
     &["params"],

@@ -143,9 +143,13 @@ fn found(snapshot: &Snapshot, value: u64, within: u32) -> Vec<(u32, u64)> {
     hits.iter().map(|hit| (hit.distance.unwrap(), hit.key.as_u64().unwrap())).collect()
 }
 
-fn writer(index: &Index) -> Writer {
+/// Where segments are not made beside commits, a case is the same each time.
+fn writer(index: &Index, beside: bool) -> Writer {
     let mut writer = index.writer().unwrap();
-    writer.set_background_merges(false); // threads would make a case another one each time
+    writer.set_background_merges(beside);
+    if beside {
+        writer.set_memtable(6, 1 << 20);
+    }
     writer
 }
 
@@ -155,7 +159,7 @@ fn value(document: &Document) -> Vec<u8> {
 }
 
 #[allow(clippy::too_many_lines, reason = "a step after the other")]
-fn run(steps: &[Step], keeps: bool) {
+fn run(steps: &[Step], keeps: bool, beside: bool) {
     let vfs = ModelVfs::default();
     let path = Path::new("/index");
     let params = Params::builder().u64_keys().simhash(3);
@@ -164,7 +168,7 @@ fn run(steps: &[Step], keeps: bool) {
     let (mut time, mut newest): (Option<u64>, Option<u64>) = (None, None);
     let mut index = Index::create_with(Arc::new(vfs.clone()), path, params).unwrap();
     let reader = Index::open_with(Arc::new(vfs.clone()), path).unwrap();
-    let mut w = Some(writer(&index));
+    let mut w = Some(writer(&index, beside));
     let (mut committed, mut now) = (Documents::new(), Documents::new());
     let (mut payload, mut held): (Option<Vec<u8>>, Vec<_>) = (None, Vec::new());
     let mut unwritten = false; // commits of which a reader need not know yet
@@ -272,7 +276,7 @@ fn run(steps: &[Step], keeps: bool) {
                 if matches!(step, Step::Reopen) {
                     index = Index::open_with(Arc::new(vfs.clone()), path).unwrap();
                 }
-                w = Some(writer(&index));
+                w = Some(writer(&index, beside));
                 (durability, unwritten) = (Durability::Sync, false);
             }
             Step::Snapshot => held.push((index.snapshot(), committed.clone(), time)),
@@ -308,7 +312,20 @@ fn an_index_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
     let steps = proptest::collection::vec(step(), 1..60);
     runner
         .run(&steps, |steps| {
-            run(&steps, false);
+            run(&steps, false, false);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn an_index_whose_segments_are_made_beside_commits_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
+    let config = Config { cases: 1500, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let steps = proptest::collection::vec(step(), 1..80);
+    runner
+        .run(&(steps, any::<bool>()), |(steps, keeps)| {
+            run(&steps, keeps, true);
             Ok(())
         })
         .unwrap();
@@ -321,7 +338,7 @@ fn an_index_whose_documents_expire_answers_as_a_map_and_a_scan_whatever_is_done_
     let steps = proptest::collection::vec(step(), 1..60);
     runner
         .run(&steps, |steps| {
-            run(&steps, true);
+            run(&steps, true, false);
             Ok(())
         })
         .unwrap();
@@ -329,6 +346,6 @@ fn an_index_whose_documents_expire_answers_as_a_map_and_a_scan_whatever_is_done_
 
 #[test]
 fn time_goes_on_by_a_document_that_is_deleted_before_its_batch_is_a_segment() {
-    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13)], true);
-    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13), Step::Commit], true);
+    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13)], true, false);
+    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13), Step::Commit], true, false);
 }

@@ -31,6 +31,7 @@ fn index() -> (TempDir, PathBuf, Documents) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(2).values().expire_after(5000);
+    let params = params.sets().marks();
     let index = Index::create(&path, params.build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
@@ -41,6 +42,7 @@ fn index() -> (TempDir, PathBuf, Documents) {
         let value = format!("value {i}");
         let sketch = sketcher.sketch(&text).unwrap();
         let document = Document::from(&sketch).with_value(value.as_bytes()).with_stamp(i);
+        let document = if i % 7 == 2 { document.as_duplicate() } else { document };
         writer.put(format!("key {}", i % 700).as_str(), document).unwrap();
         if i % 300 == 299 {
             writer.delete(format!("key {}", i % 50).as_str()).unwrap();

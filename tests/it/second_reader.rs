@@ -6,6 +6,7 @@
     reason = "damages files behind the index's back, and starts another program"
 )]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,8 +16,9 @@ use twindex::idf::to_bytes;
 use twindex::params::{Near, Shingling, Tokens};
 use twindex::sketch::{Buffers, IdfTable, Shingler, Sketcher, pack};
 use twindex::store::OnConflict;
-use twindex::{Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
+use twindex::{Admitted, Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
 
+use twindex::format::fields::{self, Fields};
 use twindex::format::sketches::{Encoded, Encoder, Row};
 
 use crate::support::skip::{Missing, skip};
@@ -60,8 +62,16 @@ fn or_none<T: ToString>(value: Option<T>) -> String {
     value.map_or("-".into(), |value| value.to_string())
 }
 
-/// What the script is to print of an index.
-fn described(snapshot: &Snapshot) -> String {
+/// Of each key that came whether its document was marked, and its set, when it came last.
+type Came = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
+
+fn shown_set(set: &[u64]) -> String {
+    let shown: Vec<String> = set.iter().map(|hash| format!("{hash:016x}")).collect();
+    format!(", set {}", if shown.is_empty() { "-".into() } else { shown.join(" ") })
+}
+
+/// What the script is to print of an index; `came` has what a snapshot does not give out.
+fn described(snapshot: &Snapshot, came: &Came) -> String {
     let mut text = format!("commit {}\nnow {}\n", snapshot.generation(), or_none(snapshot.now()));
     writeln!(text, "payload {}", snapshot.payload().map_or("-".into(), hex)).unwrap();
     let mut keys: Vec<KeyBuf> = Vec::new();
@@ -76,9 +86,17 @@ fn described(snapshot: &Snapshot) -> String {
         // Of a document without a sketch the library gives a signature of zeros, as the section has it.
         let sketched = record.fingerprint.is_some() || record.signature.iter().any(|&byte| byte > 0);
         let fingerprint = record.fingerprint.map(|fingerprint| format!("{:016x}", fingerprint.0));
+        let (marked, set) = &came[&key];
+        let mut of_fields = String::new();
+        if snapshot.params().marks {
+            write!(of_fields, ", mark {}", u8::from(*marked)).unwrap();
+        }
+        if snapshot.params().sets {
+            of_fields += &shown_set(set);
+        }
         writeln!(
             text,
-            "key {}, fingerprint {}, signature {}, bottom {}, modular {}, value {}, stamp {}",
+            "key {}, fingerprint {}, signature {}, bottom {}, modular {}, value {}, stamp {}{of_fields}",
             shown_key(key.as_key()),
             or_none(fingerprint),
             hex(if sketched { &record.signature } else { &[] }),
@@ -119,17 +137,33 @@ fn raw() -> Shingling {
 }
 
 /// Batches of documents that come, are replaced, go and expire, with a flush now and then.
-fn fill(index: &Index, writer: &mut Writer, sketcher: &Sketcher, range: std::ops::Range<u64>) {
+fn fill(
+    index: &Index,
+    writer: &mut Writer,
+    sketcher: &Sketcher,
+    range: std::ops::Range<u64>,
+    came: &mut Came,
+) {
+    let marks = index.params().marks;
     let expires = index.params().expire_after.is_some();
     writer.set_background_merges(false);
     for i in range {
         let value = vec![i as u8; i as usize % 5];
-        let sketch = sketcher.sketch(&text(i)).unwrap();
+        // Every other document is a duplicate, where that is kept.
+        let sketch = sketcher.sketch(&text(if marks { i / 2 * 2 } else { i })).unwrap();
         let mut document = Document::from(&sketch);
         if expires {
             document = document.with_value(&value).with_stamp(1000 + i);
         }
-        writer.put(format!("key {}", i % 90).as_str(), document).unwrap();
+        // A document whose key is there is no duplicate: then more keys come once.
+        let key = format!("key {}", i % if marks { 180 } else { 90 });
+        let mut is_marked = false;
+        if marks {
+            is_marked = matches!(writer.admit(key.as_str(), document).unwrap(), Admitted::Duplicate(_));
+        } else {
+            writer.put(key.as_str(), document).unwrap();
+        }
+        came.insert(Key::from(key.as_str()).to_buf(), (is_marked, sketch.set().to_vec()));
         if i % 13 == 5 {
             writer.delete(format!("key {}", i * 7 % 90).as_str()).unwrap();
         }
@@ -158,6 +192,8 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
         Params::builder().words(1).simhash(3).minhash(4, 3).feature_bits(5).build().unwrap(),
         Params::builder().shingling(raw()).simhash(3).minhash(4, 3).build().unwrap(),
         Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).build().unwrap(),
+        Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).sets().marks().build().unwrap(),
+        Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));
@@ -165,9 +201,10 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
             0 => Index::create_with_idf(&path, params, &table).unwrap(),
             _ => Index::create(&path, params).unwrap(),
         };
-        let check = |path: &Path, index: &Index, what: &str| {
+        let mut came = Came::new();
+        let check = |path: &Path, index: &Index, came: &Came, what: &str| {
             let Some(theirs) = read(path) else { return };
-            let ours = described(&index.snapshot());
+            let ours = described(&index.snapshot(), came);
             assert!(index.snapshot().documents() > 30, "{what}");
             for (theirs, ours) in theirs.lines().zip(ours.lines()) {
                 assert_eq!(theirs, ours, "{number}, {what}: the second reader's line, and ours");
@@ -176,21 +213,25 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
         };
         let sketcher = index.sketcher().unwrap();
         let mut writer = index.writer().unwrap();
-        fill(&index, &mut writer, &sketcher, 0..200);
-        check(&path, &index, "a log that grows");
+        fill(&index, &mut writer, &sketcher, 0..200, &mut came);
+        check(&path, &index, &came, "a log that grows");
         drop(writer);
         let mut writer = index.writer().unwrap();
-        fill(&index, &mut writer, &sketcher, 200..230);
+        fill(&index, &mut writer, &sketcher, 200..230, &mut came);
         drop(writer);
-        check(&path, &index, "two logs");
+        check(&path, &index, &came, "two logs");
         let copy = dir.path().join(format!("copy {number}"));
         index.copy_to(&copy).unwrap();
-        check(&copy, &Index::open(&copy).unwrap(), "a copy");
+        check(&copy, &Index::open(&copy).unwrap(), &came, "a copy");
         let merged = dir.path().join(format!("merged {number}"));
         Index::merge(&merged, &[Index::open(&copy).unwrap()], OnConflict::Refuse, 1 << 20).unwrap();
-        check(&merged, &Index::open(&merged).unwrap(), "shards");
+        check(&merged, &Index::open(&merged).unwrap(), &came, "shards");
         index.compact().unwrap();
-        check(&path, &index, "compacted");
+        check(&path, &index, &came, "compacted");
+        if index.params().marks {
+            let marked = came.values().filter(|(is_marked, _)| *is_marked).count();
+            assert!(marked > 20, "{number}: {marked} marks");
+        }
     }
 }
 
@@ -207,18 +248,25 @@ fn a_second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
         assert_eq!(theirs.lines().count(), 3 + table.len());
     }
 
-    for shingling in [Shingling::words(1, 0), raw()] {
-        sketches_are_found(dir.path(), shingling);
+    let builder = Params::builder().simhash(3).minhash(3, 2).bottom(3).modulus(5);
+    let all = [
+        builder.clone().words(1),
+        builder.clone().shingling(raw()),
+        // A file of sketches has sets, and no marks.
+        builder.clone().words(2).sets().marks(),
+        builder.words(1).marks(),
+    ];
+    for builder in all {
+        sketches_are_found(dir.path(), &builder.build().unwrap());
     }
 }
 
-fn sketches_are_found(dir: &Path, shingling: Shingling) {
-    let params = Params::builder().shingling(shingling).simhash(3).minhash(3, 2).bottom(3).modulus(5);
-    let params = params.build().unwrap();
-    let sketcher = Sketcher::new(&params).unwrap();
+fn sketches_are_found(dir: &Path, params: &Params) {
+    let sketcher = Sketcher::new(params).unwrap();
     let minhash = params.minhash.unwrap();
     let (mut file, mut ours) = (Vec::new(), format!("params-digest {:032x}\n", params.digest()));
-    let mut encoder = Encoder::new(&params, &mut file);
+    let mut encoder = Encoder::new(params, &mut file);
+    let mut encoded = Vec::new();
     for i in 0..4000 {
         let (key, sketch): (String, Sketch) = (format!("key {i}"), sketcher.sketch(&text(i)).unwrap());
         let mut packed = Vec::new();
@@ -230,20 +278,24 @@ fn sketches_are_found(dir: &Path, shingling: Shingling) {
             bottom: sketch.bottom(),
             modular: sketch.modular(),
         });
-        let mut records = Encoded::new(&params);
-        records.push(key.as_str().into(), row).unwrap();
+        let mut records = Encoded::new(params);
+        if params.sets {
+            fields::encode(params, false, sketch.set(), &mut encoded);
+        }
+        records.push_with(key.as_str().into(), row, Fields::of(&encoded)).unwrap();
         encoder.append(&records, &mut file);
         let features: Vec<String> =
             row.iter().flat_map(|row| row.features).map(|feature| format!("{feature:016x}")).collect();
         let features = if features.is_empty() { "-".into() } else { features.join(" ") };
         writeln!(
             ours,
-            "key {}, fingerprint {}, features {features}, signature {}, bottom {}, modular {}",
+            "key {}, fingerprint {}, features {features}, signature {}, bottom {}, modular {}{}",
             hex(key.as_bytes()),
             or_none(row.map(|row| format!("{:016x}", row.fingerprint))),
             hex(row.map_or(&[], |row| row.signature)),
             hashes(row.map_or(&[], |row| row.bottom)),
-            hashes(row.map_or(&[], |row| row.modular))
+            hashes(row.map_or(&[], |row| row.modular)),
+            if params.sets { shown_set(sketch.set()) } else { String::new() }
         )
         .unwrap();
     }
@@ -256,13 +308,19 @@ fn sketches_are_found(dir: &Path, shingling: Shingling) {
 
 #[test]
 fn the_second_reader_refuses_flipped_bits_of_every_file_of_an_index() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("i");
     let table = table();
     let params = Params::builder().words(1).simhash_weighted(3, table.weights()).values().expire_after(70);
-    let index = Index::create_with_idf(&path, params.build().unwrap(), &table).unwrap();
+    flipped_bits_are_refused(params.build().unwrap(), &table);
+    let params = Params::builder().words(1).simhash_weighted(3, table.weights()).minhash(2, 1).sets().marks();
+    flipped_bits_are_refused(params.build().unwrap(), &table);
+}
+
+fn flipped_bits_are_refused(params: Params, table: &IdfTable) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("i");
+    let index = Index::create_with_idf(&path, params, table).unwrap();
     let sketcher = index.sketcher().unwrap();
-    fill(&index, &mut index.writer().unwrap(), &sketcher, 0..90);
+    fill(&index, &mut index.writer().unwrap(), &sketcher, 0..90, &mut Came::new());
     index.gc().unwrap();
     drop(index);
     if script(&[&path]).is_none() {

@@ -16,7 +16,7 @@ fn params(threshold: f64) -> Params {
 /// A text of a family: most words of its family, some others, some left out; or one without words.
 fn text(random: &mut Random) -> String {
     if random.below(12) == 0 {
-        return ["?", "!", "? ", ""][random.below(4) as usize].into();
+        return ["?", "!", "? ", ""][random.below(4)].into();
     }
     let (family, size) = (random.below(6), 4 + random.below(30));
     let mut words: Vec<String> = Vec::new();

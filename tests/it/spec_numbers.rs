@@ -5,6 +5,7 @@
 //! A table is found by its heading, and compared row by row both ways: a row that is missing, or that only the
 //! specification has, fails.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,14 @@ use twindex::format::bands::{self, KEY_BITS};
 use twindex::format::checksum::PAGE;
 use twindex::format::contents::{ENTRY_BYTES, Entry, Kind};
 use twindex::format::current::{CURRENT_BYTES, Current};
+use twindex::format::fields as document_fields;
 use twindex::format::footer::{self, FOOTER_BYTES, Footer};
 use twindex::format::header::{self, FINGERPRINT_BITS, HEADER_BYTES, Header, Role};
 use twindex::format::keys::{self, FRAME_HEAD_BYTES, FrameHead, GROUP};
 use twindex::format::manifest::{
     LOGS_MAX, MANIFEST_BYTES_MAX, Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry,
 };
+use twindex::format::prefixes::CLASSES;
 use twindex::format::sketches::{END_BYTES, End};
 use twindex::format::table::{Codec, compact, filter, manku, plain, planes};
 use twindex::format::{
@@ -373,6 +376,9 @@ fn codecs_have_the_numbers_specified() {
         ("modular", samples::CODEC, "offsets and hashes"),
         ("values", attached::CODEC, "offsets and bytes"),
         ("stamps", attached::CODEC, "frame and order"),
+        ("fields", document_fields::CODEC, "offsets and fields"),
+        ("common", bands::CODEC_PACKED, "tag and class, bit by bit"),
+        ("prefixes", bands::CODEC_PACKED, "tag and ordinal, bit by bit"),
         ("checksums", 1, "CRC-32 of pages"),
     ]
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
@@ -388,6 +394,117 @@ fn codecs_have_the_numbers_specified() {
         let row = [codec.kind().name().to_owned(), codec.number().to_string(), name];
         assert!(expected.contains(&row.to_vec()), "{row:?}");
     }
+}
+
+/// The row `incompatible` of the header gives each feature as its number and its name.
+#[test]
+fn incompatible_features_have_the_numbers_and_names_specified() {
+    let table = rows("## 3. Header", &["field", "offset", "size", "meaning"]);
+    let row = table.iter().find(|row| row[0] == "incompatible").expect("a row `incompatible`");
+    let words: Vec<&str> = row[3].split_whitespace().collect();
+    let name = |word: &str| Some(word.strip_prefix('(')?.split_once(')')?.0.to_owned());
+    let found: BTreeSet<(u32, String)> =
+        words.windows(2).filter_map(|pair| Some((pair[0].parse().ok()?, name(pair[1])?))).collect();
+    let expected = [
+        (header::FEATURE_LOG, "log"),
+        (header::FEATURE_VALUES, "values"),
+        (header::FEATURE_STAMPS, "stamps"),
+        (header::FEATURE_GROWN, "grown"),
+        (header::FEATURE_PACKED, "packed"),
+        (header::FEATURE_NARROW, "narrow"),
+        (header::FEATURE_TEXT, "text"),
+        (header::FEATURE_NEAR, "near"),
+        (header::FEATURE_FIELDS, "fields"),
+    ];
+    assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
+    let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
+    let known = roles.into_iter().fold(0, |known, role| known | role.incompatible_known());
+    assert_eq!(found.iter().map(|(number, _)| number).sum::<u32>(), known, "the code knows other features");
+}
+
+/// Tags and lengths of the fields that a document has.
+fn tags_and_lengths(bytes: &[u8]) -> Vec<(String, usize)> {
+    let (mut at, mut found) = (0, Vec::new());
+    while at < bytes.len() {
+        let length = u32::from_le_bytes(bytes[at + 1..at + 5].try_into().unwrap()) as usize;
+        found.push((bytes[at].to_string(), length));
+        at += 5 + length;
+    }
+    assert_eq!(at, bytes.len());
+    found
+}
+
+#[test]
+fn fields_of_a_document_are_the_ones_specified() {
+    let columns = ["field", "tag", "bytes of the content", "there"];
+    let found: Vec<(String, String, String)> = rows("### 4.13 Fields", &columns)
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1].clone(), row[2].clone()))
+        .collect();
+    let params = Params::builder().minhash(1, 1).sets().marks().build().unwrap();
+    let mut bytes = Vec::new();
+    document_fields::encode(&params, true, &[], &mut bytes);
+    let least = tags_and_lengths(&bytes);
+    document_fields::encode(&params, true, &[7], &mut bytes);
+    let larger = tags_and_lengths(&bytes);
+    let expected: Vec<(String, String, String)> = ["mark", "set"]
+        .into_iter()
+        .zip(least.iter().zip(&larger))
+        .map(|(name, ((tag, least), (_, larger)))| {
+            let length = if least == larger { least.to_string() } else { format!("{least} or more") };
+            (name.to_owned(), tag.clone(), length)
+        })
+        .collect();
+    assert_eq!((least.len(), larger.len()), (2, 2));
+    assert_eq!(found, expected, "left the specification, right the code");
+    // No tag but these is taken.
+    for tag in 0..=u8::MAX {
+        let field = [&[tag, 4, 0, 0, 0][..], &[0; 4]].concat();
+        let is_taken = document_fields::Fields::of(&field).check(&params).is_ok();
+        assert_eq!(is_taken, found[1].1 == tag.to_string(), "tag {tag}");
+    }
+}
+
+#[test]
+fn sets_have_high_bytes_in_a_map_from_the_counts_specified_on() {
+    let table = rows("#### 4.13.2 High bytes", &["hashes", "c", "bytes of the content"]);
+    let params = Params::builder().minhash(1, 1).sets().build().unwrap();
+    let (mut bytes, mut last) = (Vec::new(), None);
+    for row in &table {
+        let (count, high, length): (u64, u32, usize) = (number(&row[0]), number(&row[1]), number(&row[2]));
+        let set: Vec<u64> = (0..count).map(|i| i * (u64::MAX / count)).collect();
+        document_fields::encode(&params, false, &set, &mut bytes);
+        assert_eq!(tags_and_lengths(&bytes)[0].1, length, "{row:?}");
+        let map = if high == 0 { 0 } else { (count + (1 << (8 * high))).div_ceil(8) };
+        assert_eq!(length as u64, 4 + count * u64::from(8 - high) + map, "{row:?}");
+        if let Some((before, other)) = last.replace((count, high)) {
+            assert!(high == other || count == before + 1, "c changes somewhere between {before} and {count}");
+        }
+    }
+    assert_eq!(table.iter().map(|row| row[1].as_str()).collect::<BTreeSet<_>>(), ["0", "1", "2"].into());
+}
+
+/// What a writer lists as common is private to it; here only that the specification has the numbers of the source.
+/// `golden_files.rs` has segments with common tags, which the second reader makes again.
+#[test]
+fn common_tags_are_chosen_by_the_constants_specified() {
+    let value = |text: &str| -> u64 {
+        let text = text.replace('_', "").to_lowercase();
+        if let Some((one, shift)) = text.split_once(" << ") {
+            return number::<u64>(one) << number::<u32>(shift);
+        }
+        text.strip_prefix("0x").map_or_else(|| number(&text), |hex| u64::from_str_radix(hex, 16).unwrap())
+    };
+    let source = include_str!("../../src/segment/sets.rs");
+    let constants = source.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("const ")?.split_once(": ")?;
+        Some((name.to_owned(), value(rest.split_once(" = ")?.1.strip_suffix(';')?)))
+    });
+    // The bits by which a list in memory is searched change no byte of a file.
+    let expected: Vec<(String, u64)> = constants.filter(|(name, _)| name != "FIRST_BITS").collect();
+    let table = rows("#### 4.14.1 Common tags", &["constant", "value", "meaning"]);
+    let found: Vec<(String, u64)> = table.iter().map(|row| (row[0].clone(), value(&row[1]))).collect();
+    assert_eq!(found, expected, "left the specification, right the source");
 }
 
 /// Each row is a form of names, one of them, its tables, the bits that lead them, and the largest radius.
@@ -454,6 +571,8 @@ fn limits_and_constants_are_the_ones_specified() {
         ("bits of a band key", KEY_BITS.to_string()),
         ("bytes of a sampled hash", samples::VALUE_BYTES.to_string()),
         ("bytes of a value, at most", attached::VALUE_BYTES_MAX.to_string()),
+        ("bytes of a document's fields, at most", document_fields::FIELDS_BYTES_MAX.to_string()),
+        ("classes of tags", CLASSES.to_string()),
         ("rank of no fingerprint", format!("{:#010x}", ranks::NO_RANK)),
         ("bit that says list", format!("{:#010x}", postings::LIST)),
         ("prefix of temporary names", TEMPORARY_PREFIX.to_owned()),
@@ -468,6 +587,8 @@ fn limits_and_constants_are_the_ones_specified() {
         ("logs of an index", LOGS_MAX.into()),
         ("bytes of a log's record", log::RECORD_BYTES_MAX.into()),
         ("bytes of a value", attached::VALUE_BYTES_MAX as u64),
+        ("bytes of a document's fields", document_fields::FIELDS_BYTES_MAX as u64),
+        ("entries of prefixes of a segment", u32::MAX.into()),
         ("bytes of a payload", log::PAYLOAD_BYTES_MAX as u64),
         ("segments of an index", SEGMENTS_MAX.into()),
         ("bytes of parameters", PARAMS_BYTES_MAX.into()),
@@ -498,6 +619,8 @@ fn parameters_have_the_names_order_and_values_specified() {
         .feature_bits(8)
         .bottom(100)
         .modulus(10)
+        .sets()
+        .marks()
         .values()
         .expire_after(1)
         .near(Near::resembling(0.9).unwrap())
@@ -580,7 +703,10 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("feature-bits"), format!("1 to {}", FEATURE_BITS_MAX - 1));
     assert_eq!(values("bottom"), format!("0 to {BOTTOM_MAX}"));
     assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
-    assert_eq!(values("values"), "kept");
+    for name in ["sets", "marks", "values"] {
+        assert_eq!(values(name), "kept");
+        assert!(all.encode().contains(&format!("\n{name}=kept\n")), "{name}");
+    }
     assert_eq!(values("expire-after"), format!("1 to {}", u64::MAX));
     assert_eq!(values("near-within"), format!("none, 0 to {WITHIN_MAX}"));
 }

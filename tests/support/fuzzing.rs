@@ -16,13 +16,14 @@ use twindex::design::Name;
 use twindex::format::attached::Attached;
 use twindex::format::checksum::checksum;
 use twindex::format::current::Current;
+use twindex::format::fields::{self, Fields};
 use twindex::format::header::{HEADER_BYTES, Header, Role};
 use twindex::format::log::{Batch, LOG_HEAD_BYTES, encode_head, record_salt};
 use twindex::format::manifest::{LogEntry, Logged, Manifest, SegmentEntry};
 use twindex::format::sketches::Row;
 use twindex::segment::records::Kept;
 use twindex::segment::{Ask, Records, Scratch, Segment, build};
-use twindex::{Fingerprint, Index, Key, Params};
+use twindex::{Fingerprint, Index, Key, Params, Sketch, Sketcher};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -280,10 +281,13 @@ const LOGGED: (u128, u64) = (7, 1);
 fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     let (uuid, number) = LOGGED;
     let mut bytes = encode_head(uuid, params, number, 2);
-    let attached = |stamp| Attached { value: b"value", stamp: Some(stamp), ..Attached::default() };
-    let mut records = Vec::new();
+    let (mut records, mut encoded) = (Vec::new(), Vec::new());
     for commit in 2..5_u64 {
         let mut batch = Batch::default();
+        let set: Vec<u64> = (0..commit * 20).map(|hash| hash << 52 | commit).collect();
+        fields::encode(params, params.marks && commit == 3, &set, &mut encoded);
+        let of_document = Fields::of(&encoded);
+        let attached = |stamp| Attached { value: b"value", stamp: Some(stamp), fields: of_document };
         for key in ["a", "bb", "ccc"] {
             let features = [commit << 32, 9 << 40];
             let row = Row {
@@ -304,11 +308,25 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     (bytes, records)
 }
 
+/// The parameters of the fuzzed logs, and a sketch to ask for.
+static OF_LOGS: LazyLock<[(Params, Sketch); 2]> = LazyLock::new(|| {
+    let builder = || Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(5);
+    [builder(), builder().sets().marks()].map(|builder| {
+        let params = builder.build().unwrap();
+        let sketch = Sketcher::new(&params).unwrap().sketch("one two three four five six seven").unwrap();
+        (params, sketch)
+    })
+});
+
 /// The log of an index, raw, and a sound one with patches and checksums that fit them: opened, and asked for all it
-/// has.
+/// has. Once without fields, and once with sets and marks.
 pub fn log(data: &[u8]) {
-    let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(5);
-    let params = params.build().unwrap();
+    for (params, sketch) in &*OF_LOGS {
+        log_of(params, sketch, data);
+    }
+}
+
+fn log_of(params: &Params, sketch: &Sketch, data: &[u8]) {
     let (uuid, number) = LOGGED;
     let logs = vec![LogEntry { number, first: 2, length: 0, grows: true }];
     let manifest = Manifest {
@@ -328,7 +346,7 @@ pub fn log(data: &[u8]) {
         vfs.set(Path::new("x/CURRENT"), current.as_bytes().to_vec());
         vfs.set(Path::new("x/MANIFEST-000002"), manifest.clone());
         vfs.set(Path::new("x/LOG-000001"), log);
-        let Ok(index) = Index::open_with(Arc::new(vfs), Path::new("x")) else { return };
+        let Ok(index) = Index::open_with(Arc::new(vfs), Path::new("x")) else { return false };
         let snapshot = index.snapshot();
         let mut count = 0;
         snapshot
@@ -340,9 +358,12 @@ pub fn log(data: &[u8]) {
             .unwrap();
         assert_eq!(count, snapshot.documents());
         assert!(snapshot.within(Fingerprint(3), 3).run().unwrap().hits.len() as u64 <= count);
+        assert!(snapshot.near(sketch).run().unwrap().hits.len() as u64 <= count);
+        true
     };
     open(data.to_vec());
-    let (mut bytes, records) = sound_log(&params);
+    let (mut bytes, records) = sound_log(params);
+    assert!(!data.is_empty() || open(bytes.clone()), "a sound log does not open");
     patch(&mut bytes[LOG_HEAD_BYTES as usize..], data);
     for (start, end) in records {
         let sum = checksum(record_salt(uuid, number), start as u64, &bytes[start + 4..end]);
@@ -365,7 +386,10 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "log" => {
             let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap();
             let (sound, _) = sound_log(&params);
-            vec![sound, vec![20, 0, 0, 9], vec![50, 0, 3, 255, 60, 0, 2, 1]]
+            let (with_sets, _) = sound_log(&OF_LOGS[1].0);
+            // The last one reaches into the set of the first document.
+            let patches = [vec![20, 0, 0, 9], vec![50, 0, 3, 255, 60, 0, 2, 1], vec![130, 0, 1, 3]];
+            [sound, with_sets, Vec::new()].into_iter().chain(patches).collect()
         }
         "answers" => {
             let mut random = super::Random(1);

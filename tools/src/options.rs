@@ -6,7 +6,8 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use twindex::sys::Access;
 
-use twindex_corpus::input::{InputFormat, InputOptions, InvalidUtf8, Kind};
+use twindex_corpus::RepeatedKeys;
+use twindex_corpus::input::{Charset, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote};
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
@@ -104,7 +105,8 @@ pub(crate) struct InputArgs {
     /// or - for JSONL on standard input
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Field of a JSONL object, or column of a table, that holds the text [default: text]
+    /// Field of a JSONL object, or column of a table, that holds the text; also a path into objects, meta.text or
+    /// /meta/text, and several joined by ends of lines, title,body. Null is an empty text [default: text]
     #[arg(long, value_name = "NAME")]
     text_field: Option<String>,
     /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an
@@ -112,20 +114,102 @@ pub(crate) struct InputArgs {
     /// is the set of its features with a positive weight, none if there is none
     #[arg(long, value_name = "NAME", conflicts_with = "text_field")]
     features_field: Option<String>,
-    /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key
-    /// [default: id; of archives, WARC-Target-URI]
+    /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key:
+    /// a string, a number, a UUID or a time, as it is written. Also a path, meta.url or /meta/url, and several joined by
+    /// commas, shard,row [default: id, or `FILE:ROW` without that; of archives, WARC-Target-URI]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
     /// How inputs are told apart: by name, or all taken as one kind (of folders, the files named so) [default: auto]
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// What stands between two fields of a CSV or TSV: one character, or tab [default: a comma or what a first line sep= says,
+    /// in TSV a tab]
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    delimiter: Option<u8>,
+    /// What stands around a field of a CSV or TSV with delimiters or ends of lines in it: one character, or none, so that
+    /// each line is a row [default: " in CSV, none in TSV]
+    #[arg(long, value_name = "CHAR|none", value_parser = parse_quote)]
+    quote: Option<Quote>,
+    /// What stands before a quote inside of a field between quotes, where quotes are not written twice
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    escape: Option<u8>,
+    /// The first row of a CSV or TSV names no columns: they are 1, 2 and so on
+    #[arg(long)]
+    no_header: bool,
     /// Skip and count up to N bad records instead of stopping at the first [default: 0]
     #[arg(long, value_name = "N")]
     skip_bad: Option<u64>,
-    /// Bytes that are not UTF-8: refused (files in folders are passed over), or replaced by U+FFFD, but for
-    /// those of keys [default: error]
+    /// A text with bytes that are not UTF-8, or that its encoding has not: refused (files in folders are passed over);
+    /// taken, with U+FFFD for such bytes, and by `dedup` compared by its bytes alone; or passed over and counted. Bytes of
+    /// keys are never replaced [default: error; of HTML and archives, replace]
     #[arg(long, value_enum, value_name = "ACTION")]
     invalid_utf8: Option<Invalid>,
+    /// Encoding of texts that are not UTF-8: a label as in `charset=`, for example windows-1251 or gbk; or auto, by
+    /// a byte order mark, by what a page says of itself, or by what the bytes look like [default: UTF-8; of HTML, auto]
+    #[arg(long, value_name = "LABEL", value_parser = parse_encoding)]
+    encoding: Option<Charset>,
+}
+
+/// Where keys come from, an option of the verbs that read documents.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct IdsArgs {
+    /// Where keys come from: the field, which each record must have; the file and the number of the record in it,
+    /// `FILE:ROW`; or the field, and `FILE:ROW` where no field `id` is and none is named [default: auto]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    ids: Option<IdSource>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IdSource {
+    Auto,
+    Field,
+    Line,
+}
+
+impl IdsArgs {
+    /// Whether it was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.ids.is_some()
+    }
+
+    /// These options, with where keys come from.
+    pub(crate) fn apply(&self, options: InputOptions) -> InputOptions {
+        self.ids.map_or(options.clone(), |source| source.apply(options))
+    }
+}
+
+impl IdSource {
+    pub(crate) fn apply(self, options: InputOptions) -> InputOptions {
+        match self {
+            Self::Auto => options,
+            Self::Field => InputOptions { ids: Ids::Field, ..options },
+            Self::Line => InputOptions { ids: Ids::Line, ..options },
+        }
+    }
+}
+
+/// What is done about a key that comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Repeated {
+    /// The second document with the key K has K#2, or the next number that is free
+    Number,
+    /// The first document stays, others are passed over and counted
+    First,
+    /// The last document stays, others are passed over and counted
+    Last,
+    /// It is an error
+    Error,
+}
+
+impl From<Repeated> for RepeatedKeys {
+    fn from(repeated: Repeated) -> Self {
+        match repeated {
+            Repeated::Number => Self::Number,
+            Repeated::First => Self::First,
+            Repeated::Last => Self::Last,
+            Repeated::Error => Self::Error,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -144,6 +228,24 @@ enum Format {
 enum Invalid {
     Error,
     Replace,
+    Skip,
+}
+
+fn parse_byte(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !b"\r\n".contains(byte) => Ok(*byte),
+        _ => Err("expected one character of ASCII, or tab".into()),
+    }
+}
+
+fn parse_quote(text: &str) -> Result<Quote, String> {
+    if text == "none" { Ok(Quote::None) } else { parse_byte(text).map(Quote::Byte) }
+}
+
+fn parse_encoding(label: &str) -> Result<Charset, String> {
+    Charset::named(label)
+        .ok_or_else(|| "expected auto, or a label of the Encoding standard, for example windows-1251".into())
 }
 
 impl InputArgs {
@@ -161,6 +263,11 @@ impl InputArgs {
             ("format", self.format.is_some()),
             ("skip-bad", self.skip_bad.is_some()),
             ("invalid-utf8", self.invalid_utf8.is_some()),
+            ("encoding", self.encoding.is_some()),
+            ("delimiter", self.delimiter.is_some()),
+            ("quote", self.quote.is_some()),
+            ("escape", self.escape.is_some()),
+            ("no-header", self.no_header),
         ];
         given.into_iter().find_map(|(option, given)| given.then_some(option))
     }
@@ -176,10 +283,20 @@ impl InputArgs {
                 .clone(),
             features: self.reads_features(),
             invalid_utf8: match self.invalid_utf8 {
-                None | Some(Invalid::Error) => InvalidUtf8::Error,
+                None => InvalidUtf8::Usual,
+                Some(Invalid::Error) => InvalidUtf8::Error,
                 Some(Invalid::Replace) => InvalidUtf8::Replace,
+                Some(Invalid::Skip) => InvalidUtf8::Skip,
+            },
+            encoding: self.encoding,
+            dialect: Dialect {
+                delimiter: self.delimiter,
+                quote: self.quote.unwrap_or_default(),
+                escape: self.escape,
+                has_header: !self.no_header,
             },
             id_field: self.id_field.as_ref().unwrap_or(&usual.id_field).clone(),
+            ids: if self.id_field.is_some() { Ids::Field } else { usual.ids },
             format: match self.format {
                 None | Some(Format::Auto) => InputFormat::Auto,
                 Some(Format::Jsonl) => InputFormat::Records(Kind::Jsonl),

@@ -8,6 +8,8 @@ use serde::Serialize;
 use twindex::Params;
 use twindex::params::Near;
 
+use crate::options::Usage;
+
 /// How a resemblance is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -34,7 +36,10 @@ pub(crate) fn counted(
     let path = index.display();
     let Some(threshold) = near.threshold else {
         if asked.is_some() {
-            bail!("{path}: --verify is about resemblance, and here {near} are near, exactly; leave it out");
+            let why = format!(
+                "{path}: --verify is about resemblance, and here {near} are near, exactly; leave it out"
+            );
+            return Err(Usage::new(why).into());
         }
         return Ok(None);
     };

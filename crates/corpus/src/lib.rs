@@ -49,6 +49,7 @@ parts! { contents durable_file idf input lost numbers page shard sharing sketchi
 mod dedup;
 mod error;
 mod observer;
+mod repeated;
 
 pub use dedup::{
     Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found, Hunk,
@@ -57,10 +58,11 @@ pub use dedup::{
 };
 pub use error::InvalidOptions;
 pub use input::{
-    AttachedFields, Counts, DecidingFields, FieldNumber, InputFormat, InputOptions, InvalidUtf8,
-    Kind as InputKind,
+    AttachedFields, Charset, Counts, DecidingFields, Dialect, FieldNumber, Ids, InputFormat, InputOptions,
+    InvalidUtf8, Kind as InputKind, Quote,
 };
 pub use observer::{Observer, Progress};
+pub use repeated::RepeatedKeys;
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};

@@ -5,18 +5,21 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use rayon::Yield;
 use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
+use twindex::sys::Room;
 use twindex::{Error, Key};
 use twindex_join::{Sorting, Telling};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{
     BATCH_BYTES, Batch, Buffers, Content, Documents, Form, Forms, OwnAttached, Parser, Place, Record, Seen, bad_at,
+    check_key,
 };
 use crate::observer::Progress;
+use crate::repeated::{Fate, RepeatedKeys, SeenKeys};
 use crate::shard::Shard;
 
 /// Bytes of input handed to one core at a time.
@@ -181,7 +184,7 @@ impl<'s> Sketching<'s> {
     pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
         let Self { sketcher, scratch, set, vector, forms, .. } = self;
         match content {
-            Content::Text(text) => {
+            Content::Text(text) | Content::Opaque { text, .. } => {
                 forms.count(text, &sketcher.params().shingling);
                 Ok(sketcher.sketch_into(text, scratch, sketch)?)
             }
@@ -221,12 +224,20 @@ pub struct Wanted {
     pub memory: Option<usize>,
     /// Documents of other parts are passed over, before they cost more than their reading.
     pub shard: Option<Shard>,
+    /// What is done about a key that comes again.
+    pub repeated_keys: RepeatedKeys,
+    /// For what is noted of keys meanwhile, in memory if there is none.
+    pub room: Option<Room>,
 }
 
 /// A document and what was made of it. Its memory is used again for another one.
 pub struct Sketched {
     /// Its key.
     pub key: Vec<u8>,
+    /// Whether that is the key that its line says.
+    pub is_own_key: bool,
+    /// Whether its text does not say all that was there.
+    pub is_opaque: bool,
     /// Where it stands.
     pub place: Place,
     /// Its sketch.
@@ -368,6 +379,13 @@ pub fn for_each_looked_up<L: Send>(
     look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    // Those of lines come once.
+    let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
+    let room = wanted.room.clone().unwrap_or_else(Room::unlimited);
+    let mut keys = SeenKeys::new(repeated, &room)?;
+    if repeated == RepeatedKeys::Last {
+        announce(documents, &mut keys, wanted, progress)?;
+    }
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let job = Job {
         state: || Sketching::new(sketcher),
@@ -400,7 +418,9 @@ pub fn for_each_looked_up<L: Send>(
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
             documents.look_at(&one.attached);
-            if let Err(error) = each(one, found, &chunked.shingles[start..end]) {
+            if look_up_key(&mut keys, one, documents)?
+                && let Err(error) = each(one, found, &chunked.shingles[start..end])
+            {
                 documents.refuse(error, text_bytes)?;
             }
             if let WholeLine::Held(line) = &mut one.whole.line {
@@ -418,11 +438,66 @@ pub fn for_each_looked_up<L: Send>(
     })
 }
 
+/// Whether a document is taken, by its key, which may have a number then.
+fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Documents) -> anyhow::Result<bool> {
+    let length = one.key.len();
+    match keys.next(&mut one.key)? {
+        Fate::Taken => Ok(true),
+        Fate::Numbered => {
+            if let Err(reason) = check_key(&one.key) {
+                documents.refuse(bad_at(&one.place, &reason), one.text_bytes)?;
+                return Ok(false);
+            }
+            one.is_own_key = false;
+            documents.repeated(&one.place, &one.key[..length], Some(&one.key), 0);
+            Ok(true)
+        }
+        Fate::Refused => {
+            let key = String::from_utf8_lossy(&one.key);
+            Err(anyhow!(
+                "{}: the key `{}` came before; --repeated-keys number, first or last takes it all the same",
+                one.place,
+                key.escape_debug()
+            ))
+        }
+        Fate::PassedOver => {
+            documents.repeated(&one.place, &one.key, None, one.text_bytes);
+            Ok(false)
+        }
+    }
+}
+
+/// Reads the keys of all documents, so that of a repeated one the last is known.
+fn announce(
+    documents: &Documents,
+    keys: &mut SeenKeys,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+) -> anyhow::Result<()> {
+    let mut first = documents.again()?;
+    let job = Job {
+        state: || (),
+        begin: Vec::new,
+        work: |(): &mut (), all: &mut Vec<Vec<u8>>, parser: &Parser, record: Record<'_>| {
+            record.attached(parser)?; // as then, so that the same records are bad
+            if wanted.shard.is_none_or(|shard| shard.has(Key::Bytes(record.key))) {
+                all.push(record.key.to_vec());
+            }
+            Ok(())
+        },
+    };
+    for_each_chunk(&mut first, progress, &job, |all| {
+        all.iter().try_for_each(|key| keys.announce(key))
+    })
+}
+
 impl Sketched {
     /// Nothing yet, of a document from there.
     fn at(place: Place) -> Self {
         Self {
             key: Vec::new(),
+            is_own_key: true,
+            is_opaque: false,
             place,
             sketch: Sketch::default(),
             whole: Whole::default(),
@@ -468,7 +543,10 @@ fn sketch_into(
     one.attached = record.attached(parser)?;
     check_memory(record, 0, wanted)?;
     record.write_place(&mut one.place);
-    let made = sketching.sketch(record.content, &mut one.sketch);
+    one.is_opaque = matches!(record.content, Content::Opaque { .. });
+    // Whoever keeps all of it removes documents: by what is left of a text nothing goes.
+    let content = if one.is_opaque && wanted.whole { Content::Text("") } else { record.content };
+    let made = sketching.sketch(content, &mut one.sketch);
     made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
     check_memory(record, sketching.scratch.shingles().len(), wanted)?;
     if wanted.whole {
@@ -489,6 +567,7 @@ fn sketch_into(
     }
     one.key.clear();
     one.key.extend_from_slice(record.key);
+    one.is_own_key = record.is_own;
     one.text_bytes = record.content.bytes() as u64;
     one.tokens = sketching.scratch.tokens() as u64;
     Ok(())

@@ -167,7 +167,7 @@ mod tests {
                 // Some hashes are those of others, or nearly so.
                 let hash = match number % 1000 {
                     0..99 => SplitMix(number / 40).next(),
-                    99 => u64::MAX << 8 | number / 1000,
+                    99 => (u64::MAX << 8) | (number / 1000),
                     _ => random.next(),
                 };
                 numbers.insert(hash, number as u32).unwrap();

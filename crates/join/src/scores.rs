@@ -455,14 +455,13 @@ fn by_signature<'s>(snapshot: &'s Snapshot, room: &Room) -> Result<(Column<Alike
                 let first = alike[group as usize];
                 Ok(segments[first.segment as usize].signature(first.ordinal)? == signature)
             };
-            let group = match known.find(hash, is_same)? {
-                Some(group) => group,
-                None => {
-                    let new = alike.len() as u32;
-                    known.insert(hash, new)?;
-                    alike.push(Alike { documents: 0, segment: number, ordinal })?;
-                    new
-                }
+            let group = if let Some(group) = known.find(hash, is_same)? {
+                group
+            } else {
+                let new = alike.len() as u32;
+                known.insert(hash, new)?;
+                alike.push(Alike { documents: 0, segment: number, ordinal })?;
+                new
             };
             alike[group as usize].documents += 1;
             of_documents.all.push(group)?;

@@ -1,11 +1,29 @@
 //! Pieces of work on threads, with results in the order of the pieces.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use twindex::error::Result;
+
+/// Cuts items into pieces for threads, in their order: one ends as soon as it has `items_most` items, or weighs `weight_most`
+/// or more.
+pub(super) fn cut(
+    items: Range<usize>,
+    (items_most, weight_most): (usize, u64),
+    weight: impl Fn(usize) -> u64,
+) -> impl Iterator<Item = Range<usize>> {
+    let Range { start: mut next, end } = items;
+    std::iter::from_fn(move || {
+        let (start, mut weighs) = (next, 0);
+        while next < end && next - start < items_most && weighs < weight_most {
+            weighs += weight(next);
+            next += 1;
+        }
+        (start < next).then_some(start..next)
+    })
+}
 
 /// Works on each of `pieces`, on as many threads as there are `states`, of which each has one to itself. Pieces are taken
 /// in their order, and what they gave comes in it.

@@ -1,33 +1,53 @@
 //! A hash table that grows by one bucket at a time.
 //!
-//! Linear hashing (Litwin, VLDB 1980): when there are as many distinct entries as buckets, one bucket is split into two,
-//! in the order of their numbers. So no insertion rebuilds the table. Entries that are the same, as the caller sees it,
-//! are one element of a bucket: the newest is linked there, and leads to those before it. A split so costs as many
-//! steps as the bucket has distinct entries, however often they were repeated.
+//! Linear hashing (Litwin, VLDB 1980): when buckets are full on average, one of them is split into two, in the order of
+//! their numbers. So no insertion rebuilds the table. A bucket is a line of the cache, and has hashes beside entries: a
+//! split reads nothing else, and an insertion waits for memory once. Entries that are the same, as the caller sees it,
+//! take one place of a bucket: the newest stands there, and leads to those before it.
 
 use super::NONE;
 use super::chunked::Chunked;
 
 /// Buckets at first; a power of two.
-const BUCKETS: usize = 64;
-/// `same` of an entry that is in no bucket.
+const BUCKETS: usize = 16;
+/// Places of a bucket.
+const PLACES: usize = 7;
+/// Distinct entries for each bucket, beyond which there is a bucket more.
+const LOAD: usize = 5;
+/// `before` of an entry that is in no bucket.
 const SKIPPED: u32 = u32::MAX - 1;
 
 /// Entries are numbered from 0 on, in the order in which they come.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chains {
-    heads: Chunked<u32>,
-    links: Chunked<Link>,
+    buckets: Chunked<Bucket>,
+    /// What does not fit into buckets.
+    overflow: Chunked<Bucket>,
+    /// The first bucket of `overflow` that nobody needs; each leads to the next.
+    free: Option<u32>,
+    /// Of each entry the one before that is the same.
+    before: Chunked<u32>,
     distinct: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
-    hash: u32,
-    /// The next distinct entry of the bucket; counts only for the newest of those that are the same.
-    next: u32,
-    /// The entry before that is the same.
-    same: u32,
+#[repr(align(64))]
+struct Bucket {
+    hashes: [u32; PLACES],
+    entries: [u32; PLACES],
+    len: u32,
+    /// The bucket of `overflow` that goes on.
+    more: u32,
+}
+
+const EMPTY: Bucket = Bucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
+
+/// A place of a bucket, which may be one of `overflow`.
+#[derive(Clone, Copy)]
+struct Place {
+    is_overflow: bool,
+    bucket: usize,
+    at: usize,
 }
 
 impl Chains {
@@ -36,147 +56,167 @@ impl Chains {
     }
 
     #[inline]
-    fn bucket(&self, hash: u32) -> usize {
-        let buckets = self.heads.len();
+    fn home(&self, hash: u32) -> usize {
+        let buckets = self.buckets.len();
         let size = buckets.next_power_of_two();
         let bucket = hash as usize & (size - 1);
         // The upper half is not complete while buckets are split.
         if bucket < buckets { bucket } else { bucket - size / 2 }
     }
 
-    /// The first entry of the bucket of `hash` that is the same, and the one before it in the bucket.
-    #[inline]
-    fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> (u32, u32) {
-        if self.heads.len() == 0 {
-            return (NONE, NONE);
-        }
-        let (mut before, mut entry) = (NONE, self.heads.get(self.bucket(hash)));
-        while entry != NONE {
-            let link = self.links.get(entry as usize);
-            if link.hash == hash && is_same(entry) {
-                break;
-            }
-            (before, entry) = (entry, link.next);
-        }
-        (before, entry)
+    fn bucket_mut(&mut self, is_overflow: bool, bucket: usize) -> &mut Bucket {
+        if is_overflow { self.overflow.get_mut(bucket) } else { self.buckets.get_mut(bucket) }
     }
 
-    /// Lets `entry` follow `before` in the bucket of `hash`.
-    fn relink(&mut self, hash: u32, before: u32, entry: u32) {
-        if before == NONE {
-            let bucket = self.bucket(hash);
-            *self.heads.get_mut(bucket) = entry;
-        } else {
-            self.links.get_mut(before as usize).next = entry;
+    /// The place of the entry of this hash that is the same, and the entry.
+    #[inline]
+    fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(Place, u32)> {
+        if self.buckets.len() == 0 {
+            return None;
+        }
+        let (mut is_overflow, mut number) = (false, self.home(hash));
+        let mut bucket = self.buckets.get_ref(number);
+        loop {
+            for at in 0..bucket.len as usize {
+                if bucket.hashes[at] == hash && is_same(bucket.entries[at]) {
+                    return Some((Place { is_overflow, bucket: number, at }, bucket.entries[at]));
+                }
+            }
+            if bucket.more == NONE {
+                return None;
+            }
+            (is_overflow, number) = (true, bucket.more as usize);
+            bucket = self.overflow.get_ref(number);
         }
     }
 
     /// Adds an entry. `is_same` compares it with an earlier one of its hash; returns the newest that is the same.
     pub(super) fn push(&mut self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = Self::hash(hash);
-        if self.heads.len() == 0 {
-            (0..BUCKETS).for_each(|_| self.heads.push(NONE));
+        if self.buckets.len() == 0 {
+            (0..BUCKETS).for_each(|_| self.buckets.push(EMPTY));
         }
-        let entry = self.links.len() as u32;
-        let (before, same) = self.search(hash, is_same);
-        if same == NONE {
-            let next = self.heads.get(self.bucket(hash));
-            self.links.push(Link { hash, next, same });
-            self.relink(hash, NONE, entry);
-            self.distinct += 1;
-            if self.distinct > self.heads.len() {
-                self.split();
+        let entry = self.before.len() as u32;
+        if let Some((Place { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
+            self.bucket_mut(is_overflow, bucket).entries[at] = entry;
+            self.before.push(before);
+            return Some(before);
+        }
+        self.before.push(NONE);
+        self.insert(hash, entry);
+        self.distinct += 1;
+        if self.distinct > LOAD * self.buckets.len() {
+            self.split();
+        }
+        None
+    }
+
+    /// Puts an entry into a free place.
+    fn insert(&mut self, hash: u32, entry: u32) {
+        let (mut is_overflow, mut number) = (false, self.home(hash));
+        loop {
+            let bucket = self.bucket_mut(is_overflow, number);
+            let len = bucket.len as usize;
+            if len < PLACES {
+                (bucket.hashes[len], bucket.entries[len]) = (hash, entry);
+                bucket.len += 1;
+                return;
             }
-            return None;
+            if bucket.more == NONE {
+                let more = self.take_overflow();
+                self.bucket_mut(is_overflow, number).more = more;
+                (is_overflow, number) = (true, more as usize);
+            } else {
+                (is_overflow, number) = (true, bucket.more as usize);
+            }
         }
-        let next = self.links.get(same as usize).next;
-        self.links.push(Link { hash, next, same });
-        self.relink(hash, before, entry);
-        Some(same)
     }
 
-    /// Takes a number for an entry that is never found.
-    pub(super) fn skip(&mut self) {
-        self.links.push(Link { hash: 0, next: NONE, same: SKIPPED });
-    }
-
-    /// Removes the newest entry; returns the one before that is the same.
-    pub(super) fn pop(&mut self) -> Option<u32> {
-        let entry = self.links.len() as u32 - 1;
-        let Link { hash, next, same } = self.links.get(entry as usize);
-        if same == SKIPPED {
-            self.links.pop();
-            return None;
-        }
-        let (before, _) = self.search(hash, |other| other == entry);
-        if same == NONE {
-            self.relink(hash, before, next);
-            self.distinct -= 1;
-        } else {
-            self.links.get_mut(same as usize).next = next;
-            self.relink(hash, before, same);
-        }
-        self.links.pop();
-        (same != NONE).then_some(same)
+    fn take_overflow(&mut self) -> u32 {
+        let Some(free) = self.free else {
+            self.overflow.push(EMPTY);
+            return self.overflow.len() as u32 - 1;
+        };
+        let bucket = self.overflow.get_mut(free as usize);
+        let next = std::mem::replace(bucket, EMPTY).more;
+        self.free = (next != NONE).then_some(next);
+        free
     }
 
     /// Makes one bucket more, which takes its entries from another.
     fn split(&mut self) {
-        let new = self.heads.len();
+        let new = self.buckets.len();
         let half = new.next_power_of_two() / if new.is_power_of_two() { 1 } else { 2 };
-        let mask = 2 * half - 1;
-        let mut entry = self.heads.get(new - half);
-        let (mut stays, mut moves) = ([NONE; 2], [NONE; 2]); // the first and the last of a chain
-        while entry != NONE {
-            let Link { hash, next, .. } = self.links.get(entry as usize);
-            let [first, last] = if hash as usize & mask == new { &mut moves } else { &mut stays };
-            match *last {
-                NONE => *first = entry,
-                last => self.links.get_mut(last as usize).next = entry,
+        let mut bucket = std::mem::replace(self.buckets.get_mut(new - half), EMPTY);
+        self.buckets.push(EMPTY);
+        loop {
+            for place in 0..bucket.len as usize {
+                self.insert(bucket.hashes[place], bucket.entries[place]);
             }
-            *last = entry;
-            entry = next;
-        }
-        for [_, last] in [stays, moves] {
-            if last != NONE {
-                self.links.get_mut(last as usize).next = NONE;
+            let number = bucket.more;
+            if number == NONE {
+                return;
             }
+            let more = self.free.replace(number).unwrap_or(NONE);
+            bucket = std::mem::replace(self.overflow.get_mut(number as usize), Bucket { more, ..EMPTY });
         }
-        *self.heads.get_mut(new - half) = stays[0];
-        self.heads.push(moves[0]);
     }
 
-    /// Entries of this hash that are the same as the newest which `is_same` takes, the newest first.
+    /// Takes a number for an entry that is never found.
+    pub(super) fn skip(&mut self) {
+        self.before.push(SKIPPED);
+    }
+
+    /// Removes the newest entry, which has this hash; returns the one before that is the same.
+    pub(super) fn pop(&mut self, hash: u64) -> Option<u32> {
+        let before = self.before.pop()?;
+        if before == SKIPPED {
+            return None;
+        }
+        let entry = self.before.len() as u32;
+        if let Some((Place { is_overflow, bucket, at }, _)) =
+            self.search(Self::hash(hash), |other| other == entry)
+        {
+            let bucket = self.bucket_mut(is_overflow, bucket);
+            if before == NONE {
+                bucket.len -= 1;
+                bucket.hashes[at] = bucket.hashes[bucket.len as usize];
+                bucket.entries[at] = bucket.entries[bucket.len as usize];
+                self.distinct -= 1;
+            } else {
+                bucket.entries[at] = before;
+            }
+        }
+        (before != NONE).then_some(before)
+    }
+
+    /// Entries of this hash that are the same as the one which `is_same` takes, the newest first.
     #[inline]
     pub(super) fn of(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> impl Iterator<Item = u32> + '_ {
-        let (_, newest) = self.search(Self::hash(hash), is_same);
-        let some = |entry: u32| (entry != NONE).then_some(entry);
-        std::iter::successors(some(newest), move |&entry| some(self.links.get(entry as usize).same))
+        let newest = self.search(Self::hash(hash), is_same).map(|(_, entry)| entry);
+        std::iter::successors(newest, move |&entry| {
+            let before = self.before.get(entry as usize);
+            (before != NONE).then_some(before)
+        })
     }
 
     /// True for an entry that had none before it that is the same.
     pub(super) fn is_first(&self, entry: u32) -> bool {
-        self.links.get(entry as usize).same == NONE
+        self.before.get(entry as usize) == NONE
     }
 
     /// Reads what the next calls for these hashes will read, so that they wait for memory together and not one after the
     /// other.
+    #[inline]
     pub(super) fn warm(&self, hashes: impl Iterator<Item = u64>) {
-        if self.heads.len() == 0 {
-            return;
+        if self.buckets.len() > 0 {
+            let read = hashes.map(|hash| self.buckets.get_ref(self.home(Self::hash(hash))).len);
+            std::hint::black_box(read.fold(0, u32::wrapping_add));
         }
-        let mut read = 0;
-        for hash in hashes {
-            let head = self.heads.get(self.bucket(Self::hash(hash)));
-            if head != NONE {
-                read ^= self.links.get(head as usize).next;
-            }
-        }
-        std::hint::black_box(read);
     }
 
     pub(super) fn bytes(&self) -> usize {
-        4 * self.heads.len() + size_of::<Link>() * self.links.len()
+        size_of::<Bucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
     }
 }
 
@@ -221,12 +261,13 @@ mod tests {
             values.push(Some(value));
         }
         check(&chains, &values);
-        assert!(chains.heads.len() > 3000, "{}", chains.heads.len());
+        assert!(chains.buckets.len() > 700, "{}", chains.buckets.len());
         while values.len() > 700 {
-            let popped = chains.pop();
-            let value = values.pop().unwrap();
-            if value.is_none() {
-                assert_eq!(popped, None);
+            let value: Option<u64> = values.pop().unwrap();
+            let popped = chains.pop(value.map_or(0, hash));
+            if values.len() < 1000 {
+                let expected = values.iter().rposition(|&other| other == value);
+                assert_eq!(popped, value.and(expected).map(|entry| entry as u32));
             }
         }
         check(&chains, &values);
@@ -244,7 +285,29 @@ mod tests {
         for _ in 0..100_000 {
             chains.push(7 << 32, |_| true);
         }
-        assert_eq!((chains.heads.len(), chains.distinct), (BUCKETS, 1));
+        assert_eq!((chains.buckets.len(), chains.distinct), (BUCKETS, 1));
         assert_eq!(chains.of(7 << 32, |_| true).count(), 100_000);
+    }
+
+    #[test]
+    fn bucket_with_more_than_its_places_goes_on_elsewhere_and_gives_that_back() {
+        let (mut chains, mut hashes) = (Chains::default(), Vec::new());
+        // All of one bucket, until there are very many.
+        for entry in 0..60_u64 {
+            hashes.push(entry << 42);
+            chains.push(hashes[entry as usize], |_| false);
+        }
+        assert!(chains.overflow.len() >= 7, "{}", chains.overflow.len());
+        for (entry, &hash) in hashes.iter().enumerate() {
+            assert!(chains.of(hash, |other| other == entry as u32).eq([entry as u32]));
+        }
+        for entry in 60..3000_u64 {
+            hashes.push(entry.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            chains.push(hashes[entry as usize], |_| false);
+        }
+        for (entry, &hash) in hashes.iter().enumerate() {
+            assert!(chains.of(hash, |other| other == entry as u32).eq([entry as u32]));
+        }
+        assert!(chains.overflow.len() < 200, "{}", chains.overflow.len());
     }
 }

@@ -53,6 +53,11 @@ impl<T: Copy> Chunked<T> {
     }
 
     #[inline]
+    pub(super) fn get_ref(&self, place: usize) -> &T {
+        &self.chunks[place / CHUNK][place % CHUNK]
+    }
+
+    #[inline]
     pub(super) fn get_mut(&mut self, place: usize) -> &mut T {
         &mut self.chunks[place / CHUNK][place % CHUNK]
     }

@@ -9,7 +9,8 @@
 //!   Jain, Das Sarma, WWW 2007, with four tables); each distinct one is in the chain of each of its four buckets
 //!   once, and its rows in a chain of their own. Few rows, or wider radii, are scanned.
 //! - Features: a hash table of chains over (band, band key).
-//! - Sets: the same over the keys of prefixes, where no tag is common.
+//! - Sets: the same over the tags of the elements that were rarest when the set came, as many as one of is in each set
+//!   near it. It is asked with all elements of a set.
 //! - Stamps: a tree, the least first. A row that expires is followed by a delete of its key, which no log has: so it is
 //!   live for those who look at fewer rows, and for nobody else.
 //!
@@ -23,7 +24,7 @@ mod chunked;
 mod pieces;
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -71,6 +72,14 @@ impl Memtable {
         Self { rows: RwLock::new(Rows::new(params)) }
     }
 
+    /// A memtable for the rows that come when this one is full. What was common in this one is known there.
+    pub(super) fn next(&self) -> Self {
+        let before = self.read();
+        let mut rows = Rows::new(before.params());
+        rows.rarity = before.rarity.faded();
+        Self { rows: RwLock::new(rows) }
+    }
+
     /// The rows, for one question.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Rows> {
         self.rows.read()
@@ -85,6 +94,28 @@ impl Memtable {
     pub(super) fn expire(&self, stamp: u64) -> Result<()> {
         while self.write().expire(stamp, STEP)? {}
         Ok(())
+    }
+
+    /// The keys between these bounds of rows that are live for those who look at the first `limit`, in no order, with
+    /// their rows.
+    pub(super) fn keys_between(
+        &self,
+        limit: u32,
+        from: Bound<Key<'_>>,
+        to: Bound<Key<'_>>,
+        mut each: impl FnMut(u32, Key<'_>),
+    ) {
+        for piece in 0.. {
+            let rows = self.read();
+            let is_there = rows.records.rows_between(piece, from, to, |row| {
+                if rows.is_live(row, limit) {
+                    each(row, rows.records.key(row as usize));
+                }
+            });
+            if !is_there {
+                return;
+            }
+        }
     }
 
     /// Forgets all rows but the first `rows`.
@@ -112,6 +143,33 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
 /// A key of a prefix is part of a hash already.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
+}
+
+/// About how many sets have had an element, by part of its tag.
+#[derive(Clone, Debug, Default)]
+struct Rarity(Vec<u16>);
+
+impl Rarity {
+    /// Elements that are counted together are one in so many.
+    const CELLS: u32 = 1 << 20;
+
+    fn count(&self, tag: u32) -> u32 {
+        self.0.get((tag % Self::CELLS) as usize).copied().unwrap_or(0).into()
+    }
+
+    fn faded(&self) -> Self {
+        Self(self.0.iter().map(|count| count / 2).collect())
+    }
+
+    fn add(&mut self, set: &[u64]) {
+        if self.0.is_empty() {
+            self.0 = vec![0; Self::CELLS as usize];
+        }
+        for &hash in set {
+            let cell = &mut self.0[(prefixes::tag(hash) % Self::CELLS) as usize];
+            *cell = cell.saturating_add(1);
+        }
+    }
 }
 
 /// The bucket of a fingerprint in a block.
@@ -161,8 +219,9 @@ pub(super) struct Rows {
     next: Chunked<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
-    /// The row of each entry of `prefixes`.
-    prefix_rows: Chunked<u32>,
+    rarity: Rarity,
+    /// The row and the key of each entry of `prefixes`.
+    prefix_entries: Chunked<(u32, u32)>,
     nearness: Option<Nearness>,
     /// Stamps of rows that have not expired yet, and their rows.
     stamps: BTreeSet<(u64, u32)>,
@@ -184,7 +243,8 @@ impl Rows {
             next: Chunked::default(),
             features: Chains::default(),
             prefixes: Chains::default(),
-            prefix_rows: Chunked::default(),
+            rarity: Rarity::default(),
+            prefix_entries: Chunked::default(),
             nearness: nearness(params),
             stamps: BTreeSet::new(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
@@ -205,7 +265,7 @@ impl Rows {
     /// Bytes they take.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
-        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 4 * self.prefix_rows.len() + blocks
+        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 8 * self.prefix_entries.len() + 2 * self.rarity.0.len() + blocks
     }
 
     /// The records of all rows: of a key the last counts.
@@ -220,14 +280,14 @@ impl Rows {
 
     /// Adds a document; `None` for one without tokens.
     pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
-        let prefix = self.prefix_of(attached.fields)?;
+        let prefix = self.keys_of(attached.fields)?;
         self.records.put(key, kept, attached)?;
         self.index();
         let row = self.len() - 1;
         self.prefixes.warm(prefix.iter().copied().map(prefix_hash));
         for key in prefix {
             self.prefixes.push(prefix_hash(key), |_| true);
-            self.prefix_rows.push(row);
+            self.prefix_entries.push((row, key));
         }
         Ok(())
     }
@@ -237,6 +297,13 @@ impl Rows {
         self.records.delete(key)?;
         self.index();
         Ok(())
+    }
+
+    /// Rows that have not been expired, whose stamps are above `before`, and not above `stamp`.
+    pub(super) fn stamped_between(&self, before: Option<u64>, stamp: u64) -> impl Iterator<Item = u32> + '_ {
+        let least = before.map_or(0, |before| before.saturating_add(1));
+        let range = (least <= stamp).then(|| self.stamps.range((least, 0)..=(stamp, NONE)));
+        range.into_iter().flatten().map(|&(_, row)| row)
     }
 
     /// Does a step of [`Memtable::expire`], of at most so many rows; true if there may be more.
@@ -305,13 +372,16 @@ impl Rows {
         }
     }
 
-    /// The keys by which a document with these fields is found by its set.
-    fn prefix_of(&self, fields: Fields<'_>) -> Result<Vec<u32>> {
+    /// The keys by which a document with these fields is found by its set, which is counted.
+    fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
         let (mut set, mut keys) = (Vec::new(), Vec::new());
         if let Some(near) = self.nearness {
             fields.set_into(&mut set).map_err(unread)?;
-            prefixes::tags_of(&set, near.indexed(set.len()), |_| Ok(0), &mut keys)?;
-            keys.iter_mut().for_each(|tag| *tag = prefixes::key(*tag, fields.is_marked()));
+            prefixes::rarest_tags(&set, near.indexed(set.len()), |tag| self.rarity.count(tag), &mut keys);
+            self.rarity.add(&set);
+            for tag in &mut keys {
+                *tag = prefixes::key(*tag, fields.is_marked());
+            }
         }
         Ok(keys)
     }
@@ -351,13 +421,14 @@ impl Rows {
     fn pop(&mut self) {
         let place = self.replaced_by.len() - 1;
         let row = place as u32;
-        while self.prefix_rows.last() == Some(row) {
-            self.prefix_rows.pop();
-            self.prefixes.pop();
+        while let Some((_, key)) = self.prefix_entries.last().filter(|&(of, _)| of == row) {
+            self.prefix_entries.pop();
+            self.prefixes.pop(prefix_hash(key));
         }
         if self.bands > 0 {
-            for _ in 0..self.bands {
-                self.features.pop();
+            let keys = self.records.band_keys(place);
+            for (band, &key) in keys.iter().enumerate().rev() {
+                self.features.pop(feature_hash(band, key));
             }
         }
         if self.simhash {
@@ -370,7 +441,7 @@ impl Rows {
                     }
                 }
             }
-            self.same_fingerprint.pop();
+            self.same_fingerprint.pop(fingerprint_hash(self.fingerprints.get(place)));
             self.next.pop();
             self.fingerprints.pop();
         }
@@ -380,7 +451,7 @@ impl Rows {
         }
         self.live -= u64::from(is_document);
         self.replaced_by.pop();
-        if let Some(before) = self.keys.pop() {
+        if let Some(before) = self.keys.pop(key_hash(self.records.key(place))) {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
@@ -481,30 +552,20 @@ impl Rows {
     }
 
     /// Hands each live row that can be near a set to `each`, as [`Segment::sharing_prefix`](crate::segment::Segment) does.
-    pub(super) fn sharing_prefix(
-        &self,
-        set: &[u64],
-        near: Nearness,
-        marked: bool,
-        limit: u32,
-        mut each: impl FnMut(u32),
-    ) -> Result<()> {
-        let mut tags = Vec::new();
-        prefixes::tags_of(set, near.prefix(set.len()), |_| Ok(0), &mut tags)?;
+    pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, limit: u32, mut each: impl FnMut(u32)) {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
-        let hashes = tags.iter().flat_map(|&tag| {
-            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(tag, is_marked)))
+        let hashes = set.iter().flat_map(|&hash| {
+            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(prefixes::tag(hash), is_marked)))
         });
         self.prefixes.warm(hashes.clone());
         for hash in hashes {
             for entry in self.prefixes.of(hash, |_| true) {
-                let row = self.prefix_rows.get(entry as usize);
+                let (row, _) = self.prefix_entries.get(entry as usize);
                 if self.is_live(row, limit) {
                     each(row);
                 }
             }
         }
-        Ok(())
     }
 
     /// The same, of features that begin with the same `bits` bits, of those that are kept; the oldest first. All rows

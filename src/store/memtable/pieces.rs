@@ -3,7 +3,8 @@
 //! A column of [`Records`] is one vector, which moves when it grows. Pieces bound what moves; one that is full never
 //! changes, and is shared with whoever copies the rows.
 
-use std::sync::Arc;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
 
 use super::chunked::Chunked;
 use crate::error::Result;
@@ -19,10 +20,52 @@ const ROWS: usize = 1 << 12;
 /// Bytes after which a piece takes no more rows.
 const BYTES: usize = 1 << 20;
 
+/// Rows that get no more.
+#[derive(Clone, Debug)]
+struct Piece {
+    records: Records,
+    /// Of all rows, the first here.
+    first: u32,
+    /// The rows by ascending key, once somebody asked for them.
+    order: OnceLock<Vec<u32>>,
+}
+
+impl Piece {
+    /// The rows by ascending key, rows of the same key as they came.
+    fn order(&self) -> &[u32] {
+        self.order.get_or_init(|| {
+            let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
+            order.sort_by(|&a, &b| self.records.key(a as usize).cmp(&self.records.key(b as usize)));
+            order
+        })
+    }
+}
+
+/// True for a key that is not before `from`, and not behind `to`.
+fn is_between(key: Key<'_>, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> bool {
+    is_behind(key, from) && !ends_before(key, to)
+}
+
+fn is_behind(key: Key<'_>, from: Bound<Key<'_>>) -> bool {
+    match from {
+        Bound::Included(from) => key >= from,
+        Bound::Excluded(from) => key > from,
+        Bound::Unbounded => true,
+    }
+}
+
+fn ends_before(key: Key<'_>, to: Bound<Key<'_>>) -> bool {
+    match to {
+        Bound::Included(to) => key > to,
+        Bound::Excluded(to) => key >= to,
+        Bound::Unbounded => false,
+    }
+}
+
 /// Records in the order in which they came.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Pieces {
-    full: Vec<Arc<Records>>,
+    full: Vec<Arc<Piece>>,
     last: Records,
     /// Piece and place in it of each row.
     places: Chunked<(u32, u32)>,
@@ -65,7 +108,9 @@ impl Pieces {
         if self.last.len() >= ROWS || self.last.memory() >= BYTES {
             self.full_bytes += self.last.memory();
             let next = Records::new(self.last.params());
-            self.full.push(Arc::new(std::mem::replace(&mut self.last, next)));
+            let first = (self.places.len() - self.last.len()) as u32;
+            let records = std::mem::replace(&mut self.last, next);
+            self.full.push(Arc::new(Piece { records, first, order: OnceLock::new() }));
         }
         push(&mut self.last)?;
         self.places.push((self.full.len() as u32, self.last.len() as u32 - 1));
@@ -78,8 +123,8 @@ impl Pieces {
         if self.last.is_empty()
             && let Some(piece) = self.full.pop()
         {
-            self.full_bytes -= piece.memory();
-            self.last = Arc::unwrap_or_clone(piece);
+            self.full_bytes -= piece.records.memory();
+            self.last = Arc::unwrap_or_clone(piece).records;
         }
         self.last.truncate(self.last.len() - 1);
     }
@@ -93,7 +138,7 @@ impl Pieces {
             }
             None => (0, 0),
         };
-        let mut last = self.full.get(whole).map_or(&self.last, |piece| &**piece).clone();
+        let mut last = self.full.get(whole).map_or(&self.last, |piece| &piece.records).clone();
         last.truncate(of_last);
         FirstRows { whole: self.full[..whole].to_vec(), last }
     }
@@ -101,7 +146,31 @@ impl Pieces {
     #[inline]
     fn at(&self, row: usize) -> (&Records, usize) {
         let (piece, place) = self.places.get(row);
-        (self.full.get(piece as usize).map_or(&self.last, |piece| &**piece), place as usize)
+        (self.full.get(piece as usize).map_or(&self.last, |piece| &piece.records), place as usize)
+    }
+
+    /// Hands the rows of a piece whose keys are between these bounds to `each`; false where there is no such piece. Takes
+    /// no longer than sorting a piece, which is done once for each that is full.
+    pub(super) fn rows_between(
+        &self,
+        piece: usize,
+        from: Bound<Key<'_>>,
+        to: Bound<Key<'_>>,
+        mut each: impl FnMut(u32),
+    ) -> bool {
+        if let Some(piece) = self.full.get(piece) {
+            let key = |row: &u32| piece.records.key(*row as usize);
+            let start = piece.order().partition_point(|row| !is_behind(key(row), from));
+            let rows = piece.order()[start..].iter().take_while(|row| !ends_before(key(row), to));
+            rows.for_each(|row| each(piece.first + row));
+            return true;
+        }
+        if piece == self.full.len() {
+            let first = self.places.len() - self.last.len();
+            let rows = (0..self.last.len()).filter(|&row| is_between(self.last.key(row), from, to));
+            rows.for_each(|row| each((first + row) as u32));
+        }
+        piece == self.full.len()
     }
 
     /// As [`Records::key`].
@@ -174,7 +243,7 @@ impl Pieces {
 /// Rows that were taken out of a memtable: full pieces are shared with it.
 #[derive(Debug)]
 pub(in crate::store) struct FirstRows {
-    whole: Vec<Arc<Records>>,
+    whole: Vec<Arc<Piece>>,
     last: Records,
 }
 
@@ -183,7 +252,7 @@ impl FirstRows {
     pub(in crate::store) fn into_records(self) -> Records {
         let mut all = Records::new(self.last.params());
         for piece in &self.whole {
-            all.append(piece);
+            all.append(&piece.records);
         }
         all.append(&self.last);
         all

@@ -1,6 +1,7 @@
 //! A batch becomes visible and durable: by a record of the log, or by a manifest.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::states::{Coming, Life, Owed, Place, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
@@ -10,11 +11,14 @@ use crate::format::manifest::{LogEntry, Logged, Manifest};
 use crate::store::log::OpenLog;
 use crate::store::state::State;
 use crate::store::{commit, names, recovery};
+use crate::trace::span;
 
 /// Bytes of commits that are held in memory where nothing is promised of them.
 const HELD: usize = 1 << 20;
 /// Logs of writers that ended with little in them; one more, and their rows become a segment.
-const LOGS: usize = 16;
+pub(super) const LOGS: usize = 16;
+/// So many logs are never left: where writers are killed before they have made a segment, one of them stops to make it.
+const LOGS_MAX: usize = 48;
 
 impl Writer {
     /// Makes the batch visible and durable, all of it or nothing, and returns the number of the commit. Without changes
@@ -71,6 +75,7 @@ impl Writer {
     }
 
     pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
+        span!("commit", after = self.view.commit);
         let collected = self.settings.makes_segments();
         self.flush_records()?;
         if self.settings.one_segment {
@@ -132,7 +137,7 @@ impl Writer {
         let begins = self.log.is_none();
         if begins {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
-            if logs >= LOGS {
+            if logs >= if self.settings.background { LOGS_MAX } else { LOGS } {
                 self.flush_table()?;
                 // A batch of deletes, or of a payload alone, has no rows, and the manifest has all of it.
                 if self.is_torn() {
@@ -148,7 +153,9 @@ impl Writer {
             }
             self.begin_log(commit)?;
         }
+        let start = Instant::now();
         let Some(log) = &mut self.log else { unreachable!("begun above") };
+        let before = log.end();
         // guard: a commit is given to the log before it is acknowledged
         log.add(&self.batch, commit, payload);
         let held = log.held();
@@ -163,6 +170,7 @@ impl Writer {
             Durability::None if held > HELD => log.write()?,
             Durability::None => {}
         }
+        self.shared.counters.commits.add(start.elapsed(), log.end() - before);
         self.batch.clear();
         self.view.commit = commit;
         if let Some(payload) = payload {
@@ -239,8 +247,10 @@ impl Writer {
             last.length = last.length.max(durable);
         }
         // A segment without a live document only costs probes.
-        let merging: Vec<u64> = self.merging.iter().flat_map(|merging| merging.inputs.clone()).collect();
-        self.keep_segments(|_, entry, deleted| deleted < entry.documents || merging.contains(&entry.number));
+        let merging = self.merging.take();
+        let takes = |number| merging.as_ref().is_some_and(|merging| merging.takes(number));
+        self.keep_segments(|_, entry, deleted| deleted < entry.documents || takes(entry.number));
+        self.merging = merging;
         for (entry, deleted) in self.next.segments.iter_mut().zip(&self.view.deleted) {
             if entry.deleted != **deleted {
                 entry.deleted.clone_from(deleted);
@@ -265,7 +275,7 @@ impl Writer {
         let pointer = commit::write_current(vfs, dir, &current)?;
         self.life = Life::InDoubt;
         // guard: files go behind the generation that does without them
-        // without it: commit::sweep(vfs, dir, &self.next, None);
+        // without it: commit::sweep(vfs, dir, &self.next, None, &[]);
         commit::replace_current(dir, pointer)?;
         // guard: the directory is synced before files that have expired are removed
         if settles {
@@ -276,22 +286,19 @@ impl Writer {
         self.coming = Coming::AsPublished;
         self.owed = Owed::Nothing;
         self.retired = None;
-        let busy = self.merging.as_ref().map(|merging| merging.number);
+        let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         self.written.clear();
         self.view.commit = generation;
         let before = Arc::clone(&self.shared.published.read().manifest);
         self.show(Arc::new(self.next.clone()));
-        // What is being merged has a name before anything names it.
+        // The commit stands whatever becomes of the garbage; the next sweep tries again.
         // guard: each commit removes what it does not need
-        if busy.is_none() {
-            // The commit stands whatever becomes of the garbage; the next sweep tries again.
-            let _ = commit::sweep(vfs, dir, &self.next, what.keeps_before().then_some(&*before));
-        }
+        let _ = commit::sweep(vfs, dir, &self.next, what.keeps_before().then_some(&*before), &busy);
         Ok(generation)
     }
 
     /// Snapshots to come know what is durable now; a batch that is not committed yet is not shown to them.
-    fn show_durable(&self) {
+    pub(super) fn show_durable(&self) {
         let known = Arc::clone(&self.shared.published.read());
         let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
         let position = match (&self.log, logs.last()) {
@@ -325,10 +332,13 @@ impl Drop for Writer {
             // The files, the lock and the merge in the background are those of the process that opened this writer.
             // The thread of the merge does not exist here, so waiting for it would never end.
             std::mem::forget(self.merging.take());
+            std::mem::forget(self.flushing.take());
             self.shared.writing.store(false, Ordering::Release);
             return;
         }
-        self.written.extend(self.merging.take().map(|merging| merging.number));
+        self.shorten_tail();
+        let under_way = [self.merging.take(), self.flushing.take()];
+        self.written.extend(under_way.into_iter().flatten().map(|work| work.number));
         if self.life == Life::Sound
             && self.lock.is_current()
             && let Some(log) = &mut self.log

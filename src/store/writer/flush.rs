@@ -1,8 +1,9 @@
 //! Records to segments: a full memtable, and batches that are too large for one.
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::states::{Coming, Owed, Publish};
+use super::states::{Coming, MEMTABLE_BYTES, Owed, Publish, Settings};
 use super::{Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
@@ -12,17 +13,22 @@ use crate::segment::records::Records;
 use crate::segment::rows::Rows;
 use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
-use crate::store::memtable::{FirstRows, Memtable};
+use crate::store::memtable::FirstRows;
+use crate::store::merging::{Merged, Source, Work};
 use crate::store::names;
-use crate::store::state::open_segment;
+use crate::store::state::{Frozen, open_segment};
+use crate::sync::pause;
+use crate::trace::event;
 use crate::sys::heap::Heap;
 
 /// Segments of a batch that are merged before there are more, where it is to become one.
 const MERGED_AT: usize = 64;
-/// Rows of a memtable that becomes a segment.
-const MEMTABLE_ROWS: u32 = 1 << 18;
-/// Bytes of a memtable that becomes a segment.
-const MEMTABLE_BYTES: usize = 64 << 20;
+/// Rows that the end of a writer leaves in the log; more become a segment, so that opening the index is quick.
+const TAIL_ROWS: u32 = 1 << 13;
+/// How often a commit looks whether the segment of the memtable before is done, where another is full.
+const HELD_BACK: u32 = 20;
+/// How long it waits each time.
+const LOOKED: Duration = Duration::from_millis(1);
 /// Rows after which it is looked again whether a memtable is full in the middle of a batch.
 const LOOKED_EVERY: u32 = 1024;
 /// Bytes of a log that ends, however few rows it has: commits of a payload alone have none. It bounds what there is to
@@ -33,14 +39,17 @@ impl Writer {
     /// True where the memtable has `times` what it should have.
     pub(super) fn is_full(&self, times: usize) -> bool {
         let rows = self.view.table.read();
-        rows.len() as usize >= MEMTABLE_ROWS as usize * times
-            || rows.len() > 0 && rows.memory() >= MEMTABLE_BYTES.min(self.settings.memory).saturating_mul(times)
+        let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
+        rows.len() as usize >= (memtable_rows as usize).saturating_mul(times)
+            || rows.len() > 0 && rows.memory() >= memtable_bytes.min(memory).saturating_mul(times)
     }
 
     /// True once in a while: what the memtable takes need not be added up for each record. One record can be several
     /// rows, where others expire by it.
     fn is_time_to_look(&mut self) -> bool {
-        let is_time = self.settings.memory < MEMTABLE_BYTES || self.view.rows.abs_diff(self.looked_at) >= LOOKED_EVERY;
+        let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
+        let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
+        let is_time = is_small || self.view.rows.abs_diff(self.looked_at) >= LOOKED_EVERY;
         if is_time {
             self.looked_at = self.view.rows;
         }
@@ -57,8 +66,9 @@ impl Writer {
     pub(super) fn flush_if_full(&mut self) -> Result<()> {
         if !self.collects() {
             // A batch that does not end by then is a large one, and comes with segments. It must not become a record
-            // that no reader takes.
-            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_look() && self.is_full(2) {
+            // that no reader takes. Before it began, the memtable may have been full twice, where another is frozen.
+            let times = if self.view.frozen.is_some() { 3 } else { 2 };
+            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_look() && self.is_full(times) {
                 return self.guarded(Self::flush_table);
             }
             return Ok(());
@@ -92,11 +102,124 @@ impl Writer {
         rows.append(&records, room)
     }
 
+    /// Makes room for rows to come without waiting for a segment: the memtable is frozen, and a thread makes a segment of
+    /// it. Its logs get no more batches, and belong to the index until the segment does. Whoever calls this shows the
+    /// view.
+    pub(super) fn freeze(&mut self) -> Result<()> {
+        self.check_lock()?;
+        let Some(log) = &mut self.log else { return Ok(()) };
+        // The next log begins with what is not durable in this one: nothing.
+        log.sync()?;
+        log.mark()?;
+        self.show_durable();
+        self.log = None;
+        let logs = self.next.logged.iter().flat_map(|logged| &logged.logs).map(|log| log.number).collect();
+        let table = {
+            let next = Arc::new(self.view.table.next());
+            std::mem::replace(&mut self.view.table, next)
+        };
+        let (rows, live) = (self.view.rows, self.view.live);
+        self.view.frozen = Some(Frozen { table, rows, live, deleted: Arc::default(), logs });
+        self.view.count();
+        self.looked_at = 0;
+        event!(DEBUG, rows, live, "a full memtable is frozen");
+        self.start_flush()
+    }
+
+    /// Lets a thread make a segment of the frozen memtable, if there is one that no thread works at: a writer may find
+    /// it as the one before has left it.
+    pub(super) fn start_flush(&mut self) -> Result<()> {
+        let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else { return Ok(()) };
+        let source = Source::Frozen(Arc::clone(&frozen.table));
+        let number = self.take_number()?;
+        let work = Work { inputs: vec![(source, Arc::default())], ..self.work(&[], number) };
+        self.flushing = Some(work.spawn(None)?);
+        Ok(())
+    }
+
+    /// Waits for the segment of the frozen memtable, if there is one; it is in the generation to come then.
+    pub(super) fn settle_flush(&mut self) -> Result<()> {
+        self.start_flush()?;
+        let Some(mut flushing) = self.flushing.take() else { return Ok(()) };
+        let number = flushing.number;
+        let flushed = flushing.join();
+        self.take_flushed(number, flushed)
+    }
+
+    /// As [`settle_flush`](Self::settle_flush), if it is done.
+    pub(super) fn poll_flush(&mut self) -> Result<()> {
+        let Some(flushing) = &mut self.flushing else { return Ok(()) };
+        let number = flushing.number;
+        match flushing.poll(&self.next, &self.view).transpose() {
+            None => Ok(()),
+            Some(flushed) => {
+                self.flushing = None;
+                self.take_flushed(number, flushed)
+            }
+        }
+    }
+
+    fn take_flushed(&mut self, number: u64, flushed: Result<Merged>) -> Result<()> {
+        self.written.push(number);
+        let logs = self.view.frozen.as_ref().map(|frozen| Arc::clone(&frozen.logs)).unwrap_or_default();
+        let flushed = flushed.inspect_err(|error| {
+            event!(ERROR, %error, "no segment could be made of a memtable");
+            let _: &Error = error;
+            self.shared.counters.flushes.fail();
+        })?;
+        event!(INFO, segment = number, bytes = flushed.bytes(), "a memtable became a segment");
+        flushed.count(&self.shared.counters.flushes);
+        flushed.take_place(&mut self.next, &mut self.view)?;
+        self.coming = Coming::Changed;
+        if let Some(logged) = &mut self.next.logged {
+            // guard: a log stays until its rows are in a segment
+            // without it: !logs.contains(&log.number) -> false
+            logged.logs.retain(|log| !logs.contains(&log.number));
+        }
+        Ok(())
+    }
+
+    /// Gives the thread that makes a segment time to end before the memtable is too full.
+    pub(super) fn hold_back(&mut self) {
+        let Some(flushing) = &self.flushing else { return };
+        let (mut pauses, start) = (0, Instant::now());
+        // guard: a memtable does not grow without end while another becomes a segment
+        // without it: self.is_full(2) -> false
+        while !flushing.is_done() && (pauses < HELD_BACK || self.is_full(2)) {
+            pause(LOOKED);
+            pauses += 1;
+        }
+        if pauses > 0 {
+            event!(WARN, waited = ?start.elapsed(), "a commit waited for the segment of the memtable before");
+            self.shared.counters.stalls.add(start.elapsed(), 0);
+        }
+    }
+
+    /// At the end of a writer: what takes long to read from the log becomes a segment, if nothing stands against it. A
+    /// failure leaves the log, which has it all.
+    pub(super) fn shorten_tail(&mut self) {
+        let is_long = self.view.frozen.is_some() || self.view.rows >= TAIL_ROWS;
+        let is_graceful = self.settings.background && !std::thread::panicking();
+        if is_long && is_graceful && self.check_between("end").is_ok() {
+            let _ = self.guarded(|writer| {
+                writer.check_lock()?;
+                writer.settle_flush()?;
+                if writer.view.rows >= TAIL_ROWS {
+                    writer.flush_table()?;
+                }
+                if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+            });
+        }
+    }
+
     /// Writes the memtable as a segment of the generation to come, which needs no logs then.
     pub(super) fn flush_table(&mut self) -> Result<()> {
+        self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(()) };
+        let start = Instant::now();
         let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
         drop(records);
+        self.shared.counters.flushes.add(start.elapsed(), built.length);
         self.empty_table()?;
         self.add(built)
     }
@@ -111,7 +234,7 @@ impl Writer {
 
     /// What is in the memtable comes with the generation to come, in a segment.
     pub(super) fn empty_table(&mut self) -> Result<()> {
-        self.view.table = Arc::new(Memtable::new(&self.params));
+        self.view.table = Arc::new(self.view.table.next());
         self.view.count();
         self.batch.clear();
         // What was committed and held back is in the segment, which only comes with this batch; if that does not come,
@@ -133,6 +256,7 @@ impl Writer {
 
     /// The memtable as a segment in memory, which is empty then; nothing if it is empty.
     pub(super) fn take_table(&mut self) -> Result<Option<Segment>> {
+        self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(None) };
         let (heap, path) = (Heap::default(), Path::new("memtable"));
         build::build(&records, &heap, path)?.publish(path)?;

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
+use super::commits::LOGS;
 use super::states::{Coming, Pointer, Publish, Route};
 use super::{Durability, Writer};
 use crate::error::{Error, Result};
@@ -11,11 +12,13 @@ use crate::segment::Segment;
 use crate::segment::merge::{self, Input};
 use crate::segment::spilled::Room;
 use crate::store::merge_plan::{self, Size};
-use crate::store::merging::{Merged, Merging, Work};
+use crate::store::merging::{Merged, Source, Work};
 use crate::store::{commit, names};
+use crate::trace::event;
 
 impl Writer {
-    /// Whether segments are merged on a thread of their own while this writer goes on (at first so); otherwise only by
+    /// Whether threads make segments of full memtables, and merge segments, while this writer goes on (at first so).
+    /// Otherwise the commit that fills a memtable makes the segment, and segments are merged only by
     /// [`merge_step`](Self::merge_step) and [`compact`](Self::compact).
     pub fn set_background_merges(&mut self, background: bool) {
         self.settings.background = background;
@@ -87,6 +90,7 @@ impl Writer {
             self.work(&all, 0).check_space()?;
         }
         self.guarded(|writer| {
+            writer.settle_flush()?;
             writer.flush_records()?;
             writer.expire_written()?;
             writer.view.advance()?;
@@ -106,15 +110,31 @@ impl Writer {
 
     /// Between batches: a full memtable becomes a segment, merges that are done take their place, and another begins.
     pub(super) fn maintain(&mut self) -> Result<()> {
-        if self.is_full(1) || self.is_log_long() {
+        self.poll_flush()?;
+        let is_full = self.is_full(1);
+        if self.settings.background && self.view.rows > 0 && self.log.is_some() {
+            let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
+            self.start_flush()?;
+            if is_full && self.flushing.is_some() {
+                self.hold_back();
+                self.poll_flush()?;
+            }
+            if (is_full || self.is_log_long() || logs > LOGS) && self.flushing.is_none() {
+                self.freeze()?;
+                if self.coming == Coming::AsPublished {
+                    let manifest = Arc::clone(&self.shared.published.read().manifest);
+                    self.show(manifest);
+                }
+            }
+        } else if is_full || self.is_log_long() {
             self.flush_table()?;
             if self.coming == Coming::AsPublished {
                 self.empty_table()?; // a log of payloads alone, of which the manifest keeps the last
             }
-            self.publish(Publish::Shape)?;
         }
-        if self.merging.as_ref().is_some_and(Merging::is_done) {
-            self.finish_merge()?;
+        self.poll_merge()?;
+        if self.coming == Coming::Changed {
+            self.publish(Publish::Shape)?;
         }
         if self.settings.background && self.merging.is_none() && self.merge_failure.is_none() {
             let chosen = merge_plan::choose(&self.sizes(), &[]);
@@ -145,7 +165,8 @@ impl Writer {
     pub(super) fn work(&self, chosen: &[usize], number: u64) -> Work {
         let input = |&place: &usize| {
             let (segment, deleted) = (&self.view.segments[place], &self.view.deleted[place]);
-            (self.next.segments[place].number, Arc::clone(segment), Arc::clone(deleted))
+            let number = self.next.segments[place].number;
+            (Source::Segment(number, Arc::clone(segment)), Arc::clone(deleted))
         };
         Work {
             vfs: Arc::clone(&self.shared.vfs),
@@ -165,7 +186,11 @@ impl Writer {
     /// the middle of a batch.
     pub fn wait_for_merge(&mut self) -> Result<()> {
         self.check_between("wait for a merge")?;
-        self.guarded(Self::finish_merge)?;
+        self.guarded(|writer| {
+            writer.settle_flush()?;
+            writer.settle_merge()?;
+            if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+        })?;
         self.merge_failure.take().map_or(Ok(()), Err)
     }
 
@@ -178,12 +203,36 @@ impl Writer {
         Err(Error::Invalid(format!("{what} between batches: commit this one first")))
     }
 
-    pub(super) fn finish_merge(&mut self) -> Result<()> {
-        let Some(merging) = self.merging.take() else { return Ok(()) };
+    /// Waits for the merge in the background, if there is one; its output is in the generation to come then.
+    fn settle_merge(&mut self) -> Result<()> {
+        let Some(mut merging) = self.merging.take() else { return Ok(()) };
+        let merged = merging.join();
+        self.take_merged(merging.number, merged)
+    }
+
+    /// As [`settle_merge`](Self::settle_merge), if it is done.
+    fn poll_merge(&mut self) -> Result<()> {
+        let Some(merging) = &mut self.merging else { return Ok(()) };
         let number = merging.number;
-        match merging.join() {
-            Ok(merged) => self.take_place(merged),
+        match merging.poll(&self.next, &self.view).transpose() {
+            None => Ok(()),
+            Some(merged) => {
+                self.merging = None;
+                self.take_merged(number, merged)
+            }
+        }
+    }
+
+    fn take_merged(&mut self, number: u64, merged: Result<Merged>) -> Result<()> {
+        match merged {
+            Ok(merged) => {
+                merged.count(&self.shared.counters.merges);
+                event!(INFO, segment = number, bytes = merged.bytes(), "segments were merged");
+                self.take_place(merged)
+            }
             Err(error) => {
+                event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
+                self.shared.counters.merges.fail();
                 // Whoever took the lock away may have taken the number, too. What stays goes with the next sweep.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
@@ -194,14 +243,14 @@ impl Writer {
         }
     }
 
-    pub(super) fn take_place(&mut self, merged: Merged) -> Result<()> {
+    fn take_place(&mut self, merged: Merged) -> Result<()> {
         self.written.extend(merged.number());
-        if !merged.fits(&self.next) {
-            return Ok(()); // what was deleted of it since could not be deleted of the output
+        if merged.fits(&self.next, &self.view) {
+            merged.take_place(&mut self.next, &mut self.view)?;
+            self.coming = Coming::Changed;
         }
-        merged.take_place(&mut self.next, &mut self.view)?;
-        self.coming = Coming::Changed;
-        self.publish(Publish::Shape).map(drop)
+        // Otherwise what was deleted of its inputs since could not be deleted of the output.
+        Ok(())
     }
 
     /// Does the merge that is due, here and now; false if none is. Called until then, it leaves few segments.
@@ -223,7 +272,8 @@ impl Writer {
             writer.check_lock()?;
             let number = writer.take_number()?;
             let merged = writer.work(&chosen, number).run()?;
-            writer.take_place(merged)
+            writer.take_place(merged)?;
+            writer.publish(Publish::Shape).map(drop)
         })?;
         Ok(true)
     }
@@ -236,6 +286,10 @@ impl Writer {
     pub fn gc(&mut self) -> Result<u64> {
         self.check_between("collect garbage")?;
         drop(self.merging.take());
+        self.guarded(|writer| {
+            writer.settle_flush()?;
+            if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+        })?;
         self.sweep_all()
     }
 
@@ -247,6 +301,6 @@ impl Writer {
             commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;
             self.pointer = Pointer::Durable;
         }
-        commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None)
+        commit::sweep(&*self.shared.vfs, &self.shared.dir, &self.next, None, &[])
     }
 }

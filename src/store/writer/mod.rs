@@ -9,6 +9,7 @@
 mod commits;
 mod flush;
 mod merges;
+mod reads;
 mod states;
 
 use std::io::ErrorKind;
@@ -30,7 +31,7 @@ use crate::format::attached::Attached;
 use crate::format::fields::{self, Fields};
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
-use crate::key::Key;
+use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
@@ -97,6 +98,8 @@ pub struct Writer {
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
     merging: Option<Merging>,
+    /// The segment of the frozen memtable, under way.
+    flushing: Option<Merging>,
     merge_failure: Option<Error>,
     life: Life,
     owed: Owed,
@@ -163,6 +166,7 @@ impl Writer {
             coming: Coming::AsPublished,
             written: Vec::new(),
             merging: None,
+            flushing: None,
             merge_failure: None,
             life: Life::Sound,
             owed: Owed::Nothing,
@@ -181,6 +185,17 @@ impl Writer {
         self.settings.memory = bytes;
     }
 
+    /// When the memtable becomes a segment: at so many rows (65,536 at first) or so many bytes (64 MiB at first, and no more
+    /// than those of [`set_memory`](Self::set_memory)), whichever comes first. A thread makes the segment while commits go
+    /// on; meanwhile there are two memtables, and at most three times this in memory, as a commit waits where the
+    /// memtable is full twice. At least one row and one byte count; at most 2^26 rows and 256 MiB, as what is in memory
+    /// has to be read from the logs again when the index is opened: some 2 microseconds a document. A small memtable
+    /// costs more merges: each document is written once more for each time that it is a quarter of the size.
+    pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
+        self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
+        self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
+    }
+
     /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
     /// merges what is larger than the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs
     /// room on the disk for a second copy of the batch meanwhile; and the segment does not depend on the memory.
@@ -189,7 +204,7 @@ impl Writer {
     }
 
     /// Whether small batches go to the log (at first so), where a commit costs one sync, and become segments when there
-    /// are some 260,000 documents. Otherwise each commit makes a segment: right for few large batches.
+    /// are 65,536 documents ([`set_memtable`](Self::set_memtable)). Otherwise each commit makes a segment: right for few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.settings.logged = logged;
     }
@@ -307,13 +322,43 @@ impl Writer {
         document: impl Into<Document<'d>>,
     ) -> Result<Admitted> {
         let (key, document) = (key.into(), document.into());
-        self.with_kept(&document, |writer, kept, (fields, set)| {
+        self.admit_by(key, &document, Self::nearest)
+    }
+
+    /// As [`admit`](Self::admit), with the sets of documents from the caller, for an index that keeps none: see
+    /// [`Query::run_counting`].
+    ///
+    /// # Errors
+    /// As there, and as [`admit`](Self::admit).
+    pub fn admit_counting<'k, 'd>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        document: impl Into<Document<'d>>,
+        mine: &[u64],
+        set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
+    ) -> Result<Admitted> {
+        let (key, document) = (key.into(), document.into());
+        self.admit_by(key, &document, |writer, kept, _| {
+            let Some(kept) = kept else { return Ok(None) };
+            writer.records.check_shape(kept)?;
+            let query = Query::near(writer.now(), Some(kept), &[], writer.settings.near).unmarked().limit(1);
+            Ok(query.run_counting(mine, set_of)?.hits.pop())
+        })
+    }
+
+    fn admit_by(
+        &mut self,
+        key: Key<'_>,
+        document: &Document<'_>,
+        nearest: impl FnOnce(&mut Self, Option<Kept<'_>>, &[u64]) -> Result<Option<Hit>>,
+    ) -> Result<Admitted> {
+        self.with_kept(document, |writer, kept, (fields, set)| {
             let attached = Attached { fields: Fields::of(fields), ..document.attached() };
             writer.check_attached(attached)?;
             if writer.contains(key)? {
                 return writer.push(key, kept, attached, false).map(|()| Admitted::Known);
             }
-            let Some(hit) = writer.nearest(kept, set)? else {
+            let Some(hit) = nearest(writer, kept, set)? else {
                 return writer.push(key, kept, attached, true).map(|()| Admitted::New);
             };
             if !writer.settings.drop_duplicates {
@@ -351,7 +396,7 @@ impl Writer {
             return Ok(None);
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
-        let Settings { near, unverified, estimated, .. } = self.settings;
+        let near = self.settings.near;
         match (near.within, near.threshold, kept) {
             (Some(within), None, Some(kept)) if !samples && !self.params.marks => {
                 let parts = self.view.parts(&self.params);
@@ -359,12 +404,17 @@ impl Writer {
                 Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
             }
             _ => {
-                let query = Query::near(self.now(), kept, set, near).unmarked().limit(1);
-                let query = if unverified { query.unverified() } else { query };
-                let query = if estimated { query.estimated() } else { query };
-                Ok(query.run()?.hits.pop())
+                Ok(self.question(kept, set).limit(1).run()?.hits.pop())
             }
         }
+    }
+
+    /// What [`admit`](Self::admit) asks about a document.
+    fn question(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
+        let Settings { near, unverified, estimated, .. } = self.settings;
+        let query = Query::near(self.now(), kept, set, near).unmarked();
+        let query = if unverified { query.unverified() } else { query };
+        if estimated { query.estimated() } else { query }
     }
 
     /// What is live, with the batch.
@@ -380,15 +430,8 @@ impl Writer {
     /// written for it, after which the writer is poisoned.
     pub fn contains<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<bool> {
         let key = key.into();
-        self.check_sound()?;
         key.check(self.params.key)?;
-        self.route = Route::Memtable;
-        if !self.records.is_empty() || self.rows.is_some() {
-            self.guarded(|writer| {
-                writer.flush_records()?; // such records cannot be looked up
-                writer.expire_written() // nor may what is too old be found
-            })?;
-        }
+        self.make_searchable()?;
         for part in self.view.parts(&self.params) {
             let found = part.find(key)?;
             part.check_map()?;
@@ -397,6 +440,19 @@ impl Writer {
             }
         }
         Ok(false)
+    }
+
+    /// Lets all of the batch be found by what looks it up from here on.
+    fn make_searchable(&mut self) -> Result<()> {
+        self.check_sound()?;
+        self.route = Route::Memtable;
+        if self.records.is_empty() && self.rows.is_none() {
+            return Ok(());
+        }
+        self.guarded(|writer| {
+            writer.flush_records()?; // such records cannot be looked up
+            writer.expire_written() // nor may what is too old be found
+        })
     }
 
     /// Removes the document with this key; nothing happens if there is none.

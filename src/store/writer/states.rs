@@ -6,12 +6,26 @@ use crate::params::{Near, Params};
 /// Bytes of records held before they are written to a segment; see [`Writer::set_memory`](super::Writer::set_memory).
 const MEMORY: usize = 1 << 30;
 
+/// Rows of a memtable that becomes a segment; see [`Writer::set_memtable`](super::Writer::set_memtable).
+const MEMTABLE_ROWS: u32 = 1 << 16;
+/// Bytes of such a memtable.
+pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
+
+/// The largest memtable. Logs of three of them can be read again: see [`Memtable`](crate::store::memtable::Memtable).
+pub(super) const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
+/// Bytes of the largest memtable.
+pub(super) const MEMTABLE_BYTES_MAX: usize = 256 << 20;
+
 /// What the caller chose; nothing else changes it.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "choices that do not depend on each other")]
 pub(super) struct Settings {
     /// Bytes of records held before they are written to a segment.
     pub(super) memory: usize,
+    /// Rows of a memtable that becomes a segment.
+    pub(super) memtable_rows: u32,
+    /// Bytes of such a memtable.
+    pub(super) memtable_bytes: usize,
     /// Whether a batch becomes one segment, whatever its size.
     pub(super) one_segment: bool,
     /// Whether small batches go to the log.
@@ -28,7 +42,7 @@ pub(super) struct Settings {
     pub(super) estimated: bool,
     /// How far a stamp may be ahead of all before.
     pub(super) max_jump: u64,
-    /// Whether segments are merged in the background.
+    /// Whether segments are made and merged in the background.
     pub(super) background: bool,
     /// Bytes a second that such a merge may write; `None` for no limit.
     pub(super) rate: Option<u64>,
@@ -39,6 +53,8 @@ impl Settings {
     pub(super) fn of(params: &Params) -> Self {
         Self {
             memory: MEMORY,
+            memtable_rows: MEMTABLE_ROWS,
+            memtable_bytes: MEMTABLE_BYTES,
             one_segment: false,
             logged: true,
             durability: Durability::Sync,

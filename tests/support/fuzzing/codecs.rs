@@ -3,18 +3,21 @@
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use twindex::design::Complete;
 use twindex::format::attached::{Stamps, Values};
 use twindex::format::bands::{Band, BandEntry, CODEC_BYTES, CODEC_PACKED};
 use twindex::format::directory::Directory;
+use twindex::format::fields::{self, Fields};
 use twindex::format::hot::Hot;
 use twindex::format::keys::{self, Frame, GROUP, encode_front};
+use twindex::format::prefixes::{tag, tags_of};
 use twindex::format::samples::{self, Choice, Samples};
 use twindex::format::table::{Codec, Columns, Filter, Layout, Probe, Source};
 use twindex::format::wire::{self, Fault};
 use twindex::format::{contents, design, footer, header, idf, place, postings, ranks};
-use twindex::{Error, Result};
+use twindex::{Error, Params, Result};
 use twindex_kernel::{Kernel, Level, Simd};
 
 use super::{Choices, patch};
@@ -247,14 +250,14 @@ pub fn codecs(data: &[u8]) {
     }
 }
 
-/// The smaller sections by themselves: heads, keys, postings, ranks, samples, values, stamps, bands, directories.
+/// The smaller sections by themselves: heads, keys, postings, ranks, samples, values, stamps, bands, directories, fields.
 #[allow(clippy::too_many_lines, reason = "one section after the other")]
 pub fn sections(data: &[u8]) {
     let mut choices = Choices(data);
     let (which, rows) = (choices.byte(), u64::from(choices.short()));
     let bytes = choices.0;
     let length = bytes.len() as u64;
-    match which % 12 {
+    match which % 13 {
         0 => {
             for role in [header::Role::Segment, header::Role::Manifest, header::Role::Idf] {
                 let _ = header::Header::read(bytes, role);
@@ -287,12 +290,13 @@ pub fn sections(data: &[u8]) {
         }
         4 | 5 => sampled(which, rows, bytes),
         6 => {
-            let Some(values) = Values::of(rows, rows / 3) else { return };
-            for ordinal in 0..(rows / 3).min(300) {
-                let at = values.offsets(ordinal);
-                let Some(offsets) = bytes.get(at.start as usize..at.end as usize) else { break };
-                if let Ok(range) = values.range(offsets, ordinal) {
-                    assert!(range.start <= range.end && range.end <= values.length);
+            for values in [Values::of, Values::of_fields].into_iter().filter_map(|of| of(rows, rows / 3)) {
+                for ordinal in 0..(rows / 3).min(300) {
+                    let at = values.offsets(ordinal);
+                    let Some(offsets) = bytes.get(at.start as usize..at.end as usize) else { break };
+                    if let Ok(range) = values.range(offsets, ordinal) {
+                        assert!(range.start <= range.end && range.end <= values.length);
+                    }
                 }
             }
         }
@@ -346,6 +350,7 @@ pub fn sections(data: &[u8]) {
                 let _ = directory.prefix_of(source, row);
             }
         }
+        11 => document_fields(bytes, rows),
         10 => {
             let source = Section(bytes);
             let bits = 8 + (rows % 16) as u32;
@@ -372,6 +377,55 @@ pub fn sections(data: &[u8]) {
             }
         }
     }
+}
+
+/// Parameters that keep sets, marks, and both.
+static WITH_FIELDS: LazyLock<[Params; 3]> = LazyLock::new(|| {
+    let builder = || Params::builder().minhash(1, 1);
+    [builder().sets(), builder().marks(), builder().sets().marks()].map(|builder| builder.build().unwrap())
+});
+
+/// Fields: raw bytes are those of a document, in their one encoding, or refused; a set that is made of them comes back;
+/// and the tags of a prefix are those of the first elements in the order of classes.
+fn document_fields(bytes: &[u8], rows: u64) {
+    let mut read = Vec::new();
+    for params in &*WITH_FIELDS {
+        let of_document = Fields::of(bytes);
+        let whole = of_document.set_into(&mut read);
+        if of_document.check(params).is_err() {
+            continue;
+        }
+        whole.unwrap();
+        assert!(read.is_sorted_by(|a, b| a < b));
+        assert_eq!(of_document.set_size().unwrap(), read.len());
+        let mut again = Vec::new();
+        fields::encode(params, of_document.is_marked(), &read, &mut again);
+        assert_eq!(again, bytes);
+    }
+    let spread = [1, 0x9E37_79B9_7F4A_7C15, 1 << 56, 1 << 32][rows as usize % 4];
+    let mut set: Vec<u64> = bytes
+        .chunks(2)
+        .map(|some| some.iter().fold(0, |value, &byte| value << 8 | u64::from(byte)).wrapping_mul(spread))
+        .collect();
+    set.sort_unstable();
+    set.dedup();
+    let mut encoded = Vec::new();
+    fields::encode(&WITH_FIELDS[2], rows & 4 == 4, &set, &mut encoded);
+    let of_document = Fields::of(&encoded);
+    of_document.check(&WITH_FIELDS[2]).unwrap();
+    assert_eq!(of_document.is_marked(), rows & 4 == 4);
+    of_document.set_into(&mut read).unwrap();
+    assert_eq!(read, set);
+
+    let class = |tag: u32| (tag.wrapping_mul(0x9E37_79B1) >> 24) as u8 & (rows >> 3) as u8;
+    let length = if rows & 1 == 1 { set.len() } else { (rows >> 4) as usize % (set.len() + 2) };
+    let mut found = Vec::new();
+    tags_of(&set, length, |tag| Ok(class(tag)), &mut found).unwrap();
+    set.sort_by_key(|&hash| (class(tag(hash)), hash));
+    let mut expected: Vec<u32> = set.iter().take(length).map(|&hash| tag(hash)).collect();
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(found, expected);
 }
 
 /// Keys in groups: of raw bytes, and of keys that come back.
@@ -436,11 +490,17 @@ pub(super) fn codecs_seeds() -> Vec<Vec<u8>> {
 
 pub(super) fn sections_seeds() -> Vec<Vec<u8>> {
     let mut random = super::super::Random(6);
-    let mut seeds: Vec<Vec<u8>> = (0..12)
+    let mut seeds: Vec<Vec<u8>> = (0..13)
         .map(|which| {
             [&[which, 20, 0][..], &(0..300).map(|_| random.next() as u8 & 3).collect::<Vec<_>>()].concat()
         })
         .collect();
+    for (rows, count) in [(0, 0), (7, 3), (9, 40), (14, 300), (3, 900)] {
+        let set: Vec<u64> = (0..count).map(|hash| hash * (u64::MAX / 1000)).collect();
+        let mut encoded = Vec::new();
+        fields::encode(&WITH_FIELDS[2], count % 2 == 1, &set, &mut encoded);
+        seeds.push([&[11, rows, 1][..], &encoded].concat());
+    }
     seeds.push([&[2, 4, 0][..], b"key one\0key two\0key twofold\0other"].concat());
     for width in 0..9 {
         let mut head = vec![1, 9, 0, 7, 0, 0, 0, 0, 0, 0, 0, width, 0, 0, 0, 0, 0, 0, 0];

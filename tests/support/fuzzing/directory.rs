@@ -36,25 +36,36 @@ struct Sound {
     answers: Vec<Answers>,
 }
 
-static SKETCHES: LazyLock<Vec<Sketch>> = LazyLock::new(|| {
-    let sketcher = Sketcher::new(&params()).unwrap();
-    (0..5).map(|i| sketcher.sketch(&text(i * 7)).unwrap()).collect()
+/// Of each of the [`params`].
+static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
+    params().map(|params| {
+        let sketcher = Sketcher::new(&params).unwrap();
+        (0..5).map(|i| sketcher.sketch(&text(i * 7)).unwrap()).collect()
+    })
 });
 
-static INDEXES: LazyLock<[Sound; 2]> = LazyLock::new(|| [made(0), made(3)]);
+/// Two of each of the [`params`], which are mixed up with each other.
+static INDEXES: LazyLock<[Sound; 4]> = LazyLock::new(|| {
+    let [plain, with_sets] = params();
+    [made(0, &plain), made(3, &plain), made(0, &with_sets), made(3, &with_sets)]
+});
 
-fn params() -> Params {
-    let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(90);
-    params.build().unwrap()
+fn params() -> [Params; 2] {
+    let builder = || Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(90);
+    [builder(), builder().sets().marks()].map(|builder| builder.build().unwrap())
+}
+
+fn sketches(params: &Params) -> &'static [Sketch] {
+    &SKETCHES[usize::from(params.sets)]
 }
 
 fn text(i: u64) -> String {
     format!("page {} of {}", i % 11, i % 5)
 }
 
-fn made(salt: u64) -> Sound {
+fn made(salt: u64, params: &Params) -> Sound {
     let vfs = ModelVfs::default();
-    let index = Index::create_with(Arc::new(vfs.clone()), Path::new(DIR), params()).unwrap();
+    let index = Index::create_with(Arc::new(vfs.clone()), Path::new(DIR), params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -64,7 +75,12 @@ fn made(salt: u64) -> Sound {
             let sketch = sketcher.sketch(&text(i + salt)).unwrap();
             let value = vec![i as u8; i as usize % 5];
             let document = Document::from(&sketch).with_value(&value).with_stamp(i);
-            writer.put(format!("key {}", i % 30).as_str(), document).unwrap();
+            let key = format!("key {}", i % 30);
+            if params.marks {
+                writer.admit(key.as_str(), document).unwrap();
+            } else {
+                writer.put(key.as_str(), document).unwrap();
+            }
         }
         writer.delete(format!("key {}", from % 30 + 1).as_str()).unwrap();
         writer.commit().unwrap();
@@ -125,7 +141,7 @@ fn ask(index: &Index) -> Answers {
         let record = snapshot.get(format!("key {key}").as_str());
         answers.push(record.ok().map(|record| format!("{record:?}")));
     }
-    for (i, sketch) in SKETCHES.iter().enumerate() {
+    for (i, sketch) in sketches(snapshot.params()).iter().enumerate() {
         answers.push(snapshot.near(sketch).run().ok().map(|found| format!("{found:?}")));
         let feature = sketch.features().get(i % 2).copied().unwrap_or(0);
         let found = snapshot.same_feature(i % 2, feature);
@@ -196,8 +212,8 @@ fn tie(files: &mut Files) {
 #[allow(clippy::too_many_lines, reason = "one way to damage after the other")]
 pub fn directory(data: &[u8]) {
     let mut choices = Choices(data);
-    let which = usize::from(choices.byte() % 2);
-    let (sound, other) = (&INDEXES[which], &INDEXES[1 - which]);
+    let which = usize::from(choices.byte() % 4);
+    let (sound, other) = (&INDEXES[which], &INDEXES[which ^ 1]);
     let mut files = sound.files.clone();
     let mut lies = false;
     let mut left = 6;
@@ -288,7 +304,8 @@ pub fn directory(data: &[u8]) {
     let Ok(Ok(mut writer)) = opened.map(|index| index.writer()) else { return };
     writer.set_background_merges(false);
     // Each may fail, and the one behind it must then, too, or do well.
-    let _ = writer.put("new", Document::from(&SKETCHES[0]).with_value(b"new").with_stamp(41));
+    let document = Document::from(&SKETCHES[which / 2][0]);
+    let _ = writer.put("new", document.with_value(b"new").with_stamp(41));
     let _ = writer.commit();
     let _ = writer.flush();
     let _ = writer.merge_step();
@@ -301,12 +318,12 @@ pub fn directory(data: &[u8]) {
 }
 
 pub(super) fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds = vec![vec![0], vec![1]];
+    let mut seeds = vec![vec![0], vec![1], vec![2], vec![3]];
     for how in 0..10 {
         for file in 0..7 {
-            seeds.push(vec![file % 2, how, file, 200, 1, 0, 9, 40, 0, 1, 3]);
+            seeds.push(vec![file % 4, how, file, 200, 1, 0, 9, 40, 0, 1, 3]);
             seeds.push(vec![
-                file % 2,
+                (file + 1) % 4,
                 how + 130,
                 file,
                 40 + file * 9,

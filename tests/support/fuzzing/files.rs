@@ -4,6 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use twindex::format::checksum::checksum;
+use twindex::format::fields::{self, FIELDS_BYTES_MAX, Fields};
 use twindex::format::footer;
 use twindex::format::header::{HEADER_BYTES, Header, Role};
 use twindex::format::idf as table_file;
@@ -191,6 +192,8 @@ pub(super) fn idf_seeds() -> Vec<Vec<u8>> {
 struct Record {
     key: KeyBuf,
     sketch: Option<Kept>,
+    /// Its set as it stands in the file; no bytes where none are kept.
+    set: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,8 +234,8 @@ fn write_sketches(params: &Params, records: &[Record], at_once: usize) -> Vec<u8
     let mut encoded = Encoded::new(params);
     for some in records.chunks(at_once.max(1)) {
         encoded.clear();
-        for Record { key, sketch } in some {
-            encoded.push(key.as_key(), sketch.as_ref().map(Kept::row)).unwrap();
+        for Record { key, sketch, set } in some {
+            encoded.push_with(key.as_key(), sketch.as_ref().map(Kept::row), Fields::of(set)).unwrap();
         }
         encoder.append(&encoded, &mut file);
     }
@@ -244,14 +247,19 @@ fn write_sketches(params: &Params, records: &[Record], at_once: usize) -> Vec<u8
 fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     let (mut decoder, mut rest, mut records) = (Decoder::new(), file, Vec::new());
     while decoder.wants() > 0 {
-        assert!(decoder.wants() < 1 << 20, "{} bytes, unchecked", decoder.wants());
+        // A set may have as many bytes as it has in an index.
+        let most = if decoder.params().is_some_and(|params| params.sets) { FIELDS_BYTES_MAX } else { 0 };
+        assert!(decoder.wants() < most + (1 << 20), "{} bytes, unchecked", decoder.wants());
         assert_eq!(decoder.offset(), (file.len() - rest.len()) as u64);
         let at_block = decoder.is_at_block();
         let (part, later) = rest.split_at_checked(decoder.wants())?;
         let mut rows = decoder.feed(part).ok()?;
-        while let Some((key, row)) = rows.next().expect("a block is checked before its records are given") {
+        while let Some((key, row, set)) =
+            rows.next_with_set().expect("a block is checked before its records are given")
+        {
             assert!(at_block);
-            records.push(Record { key: key.to_buf(), sketch: row.map(Kept::of) });
+            set.set_into(&mut Vec::new()).unwrap();
+            records.push(Record { key: key.to_buf(), sketch: row.map(Kept::of), set: set.bytes().to_vec() });
         }
         rest = later;
     }
@@ -261,12 +269,21 @@ fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     rest.is_empty().then_some((params, records))
 }
 
+/// A set of so many hashes as it stands in a file of sketches, where these parameters keep sets.
+fn set_of(params: &Params, count: u64, shift: u32) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    let set: Vec<u64> = (0..count).map(|hash| hash << shift | hash).collect();
+    fields::encode(params, false, &set, &mut encoded);
+    encoded
+}
+
 /// Files to patch: of every shape of record, of several blocks, of none.
 static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().simhash(3).minhash(2, 3).signature_bits(1).build().unwrap();
     let sampled = Params::builder().minhash(2, 2).signature_bits(8).bottom(4).modulus(3).build().unwrap();
     let narrow = Params::builder().minhash(2, 2).signature_bits(0).feature_bits(8).build().unwrap();
+    let with_sets = Params::builder().simhash(3).minhash(1, 1).sets().marks().build().unwrap();
     let file = |params: &Params, count: u64, key_bytes: usize| {
         let mut random = Random(count);
         let records: Vec<Record> = (0..count)
@@ -283,6 +300,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
                     bottom: (0..u64::from(params.bottom)).map(|hash| hash << 40 | i).collect(),
                     modular: (0..u64::from(params.modulus) * i % 4).map(|hash| hash * 3).collect(),
                 }),
+                set: set_of(params, [0, 1, 3, 60][i as usize % 4], 57),
             })
             .collect();
         write_sketches(params, &records, 3)
@@ -294,6 +312,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         file(&both, 5, 30_000),
         file(&sampled, 0, 1),
         file(&narrow, 6, 3),
+        file(&with_sets, 9, 2),
     ]
 });
 
@@ -355,6 +374,9 @@ pub fn sketches(data: &[u8]) {
     }
 }
 
+static WITH_SETS: LazyLock<Params> =
+    LazyLock::new(|| Params::builder().minhash(1, 1).sets().build().unwrap());
+
 /// Records from the bytes of an input: those that are of the parameters' shape are taken, and come back.
 fn records(how: u8, by: u8, mut choices: Choices<'_>) {
     let bands = by % 4;
@@ -368,6 +390,9 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
     }
     if bands > 0 {
         builder = builder.minhash(bands.into(), (how >> 5).max(1).into()).signature_bits(1 << (by >> 2 & 3));
+    }
+    if bands > 0 && by >= 128 {
+        builder = builder.sets();
     }
     let params = builder.build().unwrap();
     let (mut records, mut bytes) = (Vec::new(), 0);
@@ -408,13 +433,21 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
             let fingerprint = if params.simhash.is_some() { u64::from(fill) << (flags & 63) } else { 0 };
             Kept { fingerprint, features: vec![u64::from(fill) << 32; bands], signature, bottom, modular }
         });
-        let pushed = encoded.push(key.as_key(), sketch.as_ref().map(Kept::row));
+        // A record of 16 has a set where none are kept, or none where they are.
+        let turned = flags >> 4 == 14;
+        fits &= !turned;
+        let set =
+            if params.sets == turned { Vec::new() } else { set_of(&WITH_SETS, u64::from(fill) % 64, 40) };
+        let row = sketch.as_ref().map(Kept::row);
+        let pushed = encoded.push_with(key.as_key(), row, Fields::of(&set));
         let refusal = pushed.err().map_or_else(String::new, |error| error.to_string());
         assert_eq!(refusal.is_empty(), fits, "{refusal}: {length} bytes of key");
         assert!(refusal.len() < 1000, "{} bytes to refuse one record", refusal.len());
-        bytes += length + sketch.as_ref().map_or(0, |kept| 6 * (kept.bottom.len() + kept.modular.len()));
+        bytes += length
+            + set.len()
+            + sketch.as_ref().map_or(0, |kept| 6 * (kept.bottom.len() + kept.modular.len()));
         if fits {
-            records.push(Record { key, sketch });
+            records.push(Record { key, sketch, set });
         }
     }
     let file = write_sketches(&params, &records, usize::from(by >> 4));
@@ -427,11 +460,13 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
 }
 
 pub(super) fn sketches_seeds() -> Vec<Vec<u8>> {
-    let patched = (0..5).map(|which| vec![which * 4, 0, 200, 1, 1, 3]);
+    let patched = (0..7).map(|which| vec![which * 4, 0, 200, 1, 1, 3]);
     let records = [
         // By number; then with everything; and of large samples and keys, so that there are several blocks.
         [&[1 | 8 | 16, 0][..], &[0, 7, 1, 0, 0, 0, 8, 0, 2, 0]].concat(),
         [&[1 | 6 | 16, 2][..], &[0, 9, 3, 0, 2, 1, 3, 1, 8, 1, 2, 0, 0, 5, 1, 0, 9, 3, 0, 1]].concat(),
+        // With sets, of which one is missing.
+        [&[1 | 16, 128 + 16 + 1][..], &[0, 9, 3, 0, 8, 50, 1, 0, 16, 1, 2, 0, 224, 7, 2, 0]].concat(),
         [&[1 | 6 | 16, 1][..], &[16, 9, 255, 255, 2, 99, 255, 63, 3, 1].repeat(5)].concat(),
     ];
     FILES.iter().filter(|file| file.len() < 8192).cloned().chain(patched).chain(records).collect()

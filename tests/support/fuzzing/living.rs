@@ -228,6 +228,9 @@ pub fn living(data: &[u8]) {
     if kind & 6 != 0 {
         builder = builder.minhash(2, 2).signature_bits(if kind & 64 == 0 { 8 } else { 0 });
         builder = builder.feature_bits(if kind & 128 == 0 { 32 } else { 8 });
+        if how & 8 != 0 {
+            builder = builder.sets().marks();
+        }
     }
     if kind & 8 != 0 {
         builder = builder.values();
@@ -325,7 +328,8 @@ pub(super) fn living_seeds() -> Vec<Vec<u8>> {
         // A third of the ways to fail for each kind, which takes three kinds for all of them.
         let ways = [(0, 0), (1, 20), (2, 40), (4, 61), (7, 90), (3, 150)];
         for (how, fails_at) in ways.into_iter().skip(place % 3).step_by(3) {
-            let mut seed = vec![kind, how, fails_at, 0];
+            // Every other kind keeps sets and marks, as far as it keeps minima.
+            let mut seed = vec![kind, how | if place % 2 == 1 { 8 } else { 0 }, fails_at, 0];
             // Puts and deletes with commits and all else between them.
             for i in 0..60_u8 {
                 seed.extend([

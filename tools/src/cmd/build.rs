@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use twindex::sys::RealVfs;
 use twindex::{Document, Error, Fingerprint, Index, Key, Writer};
+use twindex_corpus::RepeatedKeys;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::page::Space;
@@ -17,7 +18,7 @@ use twindex_corpus::text::Made;
 
 use crate::attached_args::AttachedArgs;
 use crate::interrupt::HalfDone;
-use crate::options::{InputArgs, Output, Usage, Work, parse_size};
+use crate::options::{IdSource, InputArgs, Output, Repeated, Usage, Work, parse_size};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::raw_column::RawColumn;
@@ -47,9 +48,14 @@ pub(crate) struct Build {
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, keys are positions
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf"])]
     fingerprints: Option<PathBuf>,
-    /// Keys of the raw fingerprints: little-endian 64-bit numbers
-    #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "inputs")]
+    /// Where keys come from: `field`, which each record must have; `line`, the file and the number of the record in it,
+    /// `FILE:ROW`; `auto`, the field, and `FILE:ROW` where no field `id` is and none is named. With --fingerprints a FILE
+    /// of little-endian 64-bit numbers [default: auto, or positions of fingerprints]
+    #[arg(long, value_name = "WHERE|FILE")]
     ids: Option<PathBuf>,
+    /// What is done about a key that comes again in the inputs
+    #[arg(long, value_enum, value_name = "HOW", default_value = "last")]
+    repeated_keys: Repeated,
     /// Commit after every input file or few, and pass over those that an earlier run with --resume has committed,
     /// unless their length or time changed; merge all at the end
     #[arg(long, conflicts_with = "fingerprints")]
@@ -100,9 +106,12 @@ impl Build {
             return Err(Usage::new("nothing to index: name INPUT files, or --fingerprints FILE").into());
         }
         self.params.check_features(self.input.reads_features())?;
+        let source = self.id_source()?;
         // What cannot be read is refused before anything is written.
         let sketches = SketchFiles::among(&self.input.inputs)?;
-        if let (Some(_), Some(option)) = (&sketches, self.input.document_option()) {
+        let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
+        let option = self.input.document_option().or(source.map(|_| "ids")).or(repeated);
+        if let (Some(_), Some(option)) = (&sketches, option) {
             return Err(Usage::new(format!(
                 "--{option} says how documents are read, and {} is a file of sketches; leave it out",
                 self.input.inputs[0].display()
@@ -117,7 +126,7 @@ impl Build {
             _ => None,
         };
         let raw = self.fingerprints.as_deref().map(RawColumn::open).transpose()?;
-        let ids = self.ids.as_deref().map(RawColumn::open).transpose()?;
+        let ids = self.ids.as_deref().filter(|_| raw.is_some()).map(RawColumn::open).transpose()?;
         if let (Some(raw), Some(ids)) = (&raw, &ids) {
             ensure!(
                 raw.rows == ids.rows,
@@ -287,7 +296,30 @@ struct Added {
 impl Build {
     /// How documents are read.
     fn options(&self) -> InputOptions {
-        InputOptions { attached: self.attached.fields(), ..self.input.options() }
+        let options = InputOptions { attached: self.attached.fields(), ..self.input.options() };
+        match self.id_source() {
+            Ok(Some(source)) => source.apply(options),
+            _ => options,
+        }
+    }
+
+    /// Where keys of documents come from, if that was said.
+    fn id_source(&self) -> anyhow::Result<Option<IdSource>> {
+        if self.repeated_keys != Repeated::Last && (self.resume || self.fingerprints.is_some()) {
+            let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
+                       and --fingerprints";
+            return Err(Usage::new(why).into());
+        }
+        let Some(ids) = self.ids.as_deref().filter(|_| self.fingerprints.is_none()) else { return Ok(None) };
+        let name = ids.to_str().unwrap_or_default();
+        let source = IdSource::from_str(name, false);
+        source.map(Some).map_err(|_| {
+            let shown = ids.display();
+            Usage::new(format!(
+                "--ids {shown}: expected auto, field or line; a FILE of keys goes with --fingerprints"
+            ))
+            .into()
+        })
     }
 
     /// By what each input is known again.
@@ -348,7 +380,11 @@ impl Build {
         added: &mut Added,
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
-        let wanted = Wanted { shard: self.shard.shard, ..Wanted::default() };
+        let repeated_keys = match self.repeated_keys {
+            Repeated::Last => RepeatedKeys::Any, // it takes the place of those before it
+            other => other.into(),
+        };
+        let wanted = Wanted { shard: self.shard.shard, repeated_keys, ..Wanted::default() };
         for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
             let put = writer.put(one.key.as_slice(), one.attached.with(&one.sketch));
             put.map_err(|error| refused(&one.place, "cannot add the document", error))?;

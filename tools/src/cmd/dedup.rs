@@ -10,7 +10,7 @@ use twindex_corpus::{Dedup as Job, Keep, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{InputArgs, Output, Work};
+use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
 use crate::param_args::{parse_minima, parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
@@ -31,12 +31,20 @@ use crate::text_args::TextArgs;
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns\n\
     OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
+    OUT/contained.tsv key, in, containment, ...: with --against and --near containment, the earlier documents that stand\n    \
+                      in a later one that stays\n    \
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
+    /// What is done about a key that comes again; numbered keys are those of all results, and of --against OUT. Numbers
+    /// and `first` hold some 10 to 40 bytes a document; `last` reads the inputs twice
+    #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
+    repeated_keys: Repeated,
     /// Folder to make for the results
     #[arg(long, short, value_name = "OUT")]
     out: PathBuf,
@@ -245,7 +253,8 @@ impl Dedup {
     fn job(&self) -> Job {
         Job {
             inputs: self.input.inputs.clone(),
-            input: self.input.options(),
+            input: self.ids.apply(self.input.options()),
+            repeated_keys: self.repeated_keys.into(),
             out: self.out.clone(),
             force: self.force,
             method: match self.method {
@@ -326,6 +335,12 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
             against.join(", ")
         ));
     }
+    if let Some(contained) = report.contained {
+        lines.push(format!(
+            "  contained  {:>11}  earlier documents that stand in a later one that stays (contained.tsv)",
+            count(contained)
+        ));
+    }
     let is_covering = job.pairs == twindex_corpus::ListedPairs::Covering
         && job.clusters == twindex_corpus::Clustering::Leaders;
     let pairs = if is_covering { "documents near a kept one" } else { "pairs" };
@@ -389,7 +404,11 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let remarks = remarks(job, report);
     lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
     let index = if job.method == twindex_corpus::Method::Exact { "" } else { ", index, report.html" };
-    let against = if job.against.is_empty() { "" } else { ", against.tsv" };
+    let against = match (job.against.is_empty(), report.contained) {
+        (true, _) => "",
+        (false, None) => ", against.tsv",
+        (false, Some(_)) => ", against.tsv, contained.tsv",
+    };
     let kept = report.kept_files.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines

@@ -385,34 +385,8 @@ impl Dump {
                     lines.push(format!("ordinal {ordinal}: {}", segment.stamp(ordinal)?.unwrap_or_default()));
                 }
             }
-            Kind::Fields => {
-                let mut set = Vec::new();
-                for ordinal in 0..documents {
-                    let mark = if segment.fields(ordinal)?.is_marked() { "mark, " } else { "" };
-                    segment.set(ordinal, &mut set)?;
-                    let more = if set.len() > SHOWN { " .." } else { "" };
-                    let shown: Vec<String> =
-                        set.iter().take(SHOWN).map(|hash| format!("{hash:016x}")).collect();
-                    let count = set.len();
-                    lines.push(format!("ordinal {ordinal}: {mark}{count} hashes {}{more}", shown.join(" ")));
-                }
-            }
-            Kind::Common | Kind::Prefixes => {
-                let mut left = self.rows;
-                let mut each = |tag: u32, of: u32| {
-                    if left > 0 {
-                        left -= 1;
-                        let what = if kind == Kind::Common { "class" } else { "ordinal" };
-                        lines.push(format!("tag {tag:08x}: {what} {of}"));
-                    }
-                    Ok(())
-                };
-                if kind == Kind::Common {
-                    segment.for_each_common_tag(&mut each)?;
-                } else {
-                    segment.for_each_prefix_entry(&mut each)?;
-                }
-            }
+            Kind::Fields => lines.extend(fields(segment, documents)?),
+            Kind::Common | Kind::Prefixes => lines.extend(entries_of_sets(segment, kind, self.rows)?),
             Kind::Hot | Kind::Checksums => {}
         }
         for line in lines {
@@ -420,6 +394,38 @@ impl Dump {
         }
         Ok(())
     }
+}
+
+/// The marks and sets of the first documents.
+fn fields(segment: &Segment, documents: u32) -> twindex::Result<Vec<String>> {
+    let (mut lines, mut set) = (Vec::new(), Vec::new());
+    for ordinal in 0..documents {
+        let mark = if segment.fields(ordinal)?.is_marked() { "mark, " } else { "" };
+        segment.set(ordinal, &mut set)?;
+        let more = if set.len() > SHOWN { " .." } else { "" };
+        let shown: Vec<String> = set.iter().take(SHOWN).map(|hash| format!("{hash:016x}")).collect();
+        let count = set.len();
+        lines.push(format!("ordinal {ordinal}: {mark}{count} hashes {}{more}", shown.join(" ")));
+    }
+    Ok(lines)
+}
+
+/// The first entries of what finds documents by their sets.
+fn entries_of_sets(segment: &Segment, kind: Kind, most: u64) -> twindex::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let mut each = |tag: u32, of: u32| {
+        if (lines.len() as u64) < most {
+            let what = if kind == Kind::Common { "class" } else { "ordinal" };
+            lines.push(format!("tag {tag:08x}: {what} {of}"));
+        }
+        Ok(())
+    };
+    if kind == Kind::Common {
+        segment.for_each_common_tag(&mut each)?;
+    } else {
+        segment.for_each_prefix_entry(&mut each)?;
+    }
+    Ok(lines)
 }
 
 fn manifest(path: &Path, bytes: &[u8], mut printer: Printer<impl Write>) -> anyhow::Result<()> {

@@ -26,7 +26,7 @@ use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{AccessArgs, InputArgs, Output, Usage, Work, parse_resemblance};
+use crate::options::{AccessArgs, IdsArgs, InputArgs, Output, Usage, Work, parse_resemblance};
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
@@ -55,8 +55,8 @@ const BATCH_MAX: usize = 1 << 18;
     twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n  \
     twindex query shard-2.twx new.jsonl --into hits\n\n\
     Prints a line for each hit: query, key, distance, resemblance (- where unknown), nearest first. Resemblance is \
-    counted where the index keeps sets, and then nothing near is missed, or by --texts; otherwise it is an estimate from \
-    stored signatures, which has to be asked for. From an index built with --bottom or --modulus, two fields more: how much of the \
+    counted where the index keeps sets, and then nothing near is missed, or by --texts, and two fields more have the counts, \
+    intersection and union; otherwise it is an estimate from stored signatures, which has to be asked for. From an index built with --bottom or --modulus, two fields more: how much of the \
     query is contained in the hit, and of the hit in the query. Without --within and --resembling, what is near by \
     the index's own threshold and radius, which `stats` shows.")]
 pub(crate) struct Query {
@@ -65,6 +65,8 @@ pub(crate) struct Query {
     index: Option<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
     /// Instead of an index, raw fingerprints, read in pieces of 64 MB: little-endian 64-bit numbers, named by position
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
         requires_all = ["fingerprints", "within"])]
@@ -84,8 +86,8 @@ pub(crate) struct Query {
     resembling: Option<f64>,
     #[command(flatten)]
     features: FeatureArgs,
-    /// How a resemblance is verified: counted by the sets in the index, as is usual, or on --texts with --resembling, and
-    /// then two fields more are printed, intersection and union; by its signatures, an estimate; or not at all
+    /// How a resemblance is verified: counted by the sets in the index, as is usual, or on --texts with --resembling; by
+    /// its signatures, an estimate; or not at all
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<Counted>,
     /// The texts of an index without sets, as they were given to `build`
@@ -274,7 +276,8 @@ impl Query {
             Some(minhash) => self.features.options().agreement(minhash, snapshot.documents())?,
             None => in_one,
         };
-        let expected_recall = self.resembling.and_then(|resembling| {
+        let by_bands = verify != Some(Counted::Exact) || !self.texts.is_empty();
+        let expected_recall = self.resembling.filter(|_| by_bands).and_then(|resembling| {
             let minhash = snapshot.params().minhash?;
             Some(sharing::recall(minhash, agreement, resembling))
         });
@@ -290,7 +293,8 @@ impl Query {
         }
         let mut out = self.stage.create(HITS)?;
         if self.stage.is_file() {
-            self.write_head(keeps_samples(&snapshot), &mut out).context("cannot write the results")?;
+            self.write_head(verify, keeps_samples(&snapshot), &mut out)
+                .context("cannot write the results")?;
         }
         let (totals, cpu_seconds, seconds) = if let Some(path) = &self.fingerprints {
             let Some(simhash) = snapshot.params().simhash else {
@@ -421,9 +425,9 @@ impl Query {
     }
 
     /// Names the columns, in a file.
-    fn write_head(&self, sampled: bool, out: &mut impl Write) -> io::Result<()> {
+    fn write_head(&self, verify: Option<Counted>, sampled: bool, out: &mut impl Write) -> io::Result<()> {
         let exact = !self.texts.is_empty();
-        let counted = if exact { "\tintersection\tunion" } else { "" };
+        let counted = if verify == Some(Counted::Exact) { "\tintersection\tunion" } else { "" };
         let sampled = if exact { self.containment } else { sampled };
         let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
         writeln!(out, "query\tkey\tdistance\tresemblance{counted}{sampled}")
@@ -526,7 +530,7 @@ impl Query {
         out: &mut StageFile,
     ) -> anyhow::Result<Totals> {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
-        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut totals = Totals::default();
@@ -539,7 +543,7 @@ impl Query {
             let about = (self.index(), index, snapshot);
             texts.read(
                 &self.texts,
-                &self.input.options(),
+                &self.ids.apply(self.input.options()),
                 about,
                 &Watching { quiet: self.output.quiet },
                 |_| true,

@@ -17,7 +17,7 @@ use twindex_corpus::input::{Counts, Documents, Parser, Record};
 use twindex_corpus::sketching::{Job, Sketching, for_each_chunk};
 use twindex_corpus::tsv;
 
-use crate::options::{InputArgs, Output, Usage, Work};
+use crate::options::{IdsArgs, InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
@@ -47,6 +47,8 @@ const DONE: &str = "done";
 pub(crate) struct Sketch {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
     /// File to make, or - for a table on standard output
     #[arg(long, short, value_name = "OUT", required_unless_present_any = ["tsv", "into"])]
     out: Option<PathBuf>,
@@ -122,7 +124,7 @@ impl Sketch {
         if let Some(dir) = &self.into {
             return self.sketch_into(dir, &sketcher, &params, watch);
         }
-        let mut documents = Documents::open(&self.input.inputs, &self.input.options())?;
+        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
         let quiet = self.output.quiet || out.is_none();
         let progress = Progress::bytes(documents.total_bytes(), "sketching", quiet);
         let mut sink = match out {
@@ -169,7 +171,7 @@ impl Sketch {
         params: &Params,
         watch: Stopwatch,
     ) -> anyhow::Result<ExitCode> {
-        let about = format!("{:?} {:032x}", self.input.options(), params.digest());
+        let about = format!("{:?} {:032x}", self.ids.apply(self.input.options()), params.digest());
         let ids = self.input.inputs.iter().map(|path| InputId::of(path, &about));
         let ids = ids.collect::<anyhow::Result<Vec<_>>>()?;
         let (mut counts, mut empty, mut bytes_on_disk, mut resumed) = (Counts::default(), 0, 0, 0);
@@ -181,7 +183,7 @@ impl Sketch {
                 files.push(done);
                 continue;
             }
-            let mut options = self.input.options();
+            let mut options = self.ids.apply(self.input.options());
             options.skip_bad = options.skip_bad.saturating_sub(counts.skipped_bad);
             let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
             let progress = Progress::bytes(documents.total_bytes(), "sketching", self.output.quiet);

@@ -22,7 +22,7 @@ use twindex_corpus::text::Made;
 use twindex_corpus::tsv;
 
 use crate::attached_args::AttachedArgs;
-use crate::options::{InputArgs, Output, Usage, Work};
+use crate::options::{IdsArgs, InputArgs, Output, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::recall;
@@ -50,6 +50,8 @@ pub(crate) struct Stream {
     index: PathBuf,
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
     /// Milliseconds between commits, at most; 0 commits each document by itself
     #[arg(long, value_name = "MS", default_value = "1000")]
     commit_every: u64,
@@ -207,7 +209,7 @@ impl Stream {
         }
         self.params.check_features(self.input.reads_features())?;
         let attached = self.attached.fields();
-        let options = InputOptions { as_it_comes: true, attached, ..self.input.options() };
+        let options = InputOptions { as_it_comes: true, attached, ..self.ids.apply(self.input.options()) };
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();

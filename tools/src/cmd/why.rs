@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use twindex_corpus::{Explanation, Fate, Hunk, Reason, Stands, Why as Question, WordDiff, tsv};
 
-use crate::options::{InputArgs, Output};
+use crate::options::{IdsArgs, InputArgs, Output};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 
@@ -21,7 +21,8 @@ use crate::report::{self, count, counted};
     Finds the document in OUT/clusters.tsv and OUT/pairs.tsv, or OUT/against.tsv, reads its text and that of the kept one\n\
     again, counts again, and says whether the numbers are those of the table. Words that stand in the kept document only\n\
     are shown as [-so-], words that stand in the other one only as {+so+}. Control characters are shown as \\u{1b}.\n\n\
-    An input that changed since is reported; so is a text that is gone. A KEY that OUT does not have is an error.")]
+    Ends with 1 if the numbers are not those of the table: an input changed since, or OUT did. A text that is gone is\n    \
+    reported. A KEY that OUT does not have is an error.")]
 pub(crate) struct Why {
     /// The folder that `dedup` made
     out: PathBuf,
@@ -40,6 +41,8 @@ pub(crate) struct Why {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
+    ids: IdsArgs,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -53,7 +56,8 @@ impl Why {
         };
         let mut question = Question::new(&self.out, key);
         question.inputs.clone_from(&self.input.inputs);
-        question.input = self.input.document_option().map(|_| self.input.options());
+        let is_given = self.input.document_option().is_some() || self.ids.is_given();
+        question.input = is_given.then(|| self.ids.apply(self.input.options()));
         question.context = self.context.into();
         if self.all {
             (question.hunks, question.members) = (None, usize::MAX);
@@ -65,7 +69,8 @@ impl Why {
             let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
             report::print_lines(&lines)?;
         }
-        Ok(ExitCode::SUCCESS)
+        // Results that do not hold for the texts as they are fail, as a damaged index does.
+        Ok(if explanation.agrees == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 

@@ -115,12 +115,15 @@ fn query_prints_query_key_distance_and_resemblance_nearest_first() {
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
     let keys: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
     assert_eq!(keys, [("q", "a"), ("q", "b"), ("q", "c")], "{out}");
-    assert_eq!((&rows[0][2..], &rows[1][2..]), (&["0", "1.0000"][..], &["0", "1.0000"][..]));
+    assert_eq!(
+        (&rows[0][2..], &rows[1][2..]),
+        (&["0", "1.0000", "396", "396"][..], &["0", "1.0000", "396", "396"][..])
+    );
     let (distance, resemblance): (u32, f64) = (rows[2][2].parse().unwrap(), rows[2][3].parse().unwrap());
     assert!(distance > 0 && resemblance > 0.9, "{out}");
 
     assert_eq!(bench.ok("query i.twx q.jsonl --within 0"), "q\ta\t0\t-\nq\tb\t0\t-\n");
-    assert_eq!(bench.ok("query i.twx q.jsonl --resembling 1 --limit 1"), "q\ta\t0\t1.0000\n");
+    assert_eq!(bench.ok("query i.twx q.jsonl --resembling 1 --limit 1"), "q\ta\t0\t1.0000\t396\t396\n");
     assert_eq!(bench.ok("query i.twx q.jsonl --count"), "3\n");
     let report = bench.json("query i.twx q.jsonl");
     has_fields(&report, &[("cpu_seconds", "number"), ("ns_per_query", "number"), ("checksum", "checksum")]);
@@ -140,14 +143,14 @@ fn an_index_with_samples_tells_how_much_of_query_and_hit_is_in_the_other() {
     bench.write("more.jsonl", jsonl(&documents([("part", &part), ("whole", &text.join(" "))])));
     bench.write("q.jsonl", jsonl(&documents([("q", &text.join(" "))])));
     bench.ok("build s.twx more.jsonl -q --method minhash --words 1 --bands 100 --rows 1 --bottom 1000");
-    let out = bench.ok("query s.twx q.jsonl --resembling 0.1");
+    let out = bench.ok("query s.twx q.jsonl --resembling 0.1 --verify signature");
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["whole", "part"], "{out}");
     // Sets of fewer words than are kept are compared exactly.
     assert_eq!(rows[0][4..], ["1.0000", "1.0000"], "{out}");
     let in_part: f64 = rows[1][4].parse().unwrap();
     assert!((0.3..0.7).contains(&in_part) && rows[1][5] == "1.0000", "{out}");
-    let report = bench.json("query s.twx q.jsonl --resembling 0.1");
+    let report = bench.json("query s.twx q.jsonl --resembling 0.1 --verify signature");
     has_fields(&report, &[("mean_query_in_hit", "number"), ("mean_hit_in_query", "number")]);
     let mean = report["mean_query_in_hit"].as_f64().unwrap();
     assert!((mean - f64::midpoint(1.0, in_part)).abs() < 1e-4, "{report}");
@@ -265,22 +268,27 @@ fn a_resemblance_below_that_of_the_bands_is_answered_with_a_note_of_what_is_miss
         (String::from_utf8(output.stdout).unwrap(), stderr)
     };
     // 20 bands of 6: 1 - (1 - .5^6)^20.
-    let (out, note) = run("query i.twx q.jsonl --resembling .5");
+    let (out, note) = run("query i.twx q.jsonl --resembling .5 --verify signature");
     assert_eq!(out.lines().count(), 3, "the note is no answer: {out}");
     assert_eq!(note.lines().count(), 1, "{note}");
     says(&note, &["note: ", "i.twx", "--resembling 0.5", "27.0 %", "--bands 40 --rows 3", "99.5 %"]);
-    assert_eq!(run("query i.twx q.jsonl --resembling .5 -q").1, "");
-    let (out, note) = run("query i.twx q.jsonl --resembling .5 --json");
+    assert_eq!(run("query i.twx q.jsonl --resembling .5 --verify signature -q").1, "");
+    let (out, note) = run("query i.twx q.jsonl --resembling .5 --verify signature --json");
     assert_eq!(note.lines().count(), 1, "{note}");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert!((report["expected_recall"].as_f64().unwrap() - 0.2702).abs() < 1e-4, "{out}");
     // What the bands are made for needs no note.
-    let report = bench.json("query i.twx q.jsonl --resembling .8");
+    let report = bench.json("query i.twx q.jsonl --resembling .8 --verify signature");
     assert!((report["expected_recall"].as_f64().unwrap() - 0.9977).abs() < 1e-4, "{report}");
     assert!(bench.json("query i.twx q.jsonl")["expected_recall"].is_null());
+    assert!(bench.json("query i.twx q.jsonl --resembling .8")["expected_recall"].is_null(), "all are found");
+    says(
+        &bench.refused("query i.twx q.jsonl --resembling .5"),
+        &["i.twx", "0.8 or more", "--verify signature"],
+    );
     // Where no bands find enough, there is nothing to advise.
     bench.ok("build low.twx in.jsonl --method minhash --bands 120 --rows 1 -q");
-    let (_, note) = run("query low.twx q.jsonl --resembling .01");
+    let (_, note) = run("query low.twx q.jsonl --resembling .01 --verify signature");
     says(&note, &["70.1 %"]);
     assert!(!note.contains("--bands"), "{note}");
 }

@@ -787,7 +787,7 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
     );
     says(&bench.refused("dedup old.jsonl --against none -o out"), &["none"]);
     says(
-        &bench.refused("dedup twice.jsonl --against old -o out"),
+        &bench.refused("dedup twice.jsonl --against old -o out --repeated-keys error"),
         &["twice.jsonl:2", "stands already at twice.jsonl:1"],
     );
     // An index alone has no texts to count on.
@@ -829,5 +829,5 @@ fn the_index_that_is_left_answers_queries_with_the_same_words_in_a_shingle() {
     bench.ok("dedup in.jsonl -o out --words 3 -q");
     assert_eq!(bench.json("stats out/index")["params"]["width"], "3");
     bench.write("q.jsonl", jsonl(&documents([("q", text)])));
-    assert_eq!(bench.ok("query out/index q.jsonl"), "q\ta\t-\t1.0000\n");
+    assert_eq!(bench.ok("query out/index q.jsonl"), "q\ta\t-\t1.0000\t5\t5\n");
 }

@@ -25,10 +25,13 @@ fn sets_are_built_and_found_and_integers_are_named_by_their_digits() {
     assert_eq!(report["documents"], 5);
     let hits = bench.ok("query i.twx sets.jsonl --features-field ops");
     let rows: Vec<&str> = hits.lines().collect();
-    assert!(rows.contains(&"a\ta\t0\t1.0000") && rows.contains(&"a\tb\t0\t1.0000"), "{hits}");
-    let near = bench.ok("query i.twx sets.jsonl --features-field ops --resembling 0.5 -q");
+    assert!(rows.contains(&"a\ta\t0\t1.0000\t6\t6") && rows.contains(&"a\tb\t0\t1.0000\t6\t6"), "{hits}");
+    let near = bench.ok("query i.twx sets.jsonl --features-field ops --resembling 0.5 --verify signature -q");
     assert!(near.lines().any(|row| row.starts_with("a\tc\t")), "{near}");
-    assert!(rows.contains(&"d\td\t0\t1.0000") && !hits.contains("\te") && !hits.starts_with('e'), "{hits}");
+    assert!(
+        rows.contains(&"d\td\t0\t1.0000\t1\t1") && !hits.contains("\te") && !hits.starts_with('e'),
+        "{hits}"
+    );
 }
 
 #[test]

@@ -260,6 +260,18 @@ fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
     let field =
         json!({"option": "keep min", "name": "score", "key": "9007199254740993", "kept": "9007199254740992"});
     assert_eq!((&why["fields"], &why["agrees"]), (&json!([field]), &json!(true)));
+    // Fields that changed since do not explain what was decided.
+    bench.write("in.jsonl", lines.concat().replace(":9007199254740993}", ":1}"));
+    let output = bench.command("why out d").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    says(
+        &said,
+        &[
+            "field      score (keep min): 1 in d",
+            "the number in `score` of the kept document does not come first",
+        ],
+    );
 }
 
 #[test]
@@ -321,4 +333,24 @@ fn wrong_fields_are_named_with_their_line_and_what_was_found() {
         &["--max-cluster does not go with --keep max or min"],
     );
     assert!(!bench.path("new").exists());
+}
+
+#[test]
+fn a_value_of_a_row_in_another_encoding_is_that_of_utf_8() {
+    let bench = Bench::new();
+    bench.write("utf-8.csv", "id,text,lang\n1,one text of five words,fran\u{e7}ais\n");
+    bench.write("other.csv", b"id,text,lang\n2,one text of five words,fran\xe7ais\n");
+    bench.ok("dedup utf-8.csv other.csv -o out --inside lang --encoding windows-1252 -q");
+    let kept = ["1", "2"].map(|key| (key.to_owned(), "1".to_owned()));
+    assert_eq!(kept_of(&bench, "out"), BTreeMap::from(kept));
+}
+
+#[test]
+fn texts_that_are_lost_are_no_copies_inside_a_value() {
+    let bench = Bench::new();
+    bench.write("in.csv", b"id,text,lang\n1,\xe7,fr\n2,\xe9,fr\n3,\xe7,fr\n4,\xe7,de\n");
+    bench.ok("dedup in.csv -o out --inside lang --invalid-utf8 replace -q");
+    let kept = [("1", "1"), ("2", "2"), ("3", "1"), ("4", "4")];
+    let kept = kept.map(|(key, kept)| (key.to_owned(), kept.to_owned()));
+    assert_eq!(kept_of(&bench, "out"), BTreeMap::from(kept));
 }

@@ -78,7 +78,7 @@ fn a_key_that_stands_twice_is_told_with_both_places_however_little_memory_there_
     bench.write("in.jsonl", &lines);
     let place = lines.lines().position(|line| line.contains("\"id\":\"d1234\"")).unwrap() + 1;
     for memory in ["64K", "1G"] {
-        let error = bench.refused(&format!("dedup in.jsonl -o out --memory {memory}"));
+        let error = bench.refused(&format!("dedup in.jsonl -o out --repeated-keys error --memory {memory}"));
         let first = format!("the key `d1234` stands already at in.jsonl:{place}");
         says(&error, &["in.jsonl:3001", &first, "give each document a key of its own"]);
     }
@@ -88,7 +88,7 @@ fn a_key_that_stands_twice_is_told_with_both_places_however_little_memory_there_
 #[cfg(target_os = "linux")]
 fn anonymous_peak(bench: &Bench, line: &str) -> usize {
     let mut command = std::process::Command::new(crate::support::TWINDEX);
-    let mut child = command.args(line.split(' ')).current_dir(bench.root()).spawn().unwrap();
+    let mut child = command.current_dir(bench.root()).args(line.split_whitespace()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
@@ -110,7 +110,7 @@ fn more_documents_take_no_more_memory() {
     let mut random = Random(74);
     let mut lines = String::new();
     let mut peaks = Vec::new();
-    for part in 1..=3_u64 {
+    for part in 1..=3 {
         for number in 0..100_000_u64 {
             let key = format!("{:020}", (part * 100_000 + number) * 7919);
             let words: Vec<String> = (0..9).map(|_| format!("w{}", random.below(20_000))).collect();

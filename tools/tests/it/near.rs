@@ -50,7 +50,7 @@ fn stream_loses_nothing_below_its_threshold_and_finds_what_is_above() {
         assert_eq!(report["documents"].as_u64(), Some(80 - duplicates), "{line}");
         assert_eq!(near(&bench, &index), Near::resembling(threshold).unwrap());
         assert_eq!(report["near"]["threshold"].as_f64(), Some(threshold));
-        assert!(report["near"]["within"].is_null() && report["verify"] == "signature");
+        assert!(report["near"]["within"].is_null() && report["verify"] == "exact");
         // What is there says what is near, to who does not.
         let again = bench.json(&format!("stream {index} {input}.jsonl"));
         assert_eq!(again["near"]["threshold"].as_f64(), Some(threshold));
@@ -63,7 +63,7 @@ fn stream_goes_by_another_threshold_or_radius_for_one_run() {
     let usual = Near::resembling(0.8).unwrap().or_within(3);
     let streamed = |options: &str| {
         let index = format!("usual{}.twx", options.replace(' ', ""));
-        bench.ok(&format!("stream {index} below.jsonl --words 1 -q"));
+        bench.ok(&format!("stream {index} below.jsonl --words 1 --drop-duplicates -q"));
         let output = bench.command(&format!("stream {index} close.jsonl {options}")).output().unwrap();
         let notes = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{notes}");
@@ -73,11 +73,16 @@ fn stream_goes_by_another_threshold_or_radius_for_one_run() {
     };
     let (duplicates, notes) = streamed("--threshold 0.99");
     assert_eq!(duplicates, 0);
-    says(&notes, &["duplicates by a resemblance of 0.99 or more; a resemblance is an estimate"]);
+    says(&notes, &["duplicates by a resemblance of 0.99 or more; a resemblance is counted"]);
     assert!(!notes.contains("its 20 bands"), "{notes}");
-    let (duplicates, notes) = streamed("--threshold 0.5");
+    says(
+        &bench.refused("stream usual--threshold0.99.twx close.jsonl --threshold 0.5"),
+        &["0.8 or more", "--verify signature"],
+    );
+    let (duplicates, notes) = streamed("--threshold 0.5 --verify signature");
     assert_eq!(duplicates, 40);
     says(&notes, &["its 20 bands of 6 minima find 27.0 % of the documents that resemble by 0.5"]);
+    says(&notes, &["0.5 or more; a resemblance is an estimate"]);
     let (duplicates, notes) = streamed("--threshold 0.99 --within 10");
     assert!(duplicates > 0, "{notes}");
     says(&notes, &["0.99 or more, or fingerprints at most 10 bits apart"]);
@@ -120,17 +125,21 @@ fn query_and_pairs_go_by_the_stored_threshold_where_nothing_else_is_asked() {
 #[test]
 fn without_signatures_what_shares_a_band_is_near_only_where_that_is_said() {
     let bench = bench();
-    bench.ok("build x.twx far.jsonl --words 1 --bands 100 --rows 2 --signature-bits 0 -q");
+    bench.ok("build x.twx far.jsonl --words 1 --bands 100 --rows 2 --signature-bits 0 --sets none -q");
     let before = bench.contents(".");
     for line in [
         "query x.twx far.jsonl",
         "query x.twx far.jsonl --resembling 0.99",
         "pairs x.twx --resembling 0.99",
         "stream x.twx far.jsonl",
-        "stream new.twx far.jsonl --words 1 --signature-bits 0",
-        "stream new.twx far.jsonl --words 1 --signature-bits 0 --drop-duplicates",
+        "stream new.twx far.jsonl --words 1 --signature-bits 0 --sets none",
+        "clusters x.twx --resembling 0.99",
+        "stream new.twx far.jsonl --words 1 --sets none --drop-duplicates",
     ] {
-        says(&bench.refused(line), &["keeps no signatures", "--verify"]);
+        says(&bench.refused(line), &["no sets", "--verify signature"]);
+    }
+    for line in ["query x.twx far.jsonl", "pairs x.twx --resembling 0.99", "stream x.twx far.jsonl"] {
+        says(&bench.refused(&format!("{line} --verify signature")), &["keeps no signatures"]);
     }
     assert!(bench.contents(".") == before, "what is refused leaves no trace");
     // What is not of resemblance is answered as before, and so is what is counted.
@@ -143,7 +152,7 @@ fn without_signatures_what_shares_a_band_is_near_only_where_that_is_said() {
     says(&String::from_utf8(output.stderr).unwrap(), &["share a band", "whatever their resemblance"]);
     let all = String::from_utf8(output.stdout).unwrap();
     assert!(all.lines().count() > 140 && all.lines().all(|line| line.ends_with("\t-")), "{all}");
-    let line = "stream new.twx far.jsonl --words 1 --bands 100 --rows 2 --signature-bits 0 --verify none";
+    let line = "stream new.twx far.jsonl --words 1 --bands 100 --rows 2 --signature-bits 0 --sets none --verify none";
     let output = bench.command(line).output().unwrap();
     says(
         &String::from_utf8(output.stderr).unwrap(),
@@ -155,7 +164,7 @@ fn without_signatures_what_shares_a_band_is_near_only_where_that_is_said() {
     for line in ["query x.twx far.jsonl --within 3 --verify none", "stream y.twx far.jsonl --verify none"] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
-        says(&String::from_utf8(output.stderr).unwrap(), &["--verify none", "leave it out"]);
+        says(&String::from_utf8(output.stderr).unwrap(), &["--verify", "leave it out"]);
     }
 }
 

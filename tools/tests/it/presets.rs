@@ -124,12 +124,15 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
     };
     let mut last = None;
     for sharing in [1, 2, 5, 8] {
-        let pairs = keys(bench.ok(&format!("pairs i.twx --resembling 0.5 --sharing {sharing} -q")));
+        let pairs = keys(
+            bench.ok(&format!("pairs i.twx --resembling 0.5 --verify signature --sharing {sharing} -q")),
+        );
         assert!(!pairs.is_empty());
         if let Some(more) = last.replace(pairs.clone()) {
             assert!(pairs.len() < more.len() && pairs.is_subset(&more), "{sharing}");
         }
-        let hits = bench.ok(&format!("query i.twx in.jsonl --resembling 0.5 --sharing {sharing} -q"));
+        let hits = bench
+            .ok(&format!("query i.twx in.jsonl --resembling 0.5 --verify signature --sharing {sharing} -q"));
         let hits: std::collections::BTreeSet<String> = hits
             .lines()
             .map(|line| line.split('\t').take(2).collect::<Vec<_>>())
@@ -139,9 +142,15 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
         assert!(hits == pairs, "{sharing}: {} {}", hits.len(), pairs.len());
     }
     // Of so few documents three bytes.
-    let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 -q"));
-    assert_eq!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 3 -q")));
-    assert_ne!(bytes, keys(bench.ok("pairs i.twx --resembling 0.5 --feature-bits 8 --sharing 7 -q")));
+    let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 -q"));
+    assert_eq!(
+        bytes,
+        keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 --sharing 3 -q"))
+    );
+    assert_ne!(
+        bytes,
+        keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 --sharing 7 -q"))
+    );
     // What shares nothing but chance is no pair, counted.
     bench.ok("dedup in.jsonl --pairs all -o all -q");
     bench.ok("dedup in.jsonl --pairs all -o some -q --preset small-8 --join bands --feature-bits 8");
@@ -175,16 +184,21 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
         ("--sharing 7", "--feature-bits 8 --sharing 7"),
         ("--feature-bits 5 --sharing 2", "--feature-bits 5 --sharing 2"),
     ] {
-        let narrow = bench.ok(&format!("pairs bytes.twx --resembling 0.5 -q {asked}"));
+        let narrow = bench.ok(&format!("pairs bytes.twx --resembling 0.5 --verify signature -q {asked}"));
         assert!(!narrow.is_empty());
-        assert_eq!(narrow, bench.ok(&format!("pairs wide.twx --resembling 0.5 -q {of_wide}")), "{asked}");
-        let hits =
-            |name: &str, how: &str| bench.ok(&format!("query {name} in.jsonl --resembling 0.5 -q {how}"));
+        assert_eq!(
+            narrow,
+            bench.ok(&format!("pairs wide.twx --resembling 0.5 --verify signature -q {of_wide}")),
+            "{asked}"
+        );
+        let hits = |name: &str, how: &str| {
+            bench.ok(&format!("query {name} in.jsonl --resembling 0.5 --verify signature -q {how}"))
+        };
         assert_eq!(hits("bytes.twx", asked), hits("wide.twx", of_wide), "{asked}");
     }
     // Of two indexes what both keep is compared.
     let across = |one: &str, other: &str, how: &str| {
-        bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 -q {how}"))
+        bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 --verify signature -q {how}"))
     };
     let both = across("wide.twx", "wide.twx", "--feature-bits 8");
     assert_eq!(both, across("bytes.twx", "wide.twx", ""));
@@ -193,7 +207,7 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
     let kept = ["--feature-bits 9", "8 bits are kept of each feature here", "1 to 8"];
     for line in [
         "pairs bytes.twx --resembling 0.5 --feature-bits 9",
-        "query bytes.twx in.jsonl --resembling 0.5 --feature-bits 9",
+        "query bytes.twx in.jsonl --resembling 0.5 --verify signature --feature-bits 9",
         "pairs wide.twx --with bytes.twx --resembling 0.5 --feature-bits 9",
         "dedup in.jsonl -o out --preset small-8 --join bands --feature-bits 9",
     ] {

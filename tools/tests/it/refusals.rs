@@ -30,8 +30,7 @@ fn refused_without_a_trace(bench: &Bench, line: &str) -> String {
 fn a_bad_line_is_refused_by_its_place_and_nothing_is_left_behind() {
     let good = jsonl(&corpus(6, 40));
     for (bad, parts) in [
-        (&br#"{"key":"x","text":"t"}"#[..], &["no field \"id\"", "--id-field"][..]),
-        (br#"{"id":"x","body":"t"}"#, &["no field \"text\"", "\"body\"", "--text-field"]),
+        (&br#"{"id":"x","body":"t"}"#[..], &["no field \"text\"", "\"body\"", "--text-field"][..]),
         (br#"{"id":"x","text":"t"#, &["invalid JSON", "column"]),
         (b"{\"id\":\"x\",\"text\":\"f\xfcr\"}", &["not UTF-8", "0xfc"]),
         (br#"{"id":"","text":"t"}"#, &["key is empty"]),
@@ -54,7 +53,7 @@ fn a_repeated_key_is_refused_by_dedup_with_both_places() {
     let bench = Bench::new();
     bench.write("a.jsonl", jsonl(&documents([("x", "one"), ("y\t", "two")])));
     bench.write("b.jsonl", jsonl(&documents([("z", "one"), ("z2", "one"), ("y\t", "three")])));
-    let message = refused_without_a_trace(&bench, "dedup a.jsonl b.jsonl -o out");
+    let message = refused_without_a_trace(&bench, "dedup a.jsonl b.jsonl -o out --repeated-keys error");
     says(&message, &["b.jsonl:3", "`y\\t`", "a.jsonl:2", "a key of its own"]);
 }
 
@@ -373,12 +372,16 @@ fn first_mistakes_are_answered_with_what_to_do() {
     );
     let told = bench.ok("build csv.twx corpus --format csv");
     says(&told, &["0 documents", "2 entries of folders left out"]);
-    bench.ok("build mixed.twx mixed -q");
+    says(
+        &bench.refused("build mixed.twx mixed"),
+        &["mixed", "1 file beside 1 other is records", "--format text"],
+    );
+    bench.ok("build mixed.twx mixed --format text -q");
     assert_eq!(bench.ok("keys mixed.twx"), "a.jsonl\nb.txt\n");
     bench.ok("dedup corpus -o texts --format text -q");
 
     // The folder that `dedup` made, in the place of the index in it.
-    bench.ok("dedup mixed -o out -q");
+    bench.ok("dedup mixed -o out --format text -q");
     for line in ["stats out", "query out in.wet", "keys out"] {
         says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
     }

@@ -274,7 +274,6 @@ fn what_stands_in_a_larger_document_goes_by_containment() {
         ("--join bands", "--join bands"),
         ("--verify signature", "--verify exact"),
         ("--method shingles", "--method minhash"),
-        ("--against out", "--against"),
     ] {
         let output = bench.command(&format!("{line} {options} -o no")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options}");

@@ -136,7 +136,9 @@ impl Against {
     /// The nearest document of the index, if one is near.
     pub(super) fn nearest(&self, sketch: &Sketch) -> twindex::Result<Option<Dropped>> {
         let answers = match self.question {
-            Question::Resembling(threshold) => self.snapshot.resembling(sketch, threshold)?.limit(1).run()?,
+            Question::Resembling(threshold) => {
+                self.snapshot.resembling(sketch, threshold)?.estimated().limit(1).run()?
+            }
             Question::Within(within) => {
                 let Some(fingerprint) = sketch.fingerprint() else { return Ok(None) };
                 self.snapshot.within(fingerprint, within).limit(1).run()?

@@ -1,8 +1,11 @@
 //! What the options of `dedup` choose together, and which of them go with nothing.
 
+use std::collections::HashMap;
 use std::fmt::Display;
+use std::fs;
 use std::ops::RangeInclusive;
 
+use anyhow::anyhow;
 use twindex::Params;
 use twindex::params::{BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Near, SIGNATURE_BITS, SimhashWeights};
 use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
@@ -139,21 +142,12 @@ impl Dedup {
         check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
         self.check_fields()?;
-        if self.near == NearBy::Containment {
-            if !self.compares_with_kept() {
-                return Err(InvalidOptions::new(
-                    "--near containment goes with --method minhash and --verify exact, and not with --join bands: it is \
-                     counted",
-                )
-                .into());
-            }
-            if !self.against.is_empty() {
-                return Err(InvalidOptions::new(
-                    "--near containment does not go with --against: a later document may hold an earlier one, which \
-                     cannot go any more; name the earlier documents among the inputs",
-                )
-                .into());
-            }
+        if self.near == NearBy::Containment && !self.compares_with_kept() {
+            return Err(InvalidOptions::new(
+                "--near containment goes with --method minhash and --verify exact, and not with --join bands: it is \
+                 counted",
+            )
+            .into());
         }
         if self.max_work.is_some() && !(self.compares_with_kept()) {
             return Err(InvalidOptions::new(
@@ -238,6 +232,7 @@ impl Dedup {
     /// The documents of the inputs, nothing of them read yet. Where equal texts are all that is looked for, they are equal
     /// after the normal form and the folding that were asked for.
     pub(super) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
+        self.check_named_once()?;
         let mut documents = Documents::open(&self.inputs, &self.input_options())?;
         if self.method == Method::Exact {
             documents.compare_normalised(&params.shingling)?;
@@ -246,6 +241,21 @@ impl Dedup {
             documents.say_dropped(format!("with --tokens {tokens} no difference is made by {dropped}"));
         }
         Ok(documents)
+    }
+
+    /// Refuses an input that is named twice: each of its documents would be a copy of itself.
+    fn check_named_once(&self) -> anyhow::Result<()> {
+        let mut seen = HashMap::new();
+        for path in &self.inputs {
+            // What cannot be resolved is told when it is opened.
+            let Ok(resolved) = fs::canonicalize(path) else { continue };
+            if let Some(first) = seen.insert(resolved, path) {
+                let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };
+                let shown = path.display();
+                return Err(anyhow!("{shown}: the input is named twice{again}, name it once"));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses ways of joining that go with nothing.

@@ -66,7 +66,6 @@ impl Clusters {
                 let (by, scores) = (by.take(), scores.take());
                 Self::of_leaders(grouped, near.kind, by, scores, rules)
             }
-            Decided::Otherwise => unreachable!("what is near was found together with what stays"),
         };
         clusters.history = history;
         clusters.count_sizes(grouped)?;

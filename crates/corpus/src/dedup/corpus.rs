@@ -24,6 +24,8 @@ pub(super) struct Corpus {
     pub(super) history_groups: u32,
     pub(super) keys: Keys,
     places: Places,
+    /// Documents whose keys are not those that their lines say, in their order.
+    other_keys: OtherKeys,
     /// Of each document that is no history the number by which it comes before others, in its bits; none if no number is
     /// asked for.
     pub(super) numbers: Column<u128>,
@@ -54,6 +56,7 @@ impl Corpus {
             history_groups: 0,
             keys: Keys::new(room),
             places: Places::new(room),
+            other_keys: OtherKeys::new(room),
             numbers: Column::new(room),
             grouped: Grouped::new(room, memory, sampled_by)?,
             lines: Lines::new(folder, room)?,
@@ -99,6 +102,7 @@ impl Corpus {
         let document = self.keys.len() as u32;
         self.keys.push(&one.key)?;
         self.places.push(&one.place)?;
+        self.other_keys.push(!one.is_own_key)?;
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
@@ -113,9 +117,9 @@ impl Corpus {
     }
 
     /// Takes note of a document that is dropped.
-    pub(super) fn drop_near(&mut self, one: &Sketched, dropped: Dropped) -> anyhow::Result<()> {
+    pub(super) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
         self.check_is_new(one)?;
-        self.dropped.push(&one.key, &one.place, &dropped)
+        self.dropped.push(&one.key, &one.place, dropped)
     }
 
     /// Adds the lines of documents to a block, until it is full or there are no more.
@@ -127,7 +131,9 @@ impl Corpus {
     ) -> anyhow::Result<()> {
         block.clear();
         for document in documents {
-            block.push(self.form(document), found(&self.places, document, reading.get(document as usize))?);
+            let line = found(&self.places, document, reading.get(document as usize))?;
+            let key = self.other_keys.has(document).then(|| self.keys.get(document));
+            block.push(self.form(document), line, key);
             if block.is_full() {
                 break;
             }
@@ -182,6 +188,35 @@ impl Corpus {
     /// The documents that are no history, by their keys. Takes about `memory` bytes.
     pub(super) fn by_key(&self, memory: usize) -> twindex::Result<ByKey> {
         ByKey::of(&self.keys, self.documents(), &self.grouped.room, memory)
+    }
+}
+
+/// Whether the key of a document is not the one that its line says: one bit each, in a column as all that is noted of
+/// documents.
+struct OtherKeys {
+    bits: Column<u64>,
+    documents: u32,
+}
+
+impl OtherKeys {
+    /// Of no document yet.
+    fn new(room: &Room) -> Self {
+        Self { bits: Column::new(room), documents: 0 }
+    }
+
+    /// Adds the next document.
+    fn push(&mut self, is_other: bool) -> twindex::Result<()> {
+        let (word, bit) = (self.documents / 64, self.documents % 64);
+        if bit == 0 {
+            self.bits.push(0)?;
+        }
+        self.bits[word as usize] |= u64::from(is_other) << bit;
+        self.documents += 1;
+        Ok(())
+    }
+
+    fn has(&self, document: u32) -> bool {
+        self.bits[document as usize / 64] >> (document % 64) & 1 == 1
     }
 }
 

@@ -13,6 +13,7 @@ use twindex_join::{Agreement, Effort};
 
 use super::against::Against;
 use super::clusters::{Clusters, Measure};
+use super::contained::Contained;
 use super::corpus::Corpus;
 use super::keys::ByKey;
 use super::near::{Join, Limits, Near, Signatures, Verify};
@@ -29,6 +30,8 @@ use crate::watch::{Stages, Stopwatch};
 pub(super) struct Done {
     pub(super) near: Near,
     pub(super) clusters: Clusters,
+    /// Lines of contained.tsv, where there is one.
+    pub(super) contained: Option<u64>,
     /// Lines of pairs.tsv.
     pub(super) pairs: u64,
     /// The names of the files of documents that are kept.
@@ -106,7 +109,8 @@ impl Dedup {
         };
         let priority = Priority::of(&corpus.grouped, by, limits.memory / 2)?;
         let rules = &self.rules(&priority, corpus);
-        let (near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
+        let (mut near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
+        let contained = self.contained(corpus, &mut near, &clusters, rules, limits, stages)?;
 
         // What the index, or the page, holds meanwhile is half of the memory.
         let half = Limits { memory: limits.memory / 2, ..*limits };
@@ -138,6 +142,11 @@ impl Dedup {
                 let watch = Stopwatch::of_thread();
                 let has_history = !self.against.is_empty();
                 let pairs = write_tables(corpus, by_key, (&near, &clusters), (against, has_history), &half);
+                let pairs = pairs.and_then(|pairs| {
+                    let path = half.folder.join(layout::CONTAINED);
+                    contained.as_ref().map_or(Ok(()), |found| out::write_contained(corpus, found, &path))?;
+                    Ok(pairs)
+                });
                 (pairs, watch.cpu_seconds())
             };
             rayon::join(kept, tables)
@@ -153,7 +162,29 @@ impl Dedup {
         stages.add_seconds("index", aside.indexing);
         stages.insert("report", aside.looking + watch.cpu_seconds());
         stages.insert("write", keeping + tabling);
-        Ok(Done { near, clusters, pairs, kept_files })
+        let contained = contained.map(|found| found.len() as u64);
+        Ok(Done { near, clusters, contained, pairs, kept_files })
+    }
+
+    /// The documents of the history that stand in later ones that stay, where containment is counted.
+    fn contained(
+        &self,
+        corpus: &Corpus,
+        near: &mut Near,
+        clusters: &Clusters,
+        rules: &Rules<'_>,
+        limits: &Limits<'_>,
+        stages: &mut Stages,
+    ) -> anyhow::Result<Option<Vec<(u32, u32, Score)>>> {
+        if self.near != NearBy::Containment || self.against.is_empty() {
+            return Ok(None);
+        }
+        let watch = Stopwatch::start();
+        let contained = Contained::of(corpus, clusters, rules, limits)?;
+        near.candidates += contained.comparisons;
+        near.counted = near.counted.map(|counted| counted + contained.counted);
+        stages.add("contained", watch);
+        Ok(Some(contained.by_key(corpus)))
     }
 
     /// Finds out what stays. Where that takes an index of all documents and this is the index that is asked for, it comes

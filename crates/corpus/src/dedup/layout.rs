@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::input::is_name_of_kept;
+use crate::input::{is_name_of_kept, is_name_of_keys};
 
 /// The files that `dedup` makes always; who finds neither finds the work of somebody else.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
 /// The files in OUT, beside those of the documents that are kept.
-const FILES: [&str; 5] = ["pairs.tsv", "clusters.tsv", "against.tsv", REPORT, RUN];
+const FILES: [&str; 6] = ["pairs.tsv", "clusters.tsv", "against.tsv", CONTAINED, REPORT, RUN];
+/// The documents of a history that stand in later ones.
+pub(super) const CONTAINED: &str = "contained.tsv";
 /// The page about what was found.
 pub(super) const REPORT: &str = "report.html";
 /// The inputs and options of the run.
@@ -38,5 +40,5 @@ pub(super) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> 
 
 /// Whether a file in OUT may have this name.
 pub(super) fn is_ours(name: &str) -> bool {
-    FILES.contains(&name) || is_name_of_kept(name)
+    FILES.contains(&name) || is_name_of_kept(name) || is_name_of_keys(name)
 }

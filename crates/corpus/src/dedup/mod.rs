@@ -17,6 +17,7 @@
 mod against;
 mod choices;
 mod clusters;
+mod contained;
 mod corpus;
 mod dropped;
 mod file;
@@ -61,6 +62,7 @@ use self::sketches::Sketches;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
+use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
 use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
@@ -110,6 +112,8 @@ pub struct Dedup {
     pub inputs: Vec<PathBuf>,
     /// How they are read.
     pub input: InputOptions,
+    /// What is done about a key that comes again; [`RepeatedKeys::Number`] by default, with which no document is lost.
+    pub repeated_keys: RepeatedKeys,
     /// The folder to make for the results.
     pub out: PathBuf,
     /// Replace `out` if an earlier run made it.
@@ -213,6 +217,7 @@ impl Dedup {
         Self {
             inputs: inputs.into_iter().map(Into::into).collect(),
             input: InputOptions::default(),
+            repeated_keys: RepeatedKeys::Number,
             out: out.into(),
             force: false,
             method: Method::Minhash,
@@ -327,7 +332,7 @@ impl Dedup {
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, pairs, kept_files } =
+        let Done { near, clusters, contained, pairs, kept_files } =
             self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -337,6 +342,7 @@ impl Dedup {
             identical: corpus.identical(),
             dropped: (!self.against.is_empty())
                 .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
+            contained,
             candidates: near.candidates,
             counted: near.counted,
             pairs,
@@ -381,7 +387,11 @@ impl Dedup {
         options.attached.deciding.is_history = true;
         let mut texts = documents.open_beside(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
-        let wanted = self.wanted(!self.holds_sets());
+        // Texts that are named have the keys that they had when the index was made; those of results are as they are.
+        let repeated_keys =
+            if self.texts.is_empty() { RepeatedKeys::Any } else { self.repeated_keys.or_any() };
+        let room = Some(corpus.grouped.room.clone());
+        let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look =
             |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
@@ -411,7 +421,14 @@ impl Dedup {
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
         // Sets that are held know what is distinct; of others it is counted.
-        let wanted = self.wanted(shingles && !self.holds_sets());
+        let wanted = Wanted {
+            repeated_keys: match self.repeated_keys {
+                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows where the first one stands
+                other => other,
+            },
+            room: Some(corpus.grouped.room.clone()),
+            ..self.wanted(shingles && !self.holds_sets())
+        };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look = |sketch: &Sketch, rest: Rest<'_>| {
             let mut near = None;
@@ -423,9 +440,9 @@ impl Dedup {
             Ok((near, told))
         };
         for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
-            empty += u64::from(one.sketch.is_empty());
+            empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
             if let Some(near) = near {
-                return corpus.drop_near(one, near);
+                return corpus.drop_near(one, &near);
             }
             // A clock of the processor is a call of the system, and would be the slower part.
             let start = Instant::now();

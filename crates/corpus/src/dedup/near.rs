@@ -66,8 +66,6 @@ pub(super) enum Decided {
     Leaders { by: Column<u32>, scores: Column<u64> },
     /// One of each component stays.
     Components(Forest),
-    /// It was not asked here.
-    Otherwise,
 }
 
 /// What has so many members that they were not all paired with one another.
@@ -110,8 +108,8 @@ struct Collector<'r> {
 enum Deciding<'r> {
     Leaders(Pairs<'r>),
     Components(Forest),
-    /// By something else.
-    No,
+    /// It was decided before, and pairs are only listed.
+    Made(Decided),
 }
 
 impl<'r> Collector<'r> {
@@ -138,7 +136,7 @@ impl<'r> Collector<'r> {
             Deciding::Components(forest) => {
                 forest.join(a, b);
             }
-            Deciding::No => {}
+            Deciding::Made(_) => {}
         }
         let Some(sorter) = &mut self.sorter else { return Ok(()) };
         sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score.pack()))
@@ -201,7 +199,7 @@ impl<'r> Collector<'r> {
                 let (by, scores) = pairs.finish()?;
                 Decided::Leaders { by, scores }
             }
-            Deciding::No => Decided::Otherwise,
+            Deciding::Made(decided) => decided,
         };
         Ok(Near {
             pairs,
@@ -230,7 +228,7 @@ impl Near {
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
         if rules.clustering == Clustering::Components {
-            return Self::pairs_by_sets(grouped, join, rules, limits);
+            return Self::pairs_by_sets(grouped, join, rules, limits, None);
         }
         let watch = Stopwatch::start();
         let (near, kind) = match rules.near {
@@ -255,35 +253,36 @@ impl Near {
         });
         let scores = Column::of(&grouped.room, scores)?;
         let decided = Decided::Leaders { scores, by: covered.by };
-        let mut near = Self {
+        let (candidates, counted) = (covered.comparisons, Some(covered.counted));
+        if rules.all_pairs {
+            let all = Self::pairs_by_sets(grouped, join, rules, limits, Some(decided))?;
+            let seconds = (seconds + all.seconds.0, all.seconds.1);
+            return Ok(Self { candidates, counted, seconds, ..all });
+        }
+        Ok(Self {
             pairs: None,
             decided,
             kind,
-            candidates: covered.comparisons,
-            counted: Some(covered.counted),
+            candidates,
+            counted,
             capped: Capped::default(),
             most_common: Vec::new(),
             seconds: (seconds, 0.0),
-        };
-        if rules.all_pairs {
-            let all = Self::pairs_by_sets(grouped, join, rules, limits)?;
-            (near.pairs, near.capped) = (all.pairs, all.capped);
-            near.seconds = (near.seconds.0 + all.seconds.0, all.seconds.1);
-        }
-        Ok(near)
+        })
     }
 
-    /// All pairs whose sets resemble each other by the threshold or more.
+    /// All pairs whose sets resemble each other by the threshold or more; and what is decided by them, unless that is known.
     fn pairs_by_sets(
         grouped: &Grouped,
         join: Join,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
+        decided: Option<Decided>,
     ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
         let mut collector = Collector::new(grouped, rules, limits)?;
-        if rules.clustering == Clustering::Leaders {
-            collector.deciding = Deciding::No;
+        if let Some(decided) = decided {
+            collector.deciding = Deciding::Made(decided);
         }
         let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());

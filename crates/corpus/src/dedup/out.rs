@@ -340,6 +340,26 @@ impl From<io::Error> for Stop {
     }
 }
 
+/// Writes the documents of a history that stand in later ones, with those, and how much of each does.
+pub(super) fn write_contained(
+    corpus: &Corpus,
+    contained: &[(u32, u32, Score)],
+    path: &Path,
+) -> anyhow::Result<()> {
+    write_file(path, |out| {
+        writeln!(out, "key\tin\t{}", Kind::Containment.columns())?;
+        for &(document, inside, score) in contained {
+            tsv::write_field(out, corpus.keys.get(document))?;
+            out.write_all(b"\t")?;
+            tsv::write_field(out, corpus.keys.get(inside))?;
+            out.write_all(b"\t")?;
+            score.write(Kind::Containment, out)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}
+
 /// Writes the documents that go for one of a history, sorted, with that one and how near they are.
 pub(super) fn write_covered_by_history(
     corpus: &Corpus,

@@ -29,6 +29,9 @@ pub struct Report {
     /// Documents that are near one of the other index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
+    /// Documents of a history that stand in a later one that stays: with `--near containment`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contained: Option<u64>,
     /// Documents without words, or features.
     pub empty: u64,
     /// Pairs of texts that were compared.

@@ -12,7 +12,10 @@ use super::near::Verify;
 use super::priority::Keep;
 use super::rules::Clustering;
 use super::{Dedup, Method, layout};
-use crate::input::{DecidingFields, InputFormat, InputOptions, InvalidUtf8, Kind};
+use crate::input::{
+    Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+};
+use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
 /// The inputs and the options of a run, as far as they decide which documents are near.
@@ -64,6 +67,46 @@ struct InputFields {
     invalid_utf8: String,
     skip_bad: u64,
     record_bytes_max: usize,
+    #[serde(default = "InputFields::ids_before")]
+    ids: String,
+    #[serde(default = "InputFields::repeated_keys_before")]
+    repeated_keys: String,
+    #[serde(default)]
+    encoding: Option<String>,
+    #[serde(default)]
+    delimiter: Option<char>,
+    /// A quote; empty for none.
+    #[serde(default)]
+    quote: Option<String>,
+    #[serde(default)]
+    escape: Option<char>,
+    #[serde(default)]
+    no_header: bool,
+}
+
+impl InputFields {
+    fn dialect(&self) -> Dialect {
+        let byte = |character: char| u8::try_from(character).ok();
+        Dialect {
+            delimiter: self.delimiter.and_then(byte),
+            quote: match self.quote.as_deref() {
+                None => Quote::Usual,
+                Some(quote) => quote.chars().next().and_then(byte).map_or(Quote::None, Quote::Byte),
+            },
+            escape: self.escape.and_then(byte),
+            has_header: !self.no_header,
+        }
+    }
+
+    /// Of a run that was made before this was an option.
+    fn ids_before() -> String {
+        name_of(&IDS, Ids::Field)
+    }
+
+    /// See [`ids_before`](Self::ids_before).
+    fn repeated_keys_before() -> String {
+        name_of(&REPEATED, RepeatedKeys::Error)
+    }
 }
 
 const METHODS: [(&str, Method); 4] = [
@@ -84,7 +127,12 @@ const KEEPS: [(&str, Keep); 6] = [
     ("max", Keep::Max),
     ("min", Keep::Min),
 ];
-const INVALID: [(&str, InvalidUtf8); 2] = [("error", InvalidUtf8::Error), ("replace", InvalidUtf8::Replace)];
+const INVALID: [(&str, InvalidUtf8); 4] = [
+    ("usual", InvalidUtf8::Usual),
+    ("error", InvalidUtf8::Error),
+    ("replace", InvalidUtf8::Replace),
+    ("skip", InvalidUtf8::Skip),
+];
 const FORMATS: [(&str, InputFormat); 8] = [
     ("auto", InputFormat::Auto),
     ("text", InputFormat::Text),
@@ -95,6 +143,18 @@ const FORMATS: [(&str, InputFormat); 8] = [
     ("warc", InputFormat::Records(Kind::Warc)),
     ("parquet", InputFormat::Records(Kind::Parquet)),
 ];
+
+const IDS: [(&str, Ids); 3] = [("field", Ids::Field), ("auto", Ids::FieldOrLine), ("line", Ids::Line)];
+const REPEATED: [(&str, RepeatedKeys); 4] = [
+    ("number", RepeatedKeys::Number),
+    ("first", RepeatedKeys::First),
+    ("last", RepeatedKeys::Last),
+    ("error", RepeatedKeys::Error),
+];
+
+fn encoding_of(name: &str) -> anyhow::Result<Charset> {
+    Charset::named(name).with_context(|| format!("the field \"encoding\" has the unknown value {name:?}"))
+}
 
 /// The name of a value in a table of names.
 fn name_of<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> String {
@@ -153,6 +213,17 @@ impl RunFile {
                 invalid_utf8: name_of(&INVALID, job.input.invalid_utf8),
                 skip_bad: job.input.skip_bad,
                 record_bytes_max: job.input.record_bytes_max,
+                ids: name_of(&IDS, job.input.ids),
+                repeated_keys: name_of(&REPEATED, job.repeated_keys),
+                delimiter: job.input.dialect.delimiter.map(char::from),
+                quote: match job.input.dialect.quote {
+                    Quote::Usual => None,
+                    Quote::None => Some(String::new()),
+                    Quote::Byte(quote) => Some(char::from(quote).to_string()),
+                },
+                escape: job.input.dialect.escape.map(char::from),
+                no_header: !job.input.dialect.has_header,
+                encoding: job.input.encoding.map(|encoding| encoding.name().to_owned()),
             },
             method: name_of(&METHODS, job.method),
             verify: job.resembles().then(|| name_of(&VERIFY, job.verify())),
@@ -195,6 +266,7 @@ impl RunFile {
             run.clustering()?;
             run.keep()?;
             run.input_options()?;
+            run.repeated_keys()?;
             run.params().map(drop)
         };
         known().with_context(|| format!("{}: not as `dedup` writes it", path.display()))?;
@@ -222,18 +294,26 @@ impl RunFile {
 
     /// How the inputs are read.
     pub(super) fn input_options(&self) -> anyhow::Result<InputOptions> {
-        let InputFields { text_field, id_field, features, format, invalid_utf8, skip_bad, record_bytes_max } =
+        let InputFields { text_field, id_field, features, format, invalid_utf8, skip_bad, .. } =
             self.input.clone();
         Ok(InputOptions {
             text_field,
             id_field,
+            ids: value_of(&IDS, "ids", &self.input.ids)?,
             features,
             format: value_of(&FORMATS, "format", &format)?,
             invalid_utf8: value_of(&INVALID, "invalid_utf8", &invalid_utf8)?,
+            encoding: self.input.encoding.as_deref().map(encoding_of).transpose()?,
+            dialect: self.input.dialect(),
             skip_bad,
-            record_bytes_max,
+            record_bytes_max: self.input.record_bytes_max,
             ..InputOptions::default()
         })
+    }
+
+    /// What was done about a key that came again.
+    pub(super) fn repeated_keys(&self) -> anyhow::Result<RepeatedKeys> {
+        value_of(&REPEATED, "repeated_keys", &self.input.repeated_keys)
     }
 
     /// The parameters of the index.
@@ -258,6 +338,7 @@ mod tests {
             let mut job = Dedup::new([odd.clone(), PathBuf::from("-")], "out");
             job.input.format = format;
             job.input.skip_bad = 7;
+            (job.input.ids, job.repeated_keys) = (Ids::Line, RepeatedKeys::Last);
             job.threshold = Some(0.55);
             (job.keep, job.keep_field, job.inside) = (Keep::Max, Some("s".into()), Some("lang".into()));
             let params = job.params(None).unwrap();
@@ -267,8 +348,10 @@ mod tests {
             assert_eq!(run.input_options().unwrap().skip_bad, 7);
             assert_eq!(
                 (run.keep().unwrap(), run.deciding()),
-                (Some(Keep::Max), job.input_options().attached.deciding,)
+                (Some(Keep::Max), job.input_options().attached.deciding)
             );
+            assert_eq!(run.input_options().unwrap().ids, Ids::Line);
+            assert_eq!(run.repeated_keys().unwrap(), RepeatedKeys::Last);
             assert_eq!((run.threshold, run.within), (Some(0.55), None));
             assert_eq!(run.params().unwrap().encode(), params.encode());
             assert_eq!(run.inputs[0].path().unwrap(), Some(odd.clone()));

@@ -150,7 +150,7 @@ pub struct Found {
 
 impl DedupTexts {
     /// Finds the texts that are near each other, and which of them to keep, on the threads of the pool of rayon that it is
-    /// called in. Bytes that are not UTF-8 count as U+FFFD.
+    /// called in. A text that is not UTF-8 is near nothing but equal ones.
     ///
     /// # Errors
     ///
@@ -226,7 +226,9 @@ impl DedupTexts {
         let shingler = Shingler::new(&self.shingling)?;
         let shingles = |text: &[u8], inside: &[u8], buffers: &mut Buffers| {
             let mut set = Vec::new();
-            shingler.distinct(&String::from_utf8_lossy(text), buffers, &mut set);
+            // Of a text that is not UTF-8 only an equal one is a copy.
+            let Ok(text) = std::str::from_utf8(text) else { return (set, 0) };
+            shingler.distinct(text, buffers, &mut set);
             if !inside.is_empty() {
                 put_inside(&mut set, inside);
                 set.sort_unstable();

@@ -12,7 +12,7 @@ use super::content::Content;
 use super::form::Form;
 use super::jsonl::Found;
 use super::parser::{self, Parser, Understood};
-use super::{OwnAttached, Place, Problem, folder, page_text};
+use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 
 /// Bytes of a batch that is cut up for many threads, and little enough that it is still in the caches of one when it is
 /// looked into.
@@ -48,6 +48,8 @@ enum Raw {
         name: usize,
         /// Where it begins in its file, if it can be read there again.
         offset: Option<u64>,
+        /// Another key than it says.
+        key: Option<Box<[u8]>>,
     },
     Whole(Box<Whole>),
     Bad(Box<Problem>),
@@ -57,11 +59,9 @@ enum Raw {
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) key: Vec<u8>,
-    pub(super) text: String,
+    pub(super) text: folder::Text,
     /// Whether the text is HTML.
     pub(super) html: bool,
-    /// Whether bytes that are not UTF-8 were replaced.
-    pub(super) replaced: bool,
     pub(super) place: Place,
 }
 
@@ -70,7 +70,7 @@ impl Raw {
         RECORD_BYTES
             + match self {
                 Self::Line { start, end, .. } => end - start,
-                Self::Whole(whole) => whole.text.len(),
+                Self::Whole(whole) => whole.text.shown.len(),
                 Self::Bad(_) => 0,
             }
     }
@@ -124,13 +124,15 @@ impl Batch {
         Found { line, offset }: Found<'_>,
         number: u64,
         name: Arc<Path>,
+        key: Option<Vec<u8>>,
     ) {
         if !self.names.last().is_some_and(|last| Arc::ptr_eq(last, &name)) {
             self.names.push(name);
         }
         let (start, name) = (self.bytes.len(), self.names.len() - 1);
         self.bytes.extend_from_slice(line);
-        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset });
+        let key = key.map(Vec::into_boxed_slice);
+        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset, key });
     }
 
     pub(super) fn push_whole(&mut self, whole: Whole) {
@@ -181,8 +183,14 @@ pub struct Seen {
     pub(super) documents: u64,
     pub(super) text_bytes: u64,
     pub(super) replaced: u64,
+    pub(super) first_replaced: Option<String>,
+    pub(super) skipped_lossy: u64,
+    pub(super) unseen_pages: u64,
+    pub(super) detected: u64,
     /// Records of archives that are none.
     pub(super) no_documents: u64,
+    /// Documents whose keys are made of their places.
+    pub(super) keyed_by_line: u64,
     pub(super) bad: Vec<Problem>,
 }
 
@@ -192,6 +200,10 @@ pub struct Buffers {
     lines: parser::Buffers,
     /// The text of a page.
     text: String,
+    /// What is compared of it, if that is not all.
+    identity: Vec<u8>,
+    /// A key that is made of a place.
+    key: Vec<u8>,
 }
 
 /// One document.
@@ -199,6 +211,8 @@ pub struct Buffers {
 pub struct Record<'r> {
     /// What it is known by: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that has no such name.
     pub key: &'r [u8],
+    /// Whether that is the key that its [line](Self::line) says.
+    pub is_own: bool,
     /// What is sketched of it.
     pub content: Content<'r>,
     from: From<'r>,
@@ -207,7 +221,7 @@ pub struct Record<'r> {
 /// What a record was read from.
 #[derive(Debug)]
 enum From<'r> {
-    /// The line, bytes that are not UTF-8 replaced if that was asked for.
+    /// The line as it was read.
     Line {
         form: Form,
         line: &'r [u8],
@@ -277,9 +291,9 @@ impl Record<'_> {
         }
     }
 
-    /// What stands for it in a file of its [`form`](Self::form), without a newline: its own line verbatim (in JSON,
-    /// bytes that are not UTF-8 replaced, if that was asked for), or, for a text file, an object of the two fields
-    /// (in which a key that is not UTF-8 has its bad bytes replaced).
+    /// What stands for it in a file of its [`form`](Self::form), without a newline: its own line verbatim, or, for a text
+    /// file, an object of the two fields (in which a key that is not UTF-8 has its bad bytes replaced, and a text has them
+    /// as halves of surrogate pairs).
     ///
     /// # Errors
     ///
@@ -290,6 +304,36 @@ impl Record<'_> {
             From::Whole(whole) => Cow::Owned(folder::line(&whole.key, &whole.text, &parser.fields)?),
         })
     }
+}
+
+/// What a whole file says.
+fn read_whole<'w>(whole: &'w Whole, buffers: &'w mut Buffers) -> Result<(Content<'w>, Loss), String> {
+    let folder::Text { shown, lossy, .. } = &whole.text;
+    let lost = lossy.as_ref().map(|bytes| (Loss::Bytes, http::identity(lossy::LOSSY, &lossy::mark(bytes))));
+    let (text, opaque) = if whole.html {
+        let (text, opaque) = http::shown_of_page(shown, lost)?;
+        buffers.text = text;
+        (buffers.text.as_str(), opaque)
+    } else {
+        (shown.as_str(), lost)
+    };
+    Ok(match opaque {
+        None => (Content::Text(text), Loss::None),
+        Some((loss, identity)) => {
+            buffers.identity = identity;
+            (Content::Opaque { text, identity: &buffers.identity }, loss)
+        }
+    })
+}
+
+/// Makes the key of a record that has none, or none that counts: its file and its number in it.
+fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> {
+    key.clear();
+    let name = if name == Path::new(Place::STDIN) { Path::new("-") } else { name };
+    key.extend_from_slice(&folder::os_bytes(name.as_os_str()));
+    key.push(b':');
+    key.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    super::check_key(key)
 }
 
 impl Chunk<'_> {
@@ -307,37 +351,52 @@ impl Chunk<'_> {
     ) -> anyhow::Result<Seen> {
         let mut seen = Seen::default();
         for raw in self.records {
-            let (record, replaced) = match raw {
+            let (record, loss, is_detected) = match raw {
                 Raw::Bad(bad) => {
                     seen.bad.push((**bad).clone());
                     continue;
                 }
-                Raw::Whole(whole) => {
-                    let mut text = whole.text.as_str();
-                    if whole.html {
-                        match page_text(text) {
-                            Ok(shown) => buffers.text = shown,
-                            Err(reason) => {
-                                seen.bad.push(Problem { place: whole.place.clone(), reason });
-                                continue;
-                            }
-                        }
-                        text = &buffers.text;
+                Raw::Whole(whole) => match read_whole(whole, buffers) {
+                    Ok((content, loss)) => {
+                        let from = From::Whole(whole);
+                        let record = Record { key: &whole.key, is_own: true, content, from };
+                        (record, loss, whole.text.is_detected)
                     }
-                    let content = Content::Text(text);
-                    (Record { key: &whole.key, content, from: From::Whole(whole) }, whole.replaced)
-                }
-                &Raw::Line { start, end, form, number, name, offset } => {
+                    Err(reason) => {
+                        seen.bad.push(Problem { place: whole.place.clone(), reason });
+                        continue;
+                    }
+                },
+                Raw::Line { start, end, form, number, name, offset, key: other } => {
+                    let (start, end, form, number, name) = (*start, *end, *form, *number, *name);
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
                     match parser::understand(form, line, parser, &mut buffers.lines) {
-                        Ok(Understood::Document { key, content, line: again, replaced }) => {
-                            // A line in which bytes were replaced is not the one in the file.
-                            let offset = offset.filter(|_| std::ptr::eq(again, line));
-                            let from = From::Line { form, line: again, number, name, offset };
-                            (Record { key, content, from }, replaced)
+                        Ok(Understood::Document { key, content, loss, is_detected }) => {
+                            let is_own = key.is_some() && other.is_none();
+                            let key = match (other, key) {
+                                (Some(other), _) => other,
+                                (None, Some(key)) => key,
+                                (None, None) => match place_key(&mut buffers.key, name, number) {
+                                    Ok(()) => {
+                                        seen.keyed_by_line += 1;
+                                        &buffers.key
+                                    }
+                                    Err(reason) => {
+                                        let place = Place::of(Arc::clone(name), number, form.unit());
+                                        seen.bad.push(Problem { place, reason });
+                                        continue;
+                                    }
+                                },
+                            };
+                            let from = From::Line { form, line, number, name, offset: *offset };
+                            (Record { key, is_own, content, from }, loss, is_detected)
                         }
                         Ok(Understood::NoDocument) => {
                             seen.no_documents += 1;
+                            continue;
+                        }
+                        Ok(Understood::Skipped) => {
+                            seen.skipped_lossy += 1;
                             continue;
                         }
                         Err(reason) => {
@@ -349,11 +408,16 @@ impl Chunk<'_> {
                 }
             };
             let text_bytes = record.content.bytes() as u64;
+            let is_first = loss == Loss::Bytes && seen.first_replaced.is_none();
+            let first = is_first.then(|| record.place().to_string());
             match each(record) {
                 Ok(()) => {
                     seen.documents += 1;
                     seen.text_bytes += text_bytes;
-                    seen.replaced += u64::from(replaced);
+                    seen.replaced += u64::from(loss == Loss::Bytes);
+                    seen.first_replaced = seen.first_replaced.take().or(first);
+                    seen.unseen_pages += u64::from(loss == Loss::Unseen);
+                    seen.detected += u64::from(is_detected);
                 }
                 // The record's fault is as one of its form; anything else ends the reading.
                 Err(error) => seen.bad.push(error.downcast::<Problem>()?),

@@ -15,9 +15,8 @@ use std::time::SystemTime;
 use anyhow::{Context, anyhow, ensure};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
@@ -31,9 +30,12 @@ use parquet::basic::Compression;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 
-use super::fields;
+use super::fields::{self, Ids, push_key, push_text};
 use super::form::PARQUET;
-use super::kept_names;
+use super::{kept_keys, kept_names};
+use super::leaves::{
+    Fits, Leaf, Table, bytes, digits, is_key, is_text, is_text_or_number, number_or_bytes,
+};
 use super::thrift::{self, Checked};
 use super::{AttachedFields, Deciding, FieldNumber, OwnAttached, Place, Problem, open};
 
@@ -117,10 +119,11 @@ pub(super) struct Rows {
 }
 
 /// Which of the columns that are decoded holds what.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Places {
-    key: usize,
-    text: usize,
+    /// None where keys are those of rows.
+    key: Vec<Leaf>,
+    text: Vec<Leaf>,
     value: Option<usize>,
     stamp: Option<usize>,
     number: Option<usize>,
@@ -183,7 +186,7 @@ impl Rows {
             if let Some((batch, at)) = &mut self.batch
                 && *at < batch.num_rows()
             {
-                let line = line(batch, self.places, *at, self.taken, self.row_bytes_max, &self.fields);
+                let line = line(batch, &self.places, *at, self.taken, self.row_bytes_max, &self.fields);
                 *at += 1;
                 self.taken += 1;
                 return Ok(Some((self.taken, line)));
@@ -258,9 +261,19 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
         }
         Err(format!("the column {wanted:?} holds {of_type}, where {expected} are expected"))
     };
-    let (both, numbers) = ("--id-field and --text-field", "strings or whole numbers");
-    let key = find(&fields.id, both, numbers, is_text_or_number)?;
-    let text = find(&fields.text, both, "strings", is_text)?;
+    let numbers = "strings or whole numbers";
+    let table = Table { columns: builder.schema().fields(), stored: builder.parquet_schema() };
+    let mut key = match fields.ids {
+        Ids::Line => Vec::new(),
+        Ids::FieldOrLine if !table.has(&fields.id) => Vec::new(),
+        Ids::Field | Ids::FieldOrLine => {
+            let selection = fields.named.as_deref().map(|named| &named.id);
+            let (fits, expected) = (is_key as Fits, "strings, numbers, times or UUIDs");
+            table.select(&fields.id, selection, fits, expected)?
+        }
+    };
+    let selection = fields.named.as_deref().map(|named| &named.text);
+    let mut text = table.select(&fields.text, selection, is_text, "strings")?;
     let named = |name: Option<&str>, option, expected, fits| {
         name.map(|name| find(name, option, expected, fits)).transpose()
     };
@@ -278,7 +291,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
         .and_then(|group| group.columns().first())
         .map_or(Compression::UNCOMPRESSED, parquet::file::metadata::ColumnChunkMetaData::compression);
     // They come in the order of the file, and one that is named twice comes once.
-    let mut roots = vec![key, text];
+    let mut roots: Vec<usize> = key.iter().chain(&text).map(|leaf| leaf.root).collect();
     roots.extend(value);
     roots.extend(stamp);
     roots.extend(number);
@@ -286,9 +299,12 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     roots.sort_unstable();
     roots.dedup();
     let place = |root| roots.partition_point(|&other| other < root);
+    for leaf in key.iter_mut().chain(&mut text) {
+        leaf.root = place(leaf.root);
+    }
     let places = Places {
-        key: place(key),
-        text: place(text),
+        key,
+        text,
         value: value.map(place),
         stamp: stamp.map(place),
         number: number.map(place),
@@ -306,14 +322,17 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
 fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
     let AttachedFields { value, stamp, deciding } = &fields.attached;
     let attached = [value.as_deref(), stamp.as_deref(), deciding.number(), deciding.inside.as_deref()];
-    let is_read =
-        |name: &String| [&fields.id, &fields.text].contains(&name) || attached.contains(&Some(name.as_str()));
+    let is_part = |name: &String| {
+        let mut parts = fields.named.iter().flat_map(|named| named.id.parts.iter().chain(&named.text.parts));
+        parts.any(|part| part.name == *name || part.path[0] == *name)
+    };
+    let is_read = |name: &String| {
+        [&fields.id, &fields.text].contains(&name)
+            || attached.contains(&Some(name.as_str()))
+            || is_part(name)
+    };
     let viewed = |field: &Arc<Field>| {
-        let of_type = match field.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-            _ => return Arc::clone(field),
-        };
+        let of_type = viewed_type(field.data_type());
         // guard: a text that a dictionary has once is lent
         if is_read(field.name()) {
             Arc::new(field.as_ref().clone().with_data_type(of_type))
@@ -325,20 +344,19 @@ fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
 }
 
-fn is_text(of_type: &DataType) -> bool {
-    matches!(
-        of_type,
-        DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-    )
-}
-
-fn is_text_or_number(of_type: &DataType) -> bool {
-    is_text(of_type) || of_type.is_integer()
+/// The type of a column whose strings are lent, those inside of it too.
+fn viewed_type(of_type: &DataType) -> DataType {
+    match of_type {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::Struct(fields) => {
+            let viewed = |field: &Arc<Field>| {
+                Arc::new(field.as_ref().clone().with_data_type(viewed_type(field.data_type())))
+            };
+            DataType::Struct(fields.iter().map(viewed).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 fn is_stamp(of_type: &DataType) -> bool {
@@ -351,40 +369,6 @@ fn is_number(of_type: &DataType) -> bool {
 
 fn is_value(of_type: &DataType) -> bool {
     is_text_or_number(of_type) || *of_type == DataType::Boolean
-}
-
-/// The bytes of a string; none if there is none.
-fn bytes(column: &dyn Array, at: usize) -> Option<&[u8]> {
-    if column.is_null(at) {
-        return None;
-    }
-    Some(match column.data_type() {
-        DataType::Utf8 => column.as_string::<i32>().value(at).as_bytes(),
-        DataType::LargeUtf8 => column.as_string::<i64>().value(at).as_bytes(),
-        DataType::Utf8View => column.as_string_view().value(at).as_bytes(),
-        DataType::Binary => column.as_binary::<i32>().value(at),
-        DataType::LargeBinary => column.as_binary::<i64>().value(at),
-        DataType::BinaryView => column.as_binary_view().value(at),
-        _ => return None,
-    })
-}
-
-/// A whole number in digits; none if there is none.
-fn digits(column: &dyn Array, at: usize) -> Option<String> {
-    if column.is_null(at) {
-        return None;
-    }
-    Some(match column.data_type() {
-        DataType::Int8 => column.as_primitive::<Int8Type>().value(at).to_string(),
-        DataType::Int16 => column.as_primitive::<Int16Type>().value(at).to_string(),
-        DataType::Int32 => column.as_primitive::<Int32Type>().value(at).to_string(),
-        DataType::Int64 => column.as_primitive::<Int64Type>().value(at).to_string(),
-        DataType::UInt8 => column.as_primitive::<UInt8Type>().value(at).to_string(),
-        DataType::UInt16 => column.as_primitive::<UInt16Type>().value(at).to_string(),
-        DataType::UInt32 => column.as_primitive::<UInt32Type>().value(at).to_string(),
-        DataType::UInt64 => column.as_primitive::<UInt64Type>().value(at).to_string(),
-        _ => return None,
-    })
 }
 
 /// The stamp of a row as a text: times in seconds since 1970.
@@ -431,10 +415,6 @@ fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     number_or_bytes(column, at)
 }
 
-fn number_or_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
-    digits(column, at).map(String::into_bytes).or_else(|| bytes(column, at).map(<[u8]>::to_vec))
-}
-
 /// A row as a line: its number; the length of its key, the key; where they were asked for the stamp, the length of the
 /// value, the value; the number that decides, the length of the value beside it, that value; the text.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
@@ -464,7 +444,8 @@ fn row(line: &[u8]) -> Option<u64> {
 
 /// What a line says.
 pub(super) struct Parts<'l> {
-    pub(super) key: &'l [u8],
+    /// None where it is to be that of the row.
+    pub(super) key: Option<&'l [u8]>,
     pub(super) text: &'l [u8],
     value: &'l [u8],
     stamp: Option<u64>,
@@ -483,6 +464,8 @@ impl Parts<'_> {
 pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts<'l>> {
     let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
     let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
+    // No row has an empty key of its own.
+    let key = Some(key).filter(|key| !key.is_empty());
     if !fields.attached.any() {
         let number = FieldNumber::default();
         return Some(Parts { key, text: rest, value: &[], stamp: None, number, inside: &[] });
@@ -500,20 +483,44 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts
 /// A row of what was decoded as a line.
 fn line(
     batch: &RecordBatch,
-    places: Places,
+    places: &Places,
     at: usize,
     row: u64,
     bytes_max: usize,
     fields: &fields::Fields,
 ) -> Result<Vec<u8>, String> {
-    let text = bytes(batch.column(places.text), at).ok_or("its text is null")?;
+    // A text that is null is an empty one.
+    let part = |leaf: &Leaf| leaf.of(batch, at).and_then(|column| bytes(column, at)).unwrap_or_default();
+    let mut joined = Vec::new();
+    let text = match &places.text[..] {
+        [leaf] => part(leaf),
+        leaves => {
+            for (number, leaf) in leaves.iter().enumerate() {
+                push_text(&mut joined, part(leaf), number);
+            }
+            &joined
+        }
+    };
     // guard: a long text of Parquet is refused
     if text.len() > bytes_max {
         return Err(format!("a text of more than {bytes_max} bytes"));
     }
-    let key = number_or_bytes(batch.column(places.key), at).ok_or("its key is null")?;
-    // guard: keys of Parquet are looked at before they are copied
-    super::check_key(&key)?;
+    let part = |leaf: &Leaf| -> Result<Vec<u8>, String> {
+        let key = leaf.key(batch, at);
+        key.ok_or_else(|| "its key is null (--ids line takes the row instead)".to_owned())
+    };
+    let mut key = Vec::new();
+    if let [leaf] = &places.key[..] {
+        key = part(leaf)?;
+    } else {
+        for (number, leaf) in places.key.iter().enumerate() {
+            push_key(&mut key, &part(leaf)?, number);
+        }
+    }
+    if !places.key.is_empty() {
+        // guard: keys of Parquet are looked at before they are copied
+        super::check_key(&key)?;
+    }
     if !fields.attached.any() {
         return Ok(to_line(row, &key, None, text));
     }
@@ -537,6 +544,8 @@ pub(super) struct Writers {
     folder: PathBuf,
     /// The columns, and where their rows go.
     files: Vec<(SchemaRef, ArrowWriter<fs::File>)>,
+    /// Sets of columns in the order in which they came, each with its rows, and keys that the rows do not say.
+    numbered: Vec<(SchemaRef, u64, Option<kept_keys::Writer>)>,
     /// The file that rows are from, and which of them.
     pending: Option<(Arc<File>, Vec<u64>)>,
     /// The most bytes of rows that wait for a group of rows to be full.
@@ -545,16 +554,18 @@ pub(super) struct Writers {
 
 impl Writers {
     pub(super) fn new(folder: &Path, memory: usize) -> Self {
-        Self { folder: folder.to_owned(), files: Vec::new(), pending: None, memory }
+        Self { folder: folder.to_owned(), files: Vec::new(), numbered: Vec::new(), pending: None, memory }
     }
 
-    /// Keeps a row, by its line. Rows come file after file, in the order in which they stand there.
+    /// Keeps a row, by its line, with its key if that is not the row's own. Rows come file after file, in the order in which
+    /// they stand there.
     ///
     /// # Errors
     ///
     /// Those of reading rows again, and of writing them.
-    pub(super) fn push(&mut self, file: &Arc<File>, line: &[u8]) -> anyhow::Result<()> {
+    pub(super) fn push(&mut self, file: &Arc<File>, line: &[u8], key: Option<&[u8]>) -> anyhow::Result<()> {
         let row = row(line).context("a row without its number")?;
+        self.number(file, key)?;
         match &mut self.pending {
             Some((pending, rows)) if Arc::ptr_eq(pending, file) => rows.push(row),
             _ => {
@@ -563,6 +574,26 @@ impl Writers {
             }
         }
         Ok(())
+    }
+
+    /// Counts a row of the file that it goes to, and writes its key, if there is one.
+    fn number(&mut self, file: &File, key: Option<&[u8]>) -> anyhow::Result<()> {
+        let at = self.numbered.iter().position(|(schema, ..)| *schema == file.schema).unwrap_or_else(|| {
+            self.numbered.push((Arc::clone(&file.schema), 0, None));
+            self.numbered.len() - 1
+        });
+        let (_, rows, keys) = &mut self.numbered[at];
+        *rows += 1;
+        let Some(key) = key else { return Ok(()) };
+        let name = kept_names::name(PARQUET, at);
+        let write = || -> std::io::Result<()> {
+            let keys = match keys {
+                Some(keys) => keys,
+                none => none.insert(kept_keys::Writer::open(&self.folder, &name)?),
+            };
+            keys.push(*rows, key)
+        };
+        write().with_context(|| format!("{name}.keys: cannot write"))
     }
 
     /// Copies the pending rows.
@@ -601,6 +632,10 @@ impl Writers {
     /// Those of [`Writers::push`].
     pub(super) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
         self.flush()?;
+        for (at, (_, _, keys)) in std::mem::take(&mut self.numbered).into_iter().enumerate() {
+            let finished = keys.map_or(Ok(()), kept_keys::Writer::finish);
+            finished.with_context(|| format!("{}.keys: cannot write", kept_names::name(PARQUET, at)))?;
+        }
         let mut names = Vec::new();
         for (at, (_, writer)) in std::mem::take(&mut self.files).into_iter().enumerate() {
             let name = kept_names::name(PARQUET, at);
@@ -703,10 +738,10 @@ mod tests {
             let line = line.unwrap();
             assert_eq!(i64::try_from(row).unwrap(), number + 1);
             let Parts { key, text, .. } = parts(&line, &fields()).unwrap();
-            assert_eq!(std::str::from_utf8(key).unwrap(), (number - 5).to_string());
+            assert_eq!(std::str::from_utf8(key.unwrap()).unwrap(), (number - 5).to_string());
             assert_eq!(std::str::from_utf8(text).unwrap(), format!("text {number}"));
             if [0, 1, 299, 300, 777, 999].contains(&number) {
-                kept.push(&file, &line).unwrap();
+                kept.push(&file, &line, None).unwrap();
             }
             number += 1;
         }
@@ -733,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_and_long_texts_are_bad_rows_and_the_next_is_not() {
+    fn null_keys_and_long_texts_are_bad_rows_and_the_next_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         let some = |text: &str| Some(text.to_owned());
@@ -743,13 +778,16 @@ mod tests {
         let (mut rows, _) = open(&path).unwrap();
         let mut said = Vec::new();
         while let Some((_, line)) = rows.next().unwrap() {
-            said.push(line.map(|line| parts(&line, &fields()).unwrap().key.to_vec()));
+            said.push(line.map(|line| {
+                let Parts { key, text, .. } = parts(&line, &fields()).unwrap();
+                [key.unwrap(), b"=", text].concat()
+            }));
         }
         let wanted = [
-            Err("its text is null"),
-            Err("its key is null"),
+            Ok(b"a=".to_vec()), // a text that is null is empty
+            Err("its key is null (--ids line takes the row instead)"),
             Err("a text of more than 1000 bytes"),
-            Ok(b"d".to_vec()),
+            Ok(b"d=d".to_vec()),
             Err("the key is empty"),
         ];
         assert_eq!(said, wanted.map(|line| line.map_err(str::to_owned)));
@@ -843,7 +881,7 @@ mod tests {
         let (mut rows, file) = open(&path).unwrap();
         let (_, line) = rows.next().unwrap().unwrap();
         let mut kept = Writers::new(folder.path(), 1 << 20);
-        kept.push(&Arc::new(file), &line.unwrap()).unwrap();
+        kept.push(&Arc::new(file), &line.unwrap(), None).unwrap();
         fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"x").unwrap();
         let message = kept.finish().unwrap_err().to_string();
         assert!(message.contains("changed since it was read"), "{message}");

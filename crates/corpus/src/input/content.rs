@@ -11,6 +11,14 @@ pub enum Content<'r> {
     Text(&'r str),
     /// Features that the caller brought.
     Features(&'r Features),
+    /// A text that does not say all that was there: bytes stand in it as U+FFFD, or a page shows nothing. It is equal to
+    /// another only if what was there is.
+    Opaque {
+        /// What it says.
+        text: &'r str,
+        /// What was there, behind a byte that begins no text.
+        identity: &'r [u8],
+    },
 }
 
 impl<'r> Content<'r> {
@@ -18,7 +26,7 @@ impl<'r> Content<'r> {
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
-            Self::Text(text) => text.len(),
+            Self::Text(text) | Self::Opaque { text, .. } => text.len(),
             Self::Features(features) => features.bytes(),
         }
     }
@@ -29,6 +37,7 @@ impl<'r> Content<'r> {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
             Self::Features(features) => Cow::Owned(features.canonical()),
+            Self::Opaque { identity, .. } => Cow::Borrowed(identity),
         }
     }
 }

@@ -1,15 +1,142 @@
-//! The fields of a record that make a document.
+//! The fields of a record that make a document: which are named, and how.
+//!
+//! A name is first that of a field as it stands, whatever is in it. Otherwise it may be a path into objects, `meta.url`, or a
+//! JSON pointer, `/meta/url` (RFC 6901), and several of them are separated by commas: `shard,row`.
 
 use super::attached::AttachedFields;
 
-/// The names of the fields that make a document.
+/// What makes a document out of a record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     pub(super) id: String,
     /// The field of the text, or of the features.
     pub(super) text: String,
+    /// Where the names are more than names of fields.
+    pub(super) named: Option<Box<Named>>,
+    pub(super) ids: Ids,
     /// Whether the second field holds features instead of a text.
     pub(super) features: bool,
     /// Those of what it has beside its text.
     pub(super) attached: AttachedFields,
+}
+
+/// Where keys come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ids {
+    /// From the field of keys, which every record must have.
+    #[default]
+    Field,
+    /// From the field of keys; of a record without one, its file and its number in it, `FILE:ROW`.
+    FieldOrLine,
+    /// The file and the number of the record in it, `FILE:ROW`, whatever fields it has.
+    Line,
+}
+
+/// The names of keys and texts, taken apart.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    pub(super) id: Selection,
+    pub(super) text: Selection,
+}
+
+/// One or more fields whose values make one.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    /// As it was given: a field of just this name comes before all else.
+    pub(super) whole: String,
+    pub(super) parts: Vec<Part>,
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) name: String,
+    /// Names of fields one inside the other; the name alone, if it is no path.
+    pub(super) path: Vec<String>,
+}
+
+impl Fields {
+    /// Keys and texts by these names.
+    pub(super) fn new(
+        id: &str,
+        text: &str,
+        ids: Ids,
+        features: bool,
+        attached: &AttachedFields,
+    ) -> Self {
+        // Features are one field, and a record's keys by its line none.
+        let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
+        let named = named.then(|| Box::new(Named { id: Selection::of(id), text: Selection::of(text) }));
+        let (id, text) = (id.to_owned(), text.to_owned());
+        Self { id, text, named, ids, features, attached: attached.clone() }
+    }
+}
+
+impl Selection {
+    pub(super) fn of(names: &str) -> Self {
+        Self { whole: names.to_owned(), parts: names.split(',').map(Part::of).collect() }
+    }
+}
+
+impl Part {
+    fn of(name: &str) -> Self {
+        let path = match name.strip_prefix('/') {
+            Some(pointer) => pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect(),
+            None => name.split('.').map(str::to_owned).collect(),
+        };
+        Self { name: name.to_owned(), path }
+    }
+}
+
+/// Appends a part of a key of several to it: a comma between parts, and those inside of one behind a backslash, so that
+/// different parts never make one key.
+pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
+    if number > 0 {
+        key.push(b',');
+    }
+    for &byte in part {
+        if byte == b',' || byte == b'\\' {
+            key.push(b'\\');
+        }
+        key.push(byte);
+    }
+}
+
+/// Appends a part of a text of several to it, a line of its own.
+pub(super) fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
+    if number > 0 {
+        text.push(b'\n');
+    }
+    text.extend_from_slice(part);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_paths_and_pointers_and_several() {
+        let parts = |names: &str| -> Vec<Vec<String>> {
+            Selection::of(names).parts.into_iter().map(|part| part.path).collect()
+        };
+        assert_eq!(parts("id"), [["id"]]);
+        assert_eq!(parts("meta.url"), [["meta", "url"]]);
+        assert_eq!(parts("/meta/a~1b~0c"), [["meta", "a/b~c"]]);
+        assert_eq!(parts("shard,meta.row"), [vec!["shard"], vec!["meta", "row"]]);
+    }
+
+    #[test]
+    fn different_parts_never_make_one_key() {
+        let key = |parts: &[&str]| {
+            let mut key = Vec::new();
+            for (number, part) in parts.iter().enumerate() {
+                push_key(&mut key, part.as_bytes(), number);
+            }
+            String::from_utf8(key).unwrap()
+        };
+        assert_eq!(key(&["a", "7"]), "a,7");
+        assert_eq!(key(&["a,b", "c\\"]), "a\\,b,c\\\\");
+        assert_ne!(key(&["a,b", "c"]), key(&["a", "b,c"]));
+        assert_ne!(key(&["a\\", "b"]), key(&["a", "\\b"]));
+    }
 }

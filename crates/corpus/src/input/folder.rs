@@ -6,12 +6,12 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::ser::{SerializeMap, Serializer};
 use walkdir::{DirEntry, WalkDir};
 
+use super::charset::{self, Charset, Decoded};
 use super::fields::Fields;
 use super::open::{Origin, Reader};
-use super::{InvalidUtf8, Place, Problem};
+use super::{InvalidUtf8, Place, Problem, lossy, sniff};
 
 /// How much of a file is read before it is judged binary: enough to meet the zero bytes of nearly every
 /// format.
@@ -30,22 +30,41 @@ pub(super) struct Listing {
     pub(super) unreadable: Vec<Problem>,
 }
 
-/// Lists `root` and every folder below it, not following symbolic links, and keeps the files that are
-/// `wanted`.
+/// Lists `root` and every folder below it, and keeps the files that are `wanted`. Links are followed, but for those to what is
+/// listed anyway: to what is wanted below `root`, and to folders that the link stands in.
 pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
-    // The folder itself may be a link: whoever named it meant what it points to.
-    let walk = WalkDir::new(root).min_depth(1).follow_root_links(true).follow_links(false);
-    // guard: files of a folder come in the order of their names
-    // without it: sort_name(a).cmp(sort_name(b)) -> sort_name(b).cmp(sort_name(a))
-    for entry in walk.sort_by(|a, b| sort_name(a).cmp(sort_name(b))) {
+    let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let is_listed_anyway = |path: &Path| {
+        let Ok(target) = std::fs::canonicalize(path) else { return false };
+        let is_around = target.is_dir() && resolved.starts_with(&target);
+        is_around || target.starts_with(&resolved) && (target.is_dir() || wanted(&target))
+    };
+    let walk = WalkDir::new(root).min_depth(1).follow_links(true).sort_by(|a, b| {
+        // guard: files of a folder come in the order of their names
+        // without it: sort_name(a).cmp(sort_name(b)) -> sort_name(b).cmp(sort_name(a))
+        sort_name(a).cmp(sort_name(b))
+    });
+    let walk = &mut walk.into_iter();
+    while let Some(entry) = walk.next() {
         let looked_at = entry.and_then(|entry| Ok((entry.metadata()?, entry)));
         match looked_at {
             Err(error) => {
                 let path = error.path().unwrap_or(root);
+                // A link to nothing, or to a folder that it stands in, is no file that cannot be read.
+                if error.loop_ancestor().is_some() || path.is_symlink() {
+                    listing.ignored += 1;
+                    continue;
+                }
                 let reason = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
                 let reason = format!("cannot list: {reason}");
                 listing.unreadable.push(Problem { place: Place::file(Arc::from(path)), reason });
+            }
+            Ok((metadata, entry)) if entry.path_is_symlink() && is_listed_anyway(entry.path()) => {
+                listing.ignored += 1;
+                if metadata.is_dir() {
+                    walk.skip_current_dir();
+                }
             }
             Ok((metadata, _)) if metadata.is_dir() => {}
             Ok((metadata, entry)) if metadata.is_file() && wanted(entry.path()) => {
@@ -87,40 +106,57 @@ pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
 /// What the bytes of a whole file turned out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    Text(String),
-    /// As [`Contents::Text`], bytes that are not UTF-8 replaced.
-    Replaced(String),
+    Text(Text),
     /// It has a zero byte there.
     Binary {
         offset: usize,
+        is_tar: bool,
     },
-    /// It has a byte there that is not UTF-8.
-    NotUtf8 {
-        offset: usize,
+    /// Not UTF-8, with the first byte that is not, or not in the encoding that it is said to be in; and that is not wanted.
+    Lossy {
+        offset: Option<usize>,
     },
     TooLong,
 }
 
-/// Reads all of `reader`, unless it turns out early not to be text, or to be longer than `bytes_max`.
+/// The text of a whole file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Text {
+    pub(super) shown: String,
+    /// The bytes of the file, if some of them are shown as U+FFFD.
+    pub(super) lossy: Option<Vec<u8>>,
+    /// Whether the encoding is what the bytes look like.
+    pub(super) is_detected: bool,
+}
+
+/// How a whole file is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    pub(super) bytes_max: usize,
+    pub(super) invalid: InvalidUtf8,
+    pub(super) charset: Option<Charset>,
+    pub(super) html: bool,
+}
+
+/// Reads all of `reader`, unless it turns out early not to be text, or to be longer than what is read.
 ///
 /// # Errors
 ///
 /// The input cannot be read on.
-pub(super) fn read_contents(
-    mut reader: Reader,
-    bytes_max: usize,
-    invalid: InvalidUtf8,
-) -> Result<Contents, Problem> {
+pub(super) fn read_contents(mut reader: Reader, reading: &Reading) -> Result<Contents, Problem> {
+    let bytes_max = reading.bytes_max;
     let most = (bytes_max as u64).saturating_add(1);
     let size = reader.plain_bytes().unwrap_or(0).min(most);
     let mut bytes = Vec::with_capacity(size as usize);
+    let is_utf16 = reading.charset.is_some_and(Charset::is_utf16);
     for up_to in [FIRST_LOOK.min(most), most] {
         let seen = bytes.len();
         let rest = up_to - seen as u64;
         (&mut reader).take(rest).read_to_end(&mut bytes).map_err(|error| reader.explain(&error))?;
-        if let Some(offset) = bytes[seen..].iter().position(|&byte| byte == 0) {
+        let zero = bytes[seen..].iter().position(|&byte| byte == 0);
+        if let Some(offset) = zero.filter(|_| !is_utf16 && !charset::is_marked_utf16(&bytes)) {
             reader.skip_rest();
-            return Ok(Contents::Binary { offset: seen + offset });
+            return Ok(Contents::Binary { offset: seen + offset, is_tar: sniff::is_tar(&bytes) });
         }
         if (bytes.len() as u64) < up_to {
             break;
@@ -131,18 +167,33 @@ pub(super) fn read_contents(
         reader.skip_rest();
         return Ok(Contents::TooLong);
     }
+    Ok(decode(bytes, reading))
+}
+
+fn decode(mut bytes: Vec<u8>, reading: &Reading) -> Contents {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => Contents::Text(text),
-        Err(error) => match invalid {
-            InvalidUtf8::Error => Contents::NotUtf8 { offset: error.utf8_error().valid_up_to() },
-            InvalidUtf8::Replace => {
-                Contents::Replaced(String::from_utf8_lossy(error.as_bytes()).into_owned())
-            }
-        },
-    })
+    let bytes = match String::from_utf8(bytes) {
+        // A page may say something else.
+        Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
+            return Contents::Text(Text { shown, ..Text::default() });
+        }
+        Ok(shown) => shown.into_bytes(),
+        Err(error) => error.into_bytes(),
+    };
+    let Decoded { text, is_lossy, is_detected } = if reading.html {
+        charset::page(&bytes, b"", reading.charset)
+    } else {
+        charset::text(&bytes, reading.charset)
+    };
+    let shown = text.into_owned();
+    if is_lossy && reading.invalid != InvalidUtf8::Replace {
+        let is_utf8 = reading.charset.is_none();
+        let offset = std::str::from_utf8(&bytes).err().map(|error| error.valid_up_to());
+        return Contents::Lossy { offset: offset.filter(|_| is_utf8) };
+    }
+    Contents::Text(Text { shown, lossy: is_lossy.then_some(bytes), is_detected })
 }
 
 /// Opens and reads one file of a folder as it is: a compressed one is binary there.
@@ -152,26 +203,33 @@ pub(super) fn read_contents(
 /// The file cannot be opened or read.
 pub(super) fn read_file(
     path: &Path,
-    bytes_max: usize,
-    invalid: InvalidUtf8,
+    reading: &Reading,
     consumed: &Arc<std::sync::atomic::AtomicU64>,
 ) -> Result<Contents, Problem> {
-    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, bytes_max, invalid)
+    read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
 }
 
 /// What stands for a whole file in a file of JSON lines: an object of the two fields. A key that is not UTF-8 has
-/// its bad bytes replaced there, JSON having no other way: the document's own key keeps them.
+/// its bad bytes replaced there, JSON having no other way: the document's own key keeps them. A text in which bytes were
+/// replaced has them as halves of surrogate pairs, so that nothing of it is lost.
 ///
 /// # Errors
 ///
 /// None that writing to memory could give.
-pub(super) fn line(key: &[u8], text: &str, fields: &Fields) -> anyhow::Result<Vec<u8>> {
-    let mut line = Vec::with_capacity(text.len() + text.len() / 16 + key.len() + 64);
-    let mut serializer = serde_json::Serializer::new(&mut line);
-    let mut object = serializer.serialize_map(Some(2))?;
-    object.serialize_entry(&fields.id, &String::from_utf8_lossy(key))?;
-    object.serialize_entry(&fields.text, text)?;
-    object.end()?;
+pub(super) fn line(key: &[u8], text: &Text, fields: &Fields) -> anyhow::Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(text.shown.len() + text.shown.len() / 16 + key.len() + 64);
+    line.push(b'{');
+    serde_json::to_writer(&mut line, &fields.id)?;
+    line.push(b':');
+    serde_json::to_writer(&mut line, &String::from_utf8_lossy(key))?;
+    line.push(b',');
+    serde_json::to_writer(&mut line, &fields.text)?;
+    line.push(b':');
+    match &text.lossy {
+        None => serde_json::to_writer(&mut line, &text.shown)?,
+        Some(bytes) => lossy::push_json(&mut line, bytes)?,
+    }
+    line.push(b'}');
     Ok(line)
 }
 
@@ -181,12 +239,20 @@ mod tests {
 
     use super::*;
 
+    fn reading(bytes_max: usize, invalid: InvalidUtf8) -> Reading {
+        Reading { bytes_max, invalid, charset: None, html: false }
+    }
+
+    fn text(shown: &str) -> Contents {
+        Contents::Text(Text { shown: shown.to_owned(), ..Text::default() })
+    }
+
     fn contents(bytes: &[u8], bytes_max: usize) -> (Contents, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, bytes).unwrap();
         let consumed = Arc::default();
-        let contents = read_file(&path, bytes_max, InvalidUtf8::Error, &consumed).unwrap();
+        let contents = read_file(&path, &reading(bytes_max, InvalidUtf8::Error), &consumed).unwrap();
         (contents, consumed.load(std::sync::atomic::Ordering::Relaxed))
     }
 
@@ -211,21 +277,31 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_not_followed_except_the_folder_named_itself() {
+    fn links_are_followed_to_what_is_not_listed_anyway() {
+        use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("inside");
         fs::create_dir(&inside).unwrap();
+        fs::create_dir(folder.path().join("outside")).unwrap();
         fs::write(inside.join("real"), "x").unwrap();
-        std::os::unix::fs::symlink("real", inside.join("to-file")).unwrap();
-        std::os::unix::fs::symlink("..", inside.join("to-folder")).unwrap();
-        std::os::unix::fs::symlink("nowhere", inside.join("to-nothing")).unwrap();
+        fs::write(folder.path().join("outside/blob"), "xyz").unwrap();
+        symlink("real", inside.join("to-file")).unwrap();
+        symlink("..", inside.join("to-folder-around")).unwrap();
+        symlink("nowhere", inside.join("to-nothing")).unwrap();
+        symlink("../outside", inside.join("to-outside")).unwrap();
+        symlink("../outside/blob", inside.join("to-outside-file")).unwrap();
         let named = folder.path().join("named");
-        std::os::unix::fs::symlink("inside", &named).unwrap();
+        symlink("inside", &named).unwrap();
         for root in [inside, named] {
             let listing = list(&root, |_| true);
-            assert_eq!(listing.files, [Box::from(Path::new("real"))]);
-            assert_eq!(listing.ignored, 3);
+            let found: Vec<_> = listing.files.iter().map(|file| file.to_str().unwrap()).collect();
+            let wanted = ["real", "to-outside/blob", "to-outside-file"];
+            assert_eq!((&found[..], listing.bytes), (&wanted[..], 7), "{}", root.display());
+            assert_eq!((listing.ignored, listing.unreadable.len()), (3, 0));
         }
+        // What only the link's name says to be wanted is wanted.
+        let by_name = list(&folder.path().join("inside"), |path| path.ends_with("to-file"));
+        assert_eq!(by_name.files, [Box::from(Path::new("to-file"))]);
     }
 
     #[test]
@@ -240,10 +316,10 @@ mod tests {
 
     #[test]
     fn a_zero_byte_anywhere_makes_a_file_binary() {
-        assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1 }, 3));
+        assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1, is_tar: false }, 3));
         let mut late = vec![b'a'; 10_000];
         late.push(0);
-        assert_eq!(contents(&late, 100_000).0, Contents::Binary { offset: 10_000 });
+        assert_eq!(contents(&late, 100_000).0, Contents::Binary { offset: 10_000, is_tar: false });
     }
 
     #[test]
@@ -253,8 +329,8 @@ mod tests {
         let origin = Origin::Stream { name: Arc::from(Path::new("zeros")), reader };
         let reader = Reader::open_verbatim(origin, &consumed).unwrap();
         assert_eq!(
-            read_contents(reader, 1 << 20, InvalidUtf8::Error).unwrap(),
-            Contents::Binary { offset: 0 }
+            read_contents(reader, &reading(1 << 20, InvalidUtf8::Error)).unwrap(),
+            Contents::Binary { offset: 0, is_tar: false }
         );
         assert_eq!(consumed.load(std::sync::atomic::Ordering::Relaxed), FIRST_LOOK);
     }
@@ -264,39 +340,42 @@ mod tests {
         let mut early = vec![b'a'; 100_000];
         assert_eq!(contents(&early, 50_000), (Contents::TooLong, 100_000));
         early[0] = 0;
-        assert_eq!(contents(&early, 200_000), (Contents::Binary { offset: 0 }, 100_000));
+        assert_eq!(contents(&early, 200_000), (Contents::Binary { offset: 0, is_tar: false }, 100_000));
     }
 
     #[test]
     fn bytes_that_are_not_utf8_are_found_with_their_offset() {
-        assert_eq!(contents(b"abc\xffd", 100).0, Contents::NotUtf8 { offset: 3 });
-        assert_eq!(contents(b"abc\xe4\xb8", 100).0, Contents::NotUtf8 { offset: 3 });
+        assert_eq!(contents(b"abc\xffd", 100).0, Contents::Lossy { offset: Some(3) });
+        assert_eq!(contents(b"abc\xe4\xb8", 100).0, Contents::Lossy { offset: Some(3) });
     }
 
     #[test]
     fn texts_are_read_whole_up_to_the_limit() {
         for bytes in [0, 1, 8191, 8192, 8193, 100_000] {
-            let text = "a".repeat(bytes);
-            assert_eq!(contents(text.as_bytes(), bytes).0, Contents::Text(text.clone()), "{bytes}");
+            let long = "a".repeat(bytes);
+            assert_eq!(contents(long.as_bytes(), bytes).0, text(&long), "{bytes}");
             if bytes > 0 {
-                assert_eq!(contents(text.as_bytes(), bytes - 1).0, Contents::TooLong, "{bytes}");
+                assert_eq!(contents(long.as_bytes(), bytes - 1).0, Contents::TooLong, "{bytes}");
             }
         }
     }
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_text() {
-        assert_eq!(contents(b"\xef\xbb\xbfabc", 100).0, Contents::Text("abc".to_owned()));
+        assert_eq!(contents(b"\xef\xbb\xbfabc", 100).0, text("abc"));
     }
 
     #[test]
     fn the_line_of_a_file_is_an_object_of_both_fields() {
         let fields =
             Fields { id: "key".to_owned(), text: "body".to_owned(), features: false, ..Default::default() };
-        let made = line(b"a/\"b\"", "one\ntwo", &fields).unwrap();
+        let plain = |shown: &str| Text { shown: shown.to_owned(), ..Text::default() };
+        let made = line(b"a/\"b\"", &plain("one\ntwo"), &fields).unwrap();
         assert_eq!(made, br#"{"key":"a/\"b\"","body":"one\ntwo"}"#);
-        let lossy = line(b"a\xff", "", &fields).unwrap();
+        let lossy = line(b"a\xff", &plain(""), &fields).unwrap();
         assert_eq!(lossy, "{\"key\":\"a\u{fffd}\",\"body\":\"\"}".as_bytes());
+        let lost = Text { lossy: Some(b"f\xfc\"r".to_vec()), ..plain("f\u{fffd}\"r") };
+        assert_eq!(line(b"a", &lost, &fields).unwrap(), br#"{"key":"a","body":"f\udcfc\"r"}"#);
     }
 
     #[test]
@@ -305,10 +384,12 @@ mod tests {
             let name = Arc::from(Path::new("in"));
             let origin = Origin::Stream { name, reader: Box::new(bytes) };
             let reader = Reader::open_verbatim(origin, &Arc::default()).unwrap();
-            read_contents(reader, 100, InvalidUtf8::Replace).unwrap()
+            read_contents(reader, &reading(100, InvalidUtf8::Replace)).unwrap()
         };
-        assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Replaced("f\u{fffd}r\u{fffd}".to_owned()));
-        assert_eq!(read("für".as_bytes()), Contents::Text("für".to_owned()));
-        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2 });
+        let lossy = Some(b"f\xfcr\xe4\xb8".to_vec());
+        let replaced = Text { shown: "f\u{fffd}r\u{fffd}".to_owned(), lossy, is_detected: false };
+        assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Text(replaced));
+        assert_eq!(read("für".as_bytes()), text("für"));
+        assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2, is_tar: false });
     }
 }

@@ -236,7 +236,7 @@ impl<'w> Way<'w> {
                 if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
                     let mut block = Block::default();
                     for document in &found {
-                        block.push(document.form, &document.line);
+                        block.push(document.form, &document.line, None);
                     }
                     outcome.unkept = kept.write(&block).err().map(|error| format!("{error:#}"));
                 }
@@ -260,6 +260,9 @@ impl<'w> Way<'w> {
             assert_eq!(documents.bytes_read(), total, "progress ends at its total");
         }
         outcome.error = outcome.error.map(|error| self.message(&error));
+        if let Some(first) = &mut outcome.counts.first_replaced {
+            *first = self.nameless(first);
+        }
         for bad in &mut outcome.counts.first_bad {
             *bad = self.message(bad);
         }
@@ -275,8 +278,12 @@ impl<'w> Way<'w> {
         } else {
             assert_eq!(counts.documents, documents);
             if !self.options.features {
-                let bytes: usize = outcome.documents.iter().map(|document| document.identity.len()).sum();
-                assert_eq!(counts.text_bytes, bytes as u64);
+                // Of what does not say all, more is compared than is shown.
+                let is_shown = |document: &&Document| document.identity.first().is_none_or(|&byte| byte < lossy::UNSEEN);
+                let shown = outcome.documents.iter().filter(is_shown);
+                let (shown, bytes) = shown.fold((0, 0), |(all, bytes), one| (all + 1, bytes + one.identity.len() as u64));
+                assert_eq!(counts.replaced_utf8 + counts.unseen_pages, documents - shown);
+                assert!(if shown == documents { counts.text_bytes == bytes } else { counts.text_bytes >= bytes });
             }
         }
         assert!(counts.skipped_bad <= self.options.skip_bad);
@@ -312,18 +319,18 @@ impl<'w> Way<'w> {
         assert_eq!(again, identity, "the line says something else than the record");
         let features = match record.content {
             Content::Features(features) => Some(format!("{features:?}")),
-            Content::Text(_) => None,
+            Content::Text(_) | Content::Opaque { .. } => None,
         };
         let place = self.nameless(&record.place().to_string());
         let is_file = self.names.iter().any(|(_, name)| *name == place);
         self.check_length(form, is_file, record.content.bytes(), &line);
         if is_file {
             // Its line is made, and has its path as the key.
-            let object: serde_json::Value = serde_json::from_slice(&line).expect("JSON");
+            let object = object_of(&line);
             assert_eq!(object[&self.options.id_field], key);
             if form == Form::Json {
                 let text = object[&self.options.text_field].as_str().expect("a text");
-                assert_eq!(text.as_bytes(), identity);
+                assert_eq!(identity_of(text), identity);
             }
         }
         let (key, line) = match key {
@@ -428,6 +435,19 @@ fn read_alike(head: &Head, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     reference
 }
 
+/// The object of a line, what was lost in it marked.
+fn object_of(line: &[u8]) -> serde_json::Value {
+    serde_json::from_str(&lossy::mark_json(line)).expect("JSON")
+}
+
+/// What is compared of a marked text.
+fn identity_of(marked: &str) -> Vec<u8> {
+    if lossy::is_lossy(marked) {
+        return http::identity(lossy::LOSSY, marked);
+    }
+    lossy::shown(marked).unwrap_or_else(|| marked.to_owned()).into_bytes()
+}
+
 /// What came out of a compressed input is what comes out of a plain one.
 fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
     // What looks like an index or a compressed file is refused or undone, once.
@@ -472,9 +492,14 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
             };
             assert_eq!(seen, lines.enumerate().filter(is_counted).count() as u64, "lines");
             for document in &outcome.documents {
-                let object: serde_json::Value = serde_json::from_slice(&document.line).expect("JSON");
+                let object = object_of(&document.line);
                 let id = &object[&head.options.id_field];
-                let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+                let id = match id {
+                    serde_json::Value::String(id) => lossy::shown(id).unwrap_or_else(|| id.clone()),
+                    // As it is written, which a double may not be.
+                    serde_json::Value::Number(id) if id.is_f64() => String::from_utf8_lossy(&document.key).into_owned(),
+                    id => id.to_string(),
+                };
                 assert_eq!(document.key, id.as_bytes());
                 // Of a key no byte is replaced.
                 let stands_there = || {
@@ -484,7 +509,7 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
                 assert!(!id.contains('\u{fffd}') || stands_there(), "{id:?} stands nowhere");
                 if !head.options.features {
                     let text = object[&head.options.text_field].as_str().expect("a text");
-                    assert_eq!(document.identity, text.as_bytes());
+                    assert_eq!(document.identity, identity_of(text));
                 }
             }
         }
@@ -525,7 +550,7 @@ fn check_rows(head: &Head, outcome: &Outcome, plain: &[u8], delimiter: u8) {
         let is_row = |row: Vec<&[u8]>| {
             row.len() == names.len()
                 && row[id] == document.key
-                && String::from_utf8_lossy(row[text]).as_bytes() == document.identity
+                && identity_of(&lossy::mark(row[text])) == document.identity
         };
         assert!(rows.any(is_row), "{document:?} is no row, or before another");
     }

@@ -3,15 +3,12 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
-
+use super::charset::{self, Charset, Decoded};
 use super::open::zstd_within;
-use super::page_text;
+use super::{Loss, lossy, page_text};
 
 /// The most fields of a head that are looked at.
 const HEAD_FIELDS_MAX: usize = 256;
-/// How far into a page its own word about its characters may stand: what browsers look at.
-const CHARSET_WITHIN: usize = 1024;
 /// The largest window of a zstd content, in powers of 2: RFC 9659 allows no larger one there, and each thread has one.
 const WINDOW_LOG_MAX: u32 = 23;
 
@@ -155,44 +152,61 @@ impl Page<'_> {
     /// # Errors
     ///
     /// This build reads no HTML.
-    pub(super) fn text(&self) -> Result<Option<String>, String> {
+    pub(super) fn text(&self, charset: Option<Charset>) -> Result<Option<Shown>, String> {
         if !is_shown(&self.of_type) {
             return Ok(None);
         }
-        let characters = self.characters();
-        let is_html = is_html(medium(&self.of_type));
-        (if is_html { page_text(&characters) } else { Ok(characters.into_owned()) }).map(Some)
-    }
-
-    /// The characters, by the mark at the beginning, the type, or the page's own word; UTF-8 if that fits, and
-    /// otherwise what the web takes for granted. Bytes that stand for no character become U+FFFD, as in browsers.
-    fn characters(&self) -> Cow<'_, str> {
-        let content = &self.content[..];
-        if let Some((encoding, _)) = Encoding::for_bom(content) {
-            return encoding.decode_with_bom_removal(content).0;
+        if is_html(medium(&self.of_type)) {
+            let decoded = charset::page(&self.content, &self.of_type, charset);
+            return shown(decoded, &self.content, true).map(Some);
         }
-        let start = &content[..content.len().min(CHARSET_WITHIN)];
-        // A page whose own word can be read is not in UTF-16 (HTML standard, 13.2.3.2).
-        let own = || charset(start).map(|own| if own == UTF_16BE || own == UTF_16LE { UTF_8 } else { own });
-        let named = charset(&self.of_type).or_else(|| is_html(medium(&self.of_type)).then(own).flatten());
-        let encoding = match named {
-            Some(encoding) => encoding,
-            None if std::str::from_utf8(content).is_ok() => UTF_8,
-            None => WINDOWS_1252,
-        };
-        encoding.decode_without_bom_handling(content).0
+        shown(charset::answer(&self.content, &self.of_type, charset), &self.content, false).map(Some)
     }
 }
 
-/// The encoding that a `charset=` in these bytes names.
-fn charset(bytes: &[u8]) -> Option<&'static Encoding> {
-    let lower = bytes.to_ascii_lowercase();
-    memchr::memmem::find_iter(&lower, b"charset").find_map(|at| {
-        let rest = lower[at + 7..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
-        let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
-        let end = rest.iter().position(|byte| !(byte.is_ascii_alphanumeric() || b"-_:.".contains(byte)));
-        Encoding::for_label(&rest[..end.unwrap_or(rest.len())])
-    })
+/// What a text does not say of what was there, and what is compared.
+pub(super) type Opaque = (Loss, Vec<u8>);
+
+/// What is shown of a page, or of another text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) text: String,
+    /// What is compared, if the text does not say all that was there.
+    pub(super) opaque: Option<Opaque>,
+    /// Whether the encoding is what the bytes look like.
+    pub(super) is_detected: bool,
+}
+
+/// What is shown of characters that were these bytes.
+///
+/// # Errors
+///
+/// This build reads no HTML.
+pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result<Shown, String> {
+    let Decoded { text, is_lossy, is_detected } = decoded;
+    let lost = is_lossy.then(|| (Loss::Bytes, identity(lossy::LOSSY, &lossy::mark(bytes))));
+    let (text, opaque) = if is_html { shown_of_page(&text, lost)? } else { (text.into_owned(), lost) };
+    Ok(Shown { text, opaque, is_detected })
+}
+
+/// What is shown of the markup of a page, and what is compared if that is not all.
+///
+/// # Errors
+///
+/// This build reads no HTML.
+pub(super) fn shown_of_page(
+    markup: &str,
+    lost: Option<Opaque>,
+) -> Result<(String, Option<Opaque>), String> {
+    let text = page_text(markup)?;
+    let is_unseen = text.is_empty() && !markup.trim_ascii().is_empty();
+    let unseen = || is_unseen.then(|| (Loss::Unseen, identity(lossy::UNSEEN, markup)));
+    Ok((text, lost.or_else(unseen)))
+}
+
+/// What is compared of a text that does not say all.
+pub(super) fn identity(kind: u8, all: &str) -> Vec<u8> {
+    [&[kind], all.as_bytes()].concat()
 }
 
 /// Whether a name is one of a page of HTML.
@@ -212,7 +226,8 @@ mod tests {
     }
 
     fn text(response: &[u8]) -> Result<Option<String>, String> {
-        page(response, 1000)?.map_or(Ok(None), |page| page.text())
+        let shown = page(response, 1000)?.map_or(Ok(None), |page| page.text(None))?;
+        Ok(shown.map(|shown| shown.text))
     }
 
     #[test]

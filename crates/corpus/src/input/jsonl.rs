@@ -10,12 +10,14 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use twindex_kernel::Unescaped;
 
+use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
-use super::fields::Fields;
+use super::fields::{Fields, Ids, Named, Selection, push_key, push_text};
+use super::nested;
 use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
-use super::{InvalidUtf8, Place, Problem};
+use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
 
 /// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
 /// come to its ends.
@@ -184,6 +186,14 @@ impl Lines {
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     line: String,
+    values: Values,
+    /// What is compared of a text that lost something.
+    identity: Vec<u8>,
+}
+
+/// What a line says, where it does not stand in it so.
+#[derive(Debug, Default)]
+struct Values {
     key: Unescaped,
     text: Unescaped,
     features: Features,
@@ -192,118 +202,260 @@ pub(super) struct Buffers {
 /// What one line says.
 #[derive(Debug)]
 pub(super) struct Parsed<'p> {
-    pub(super) key: &'p [u8],
+    /// None where it is to be that of the line.
+    pub(super) key: Option<&'p [u8]>,
     pub(super) content: Content<'p>,
-    /// The line with bytes that are not UTF-8 replaced, if there were any.
-    pub(super) replaced: Option<&'p str>,
+    /// Whether the text has lost bytes, or halves of surrogate pairs.
+    pub(super) is_lossy: bool,
+    /// Whether the encoding is what the bytes look like.
+    pub(super) is_detected: bool,
 }
 
-/// The key and the text, or the features, of one record, or what is wrong with it.
+/// The key and the text, or the features, of one record, or why it is no document.
 pub(super) fn parse<'p>(
     line: &'p [u8],
     fields: &Fields,
     invalid: InvalidUtf8,
+    charset: Option<Charset>,
     buffers: &'p mut Buffers,
-) -> Result<Parsed<'p>, String> {
-    let Buffers { line: line_buffer, key, text, features } = buffers;
-    let bytes = line;
-    let (line, replaced) = match (simdutf8::basic::from_utf8(line), invalid) {
-        (Ok(line), _) => (line, None),
-        (Err(_), InvalidUtf8::Error) => {
-            // The fast way does not tell where.
-            let offset = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), |_| 0);
-            return Err(format!(
-                "not UTF-8: byte 0x{:02x} at offset {offset} of the line (--invalid-utf8 replace takes it)",
-                line[offset]
-            ));
+) -> Result<Parsed<'p>, Bad> {
+    let takes_lossy = matches!(invalid, InvalidUtf8::Replace | InvalidUtf8::Skip);
+    let Ok(line) = simdutf8::basic::from_utf8(line) else {
+        let decoded = charset::line(line, charset);
+        if !decoded.is_lossy {
+            buffers.line = decoded.text.into_owned();
+            let parsed = parse_utf8(&buffers.line, fields, &mut buffers.values)?;
+            return Ok(Parsed { is_detected: decoded.is_detected, ..parsed });
         }
-        (Err(_), InvalidUtf8::Replace) => {
-            *line_buffer = String::from_utf8_lossy(line).into_owned();
-            (line_buffer.as_str(), Some(line_buffer.as_str()))
+        if takes_lossy {
+            return parse_lossy(&lossy::mark_json(line), fields, invalid, buffers);
         }
+        if charset::is_marked_utf16(line) {
+            return Err(Bad::Reason(UTF16_ADVICE.to_owned()));
+        }
+        let offset = std::str::from_utf8(line).err().map_or(0, |error| error.valid_up_to());
+        return Err(Bad::Reason(format!(
+            "not UTF-8: byte 0x{:02x} at offset {offset} of the line ({LOSSY_ADVICE})",
+            line[offset]
+        )));
     };
-    if fields.features {
-        let found = parse_features(line, fields)?;
-        (*key, *features) = (found.0.into(), found.1);
-        let key = key.as_str();
-        if replaced.is_some() {
-            check_key_kept(bytes, key, fields)?;
+    // Whoever takes bytes that are none takes halves of surrogate pairs, too.
+    if takes_lossy && lossy::has_half(line) {
+        let marked = lossy::mark_json(line.as_bytes());
+        if lossy::is_lossy(&marked) {
+            return parse_lossy(&marked, fields, invalid, buffers);
         }
-        return Ok(Parsed { key: key.as_bytes(), content: Content::Features(features), replaced });
     }
-    let usual = scan::scan(line, fields, key, text)
+    parse_utf8(line, fields, &mut buffers.values)
+}
+
+/// Why a line is no document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    Reason(String),
+    /// Something was lost in its text, and it is to be passed over.
+    Skipped,
+}
+
+impl From<String> for Bad {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+/// A line in UTF-8.
+fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Result<Parsed<'p>, Bad> {
+    let Values { key, text, features } = values;
+    if fields.features {
+        let (own, found) = parse_features(line, fields)?;
+        *features = found;
+        let key = match own {
+            None => None,
+            Some(own) => {
+                *key = own.into();
+                Some(key.as_str().as_bytes())
+            }
+        };
+        let content = Content::Features(features);
+        return Ok(Parsed { key, content, is_lossy: false, is_detected: false });
+    }
+    let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
+    let usual = usual
         // guard: keys of usual lines of JSON are looked at
-        // without it: super::check_key(found.key.of(line, key).as_bytes()).is_ok() -> true
-        .filter(|found| super::check_key(found.key.of(line, key).as_bytes()).is_ok());
+        // without it: super::check_key(found.of(line, key).as_bytes()).is_ok() -> true
+        .filter(|found| match found.key {
+            Some(found) => super::check_key(found.of(line, key).as_bytes()).is_ok(),
+            None => fields.ids != Ids::Field,
+        });
     let found = if let Some(usual) = usual {
         usual
     } else {
         let slow = parse_slowly(line, fields)?;
-        (*key, *text) = (slow.key.into(), slow.text.into());
-        Scanned { key: Taken::Unescaped, text: Taken::Unescaped }
+        let has_key = slow.key.is_some();
+        (*key, *text) = (slow.key.unwrap_or_default().into(), slow.text.into());
+        Scanned { key: has_key.then_some(Taken::Unescaped), text: Taken::Unescaped }
     };
-    let (key, text) = (found.key.of(line, key), found.text.of(line, text));
-    if replaced.is_some() {
-        check_key_kept(bytes, key, fields)?;
-    }
-    Ok(Parsed { key: key.as_bytes(), content: Content::Text(text), replaced })
+    let (key, text) = (found.key.map(|found| found.of(line, key)), found.text.of(line, text));
+    let key = key.filter(|_| fields.ids != Ids::Line).map(str::as_bytes);
+    Ok(Parsed { key, content: Content::Text(text), is_lossy: false, is_detected: false })
 }
 
-/// Refuses a key in which bytes were replaced: two keys that differ in nothing else would be one.
-///
-/// U+FFFD may stand in a key by itself. So the line is read once more with another character instead of the bad
-/// bytes: a key without any stays what it is.
-fn check_key_kept(line: &[u8], key: &str, fields: &Fields) -> Result<(), String> {
-    // guard: no byte of a key of JSON is replaced
-    // without it: key.contains('\u{fffd}') -> false
-    if !key.contains('\u{fffd}') {
-        return Ok(());
-    }
-    let mut other = String::with_capacity(line.len());
-    for chunk in line.utf8_chunks() {
-        other.push_str(chunk.valid());
-        if !chunk.invalid().is_empty() {
-            other.push('x');
+/// A line in which something was lost, marked: in its text, or in a field that nobody asked for.
+fn parse_lossy<'p>(
+    marked: &str,
+    fields: &Fields,
+    invalid: InvalidUtf8,
+    buffers: &'p mut Buffers,
+) -> Result<Parsed<'p>, Bad> {
+    let Buffers { values: Values { key, text, features }, identity, .. } = buffers;
+    let (own, found) = if fields.features {
+        let (own, found) = parse_features(marked, fields)?;
+        if found.names().any(|name| std::str::from_utf8(name).is_ok_and(lossy::is_lossy)) {
+            let reason = format!("field {:?}: not UTF-8; bytes of texts are replaced, not of features", fields.text);
+            return Err(Bad::Reason(reason));
         }
+        *features = found;
+        (own, None)
+    } else {
+        let Slow { key, text } = parse_slowly(marked, fields)?;
+        (key, Some(text))
+    };
+    let own = match own {
+        None => None,
+        // guard: no byte of a key of JSON is replaced
+        Some(own) if lossy::is_lossy(&own) => {
+            let reason =
+                format!("field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not", fields.id);
+            return Err(Bad::Reason(reason));
+        }
+        Some(own) => {
+            *key = lossy::shown(&own).unwrap_or(own).into();
+            Some(key.as_str().as_bytes())
+        }
+    };
+    let parsed = |content, is_lossy| Ok(Parsed { key: own, content, is_lossy, is_detected: false });
+    let Some(found) = found else { return parsed(Content::Features(features), false) };
+    let is_lossy = lossy::is_lossy(&found);
+    if is_lossy && invalid == InvalidUtf8::Skip {
+        return Err(Bad::Skipped);
     }
-    let again = pick(&other, fields, PhantomData::<IgnoredAny>)?.id;
-    match again.map(|id| key_of(id, fields)) {
-        Some(Ok(again)) if again == key => Ok(()),
-        _ => Err(format!(
-            "field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not",
-            fields.id
-        )),
-    }
+    *identity = [&[lossy::LOSSY], found.as_bytes()].concat();
+    *text = lossy::shown(&found).unwrap_or(found).into();
+    let text = text.as_str();
+    parsed(if is_lossy { Content::Opaque { text, identity } } else { Content::Text(text) }, is_lossy)
 }
 
 /// What [`parse_slowly`] finds.
 #[derive(Debug)]
 pub(super) struct Slow {
-    pub(super) key: String,
+    pub(super) key: Option<String>,
     pub(super) text: String,
 }
 
 /// The key and the text of any line, by a parser that knows all of JSON.
 pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<Slow, String> {
+    if let Some(named) = &fields.named {
+        return parse_named(line, named, fields);
+    }
     let picked = pick(line, fields, Value)?;
-    let missing = |name: &str, option: &str| missing(line, name, option);
-    let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
-    let Some(text) = picked.content else { return Err(missing(&fields.text, "--text-field")) };
-    let key = key_of(id, fields)?;
+    let key = key_of(line, picked.id, fields)?;
+    let Some(text) = picked.content else { return Err(missing(line, &fields.text, "--text-field")) };
+    Ok(Slow { key, text: text_of(text, &fields.text)? })
+}
+
+/// What a text's field says: null is an empty text.
+fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     match text {
-        Scalar::String(text) => Ok(Slow { key, text }),
-        Scalar::Integer(_) => Err(format!("field {:?} is a number, not a string", fields.text)),
-        Scalar::Other(found) => Err(format!("field {:?} is {found}, not a string", fields.text)),
+        Scalar::String(text) => Ok(text),
+        Scalar::Null => Ok(String::new()),
+        Scalar::Integer(_) => Err(format!("field {field:?} is a number, not a string")),
+        Scalar::Fraction => Err(format!("field {field:?} is a number with a fraction or an exponent, not a string")),
+        Scalar::Other(found) => Err(format!("field {field:?} is {found}, not a string")),
     }
 }
 
+/// As [`parse_slowly`], where the names are paths, or several.
+fn parse_named(line: &str, named: &Named, fields: &Fields) -> Result<Slow, String> {
+    let [ids, values] = select(line, named)?;
+    let key = select_key(line, &ids, named, fields)?;
+    if values.iter().all(Option::is_none) {
+        return Err(missing(line, &fields.text, "--text-field"));
+    }
+    let mut text = Vec::new();
+    for (number, value) in values.iter().enumerate() {
+        // A field that one record leaves out is as one that says null: writers do either.
+        let part = value.map_or(Ok(Scalar::Null), |value| scalar(value.get()))?;
+        push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
+    }
+    let text = String::from_utf8(text).map_err(|error| error.to_string())?;
+    Ok(Slow { key, text })
+}
+
+/// What the names of keys and texts select.
+fn select<'l>(line: &'l str, named: &Named) -> Result<[nested::Selected<'l>; 2], String> {
+    nested::select(line, [&named.id, &named.text]).map_err(|error| {
+        let message = error.to_string();
+        if message.contains("stands twice in the object") {
+            return message.split(" at line ").next().unwrap_or_default().to_owned();
+        }
+        invalid_json(line, &error)
+    })
+}
+
+/// The key of a line, where the names are paths, or several.
+fn select_key(
+    line: &str,
+    values: &nested::Selected<'_>,
+    named: &Named,
+    fields: &Fields,
+) -> Result<Option<String>, String> {
+    if fields.ids == Ids::Line {
+        return Ok(None);
+    }
+    let mut key = Vec::new();
+    for (number, value) in values.iter().enumerate() {
+        let Some(value) = value else {
+            if fields.ids == Ids::FieldOrLine {
+                return Ok(None);
+            }
+            let part = named.id.parts.get(number).map_or(&named.id.whole, |part| &part.name);
+            return Err(missing(line, part, "--id-field"));
+        };
+        let part = match scalar(value.get())? {
+            Scalar::Fraction => value.get().to_owned(),
+            other => key_part(other, &fields.id)?,
+        };
+        if values.len() == 1 {
+            key = part.into_bytes();
+        } else {
+            push_key(&mut key, part.as_bytes(), number);
+        }
+    }
+    // guard: keys of other lines of JSON are looked at
+    super::check_key(&key).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
+    String::from_utf8(key).map(Some).map_err(|error| error.to_string())
+}
+
+/// A value of a line by itself.
+fn scalar(json: &str) -> Result<Scalar, String> {
+    deserialize(json, Value).map_err(|error| invalid_json(json, &error))
+}
+
 /// The key and the features of a line.
-fn parse_features(line: &str, fields: &Fields) -> Result<(String, Features), String> {
-    let picked = pick(line, fields, PhantomData::<features::Value>)?;
-    let missing = |name: &str, option: &str| missing(line, name, option);
-    let Some(id) = picked.id else { return Err(missing(&fields.id, "--id-field")) };
-    let Some(value) = picked.content else { return Err(missing(&fields.text, "--features-field")) };
-    let key = key_of(id, fields)?;
+fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Features), String> {
+    let (key, value) = if let Some(named) = &fields.named {
+        let [ids, values] = select(line, named)?;
+        let value = match values[..] {
+            [Some(value)] => Some(deserialize(value.get(), PhantomData::<features::Value>)),
+            _ => None,
+        };
+        let value = value.transpose().map_err(|error| invalid_json(line, &error))?;
+        (select_key(line, &ids, named, fields)?, value)
+    } else {
+        let picked = pick(line, fields, PhantomData::<features::Value>)?;
+        (key_of(line, picked.id, fields)?, picked.content)
+    };
+    let Some(value) = value else { return Err(missing(line, &fields.text, "--features-field")) };
     let features = features::of_value(value).map_err(|why| format!("field {:?} {why}", fields.text))?;
     Ok((key, features))
 }
@@ -327,18 +479,36 @@ fn missing(line: &str, name: &str, option: &str) -> String {
     format!("no field {name:?}; {here} (use {option} NAME)")
 }
 
-/// The key that the id field's value is.
-fn key_of(id: Scalar, fields: &Fields) -> Result<String, String> {
+/// The key that the id field's value is, numbers as they are written; none where it is to be that of the line.
+fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, String> {
+    if fields.ids == Ids::Line {
+        return Ok(None);
+    }
     let key = match id {
-        Scalar::String(key) => key,
-        Scalar::Integer(digits) => digits,
-        Scalar::Other(found) => {
-            return Err(format!("field {:?} is {found}, not a string or an integer of 64 bits", fields.id));
+        None if fields.ids == Ids::FieldOrLine => return Ok(None),
+        None => return Err(missing(line, &fields.id, "--id-field")),
+        Some(Scalar::Fraction) => {
+            let named = Named { id: Selection::of(&fields.id), text: Selection::of(&fields.id) };
+            let [values, _] = select(line, &named)?;
+            values.first().copied().flatten().map_or_else(String::new, |value| value.get().to_owned())
         }
+        Some(other) => key_part(other, &fields.id)?,
     };
     // guard: keys of other lines of JSON are looked at
     super::check_key(key.as_bytes()).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
-    Ok(key)
+    Ok(Some(key))
+}
+
+/// A value as a key, or a part of one.
+fn key_part(value: Scalar, field: &str) -> Result<String, String> {
+    let found = match value {
+        Scalar::String(key) => return Ok(key),
+        Scalar::Integer(digits) => return Ok(digits),
+        Scalar::Fraction => "a number",
+        Scalar::Null => "null",
+        Scalar::Other(found) => found,
+    };
+    Err(format!("field {field:?} is {found}, not a string or a number (--ids line takes the line instead)"))
 }
 
 /// Parses the whole of `line` with `seed`.
@@ -361,10 +531,21 @@ fn invalid_json(line: &str, error: &serde_json::Error) -> String {
         }
         _ => None,
     };
-    let message = half.as_deref().unwrap_or(message);
+    let number = no_number(line, error.column()).map(|word| {
+        format!("{word}, which is no JSON; whoever writes it can write null, in Python json.dumps(allow_nan=False)")
+    });
+    let message = half.as_deref().or(number.as_deref()).unwrap_or(message);
     let spread = error.is_eof() || line.trim_start().starts_with('[');
     let advice = if spread { "; each line must hold one whole object" } else { "" };
     format!("invalid JSON at column {}: {message}{advice}", error.column())
+}
+
+/// What some writers have for numbers that JSON has not, where an error stands.
+fn no_number(line: &str, column: usize) -> Option<&'static str> {
+    let around = line.get(column.saturating_sub(3)..)?;
+    ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
+        around.get(..(word.len() + 3).min(around.len())).is_some_and(|near| near.contains(word))
+    })
 }
 
 /// The last escape of half a surrogate pair.
@@ -381,6 +562,9 @@ enum Scalar {
     String(String),
     /// In decimal digits.
     Integer(String),
+    /// Another number.
+    Fraction,
+    Null,
     /// What it is instead, with its article.
     Other(&'static str),
 }
@@ -507,7 +691,7 @@ impl<'de> Visitor<'de> for Value {
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<Scalar, E> {
-        Ok(Scalar::Other("a number with a fraction, an exponent or too many digits"))
+        Ok(Scalar::Fraction)
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<Scalar, E> {
@@ -515,7 +699,7 @@ impl<'de> Visitor<'de> for Value {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Scalar, E> {
-        Ok(Scalar::Other("null"))
+        Ok(Scalar::Null)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Scalar, A::Error> {
@@ -573,6 +757,7 @@ mod tests {
     use std::io::{self, Read};
     use std::path::Path;
 
+    use super::super::AttachedFields;
     use super::super::open::Origin;
     use super::*;
 
@@ -614,11 +799,15 @@ mod tests {
     }
 
     fn parse_with(line: &[u8], fields: &Fields, invalid: InvalidUtf8) -> Result<(Vec<u8>, String), String> {
-        let mut buffers =
-            Buffers { key: "left".to_owned().into(), text: "over".to_owned().into(), ..Buffers::default() };
-        let parsed = super::parse(line, fields, invalid, &mut buffers)?;
-        let Content::Text(text) = parsed.content else { panic!("no text") };
-        Ok((parsed.key.to_vec(), text.to_owned()))
+        let (key, text) = ("left".to_owned().into(), "over".to_owned().into());
+        let values = Values { key, text, ..Values::default() };
+        let mut buffers = Buffers { values, ..Buffers::default() };
+        let parsed = super::parse(line, fields, invalid, None, &mut buffers).map_err(|bad| match bad {
+            Bad::Reason(reason) => reason,
+            Bad::Skipped => "skipped".to_owned(),
+        })?;
+        let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
+        Ok((parsed.key.unwrap().to_vec(), text.to_owned()))
     }
 
     /// A line, its key and its text.
@@ -692,23 +881,56 @@ mod tests {
 
     #[test]
     fn a_field_of_another_type_is_refused_by_saying_what_it_is() {
-        for (value, said) in [
-            ("null", "null"),
-            ("true", "a boolean"),
-            ("[1,[2]]", "an array"),
-            (r#"{"a":{}}"#, "an object"),
-            ("1.5", "a number with a fraction"),
-            ("1e3", "a number with a fraction, an exponent"),
-            ("18446744073709551616", "or too many digits"),
-        ] {
+        for (value, said) in [("true", "a boolean"), ("[1,[2]]", "an array"), (r#"{"a":{}}"#, "an object")] {
             let id = message(&format!(r#"{{"id":{value},"text":"t"}}"#));
             assert!(id.starts_with(r#"field "id" is "#), "{id}");
-            assert!(id.contains(said) && id.ends_with("not a string or an integer of 64 bits"), "{id}");
+            assert!(id.contains(said) && id.contains("not a string or a number"), "{id}");
             let text = message(&format!(r#"{{"id":1,"text":{value}}}"#));
             assert!(text.starts_with(r#"field "text" is "#), "{text}");
             assert!(text.contains(said) && text.ends_with(", not a string"), "{text}");
         }
+        assert!(message(r#"{"id":null,"text":"t"}"#).starts_with(r#"field "id" is null"#));
+        let fraction = message(r#"{"id":1,"text":1.5}"#);
+        assert!(fraction.contains("a number with a fraction"), "{fraction}");
         assert_eq!(message(r#"{"id":1,"text":5}"#), r#"field "text" is a number, not a string"#);
+    }
+
+    #[test]
+    fn numbers_are_keys_as_they_are_written_and_a_null_is_an_empty_text() {
+        for number in ["1.50", "1e3", "-0", "0.1E+2", "18446744073709551616", "12345678901234567890123"] {
+            let line = format!(r#"{{"x":[1],"id":{number},"text":"t"}}"#);
+            assert_eq!(parse(line.as_bytes(), &fields()).unwrap().0, number.as_bytes());
+        }
+        assert_eq!(parse(br#"{"id":1,"text":null}"#, &fields()).unwrap(), (b"1".to_vec(), String::new()));
+    }
+
+    #[test]
+    fn keys_and_texts_are_read_by_paths_and_of_several_fields() {
+        let line = br#"{"meta":{"url":"u","n":1.0},"title":"T","body":"B","none":null}"#;
+        for (id, text, key, said) in [
+            ("meta.url", "body", "u", "B"),
+            ("/meta/n", "title,body", "1.0", "T
+B"),
+            ("meta.url,meta.n", "none,title", "u,1.0", "
+T"),
+            ("meta.url", "title,absent,body", "u", "T
+
+B"),
+        ] {
+            let fields = Fields::new(id, text, Ids::Field, false, &AttachedFields::default());
+            let wanted = (key.as_bytes().to_vec(), said.to_owned());
+            assert_eq!(parse(line, &fields).unwrap(), wanted, "{id} {text}");
+        }
+        for (id, text, said) in [
+            ("meta.id", "title", "no field \"meta.id\"; fields here: \"meta\""),
+            ("meta.url,row", "title", "no field \"row\""),
+            ("meta.url", "a.b", "no field \"a.b\""),
+            ("meta", "a.b", "field \"meta\" is an object"),
+        ] {
+            let fields = Fields::new(id, text, Ids::Field, false, &AttachedFields::default());
+            let message = parse(line, &fields).unwrap_err();
+            assert!(message.contains(said), "{message}");
+        }
     }
 
     #[test]
@@ -764,7 +986,7 @@ mod tests {
         line.push(0xff);
         line.extend(b"\"}");
         let reason = parse(&line, &fields()).unwrap_err();
-        assert_eq!(reason, "not UTF-8: byte 0xff at offset 18 of the line (--invalid-utf8 replace takes it)");
+        assert!(reason.starts_with("not UTF-8: byte 0xff at offset 18 of the line (--encoding LABEL"), "{reason}");
     }
 
     #[test]
@@ -772,18 +994,31 @@ mod tests {
         let mut line = br#"{"id":"k","text":"a"#.to_vec();
         line.extend(b"\xe4\xb8\xffb\"}");
         let mut buffers = Buffers::default();
-        let parsed = super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
-        assert!(
-            parsed.replaced.is_some_and(|line| line.ends_with("a\u{fffd}\u{fffd}b\"}"))
-                && matches!(parsed.content, Content::Text("a\u{fffd}\u{fffd}b")),
-            "{parsed:?}"
-        );
+        let mut parse = |line: &[u8], invalid, charset| {
+            let parsed = super::parse(line, &fields(), invalid, charset, &mut buffers)?;
+            let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
+            Ok((text.to_owned(), parsed.content.identity().into_owned(), parsed.is_lossy))
+        };
+        let (text, identity, is_lossy) = parse(&line, InvalidUtf8::Replace, None).unwrap();
+        assert_eq!((&*text, is_lossy), ("a\u{fffd}\u{fffd}b", true));
+        let other = [&line[..19], b"\xe4\xb9\xffb\"}"].concat();
+        let (same, other, _) = parse(&other, InvalidUtf8::Replace, None).unwrap();
+        assert_eq!(same, text);
+        assert_ne!(identity, other, "other bytes are another text");
+        assert_eq!(parse(&line, InvalidUtf8::Skip, None), Err(Bad::Skipped));
         let sound = br#"{"id":"k","text":"a"}"#;
-        let parsed = super::parse(sound, &fields(), InvalidUtf8::Replace, &mut buffers).unwrap();
-        assert!(parsed.replaced.is_none());
+        let text = |text: &str| Ok((text.to_owned(), text.as_bytes().to_vec(), false));
+        assert_eq!(parse(sound, InvalidUtf8::Replace, None), text("a"));
+        // In another field nothing of the text is lost.
+        let elsewhere = b"{\"id\":\"k\",\"x\":\"\xff\",\"text\":\"a\"}";
+        assert_eq!(parse(elsewhere, InvalidUtf8::Replace, None), text("a"));
+        let halves = br#"{"id":"k","text":"a\ud800\ud83d\ude00"}"#;
+        assert_eq!(parse(halves, InvalidUtf8::Replace, None).unwrap().0, "a\u{fffd}\u{1f600}");
+        let cyrillic = b"{\"id\":\"k\",\"text\":\"\xcf\xf0\"}";
+        assert_eq!(parse(cyrillic, InvalidUtf8::Error, Charset::named("windows-1251")), text("Пр"));
         // A replaced byte is no quote, so that other bytes cannot make JSON of what is none.
         line.truncate(22);
-        assert!(super::parse(&line, &fields(), InvalidUtf8::Replace, &mut buffers).is_err());
+        assert!(parse(&line, InvalidUtf8::Replace, None).is_err());
     }
 
     #[test]
@@ -792,12 +1027,13 @@ mod tests {
             Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true, ..Default::default() };
         let mut buffers = Buffers::default();
         let mut of =
-            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, &mut buffers) {
+            |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, None, &mut buffers) {
                 Ok(Parsed { key, content: Content::Features(features), .. }) => {
-                    Ok((key.to_vec(), features.canonical()))
+                    Ok((key.unwrap().to_vec(), features.canonical()))
                 }
                 Ok(other) => panic!("{other:?}"),
-                Err(reason) => Err(reason),
+                Err(Bad::Reason(reason)) => Err(reason),
+                Err(Bad::Skipped) => panic!("{line}"),
             };
         assert_eq!(of(r#"{"id":1,"ops":["a","b"]}"#), of(r#"{"x":[{}],"ops":["b","a"],"id":"1"}"#));
         for (line, wanted) in [

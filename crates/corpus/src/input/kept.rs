@@ -8,6 +8,7 @@ use anyhow::Context;
 use super::columns;
 use super::form::{Form, PARQUET};
 use super::headers::Headers;
+use super::kept_keys;
 use super::kept_names::name;
 use crate::durable_file::DurableFile;
 
@@ -16,8 +17,27 @@ use crate::durable_file::DurableFile;
 pub struct Block {
     /// One behind the other, each with what ends one in a file of its form.
     bytes: Vec<u8>,
-    /// Forms of documents in a row, and where the last of them ends; rows of Parquet files each by itself.
-    runs: Vec<(Form, usize)>,
+    /// Documents of one form in a row; rows of Parquet files each by itself.
+    runs: Vec<Run>,
+    /// Keys that the lines do not say.
+    keys: Vec<OtherKey>,
+}
+
+/// Documents of one form in a row.
+struct Run {
+    form: Form,
+    /// Where the last of them ends.
+    end: usize,
+    documents: u64,
+}
+
+/// A key that its line does not say.
+struct OtherKey {
+    run: usize,
+    /// How many documents of the run come before it, and where its line begins.
+    before: u64,
+    start: usize,
+    key: Vec<u8>,
 }
 
 impl Block {
@@ -29,6 +49,7 @@ impl Block {
         self.bytes.clear();
         self.bytes.shrink_to(2 * Self::BYTES);
         self.runs.clear();
+        self.keys.clear();
     }
 
     /// Whether nothing is in it.
@@ -43,8 +64,9 @@ impl Block {
         self.bytes.len() >= Self::BYTES
     }
 
-    /// Adds a document.
-    pub fn push(&mut self, form: Form, line: &[u8]) {
+    /// Adds a document, with its key if that is another one than its line says.
+    pub fn push(&mut self, form: Form, line: &[u8], key: Option<&[u8]>) {
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(line);
         // guard: what is kept has its ends
         self.bytes.extend_from_slice(match form {
@@ -56,8 +78,14 @@ impl Block {
         });
         let end = self.bytes.len();
         match self.runs.last_mut() {
-            Some((last, run)) if *last == form && !matches!(form, Form::Columns(_)) => *run = end,
-            _ => self.runs.push((form, end)),
+            Some(last) if last.form == form && !matches!(form, Form::Columns(_)) => {
+                (last.end, last.documents) = (end, last.documents + 1);
+            }
+            _ => self.runs.push(Run { form, end, documents: 1 }),
+        }
+        if let (Some(key), Some(last)) = (key, self.runs.last()) {
+            let (run, before) = (self.runs.len() - 1, last.documents - 1);
+            self.keys.push(OtherKey { run, before, start, key: key.to_owned() });
         }
     }
 }
@@ -67,10 +95,27 @@ impl Block {
 pub struct Kept {
     folder: PathBuf,
     headers: Headers,
-    /// Suffix, header of a table, and name.
-    files: Vec<(&'static str, Option<u32>, String)>,
-    open: Option<(usize, DurableFile)>,
+    files: Vec<File>,
+    open: Option<Open>,
     columns: columns::Writers,
+}
+
+/// A file of documents.
+struct File {
+    suffix: &'static str,
+    /// Of a table.
+    header: Option<u32>,
+    name: String,
+    /// Documents that were written, or of a table lines: the number of the last one, as whoever reads them counts.
+    written: u64,
+}
+
+/// The file that is written to.
+struct Open {
+    at: usize,
+    file: DurableFile,
+    /// Keys that lines do not say, from the first one on.
+    keys: Option<kept_keys::Writer>,
 }
 
 impl Kept {
@@ -87,53 +132,79 @@ impl Kept {
     ///
     /// Their file cannot be written; of a Parquet file, it cannot be read again.
     pub fn write(&mut self, block: &Block) -> anyhow::Result<()> {
-        let mut start = 0;
-        for &(form, end) in &block.runs {
-            self.write_run(form, &block.bytes[start..end])?;
-            start = end;
+        let (mut start, mut keys) = (0, &block.keys[..]);
+        for (number, run) in block.runs.iter().enumerate() {
+            let (own, others) = keys.split_at(keys.partition_point(|key| key.run == number));
+            self.write_run(run, start, block, own)?;
+            (start, keys) = (run.end, others);
         }
         Ok(())
     }
 
-    fn write_run(&mut self, form: Form, bytes: &[u8]) -> anyhow::Result<()> {
-        let header = match form {
+    fn write_run(&mut self, run: &Run, start: usize, block: &Block, keys: &[OtherKey]) -> anyhow::Result<()> {
+        let bytes = &block.bytes[start..run.end];
+        let header = match run.form {
             Form::Json | Form::Html | Form::Archive { .. } => None,
             Form::Row(number) => Some(number),
             Form::Columns(number) => {
                 let file = self.headers.columns(number).context("a row of no file")?;
-                return self.columns.push(&file, bytes);
+                return self.columns.push(&file, bytes, keys.first().map(|key| &key.key[..]));
             }
         };
-        let at = self.file(suffix(form, &self.headers), header)?;
-        let written = self.open.as_mut().map_or(Ok(()), |(_, file)| file.write_all(bytes));
-        written.with_context(|| format!("{}: cannot write", self.files[at].2))
+        let at = self.file(suffix(run.form, &self.headers), header)?;
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let file = &mut self.files[at];
+        let mut write = || -> std::io::Result<()> {
+            open.file.write_all(bytes)?;
+            let (mut seen, mut line) = (start, file.written);
+            for key in keys {
+                let number = if header.is_some() {
+                    line += memchr::memchr_iter(b'\n', &block.bytes[seen..key.start]).count() as u64;
+                    seen = key.start;
+                    line + 1
+                } else {
+                    file.written + key.before + 1
+                };
+                let writer = match &mut open.keys {
+                    Some(writer) => writer,
+                    none => none.insert(kept_keys::Writer::open(&self.folder, &file.name)?),
+                };
+                writer.push(number, &key.key)?;
+            }
+            Ok(())
+        };
+        write().with_context(|| format!("{}: cannot write", file.name))?;
+        file.written += match header {
+            Some(_) => memchr::memchr_iter(b'\n', bytes).count() as u64,
+            None => run.documents,
+        };
+        Ok(())
     }
 
     /// Opens the file for such documents, and returns its number.
     fn file(&mut self, suffix: &'static str, header: Option<u32>) -> anyhow::Result<usize> {
-        let same = |file: &(&'static str, Option<u32>, String)| (file.0, file.1) == (suffix, header);
-        if let Some((at, _)) = &self.open
-            && same(&self.files[*at])
+        let same = |file: &File| (file.suffix, file.header) == (suffix, header);
+        if let Some(open) = &self.open
+            && same(&self.files[open.at])
         {
-            return Ok(*at);
+            return Ok(open.at);
         }
         self.close()?;
         let known = self.files.iter().rposition(same);
         let name = match known {
-            Some(at) => self.files[at].2.clone(),
-            None => name(suffix, self.files.iter().filter(|(other, ..)| *other == suffix).count()),
+            Some(at) => self.files[at].name.clone(),
+            None => name(suffix, self.files.iter().filter(|other| other.suffix == suffix).count()),
         };
         let path = self.folder.join(&name);
+        let first = header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number));
         let open = || -> anyhow::Result<DurableFile> {
             let mut file = match known {
                 Some(_) => DurableFile::append(&path)?,
                 None => DurableFile::create_new(&path)?,
             };
-            if let Some(header) =
-                header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number))
-            {
+            if let Some(line) = first.as_ref().and_then(|header| header.line.as_ref()) {
                 // guard: rows are kept below their header
-                file.write_all(&header.line)?;
+                file.write_all(line)?;
                 // guard: rows are kept below their header
                 file.write_all(b"\n")?;
             }
@@ -142,16 +213,19 @@ impl Kept {
         let file = open().with_context(|| format!("{name}: cannot write"))?;
         let at = known.unwrap_or(self.files.len());
         if known.is_none() {
-            self.files.push((suffix, header, name));
+            let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64 + 1;
+            let written = first.map_or(0, |header| header.line.as_deref().map_or(0, lines));
+            self.files.push(File { suffix, header, name, written });
         }
-        self.open = Some((at, file));
+        self.open = Some(Open { at, file, keys: None });
         Ok(at)
     }
 
     /// Makes the open file durable.
     fn close(&mut self) -> anyhow::Result<()> {
-        let Some((at, file)) = self.open.take() else { return Ok(()) };
-        file.finish().with_context(|| format!("{}: cannot write", self.files[at].2))
+        let Some(Open { at, file, keys }) = self.open.take() else { return Ok(()) };
+        let finished = file.finish().and_then(|()| keys.map_or(Ok(()), kept_keys::Writer::finish));
+        finished.with_context(|| format!("{}: cannot write", self.files[at].name))
     }
 
     /// Makes the files durable, and returns their names. Where nothing was kept, there is an empty file of JSON lines.
@@ -165,7 +239,7 @@ impl Kept {
             self.file("jsonl", None)?;
         }
         self.close()?;
-        let names = std::mem::take(&mut self.files).into_iter().map(|(_, _, name)| name);
+        let names = std::mem::take(&mut self.files).into_iter().map(|file| file.name);
         Ok(names.chain(columns).collect())
     }
 }

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! PATH            is                                          its documents
-//! *.jsonl         JSON lines; so are .ndjson and .json        one a line, key = the id field
+//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one a line, key = the id field
 //! *.csv, *.tsv    a table, its first row naming the columns   one a row, key = the id column
 //! *.parquet       a table                                     one a row, key = the id column
 //! *.wet, *.warc   a web archive                               one a text or page, key = its address
 //! FOLDER          every regular file below it, in order       one a file, key = the path below FOLDER
 //! -               standard input, or a pipe named otherwise   as JSON lines
 //! *.html          a page; so are .htm and .xhtml              one, reduced to text
-//! anything else   plain text                                  one, key = the path as given
+//! *.txt, ...      plain text                                  one, key = the path as given
+//! anything else   what its beginning says: records, or a text, with a remark
 //! ```
 //!
-//! A `.gz` or `.zst` behind the name of a file is undone, and is no part of a key; inside a folder of texts a
+//! A `.gz`, `.zst` or `.zstd` behind the name of a file is undone, and is no part of a key; inside a folder of texts a
 //! compressed file is binary. [`InputFormat`] overrides what the names say. Texts are UTF-8, and a byte order
 //! mark before one is dropped.
 //!
@@ -27,9 +28,11 @@
 
 mod attached;
 mod batch;
+mod charset;
 mod columns;
 mod content;
 mod deciding;
+mod dialect;
 mod features;
 mod fields;
 mod folder;
@@ -42,12 +45,17 @@ mod html;
 mod http;
 mod jsonl;
 mod kept;
+mod kept_keys;
 mod kept_names;
+mod leaves;
+mod lossy;
+mod nested;
 mod open;
 mod parser;
 mod place;
 mod rows;
 mod scan;
+mod sniff;
 mod thrift;
 mod warc;
 mod window;
@@ -69,15 +77,21 @@ use twindex::sketch::cut::{Letters, letters};
 use crate::numbers::{count, counted};
 pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
+pub use charset::Charset;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
 pub use deciding::{Deciding, DecidingFields, FieldNumber};
+use dialect::Written;
+pub use dialect::{Dialect, Quote};
+pub use fields::Ids;
 pub(crate) use features::Features;
 use folder::Contents;
 pub use form::Form;
 use headers::Headers;
 use jsonl::JsonLines;
 pub use kept::{Block, Kept};
+use kept_keys::KeptKeys;
+pub use kept_keys::is_name as is_name_of_keys;
 pub use kept_names::is_name as is_name_of_kept;
 use open::{Origin, Reader};
 pub use parser::Parser;
@@ -99,15 +113,47 @@ const BAD_KEPT: usize = 5;
 const REASON_BEGINNING: usize = 600;
 const REASON_END: usize = 300;
 
-/// What is done about bytes that are not UTF-8.
+/// What is done about a text with bytes that are not UTF-8, or that its encoding has not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidUtf8 {
-    /// A line or a file that was named is a bad record; files in folders are passed over.
+    /// [`InvalidUtf8::Replace`] for pages of HTML and web archives, [`InvalidUtf8::Error`] for all else.
     #[default]
+    Usual,
+    /// A line or a file that was named is a bad record; files in folders are passed over.
     Error,
-    /// Each longest part of a character that breaks off, and each byte that begins none, becomes U+FFFD, but for those
-    /// of keys.
+    /// Each longest part of a character that breaks off, and each byte that begins none, is shown as U+FFFD, but for those
+    /// of keys. `dedup` compares such a text by its bytes alone.
     Replace,
+    /// It is passed over, and counted.
+    Skip,
+}
+
+impl InvalidUtf8 {
+    /// What it is for pages and archives, or for what is none.
+    fn of(self, is_page_or_archive: bool) -> Self {
+        match self {
+            Self::Usual if is_page_or_archive => Self::Replace,
+            Self::Usual => Self::Error,
+            said => said,
+        }
+    }
+}
+
+/// What a message about such a text advises.
+const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
+                            its bytes alone";
+
+/// What a message about records in UTF-16 says.
+const UTF16_ADVICE: &str = "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
+
+/// What of a document its text does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    None,
+    /// Bytes that its encoding has not.
+    Bytes,
+    /// All of a page that shows no text.
+    Unseen,
 }
 
 /// How inputs are told apart.
@@ -145,12 +191,12 @@ impl Kind {
     /// The ends of the names of such files, those of compressions aside.
     fn suffixes(self) -> &'static [&'static str] {
         match self {
-            Self::Jsonl => &["jsonl", "ndjson", "json"],
+            Self::Jsonl => &["jsonl", "ndjson", "json", "jl", "jsonlines"],
             Self::Csv => &["csv"],
             Self::Tsv => &["tsv"],
             Self::Wet => &["wet"],
             Self::Warc => &["warc"],
-            Self::Parquet => &[form::PARQUET],
+            Self::Parquet => &[form::PARQUET, "pq"],
         }
     }
 
@@ -166,21 +212,32 @@ impl Kind {
 /// What a command's options say about its inputs.
 #[derive(Clone, Debug)]
 pub struct InputOptions {
-    /// The field that holds the text, `text` by default.
+    /// The field that holds the text, `text` by default. A field of just this name comes first; otherwise it may be a path
+    /// into objects (`meta.text`, or as a JSON pointer `/meta/text`), and several with commas between, whose values are
+    /// joined by ends of lines. A text that is null is empty.
     pub text_field: String,
     /// Whether that field holds features instead: an array of strings and integers, an array of pairs of a feature and its
     /// weight, or an object of weights.
     pub features: bool,
-    /// The field that holds the key, `id` by default.
+    /// The field that holds the key, `id` by default; a path, or several, as for texts, joined by commas. Numbers,
+    /// decimals, UUIDs and times are taken as they are written.
     pub id_field: String,
+    /// Whether records without that field have keys all the same; [`Ids::FieldOrLine`] by default, which is
+    /// [`Ids::Field`] where `id_field` is not `id`.
+    pub ids: Ids,
     /// The fields that hold what a document has beside its text.
     pub attached: AttachedFields,
     /// How inputs are told apart.
     pub format: InputFormat,
+    /// How tables of text are written.
+    pub dialect: Dialect,
     /// How many bad records are skipped and counted; one more is an error.
     pub skip_bad: u64,
-    /// What is done about bytes that are not UTF-8.
+    /// What is done about bytes that are not UTF-8, or that an encoding has not.
     pub invalid_utf8: InvalidUtf8,
+    /// In which encoding texts are: UTF-8, and for pages of HTML [`Charset::Auto`], if nothing is said. Of web archives it is
+    /// that of pages, and Parquet has UTF-8.
+    pub encoding: Option<Charset>,
     /// The longest line or text file, in bytes, that is taken for a document: 256 MiB by default. Memory
     /// stays within a small multiple of it.
     pub record_bytes_max: usize,
@@ -194,10 +251,13 @@ impl Default for InputOptions {
             text_field: TEXT_FIELD.to_owned(),
             features: false,
             id_field: ID_FIELD.to_owned(),
+            ids: Ids::FieldOrLine,
             attached: AttachedFields::default(),
             format: InputFormat::Auto,
+            dialect: Dialect::default(),
             skip_bad: 0,
-            invalid_utf8: InvalidUtf8::Error,
+            invalid_utf8: InvalidUtf8::Usual,
+            encoding: None,
             record_bytes_max: 256 << 20,
             as_it_comes: false,
         }
@@ -211,8 +271,23 @@ pub struct Counts {
     pub documents: u64,
     /// The lengths of their texts in UTF-8, or of the names of their features, added up.
     pub text_bytes: u64,
-    /// Those in which bytes that are not UTF-8 were replaced.
+    /// Those in which bytes that are not UTF-8, or that their encoding has not, were replaced.
     pub replaced_utf8: u64,
+    /// The first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_replaced: Option<String>,
+    /// Documents that were passed over because of such bytes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skipped_lossy: u64,
+    /// Pages that show no text.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen_pages: u64,
+    /// Texts of which the encoding is what they look like.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub detected_encodings: u64,
+    /// What looked at these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding_detector: Option<&'static str>,
     /// Files of folders with a zero byte in them.
     pub skipped_binary: u64,
     /// Files of folders that have no zero byte and are not UTF-8 either.
@@ -224,6 +299,30 @@ pub struct Counts {
     pub ignored: u64,
     /// Records of web archives that are neither texts nor pages.
     pub no_documents: u64,
+    /// Files that were read as records because of their content, as their names do not say it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub kinds_by_content: u64,
+    /// The first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_by_content: Option<String>,
+    /// Files that were named and read as one text each, where their names do not say what they are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub files_as_one_text: u64,
+    /// The first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_as_one_text: Option<String>,
+    /// Documents that have a number behind their keys, which came before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub numbered_keys: u64,
+    /// Documents that were passed over because of their keys, which came before, or come again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated_keys: u64,
+    /// The first of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_repeated: Option<String>,
+    /// Documents whose keys are `FILE:ROW`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub keyed_by_line: u64,
     /// The first few bad records, each as `place: reason`.
     pub first_bad: Vec<String>,
     /// How letters with marks are written in the texts, as far as they were looked at.
@@ -334,11 +433,24 @@ impl Counts {
         self.documents += more.documents;
         self.text_bytes += more.text_bytes;
         self.replaced_utf8 += more.replaced_utf8;
+        self.first_replaced = self.first_replaced.take().or_else(|| more.first_replaced.clone());
+        self.skipped_lossy += more.skipped_lossy;
+        self.unseen_pages += more.unseen_pages;
+        self.detected_encodings += more.detected_encodings;
+        self.encoding_detector = self.encoding_detector.or(more.encoding_detector);
         self.skipped_binary += more.skipped_binary;
         self.skipped_not_utf8 += more.skipped_not_utf8;
         self.skipped_bad += more.skipped_bad;
         self.ignored += more.ignored;
         self.no_documents += more.no_documents;
+        self.keyed_by_line += more.keyed_by_line;
+        self.kinds_by_content += more.kinds_by_content;
+        self.first_by_content = self.first_by_content.take().or_else(|| more.first_by_content.clone());
+        self.files_as_one_text += more.files_as_one_text;
+        self.first_as_one_text = self.first_as_one_text.take().or_else(|| more.first_as_one_text.clone());
+        self.numbered_keys += more.numbered_keys;
+        self.repeated_keys += more.repeated_keys;
+        self.first_repeated = self.first_repeated.take().or_else(|| more.first_repeated.clone());
         let room = BAD_KEPT.saturating_sub(self.first_bad.len());
         self.first_bad.extend(more.first_bad.iter().take(room).cloned());
         self.named.add(&more.named);
@@ -373,7 +485,57 @@ impl Counts {
         }
         if self.replaced_utf8 > 0 {
             let documents = counted(self.replaced_utf8, "document");
-            remarks.push(format!("{documents} not UTF-8, the bytes in question replaced by U+FFFD"));
+            let first = self.first_replaced.as_deref().unwrap_or_default();
+            remarks.push(format!(
+                "{documents} not UTF-8, or not in the encoding that is said, the bytes in question shown as U+FFFD, and \
+                 compared by all bytes alone, the first: {first}"
+            ));
+        }
+        if self.skipped_lossy > 0 {
+            let documents = counted(self.skipped_lossy, "document");
+            remarks.push(format!("{documents} passed over, not UTF-8, or not in the encoding that is said"));
+        }
+        if self.unseen_pages > 0 {
+            let pages = counted(self.unseen_pages, "page");
+            remarks.push(format!("{pages} without a text to be seen, compared by all of the markup alone"));
+        }
+        if self.detected_encodings > 0 {
+            remarks.push(format!(
+                "{} in the encoding that {} takes them to be in",
+                counted(self.detected_encodings, "text"),
+                self.encoding_detector.unwrap_or_default()
+            ));
+        }
+        if let Some(first) = &self.first_by_content {
+            remarks.push(format!(
+                "{} read as records by the content, the first: {first} (--format text takes each for one text)",
+                counted(self.kinds_by_content, "file")
+            ));
+        }
+        if let Some(first) = &self.first_as_one_text {
+            remarks.push(format!(
+                "{} read as one text each, the first: {first} (--format reads records whatever the name)",
+                counted(self.files_as_one_text, "file")
+            ));
+        }
+        let first = self.first_repeated.as_deref().unwrap_or_default();
+        if self.numbered_keys > 0 {
+            remarks.push(format!(
+                "{} with a key that came before: it has a number now, the first: {first} (--repeated-keys)",
+                counted(self.numbered_keys, "document")
+            ));
+        }
+        if self.repeated_keys > 0 {
+            remarks.push(format!(
+                "{} passed over for a key that others have too, the first: {first} (--repeated-keys)",
+                counted(self.repeated_keys, "document")
+            ));
+        }
+        if self.keyed_by_line > 0 {
+            let documents = counted(self.keyed_by_line, "document");
+            remarks.push(format!(
+                "{documents} with the key FILE:ROW, as no field is named {ID_FIELD:?} (--id-field NAME) or by --ids line"
+            ));
         }
         if self.no_documents > 0 {
             let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
@@ -468,6 +630,11 @@ enum Source {
 }
 
 impl Source {
+    /// Whether it can be read only once.
+    fn is_stream(&self) -> bool {
+        matches!(self, Self::Records(Origin::Stream { .. }, _) | Self::Whole(Origin::Stream { .. }, _))
+    }
+
     /// What messages call it.
     fn name(&self) -> Arc<Path> {
         match self {
@@ -492,10 +659,18 @@ pub struct Documents {
     total_bytes: Option<u64>,
     /// Whether nothing more will be read, as reading failed.
     stopped: bool,
+    /// What was asked for.
+    asked: (Vec<PathBuf>, InputOptions),
 }
 
 /// An input of many records.
-enum Records {
+struct Records {
+    stream: Stream,
+    /// Keys that the records do not say.
+    keys: Option<KeptKeys>,
+}
+
+enum Stream {
     Lines(JsonLines),
     Rows(Box<rows::Rows>, Form),
     Archive(warc::Records, Form),
@@ -504,6 +679,51 @@ enum Records {
 
 impl Records {
     /// Opens an input, and reads what stands before its records.
+    fn open(
+        origin: Origin,
+        kind: Kind,
+        parser: &Parser,
+        bytes_max: usize,
+        consumed: &Arc<AtomicU64>,
+    ) -> Result<Self, Problem> {
+        let keys = match &origin {
+            Origin::File(path) => KeptKeys::beside(path)?,
+            Origin::Stream { .. } => None,
+        };
+        Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
+    }
+
+    /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
+    /// lines that is not known.
+    fn would_wait(&self) -> bool {
+        matches!(&self.stream, Stream::Lines(lines) if lines.would_wait())
+    }
+
+    /// Puts one record more into `batch`; false at the end.
+    fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
+        let Self { stream, keys } = self;
+        let mut failed = None;
+        let more = stream.next(|form, name, number, found| {
+            let key = match keys.as_mut().map(|keys| keys.of(number)).transpose() {
+                Ok(key) => key.flatten(),
+                Err(problem) => {
+                    failed = Some(problem);
+                    return;
+                }
+            };
+            match found {
+                Ok(found) => batch.push_line(form, found, number, name, key),
+                Err(reason) => {
+                    batch.push_bad(Problem { place: Place::of(name, number, form.unit()), reason });
+                }
+            }
+        })?;
+        failed.map_or(Ok(more), Err)
+    }
+}
+
+impl Stream {
+    /// As [`Records::open`].
     fn open(
         origin: Origin,
         kind: Kind,
@@ -524,9 +744,10 @@ impl Records {
         Ok(match kind {
             Kind::Jsonl | Kind::Parquet => Self::Lines(JsonLines::new(reader, bytes_max)),
             Kind::Csv | Kind::Tsv => {
-                let delimiter = if kind == Kind::Csv { b',' } else { b'\t' };
+                let written = Written::of(parser.dialect, kind == Kind::Tsv);
+                let is_said = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
                 let window = Window::new(reader);
-                let (rows, header) = rows::Rows::open(window, delimiter, fields, bytes_max)?;
+                let (rows, header) = rows::Rows::open(window, written, is_said, parser.charset, fields, bytes_max)?;
                 Self::Rows(Box::new(rows), Form::Row(headers.push_row(header)))
             }
             Kind::Wet | Kind::Warc => {
@@ -536,43 +757,31 @@ impl Records {
         })
     }
 
-    /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
-    /// lines that is not known.
-    fn would_wait(&self) -> bool {
-        matches!(self, Self::Lines(lines) if lines.would_wait())
-    }
-
-    /// Puts one record more into `batch`; false at the end.
-    fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
-        let mut push =
-            |form: Form, name: Arc<Path>, number, found: Result<jsonl::Found<'_>, String>| match found {
-                Ok(found) => batch.push_line(form, found, number, name),
-                Err(reason) => {
-                    batch.push_bad(Problem { place: Place::of(name, number, form.unit()), reason });
-                }
-            };
+    /// Hands the next record to `take`, with the number of it and the name of the stream, or what is wrong with it; false at
+    /// the end.
+    fn next(
+        &mut self,
+        mut take: impl FnMut(Form, Arc<Path>, u64, Result<jsonl::Found<'_>, String>),
+    ) -> Result<bool, Problem> {
         match self {
             Self::Lines(lines) => {
                 let name = Arc::clone(lines.name());
                 let Some((number, found)) = lines.next()? else { return Ok(false) };
-                match found {
-                    Ok(found) => batch.push_line(Form::Json, found, number, name),
-                    Err(bad) => batch.push_bad(bad),
-                }
+                take(Form::Json, name, number, found.map_err(|bad| bad.reason));
                 Ok(true)
             }
             Self::Rows(rows, form) => {
                 let name = Arc::clone(rows.name());
-                rows.next(|number, found| push(*form, name, number, found))
+                rows.next(|number, found| take(*form, name, number, found))
             }
             Self::Archive(records, form) => {
                 let name = Arc::clone(records.name());
-                records.next(|number, found| push(*form, name, number, found))
+                records.next(|number, found| take(*form, name, number, found))
             }
             Self::Columns(rows, form) => {
                 let Some((number, line)) = rows.next()? else { return Ok(false) };
                 let found = line.as_deref().map(|line| jsonl::Found { line, offset: None });
-                push(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
+                take(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
                 Ok(true)
             }
         }
@@ -667,6 +876,7 @@ impl Documents {
             consumed: Arc::default(),
             total_bytes: Some(0),
             stopped: false,
+            asked: (paths.to_vec(), options.clone()),
         };
         for path in paths {
             if is_stdin(path) {
@@ -684,6 +894,13 @@ impl Documents {
                 source.name().display(),
                 options.text_field
             );
+        }
+        if options.encoding.is_some_and(Charset::is_utf16)
+            && let Some(source) = documents.sources.iter().find(|source| {
+                matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv))
+            })
+        {
+            bail!("{}: {UTF16_ADVICE}", source.name().display());
         }
         // Told at the end and not refused: other inputs of the same command may have the field.
         let named = &mut documents.counts.named;
@@ -712,6 +929,28 @@ impl Documents {
         Ok(documents)
     }
 
+    /// Whether all keys are those of lines, so that none comes twice.
+    pub(crate) fn are_keyed_by_line(&self) -> bool {
+        let is_of_records = |source: &Source| matches!(source, Source::Records(..));
+        self.parser.fields.ids == Ids::Line && self.sources.iter().all(is_of_records)
+    }
+
+    /// The same documents once more.
+    ///
+    /// # Errors
+    ///
+    /// One of the inputs is a pipe; those of [`Documents::open`].
+    pub fn again(&self) -> anyhow::Result<Self> {
+        let (paths, options) = &self.asked;
+        if let Some(source) = self.sources.iter().find(|source| source.is_stream()) {
+            bail!(
+                "{}: can be read only once, and the last of a repeated key is known at the end; write it to a file",
+                source.name().display()
+            );
+        }
+        Self::open(paths, options)
+    }
+
     /// Adds what stands at `path`.
     fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
         let metadata = fs::metadata(path).map_err(|error| open::cannot(path, "read", &error))?;
@@ -724,7 +963,10 @@ impl Documents {
             return Ok(());
         }
         let kind = match format {
-            InputFormat::Auto => Kind::of_name(path),
+            InputFormat::Auto => match Kind::of_name(path) {
+                None if !is_named_as_text(path) => self.by_content(path)?,
+                named => named,
+            },
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Text => None,
         };
@@ -745,6 +987,22 @@ impl Documents {
             Source::Whole(origin, key)
         });
         Ok(())
+    }
+
+    /// What a file is whose name does not say it, for a remark in any case: it is easily taken for something else.
+    fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
+        let packed_parquet = Kind::of_name(&open::without_compression(path)) == Some(Kind::Parquet);
+        let kind = if packed_parquet { None } else { sniff::kind(path)? };
+        let counts = &mut self.counts;
+        if let Some(kind) = kind {
+            counts.kinds_by_content += 1;
+            let name = kind.suffixes()[0];
+            counts.first_by_content.get_or_insert_with(|| format!("{} as {name}", path.display()));
+        } else {
+            counts.files_as_one_text += 1;
+            counts.first_as_one_text.get_or_insert_with(|| path.display().to_string());
+        }
+        Ok(kind)
     }
 
     /// Refuses, before any work is done, a file that cannot be read, is not what its name says, or lacks a column.
@@ -775,7 +1033,10 @@ impl Documents {
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Auto | InputFormat::Text => None,
         };
-        let listing = folder::list(root, |path| kind.is_none() || Kind::of_name(path) == kind);
+        let is_wanted = |path: &Path| {
+            kind.is_none() || Kind::of_name(path) == kind || Kind::of_name(path).is_none() && is_part(path)
+        };
+        let listing = folder::list(root, is_wanted);
         if format == InputFormat::Auto {
             refuse_records_as_texts(root, &listing)?;
         }
@@ -866,11 +1127,20 @@ impl Documents {
     ///
     /// A bad record beyond [`InputOptions::skip_bad`], with its place.
     pub fn account(&mut self, seen: Seen) -> anyhow::Result<()> {
-        let Seen { documents, text_bytes, replaced, no_documents, bad } = seen;
+        let Seen { documents, text_bytes, no_documents, keyed_by_line, bad, .. } = seen;
+        let counts = &mut self.counts;
+        counts.first_replaced = counts.first_replaced.take().or(seen.first_replaced);
+        counts.skipped_lossy += seen.skipped_lossy;
+        counts.unseen_pages += seen.unseen_pages;
+        counts.detected_encodings += seen.detected;
+        if seen.detected > 0 {
+            counts.encoding_detector = Some(charset::DETECTOR);
+        }
         self.counts.documents += documents;
         self.counts.no_documents += no_documents;
+        self.counts.keyed_by_line += keyed_by_line;
         self.counts.text_bytes += text_bytes;
-        self.counts.replaced_utf8 += replaced;
+        self.counts.replaced_utf8 += seen.replaced;
         bad.iter().try_for_each(|bad| self.skip(bad))
     }
 
@@ -894,6 +1164,22 @@ impl Documents {
         self.counts.documents -= 1;
         self.counts.text_bytes -= text_bytes;
         self.skip(&bad)
+    }
+
+    /// Counts a document whose key came before: it has another one now, or is passed over.
+    pub fn repeated(&mut self, place: &Place, key: &[u8], numbered: Option<&[u8]>, text_bytes: u64) {
+        let counts = &mut self.counts;
+        let shown = |key: &[u8]| String::from_utf8_lossy(key).escape_debug().to_string();
+        let what = if let Some(numbered) = numbered {
+            counts.numbered_keys += 1;
+            format!("`{}` is `{}`", shown(key), shown(numbered))
+        } else {
+            counts.repeated_keys += 1;
+            counts.documents -= 1;
+            counts.text_bytes -= text_bytes;
+            format!("`{}`", shown(key))
+        };
+        counts.first_repeated.get_or_insert_with(|| format!("{place}: {}", for_people(&what)));
     }
 
     /// Counts a document as one in which a value was looked for.
@@ -947,8 +1233,9 @@ impl Documents {
                 self.records = Some(Records::open(origin, kind, parser, most, &self.consumed)?);
             }
             Source::Whole(origin, key) => match self.whole(origin, key)? {
-                Ok(whole) => batch.push_whole(whole),
-                Err(bad) => batch.push_bad(bad),
+                Some(Ok(whole)) => batch.push_whole(whole),
+                Some(Err(bad)) => batch.push_bad(bad),
+                None => self.counts.skipped_lossy += 1,
             },
             Source::Folder { root, mut files } => {
                 let Some(file) = files.next() else { return Ok(()) };
@@ -965,41 +1252,39 @@ impl Documents {
         Ok(())
     }
 
-    /// An input that is one document. It was named, so what is wrong with it is worth an error.
-    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Result<Whole, Problem>> {
+    /// An input that is one document; none if it is passed over. It was named, so what is wrong with it is worth an error.
+    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Option<Result<Whole, Problem>>> {
         let name = origin.name();
         let html = http::is_named_html(&open::without_compression(&name));
         let place = Place::file(name);
         let reader = Reader::open(origin, &self.consumed)?;
-        let contents = folder::read_contents(reader, self.record_bytes_max, self.parser.invalid_utf8)?;
+        let contents = folder::read_contents(reader, &self.reading(html))?;
         let reason = match contents {
-            Contents::Text(text) => return Ok(whole(key, text, html, false, place)),
-            Contents::Replaced(text) => return Ok(whole(key, text, html, true, place)),
-            Contents::Binary { offset } => format!("not text: a zero byte at offset {offset}"),
-            Contents::NotUtf8 { offset } => {
-                format!("not UTF-8: a bad byte at offset {offset} (--invalid-utf8 replace takes it)")
+            Contents::Text(text) => return Ok(Some(whole(key, text, html, place))),
+            Contents::Lossy { .. } if self.parser.invalid_utf8 == InvalidUtf8::Skip => return Ok(None),
+            Contents::Binary { is_tar: true, .. } => {
+                "is a tar archive, which is not undone here: unpack it, as `tar -xf` does".to_owned()
             }
+            Contents::Binary { offset, .. } => format!("not text: a zero byte at offset {offset}"),
+            Contents::Lossy { offset: Some(offset) } => {
+                format!("not UTF-8: a bad byte at offset {offset} ({LOSSY_ADVICE})")
+            }
+            Contents::Lossy { offset: None } => format!("not in the encoding that is said ({LOSSY_ADVICE})"),
             Contents::TooLong => self.too_long(),
         };
-        Ok(Err(Problem { place, reason }))
+        Ok(Some(Err(Problem { place, reason })))
     }
 
     /// A file of a folder, `None` if it is no text.
     fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<Whole, Problem>> {
         let (html, place) = (http::is_named_html(path), Place::file(Arc::from(path)));
-        let invalid = self.parser.invalid_utf8;
-        let reason = match folder::read_file(path, self.record_bytes_max, invalid, &self.consumed) {
-            Ok(Contents::Text(text)) => {
-                return Some(whole(folder::key_below(below), text, html, false, place));
-            }
-            Ok(Contents::Replaced(text)) => {
-                return Some(whole(folder::key_below(below), text, html, true, place));
-            }
+        let reason = match folder::read_file(path, &self.reading(html), &self.consumed) {
+            Ok(Contents::Text(text)) => return Some(whole(folder::key_below(below), text, html, place)),
             Ok(Contents::Binary { .. }) => {
                 self.counts.skipped_binary += 1;
                 return None;
             }
-            Ok(Contents::NotUtf8 { .. }) => {
+            Ok(Contents::Lossy { .. }) => {
                 self.counts.skipped_not_utf8 += 1;
                 return None;
             }
@@ -1007,6 +1292,16 @@ impl Documents {
             Err(problem) => return Some(Err(problem)),
         };
         Some(Err(Problem { place, reason }))
+    }
+
+    /// How a file that is one document is read.
+    fn reading(&self, html: bool) -> folder::Reading {
+        folder::Reading {
+            bytes_max: self.record_bytes_max,
+            invalid: self.parser.invalid_utf8.of(html),
+            charset: self.parser.charset,
+            html,
+        }
     }
 
     fn too_long(&self) -> String {
@@ -1033,13 +1328,41 @@ impl Documents {
     }
 }
 
-/// Refuses a folder in which every file is named as one of records is: taken as texts, each would be one document, or
-/// none.
+/// Whether a name is one of a text, which nobody takes for records.
+fn is_named_as_text(path: &Path) -> bool {
+    let plain = open::without_compression(path);
+    let is_one = |suffix: &std::ffi::OsStr| TEXT_SUFFIXES.iter().any(|name| suffix.eq_ignore_ascii_case(name));
+    plain.extension().is_some_and(is_one) || http::is_named_html(&plain)
+}
+
+/// The ends of the names of texts.
+const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
+
+/// Whether a name is one of a part of records, as Hadoop and Spark write them without a suffix: `part-00000`.
+fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+}
+
+/// Refuses a folder in which files are named as those of records are: taken as texts, each would be one document, or none.
+/// Objects of JSON stand among texts of many kinds, so that `.json` alone says it only where no other files are.
 fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
     let mut found = [0_u64; Kind::ALL.len()];
+    let (mut others, mut objects) = (0_u64, 0_u64);
     for file in &listing.files {
-        let Some(kind) = Kind::of_name(file) else { return Ok(()) };
-        found[kind as usize] += 1;
+        let kind = match Kind::of_name(file) {
+            None if is_part(file) => sniff::kind(&root.join(file)).ok().flatten(),
+            named => named,
+        };
+        let plain = open::without_compression(file);
+        objects += u64::from(plain.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json")));
+        match kind {
+            Some(kind) => found[kind as usize] += 1,
+            None => others += 1,
+        }
+    }
+    if others > 0 && found.iter().sum::<u64>() == objects {
+        return Ok(());
     }
     let found: Vec<(&str, u64)> = Kind::ALL
         .into_iter()
@@ -1048,18 +1371,25 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
         .map(|(kind, files)| (kind.suffixes()[0], files))
         .collect();
     let root = root.display();
+    let (named, rest) = if others == 0 {
+        ("all of its files are named as those of records".to_owned(), "")
+    } else {
+        let files: u64 = found.iter().map(|(_, files)| files).sum();
+        let are = if files == 1 { "is" } else { "are" };
+        (format!("{} beside {} {are} records", counted(files, "file"), counted(others, "other")), ", and leaves out the others")
+    };
     match found[..] {
         [] => Ok(()),
         [(name, _)] => bail!(
-            "{root}: a folder of texts is expected, and all of its files are named as those of records: --format {name} \
-             reads their records, --format text takes each file as one document"
+            "{root}: a folder of texts is expected, and {named}: --format {name} reads their records{rest}, --format text \
+             takes each file as one document"
         ),
         _ => {
             let kinds: Vec<String> =
                 found.iter().map(|(name, files)| format!("{} of {name}", counted(*files, "file"))).collect();
             let formats: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
             bail!(
-                "{root}: a folder of texts is expected, and all of its files are named as those of records, {}: name \
+                "{root}: a folder of texts is expected, and {named}, {}: name \
                  the files one by one to read all records; --format {} reads those of one kind and leaves out the \
                  others, --format text takes each file as one document",
                 kinds.join(", "),
@@ -1087,9 +1417,9 @@ fn page_text(_page: &str) -> Result<String, String> {
 }
 
 /// A text with its key, if the key will do.
-fn whole(key: Vec<u8>, text: String, html: bool, replaced: bool, place: Place) -> Result<Whole, Problem> {
+fn whole(key: Vec<u8>, text: folder::Text, html: bool, place: Place) -> Result<Whole, Problem> {
     match check_key(&key) {
-        Ok(()) => Ok(Whole { key, text, html, replaced, place }),
+        Ok(()) => Ok(Whole { key, text, html, place }),
         Err(reason) => Err(Problem { place, reason }),
     }
 }
@@ -1100,7 +1430,7 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 /// Says what is wrong with a key that no index takes.
-fn check_key(key: &[u8]) -> Result<(), String> {
+pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
     match key.len() {
         // guard: an empty key is refused
         // without it: Err("the key is empty".to_owned()) -> Ok(())

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use twindex::format::header::{self, Role};
 use zstd::stream::read::Decoder;
 
-use super::{Place, Problem};
+use super::{Place, Problem, sniff};
 
 /// How much is asked of a file at once when it is decompressed.
 const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
@@ -29,11 +29,11 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// What the name of `path` promises: `.gz` or `.zst`, in either case.
+    /// What the name of `path` promises: `.gz`, `.zst` or `.zstd`, in either case.
     pub(super) fn promised(path: &Path) -> Option<Self> {
         match path.extension()? {
             suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
-            suffix if suffix.eq_ignore_ascii_case("zst") => Some(Self::Zstd),
+            suffix if ["zst", "zstd"].iter().any(|name| suffix.eq_ignore_ascii_case(name)) => Some(Self::Zstd),
             _ => None,
         }
     }
@@ -160,6 +160,15 @@ impl Reader {
         }
         if let Some(ours) = one_of_ours(&start) {
             return Err(reader.problem(ours.to_owned()));
+        }
+        if let Some((what, command)) = sniff::packed(&start[..filled]) {
+            let shown = reader.name.display();
+            return Err(reader.problem(format!(
+                "is {what}, which is not undone here: unpack it, as `{command} {shown}` does"
+            )));
+        }
+        if promised.is_some() && filled == 0 {
+            return Err(reader.problem("empty, where its name says that it is compressed".to_owned()));
         }
         let found = Compression::found(&start[..filled]);
         if let Some(promised) = promised
@@ -315,6 +324,8 @@ mod tests {
             ("jsonl", None, false),
             (".gz", None, false),
             ("a.jsonl.gz.gz", Some(Compression::Gzip), false),
+            ("a.jl.zstd", Some(Compression::Zstd), true),
+            ("a.jsonlines", None, true),
         ];
         for (name, compression, jsonl) in cases {
             assert_eq!(Compression::promised(Path::new(name)), compression, "{name}");

@@ -8,17 +8,23 @@ use std::sync::Arc;
 use anyhow::Context;
 use twindex::sketch::{Cutter, Units};
 
+use super::charset::{self, Charset};
 use super::content::Content;
-use super::fields::Fields;
+use super::fields::{Fields, Ids};
 use super::form::Form;
 use super::headers::Headers;
-use super::{InputOptions, InvalidUtf8, OwnAttached, columns, jsonl, page_text, rows, warc};
+use super::{
+    Dialect, ID_FIELD, InputOptions, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
+    warc,
+};
 
 /// Finds out what records say; shared by threads.
 #[derive(Clone, Debug)]
 pub struct Parser {
     pub(super) fields: Fields,
     pub(super) invalid_utf8: InvalidUtf8,
+    pub(super) charset: Option<Charset>,
+    pub(super) dialect: Dialect,
     pub(super) headers: Headers,
     pub(super) record_bytes_max: usize,
     /// Brings texts into the form in which they are compared, if that is not the one they stand in.
@@ -29,14 +35,14 @@ impl Parser {
     /// For inputs that are read with these options.
     #[must_use]
     pub fn new(options: &InputOptions) -> Self {
-        let fields = Fields {
-            id: options.id_field.clone(),
-            text: options.text_field.clone(),
-            features: options.features,
-            attached: options.attached.clone(),
-        };
+        let InputOptions { id_field, text_field, attached, .. } = options;
+        // A field that was named must be there.
+        let is_named = options.ids == Ids::FieldOrLine && id_field != ID_FIELD;
+        let ids = if is_named { Ids::Field } else { options.ids };
+        let fields = Fields::new(id_field, text_field, ids, options.features, attached);
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
-        Self { fields, invalid_utf8, headers: Headers::default(), record_bytes_max, normaliser: None }
+        let (headers, charset, dialect) = (Headers::default(), options.encoding, options.dialect);
+        Self { fields, invalid_utf8, charset, dialect, headers, record_bytes_max, normaliser: None }
     }
 
     /// Bytes that are equal for contents that count as identical, and for no others: the [`identity`](Content::identity) of
@@ -83,7 +89,13 @@ impl Parser {
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     json: jsonl::Buffers,
+    /// A key that is made of several fields.
+    key: Vec<u8>,
+    /// A row in UTF-8.
+    line: String,
     text: String,
+    /// What is compared, where the text does not say all.
+    identity: Vec<u8>,
     row: rows::Fields,
     /// The header that was asked for last.
     header: Option<(u32, Arc<rows::Header>)>,
@@ -93,15 +105,17 @@ pub(super) struct Buffers {
 #[derive(Debug)]
 pub(super) enum Understood<'l> {
     Document {
-        key: &'l [u8],
+        /// None where it is to be that of the line.
+        key: Option<&'l [u8]>,
         content: Content<'l>,
-        /// The line to write again: with bytes replaced that are not UTF-8, where it must have none.
-        line: &'l [u8],
-        /// Whether bytes were replaced.
-        replaced: bool,
+        loss: Loss,
+        /// Whether the encoding is what the bytes look like.
+        is_detected: bool,
     },
     /// It is none of a document.
     NoDocument,
+    /// Something was lost in its text, and it is to be passed over.
+    Skipped,
 }
 
 /// Finds out what a line says, or what is wrong with it.
@@ -111,63 +125,131 @@ pub(super) fn understand<'l>(
     parser: &Parser,
     buffers: &'l mut Buffers,
 ) -> Result<Understood<'l>, String> {
-    let invalid = parser.invalid_utf8;
-    let (key, text): (&[u8], &[u8]) = match form {
+    let is_page_or_archive = matches!(form, Form::Html | Form::Archive { .. });
+    let invalid = parser.invalid_utf8.of(is_page_or_archive);
+    let mut is_detected = false;
+    let (key, text): (Option<&[u8]>, &[u8]) = match form {
         Form::Json | Form::Html => {
-            let parsed = jsonl::parse(line, &parser.fields, invalid, &mut buffers.json)?;
-            let replaced = parsed.replaced.is_some();
-            let line = parsed.replaced.map_or(line, str::as_bytes);
-            let content = match parsed.content {
-                Content::Text(text) if form == Form::Html => {
-                    buffers.text = page_text(text)?;
-                    Content::Text(&buffers.text)
-                }
-                content => content,
+            let Buffers { json, text, identity, .. } = buffers;
+            let parsed = match jsonl::parse(line, &parser.fields, invalid, parser.charset, json) {
+                Ok(parsed) => parsed,
+                Err(jsonl::Bad::Skipped) => return Ok(Understood::Skipped),
+                Err(jsonl::Bad::Reason(reason)) => return Err(reason),
             };
-            return Ok(Understood::Document { key: parsed.key, content, line, replaced });
+            let jsonl::Parsed { key, content, is_lossy, is_detected } = parsed;
+            let loss = if is_lossy { Loss::Bytes } else { Loss::None };
+            let document = |content, loss| Ok(Understood::Document { key, content, loss, is_detected });
+            return match content {
+                Content::Text(markup) if form == Form::Html => {
+                    let (shown, opaque) = http::shown_of_page(markup, None)?;
+                    *text = shown;
+                    let (content, loss) = opaque_in(identity, text, opaque);
+                    document(content, loss)
+                }
+                Content::Opaque { text: markup, identity } if form == Form::Html => {
+                    *text = page_text(markup)?;
+                    document(Content::Opaque { text, identity }, loss)
+                }
+                content => document(content, loss),
+            };
         }
         Form::Row(number) => {
             let known = buffers.header.take().filter(|(known, _)| *known == number);
             let Some(header) = known.map(|(_, header)| header).or_else(|| parser.headers.row(number)) else {
                 return Err("its header is gone".to_owned());
             };
+            let mut line = line;
+            if let Some(decoded) = decoded_row(line, parser) {
+                is_detected = decoded.is_detected;
+                buffers.line = decoded.text.into_owned();
+                line = buffers.line.as_bytes();
+            }
             let found = header.pick(line, &mut buffers.row);
             buffers.header = Some((number, header));
             found?
         }
-        Form::Archive { .. } => match warc::understand(line, &parser.fields, parser.record_bytes_max)? {
-            warc::Says::Text { key, text } => (key, text),
-            warc::Says::Made { key, text } => {
-                buffers.text = text;
-                // guard: keys of pages in archives are looked at
-                check_key(key)?;
-                let content = Content::Text(&buffers.text);
-                return Ok(Understood::Document { key, content, line, replaced: false });
+        Form::Archive { .. } => {
+            match warc::understand(line, &parser.fields, parser.record_bytes_max, parser.charset)? {
+                warc::Says::Text { key, text } => (key_in(&mut buffers.key, key), text),
+                warc::Says::Made { key, shown } => {
+                    let http::Shown { text, opaque, is_detected } = shown;
+                    let Buffers { key: room, text: room_for_text, identity, .. } = buffers;
+                    *room_for_text = text;
+                    let key = key_in(room, key);
+                    // guard: keys of pages in archives are looked at
+                    key.map_or(Ok(()), check_key)?;
+                    let (content, loss) = opaque_in(identity, room_for_text, opaque);
+                    return match (loss, invalid) {
+                        (Loss::Bytes, InvalidUtf8::Error) => {
+                            Err(format!("not UTF-8, or not in the encoding that is said ({LOSSY_ADVICE})"))
+                        }
+                        (Loss::Bytes, InvalidUtf8::Skip) => Ok(Understood::Skipped),
+                        _ => Ok(Understood::Document { key, content, loss, is_detected }),
+                    };
+                }
+                warc::Says::NoDocument => return Ok(Understood::NoDocument),
             }
-            warc::Says::NoDocument => return Ok(Understood::NoDocument),
-        },
+        }
         Form::Columns(_) => {
             let parts = columns::parts(line, &parser.fields).ok_or("it cannot be read again")?;
             (parts.key, parts.text)
         }
     };
     // guard: keys of rows and of texts in archives are looked at
-    check_key(key)?;
-    let (text, replaced) = match std::str::from_utf8(text) {
-        Ok(text) => (text, false),
-        Err(error) if invalid == InvalidUtf8::Error => {
+    key.map_or(Ok(()), check_key)?;
+    let (content, loss) = match (std::str::from_utf8(text), invalid) {
+        (Ok(text), _) => (Content::Text(text), Loss::None),
+        (Err(error), InvalidUtf8::Error | InvalidUtf8::Usual) => {
             let offset = error.valid_up_to();
             return Err(format!(
-                "not UTF-8: byte 0x{:02x} at offset {offset} of the text (--invalid-utf8 replace takes it)",
+                "not UTF-8: byte 0x{:02x} at offset {offset} of the text ({LOSSY_ADVICE})",
                 text[offset]
             ));
         }
-        Err(_) => {
-            buffers.text = String::from_utf8_lossy(text).into_owned();
-            (buffers.text.as_str(), true)
+        (Err(_), InvalidUtf8::Skip) => return Ok(Understood::Skipped),
+        (Err(_), InvalidUtf8::Replace) => {
+            let marked = lossy::mark(text);
+            buffers.identity = http::identity(lossy::LOSSY, &marked);
+            buffers.text = lossy::shown(&marked).unwrap_or(marked);
+            let (text, identity) = (buffers.text.as_str(), buffers.identity.as_slice());
+            (Content::Opaque { text, identity }, Loss::Bytes)
         }
     };
-    Ok(Understood::Document { key, content: Content::Text(text), line, replaced })
+    Ok(Understood::Document { key, content, loss, is_detected })
+}
+
+/// A row that is not UTF-8 in the encoding that was named, or that it looks like; none if it is taken as it stands.
+fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'l>> {
+    if parser.charset.is_none() || std::str::from_utf8(line).is_ok() {
+        return None;
+    }
+    Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
+}
+
+/// A text, and what is compared of it if it does not say all, in `room`.
+fn opaque_in<'t>(
+    room: &'t mut Vec<u8>,
+    text: &'t str,
+    opaque: Option<http::Opaque>,
+) -> (Content<'t>, Loss) {
+    match opaque {
+        None => (Content::Text(text), Loss::None),
+        Some((loss, identity)) => {
+            *room = identity;
+            (Content::Opaque { text, identity: room }, loss)
+        }
+    }
+}
+
+/// A key, in `room` if it was made.
+fn key_in<'k>(room: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
+    match key? {
+        Cow::Borrowed(key) => Some(key),
+        Cow::Owned(key) => {
+            *room = key;
+            Some(room)
+        }
+    }
 }
 
 /// A key is what users see of a document, in JSON among others: it stays as it is, or there is none.
@@ -193,10 +275,16 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
         return Ok(OwnAttached::default());
     }
     match form {
-        Form::Json | Form::Html => fields.attached.of_json(line),
+        Form::Json | Form::Html if std::str::from_utf8(line).is_ok() => fields.attached.of_json(line),
+        Form::Json | Form::Html => {
+            fields.attached.of_json(charset::line(line, parser.charset).text.as_bytes())
+        }
         Form::Row(number) => {
             let header = parser.headers.row(number).context("its header is gone")?;
-            header.attached(line, fields)
+            match decoded_row(line, parser) {
+                Some(decoded) => header.attached(decoded.text.as_bytes(), fields),
+                None => header.attached(line, fields),
+            }
         }
         Form::Archive { .. } => warc::attached(line, fields),
         Form::Columns(_) => {
@@ -213,9 +301,11 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
 /// What is wrong with the line.
 pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = Buffers::default();
-    match understand(form, line, parser, &mut buffers) {
+    // It was taken before, whatever was lost in it.
+    let parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
+    match understand(form, line, &parser, &mut buffers) {
         Ok(Understood::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),
-        Ok(Understood::NoDocument) => Err(anyhow::anyhow!("no document any more")),
+        Ok(Understood::NoDocument | Understood::Skipped) => Err(anyhow::anyhow!("no document any more")),
         Err(reason) => Err(anyhow::anyhow!("{reason}")),
     }
 }

@@ -2,17 +2,21 @@
 //! twice): rows out of a stream within bounded memory, and two fields out of a row.
 //!
 //! The first row names the columns. Where a row ends is found while reading, by `csv-core`; its fields are taken
-//! apart by whoever works on it.
+//! apart by whoever works on it. A row over several lines that cannot be one is bad, but only its first line: a quote that
+//! is never closed, or is by the next one, must not take sound rows with it.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use csv_core::{ReadRecordResult, Reader};
 
-use super::fields;
+use super::charset::{self, Charset};
+use super::dialect::Written;
+use super::fields::{self, Ids, Selection, push_key, push_text};
 use super::jsonl::Found;
 use super::window::Window;
-use super::{OwnAttached, Place, Problem};
+use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 
 /// The longest header, in bytes.
 const HEADER_BYTES_MAX: usize = 1 << 20;
@@ -21,16 +25,22 @@ const COLUMNS_MAX: usize = 1 << 16;
 /// Room for what is not looked at: bytes of fields, and where fields end. It is filled again and again.
 const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
 const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
+/// Bytes of bad rows that are read again, for each byte of the table: a table of nothing but bad rows is read so many times.
+const READ_AGAIN: u64 = 16;
+/// Delimiters that a table may have instead.
+const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// What the names of a table's columns say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The row as it stands in the file, without its end.
-    pub line: Vec<u8>,
-    delimiter: u8,
+    /// What stands before the rows, without its end: the first row, and what says how the table is written; nothing where no
+    /// row names the columns.
+    pub line: Option<Vec<u8>>,
+    written: Written,
     columns: usize,
-    id: usize,
-    text: usize,
+    /// The columns of the key; none where keys are those of lines.
+    id: Vec<usize>,
+    text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
     number: Option<usize>,
@@ -40,34 +50,60 @@ pub struct Header {
 impl Header {
     /// The end of the names of such files.
     pub fn suffix(&self) -> &'static str {
-        if self.delimiter == b'\t' { "tsv" } else { "csv" }
+        if self.written.is_tsv { "tsv" } else { "csv" }
     }
 
-    fn parse(line: &[u8], delimiter: u8, fields: &fields::Fields) -> Result<Self, String> {
+    fn parse(
+        line: &[u8],
+        written: Written,
+        charset: Option<Charset>,
+        fields: &fields::Fields,
+    ) -> Result<Self, String> {
         let mut names = Fields::default();
-        names.parse(line, delimiter);
-        let all: Vec<String> =
-            (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect();
+        names.parse(charset::line(line, charset).text.as_bytes(), written);
+        let all: Vec<String> = if written.has_header {
+            (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect()
+        } else {
+            (1..=names.ends.len()).map(|number| number.to_string()).collect()
+        };
         let find = |wanted: &str, options: &str| {
             let mut found = all.iter().enumerate().filter(|(_, name)| *name == wanted);
             match (found.next(), found.next()) {
                 (Some((at, _)), None) => Ok(at),
                 (Some(_), Some(_)) => Err(format!("two columns have the name {wanted:?}")),
+                (None, _) if !written.has_header => {
+                    Err(format!("no column {wanted:?}; without a header they are 1 to {}; see {options}", all.len()))
+                }
                 (None, _) => Err(format!(
-                    "no column {wanted:?} in its first row, which names {}; see {options}",
-                    super::listed(all.iter().map(String::as_str))
+                    "no column {wanted:?} in its first row, which names {}, with {:?} between them{}; see {options}",
+                    super::listed(all.iter().map(String::as_str)),
+                    char::from(written.delimiter),
+                    hint(line, wanted, written),
                 )),
             }
         };
         let both = "--id-field and --text-field";
-        let (id, text) = (find(&fields.id, both)?, find(&fields.text, both)?);
+        let select = |name: &str, selection: Option<&Selection>| match selection {
+            Some(selection) if !all.iter().any(|column| column == name) => {
+                selection.parts.iter().map(|part| find(&part.name, both)).collect()
+            }
+            _ => find(name, both).map(|at| vec![at]),
+        };
+        let named = fields.named.as_deref();
+        let id = match fields.ids {
+            Ids::Line => Vec::new(),
+            Ids::FieldOrLine if !all.contains(&fields.id) => Vec::new(),
+            Ids::Field | Ids::FieldOrLine => select(&fields.id, named.map(|named| &named.id))?,
+        };
+        let text = select(&fields.text, named.map(|named| &named.text))?;
         let of = |name: Option<&str>, option| name.map(|name| find(name, option)).transpose();
         let value = of(fields.attached.value.as_deref(), "--value-field")?;
         let stamp = of(fields.attached.stamp.as_deref(), "--stamp-field")?;
         let deciding = &fields.attached.deciding;
         let number = of(deciding.number(), "--keep")?;
         let inside = of(deciding.inside.as_deref(), "--inside")?;
-        Ok(Self { line: line.to_vec(), delimiter, columns: all.len(), id, text, value, stamp, number, inside })
+        let line = written.has_header.then(|| line.to_vec());
+        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside })
     }
 
     /// The key and the text of a row.
@@ -75,17 +111,51 @@ impl Header {
         &self,
         line: &[u8],
         fields: &'f mut Fields,
-    ) -> Result<(&'f [u8], &'f [u8]), String> {
-        fields.parse(line, self.delimiter);
-        if fields.ends.len() == self.columns {
-            Ok((fields.field(self.id), fields.field(self.text)))
-        } else {
-            Err(format!("{} fields, where the first row names {}", fields.ends.len(), self.columns))
+    ) -> Result<(Option<&'f [u8]>, &'f [u8]), String> {
+        fields.parse(line, self.written);
+        if fields.ends.len() != self.columns {
+            return Err(self.width(fields.ends.len()));
         }
+        // What is made of several stands behind the fields.
+        let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
+            let start = fields.bytes.len();
+            if columns.len() > 1 {
+                for (number, &at) in columns.iter().enumerate() {
+                    let part = fields.field(at).to_vec();
+                    push(&mut fields.bytes, &part, number);
+                }
+            }
+            start..fields.bytes.len()
+        };
+        let (key, text) = (join(&self.id, push_key), join(&self.text, push_text));
+        let fields = &*fields;
+        let of = |columns: &[usize], joined: Range<usize>| match *columns {
+            [] => None,
+            [at] => Some(fields.field(at)),
+            _ => Some(&fields.bytes[joined]),
+        };
+        Ok((of(&self.id, key), of(&self.text, text).unwrap_or_default()))
     }
 }
 
+/// What may be meant where a column is not there: another delimiter.
+fn hint(line: &[u8], wanted: &str, written: Written) -> String {
+    let names = |delimiter: &u8| {
+        let mut names = Fields::default();
+        names.parse(line, Written { delimiter: *delimiter, ..written });
+        (0..names.ends.len()).any(|at| names.field(at) == wanted.as_bytes())
+    };
+    let other = OTHER_DELIMITERS.iter().find(|delimiter| **delimiter != written.delimiter && names(delimiter));
+    other.map_or_else(String::new, |other| format!(" (--delimiter {:?} finds it)", char::from(*other)))
+}
+
 impl Header {
+    /// What is wrong with a row of so many fields.
+    fn width(&self, fields: usize) -> String {
+        let row = if self.written.has_header { "the first row names" } else { "the first row has" };
+        format!("{fields} fields, where {row} {}", self.columns)
+    }
+
     /// What a row has beside its text.
     ///
     /// # Errors
@@ -93,7 +163,7 @@ impl Header {
     /// It lacks a stamp, or has something else in its place.
     pub(super) fn attached(&self, line: &[u8], fields: &fields::Fields) -> anyhow::Result<OwnAttached> {
         let mut row = Fields::default();
-        row.parse(line, self.delimiter);
+        row.parse(line, self.written);
         anyhow::ensure!(row.ends.len() == self.columns, "another number of fields than the first row");
         let value = self.value.map(|at| row.field(at).to_vec());
         let own = fields.attached.take(value, self.stamp.map(|at| row.field(at)))?;
@@ -106,19 +176,18 @@ impl Header {
 /// The fields of a row, quotes undone. Working memory, reused from row to row.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    /// A delimiter and the reader for it: to make one takes longer than to read a row.
-    reader: Option<(u8, Box<Reader>)>,
+    /// The reader for rows that are written so: to make one takes longer than to read a row.
+    reader: Option<(Written, Box<Reader>)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl Fields {
-    fn parse(&mut self, line: &[u8], delimiter: u8) {
+    fn parse(&mut self, line: &[u8], written: Written) {
+        let delimiter = written.delimiter;
         let reader = match &mut self.reader {
-            Some((of, reader)) if *of == delimiter => reader,
-            other => {
-                &mut other.insert((delimiter, Box::new(ReaderBuilder::new().delimiter(delimiter).build()))).1
-            }
+            Some((of, reader)) if *of == written => reader,
+            other => &mut other.insert((written, Box::new(written.reader()))).1,
         };
         reader.reset();
         // No field is longer than what it was written as; one byte more, so that the buffer is never full.
@@ -151,7 +220,11 @@ impl Fields {
 pub(super) struct Rows {
     window: Window,
     reader: Reader,
-    delimiter: u8,
+    written: Written,
+    /// Fields of a row; 0 as long as that is not known.
+    columns: usize,
+    /// Bytes of bad rows that were read again.
+    read_again: u64,
     row_bytes_max: usize,
     /// Where fields go that are not looked at.
     fields: Vec<u8>,
@@ -176,21 +249,37 @@ impl Rows {
     /// The stream cannot be read, or the header lacks a column that is wanted.
     pub(super) fn open(
         window: Window,
-        delimiter: u8,
+        mut written: Written,
+        is_said: bool,
+        charset: Option<Charset>,
         fields: &fields::Fields,
         row_bytes_max: usize,
     ) -> Result<(Self, Header), Problem> {
         let mut rows = Self {
             window,
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
-            delimiter,
+            reader: written.reader(),
+            written,
+            columns: 0,
+            read_again: 0,
             row_bytes_max: HEADER_BYTES_MAX,
             fields: vec![0; FIELD_BYTES],
             ends: vec![0; FIELD_ENDS],
         };
-        rows.window.hold(3)?;
+        rows.window.hold(3 + SEP_BYTES)?;
         if rows.window.bytes().starts_with(b"\xef\xbb\xbf") {
             rows.window.take(3);
+        }
+        if charset::is_marked_utf16(rows.window.bytes()) {
+            let place = Place::file(Arc::clone(rows.name()));
+            return Err(Problem { place, reason: UTF16_ADVICE.to_owned() });
+        }
+        let mut before = Vec::new();
+        if !is_said && let Some((delimiter, bytes)) = sep(rows.window.bytes()) {
+            before.extend_from_slice(&rows.window.bytes()[..bytes]);
+            rows.window.take(bytes);
+            written.delimiter = delimiter;
+            (rows.reader, rows.written) = (written.reader(), written);
+            rows.start_at(2);
         }
         let of_file = |rows: &Self, reason| Problem { place: Place::file(Arc::clone(rows.name())), reason };
         let Some(row) = rows.find()? else {
@@ -203,10 +292,26 @@ impl Rows {
             return Err(of_file(&rows, format!("its first row: {reason}")));
         }
         let line = trimmed(&rows.window.bytes()[..row.taken]).0;
-        let header = Header::parse(line, delimiter, fields).map_err(|reason| of_file(&rows, reason))?;
-        rows.window.take(row.taken);
-        rows.row_bytes_max = row_bytes_max;
+        let mut header =
+            Header::parse(line, written, charset, fields).map_err(|reason| of_file(&rows, reason))?;
+        if let (Some(line), false) = (&mut header.line, before.is_empty()) {
+            *line = [before, line.clone()].concat();
+        }
+        if written.has_header {
+            rows.window.take(row.taken);
+        } else {
+            rows.start_at(1);
+        }
+        (rows.row_bytes_max, rows.columns) = (row_bytes_max, header.columns);
         Ok((rows, header))
+    }
+
+    /// Begins a row at the front of the window, which is this line.
+    fn start_at(&mut self, line: u64) {
+        self.reader.reset();
+        // As in `Fields::parse`.
+        self.reader.read_record(b"\n", &mut self.fields, &mut self.ends);
+        self.reader.set_line(line);
     }
 
     /// What messages call the stream.
@@ -245,6 +350,9 @@ impl Rows {
             if taken == self.window.bytes().len() {
                 // guard: a long row is refused
                 if taken > self.row_bytes_max {
+                    if let Some(row) = self.first_line(taken, line, &self.too_long()) {
+                        return Ok(Some(row));
+                    }
                     // What is too long is read to its end all the same, and thrown away.
                     self.window.take(taken);
                     (taken, discarded) = (0, true);
@@ -265,18 +373,22 @@ impl Rows {
             match result {
                 ReadRecordResult::End => return Ok(None),
                 ReadRecordResult::Record => {
+                    let row = &self.window.bytes()[..taken];
                     // guard: a long row is refused
                     let problem = if discarded || taken > self.row_bytes_max {
-                        Some(format!("a row of more than {} bytes", self.row_bytes_max))
+                        Some(self.too_long())
                     } else if columns > COLUMNS_MAX {
                         Some(format!("more than {COLUMNS_MAX} fields"))
                         // guard: a quote that is not closed is told
-                    } else if at_end && ends_in_quotes(&self.window.bytes()[..taken], self.delimiter) {
+                    } else if at_end && ends_in_quotes(row, self.written) {
                         Some("a field that begins with a quote is not ended by one".to_owned())
+                    } else if self.columns > 0 && columns != self.columns && lines(row) > 1 {
+                        Some(format!("{columns} fields, where there should be {}", self.columns))
                     } else {
                         None
                     };
-                    return Ok(Some(Row { taken, line, problem }));
+                    let again = problem.as_deref().and_then(|problem| self.first_line(taken, line, problem));
+                    return Ok(Some(again.unwrap_or(Row { taken, line, problem })));
                 }
                 ReadRecordResult::InputEmpty
                 | ReadRecordResult::OutputFull
@@ -284,21 +396,63 @@ impl Rows {
             }
         }
     }
+
+    fn too_long(&self) -> String {
+        format!("a row of more than {} bytes", self.row_bytes_max)
+    }
+
+    /// Of a bad row over several lines the first one, behind which rows are sought again; none if it has one line, or too much
+    /// was read again already.
+    fn first_line(&mut self, taken: usize, line: u64, problem: &str) -> Option<Row> {
+        let row = &self.window.bytes()[..taken];
+        let before = row.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+        let end = before + memchr::memchr(b'\n', &row[before..])? + 1;
+        let (covered, read_again) = (lines(row), self.read_again + (taken - end) as u64);
+        if covered < 2 || read_again > READ_AGAIN * (self.window.position() + taken as u64) {
+            return None;
+        }
+        self.read_again = read_again;
+        self.start_at(line + 1);
+        let problem = format!("{problem}; a quote makes {covered} lines of it, of which this one alone is passed over");
+        Some(Row { taken: end, line, problem: Some(problem) })
+    }
+}
+
+/// Lines of a row.
+fn lines(row: &[u8]) -> usize {
+    memchr::memchr_iter(b'\n', trimmed(row).0).count() + 1
+}
+
+/// Bytes in which the line that says the delimiter ends.
+const SEP_BYTES: usize = 10;
+
+/// The delimiter that a first line as Excel has it says, `sep=;`, and the bytes of that line with its end.
+fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
+    let line = &bytes[..memchr::memchr(b'\n', &bytes[..bytes.len().min(SEP_BYTES)])?];
+    let said = line.strip_suffix(b"\r").unwrap_or(line);
+    let said = said.strip_prefix(b"\"").and_then(|said| said.strip_suffix(b"\"")).unwrap_or(said);
+    let (name, delimiter) = said.split_at_checked(4)?;
+    match delimiter {
+        [delimiter] if name.eq_ignore_ascii_case(b"sep=") => Some((*delimiter, line.len() + 1)),
+        _ => None,
+    }
 }
 
 /// Whether a row, which is the last, ends in a field between quotes that none has ended: as `csv-core` reads it, a
 /// quote opens a field at its beginning alone, and inside of one two of them are a quote.
-fn ends_in_quotes(row: &[u8], delimiter: u8) -> bool {
+fn ends_in_quotes(row: &[u8], written: Written) -> bool {
+    let Some(quote) = written.quote else { return false };
     let (mut quoted, mut begins) = (false, true);
     let mut bytes = trimmed(row).0.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
         match (byte, quoted) {
-            (b'"', true) if bytes.peek() == Some(&b'"') => drop(bytes.next()),
-            (b'"', true) => quoted = false,
-            (b'"', false) if begins => quoted = true,
+            (byte, true) if Some(byte) == written.escape => drop(bytes.next()),
+            (byte, true) if byte == quote && bytes.peek() == Some(&quote) => drop(bytes.next()),
+            (byte, true) if byte == quote => quoted = false,
+            (byte, false) if byte == quote && begins => quoted = true,
             _ => {}
         }
-        begins = byte == delimiter && !quoted;
+        begins = byte == written.delimiter && !quoted;
     }
     quoted
 }
@@ -313,6 +467,7 @@ fn trimmed(row: &[u8]) -> (&[u8], usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dialect::{Dialect, Quote};
     use super::super::open::{Origin, Reader as Stream};
     use super::*;
 
@@ -329,15 +484,17 @@ mod tests {
             features: false,
             ..Default::default()
         };
+        let dialect = Dialect { quote: Quote::Byte(b'"'), ..Dialect::default() };
+        let written = Written::of(dialect, delimiter == b'\t');
         let (mut rows, header) =
-            Rows::open(window, delimiter, &fields, max).map_err(|problem| problem.to_string())?;
+            Rows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string())?;
         let mut all = Vec::new();
         let mut buffers = Fields::default();
         while rows
             .next(|line, found| {
                 let picked = found.and_then(|found| {
                     let (key, text) = header.pick(found.line, &mut buffers)?;
-                    Ok([key, text].map(|field| String::from_utf8_lossy(field).into_owned()))
+                    Ok([key.unwrap_or_default(), text].map(|field| String::from_utf8_lossy(field).into_owned()))
                 });
                 all.push((line, picked));
             })
@@ -375,10 +532,14 @@ mod tests {
         let too_long = "a row of more than 1000 bytes".to_owned();
         assert_eq!(found[0], (2, Err("1 fields, where the first row names 2".to_owned())));
         assert_eq!(found[1], (3, Err(too_long.clone())));
-        assert_eq!(found[2], (4, Err(too_long)));
-        assert_eq!(found[3], good(6, "4", "d"));
-        assert_eq!(found[4], (7, Err("3 fields, where the first row names 2".to_owned())));
-        assert_eq!(found[5], good(8, "6", ""));
+        // Of a row over lines that is too long each is a row again, as a quote may have made it so long.
+        let one_of = |lines: usize| format!("; a quote makes {lines} lines of it, of which this one alone is passed over");
+        assert_eq!(found[2], (4, Err(too_long + &one_of(2))));
+        let not_ended = "a field that begins with a quote is not ended by one".to_owned();
+        assert_eq!(found[3], (5, Err(not_ended + &one_of(4))));
+        assert_eq!(found[4], good(6, "4", "d"));
+        assert_eq!(found[5], (7, Err("3 fields, where the first row names 2".to_owned())));
+        assert_eq!(found[6], good(8, "6", ""));
     }
 
     #[test]
@@ -395,8 +556,10 @@ mod tests {
     #[test]
     fn a_quote_that_is_never_closed_is_told_and_does_not_become_a_document() {
         let found = rows(b"id,text\n1,\"one\n2,two\n", b',', 1000).unwrap();
-        let bad = |line| (line, Err("a field that begins with a quote is not ended by one".to_owned()));
-        assert_eq!(found, [bad(2)]);
+        let not_ended = "a field that begins with a quote is not ended by one";
+        let bad = |line| (line, Err(not_ended.to_owned()));
+        let one_of_two = "; a quote makes 2 lines of it, of which this one alone is passed over";
+        assert_eq!(found, [(2, Err(format!("{not_ended}{one_of_two}"))), good(3, "2", "two")]);
         let last =
             |row: &str| rows(format!("id,text\n1,one\n{row}").as_bytes(), b',', 1000).unwrap().remove(1);
         // Two quotes, of which only the second opens a field; ends of lines behind it are in that field.
@@ -411,11 +574,22 @@ mod tests {
     }
 
     #[test]
+    fn rows_behind_a_quote_that_another_one_ends_are_rows_and_rows_over_lines_stay_whole() {
+        let found = rows(b"id,text\n1,\"open\n2,two\n3,\"a, b\"\n4,\"four\nlines\"\n5,x\n", b',', 1000).unwrap();
+        assert_eq!(found[0].0, 2);
+        assert!(found[0].1.as_ref().unwrap_err().contains("3 lines of it, of which this one alone"), "{found:?}");
+        assert_eq!(found[1..], [good(3, "2", "two"), good(4, "3", "a, b"), good(5, "4", "four\nlines"), good(7, "5", "x")]);
+        // Not for ever: a table of nothing but such rows is read so many times, and then they go with what they cover.
+        let bad = format!("id,text\n{}", "x,\"\"\"\n".repeat(20_000));
+        assert!(rows(bad.as_bytes(), b',', 1 << 20).unwrap().len() <= 20_001);
+    }
+
+    #[test]
     fn a_table_without_a_wanted_column_is_refused_with_the_names_it_has() {
         let message = rows(b"key,\"bo\"\"dy\"\n", b',', 1000).unwrap_err();
         assert_eq!(
             message,
-            "t: no column \"id\" in its first row, which names \"key\", \"bo\\\"dy\"; see --id-field and \
+            "t: no column \"id\" in its first row, which names \"key\", \"bo\\\"dy\", with ',' between them; see --id-field and \
              --text-field"
         );
         assert!(rows(b"", b',', 1000).unwrap_err().starts_with("t: empty, where a first row"));

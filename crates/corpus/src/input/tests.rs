@@ -206,7 +206,7 @@ fn a_file_that_is_not_compressed_as_its_name_says_is_refused_at_opening() {
             "named as gzip, but its first bytes are \"{\\\"id\\\":0,\\\"te\"; rename it",
         ),
         ("a.jsonl.zst", gzip(b"x"), "named as zstd, but it is gzip; rename it"),
-        ("empty.txt.gz", Vec::new(), "named as gzip, but its first bytes are \"\"; rename it"),
+        ("empty.txt.gz", Vec::new(), "empty, where its name says that it is compressed"),
     ] {
         let path = files.write(name, bytes);
         let message = open_error(std::slice::from_ref(&path), &InputOptions::default());
@@ -280,11 +280,11 @@ fn any_other_file_is_one_text_with_its_path_as_key() {
 #[test]
 fn a_named_file_that_is_no_text_is_a_bad_record() {
     let files = Files::new();
-    let binary = files.write("a.bin", b"PAR1\0\0");
+    let binary = files.write("a.bin", b"PART\0\0");
     let latin = files.write("b.txt", b"f\xfcr");
     for (path, said) in [
-        (&binary, "not text: a zero byte at offset 4"),
-        (&latin, "not UTF-8: a bad byte at offset 1 (--invalid-utf8 replace takes it)"),
+        (&binary, "not text: a zero byte at offset 4".to_owned()),
+        (&latin, format!("not UTF-8: a bad byte at offset 1 ({LOSSY_ADVICE})")),
     ] {
         let mut documents = OneByOne::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
@@ -300,14 +300,14 @@ fn a_folder_gives_its_texts_in_order_and_counts_what_it_passes_over() {
     files.write("in/b/two.txt", "2");
     files.write("in/a.txt", "1");
     files.write("in/empty", "");
-    files.write("in/c.jsonl", records(0, 3));
+    files.write("in/c.json", records(0, 3));
     files.write("in/binary", b"\0");
     files.write("in/latin", b"\xfc");
     files.write("in/packed.txt.gz", gzip(b"text"));
     files.write("in/packed.txt.zst", zstd(b"\0"));
     fs::create_dir(files.path("in/no files")).unwrap();
     let (all, counts) = read(&[files.path("in")], &InputOptions::default());
-    assert_eq!(keys(&all), ["a.txt", "b/two.txt", "c.jsonl", "empty"]);
+    assert_eq!(keys(&all), ["a.txt", "b/two.txt", "c.json", "empty"]);
     assert_eq!((all[1].text.as_str(), all[3].text.as_str()), ("2", ""));
     assert_eq!(all[1].line, br#"{"id":"b/two.txt","text":"2"}"#);
     assert_eq!(all[1].place.to_string(), files.path("in/b/two.txt").to_str().unwrap());
@@ -507,11 +507,11 @@ fn a_key_of_a_row_or_an_archive_that_is_not_utf8_is_a_bad_record_whatever_is_don
 fn bad_records_are_skipped_and_counted_up_to_the_number_allowed() {
     let files = Files::new();
     let path =
-        files.write("a.jsonl", [&b"x\n"[..], &records(1, 2), b"{}\n", &records(3, 1), b"y\n"].concat());
+        files.write("a.jsonl", [&b"x\n"[..], &records(1, 2), b"{\"id\":0}\n", &records(3, 1), b"y\n"].concat());
     let (all, counts) = read(std::slice::from_ref(&path), &options(InputFormat::Auto, 3));
     assert_eq!(keys(&all), ["1", "2", "3"]);
     assert_eq!((counts.documents, counts.skipped_bad, counts.first_bad.len()), (3, 3, 3));
-    assert!(counts.first_bad[1].starts_with(&format!("{}:4: no field \"id\"", path.display())));
+    assert!(counts.first_bad[1].starts_with(&format!("{}:4: no field \"text\"", path.display())));
 
     let mut documents = OneByOne::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 2)).unwrap();
     let message = drain(&mut documents).unwrap_err().to_string();
@@ -566,4 +566,64 @@ fn documents_can_be_read_on_another_thread() {
     fn assert_send<T: Send>() {}
     assert_send::<Documents>();
     assert_send::<Batch>();
+}
+
+#[test]
+fn records_without_a_field_of_keys_have_those_of_their_lines_unless_one_was_named() {
+    let files = Files::new();
+    let jsonl = files.write("a.jsonl", "{\"text\":\"one\"}\n\n{\"id\":\"k\",\"text\":\"two\"}\n");
+    let csv = files.write("b.csv", "text,n\n\"one\nline\",1\ntwo,2\n");
+    let warc = files.write(
+        "c.wet",
+        "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n",
+    );
+    let paths = [jsonl.clone(), csv.clone(), warc.clone()];
+    let key = |path: &Path, row: u64| format!("{}:{row}", path.display());
+    let (all, counts) = read(&paths, &InputOptions::default());
+    let wanted = [key(&jsonl, 1), "k".to_owned(), key(&csv, 2), key(&csv, 4), key(&warc, 1)];
+    assert_eq!(keys(&all), wanted);
+    assert_eq!((counts.documents, counts.keyed_by_line), (5, 4));
+    assert!(counts.remarks()[0].starts_with("4 documents with the key FILE:ROW"), "{:?}", counts.remarks());
+
+    let by_line = InputOptions { ids: Ids::Line, ..InputOptions::default() };
+    let (all, counts) = read(&paths, &by_line);
+    assert_eq!(keys(&all)[1], key(&jsonl, 3));
+    assert_eq!(counts.keyed_by_line, 5);
+
+    for named in [
+        InputOptions { ids: Ids::Field, ..InputOptions::default() },
+        InputOptions { id_field: "url".to_owned(), ..InputOptions::default() },
+    ] {
+        let mut documents = OneByOne::open(std::slice::from_ref(&jsonl), &named).unwrap();
+        let message = drain(&mut documents).unwrap_err().to_string();
+        assert!(message.contains(&format!(":1: no field {:?}", named.id_field)), "{message}");
+        assert!(Documents::open(std::slice::from_ref(&csv), &named).is_err());
+        let mut documents = OneByOne::open(std::slice::from_ref(&warc), &named).unwrap();
+        assert!(drain(&mut documents).is_err());
+    }
+    let stdin = &mut || -> Box<dyn Read + Send> { Box::new(&b"{\"text\":\"one\"}\n"[..]) };
+    let mut documents = OneByOne::with(&["-".into()], &InputOptions::default(), stdin).unwrap();
+    assert_eq!(keys(&drain(&mut documents).unwrap()), ["-:1"]);
+}
+
+#[test]
+fn several_columns_and_several_fields_of_a_head_make_one_key() {
+    let files = Files::new();
+    let csv = files.write("b.csv", "meta.url,shard,row,title,body\nu,\"a,b\",1,T,B\nv,c,2,,X\n");
+    let of = |id: &str, text: &str| {
+        let options = InputOptions { id_field: id.into(), text_field: text.into(), ..Default::default() };
+        read(std::slice::from_ref(&csv), &options).0
+    };
+    let all = of("shard,row", "title,body");
+    assert_eq!(keys(&all), ["a\\,b,1", "c,2"]);
+    assert_eq!((&*all[0].text, &*all[1].text), ("T\nB", "\nX"));
+    assert_eq!(keys(&of("meta.url", "body")), ["u", "v"]);
+    let warc = files.write(
+        "c.wet",
+        "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a/\r\nWARC-Date: 2020\r\n\
+         Content-Type: text/plain\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n",
+    );
+    let id_field = "WARC-Target-URI,WARC-Date".to_owned();
+    let options = InputOptions { id_field, ..InputOptions::default() };
+    assert_eq!(keys(&read(&[warc], &options).0), ["http://a/,2020"]);
 }

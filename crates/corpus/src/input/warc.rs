@@ -11,7 +11,8 @@ use std::sync::{Arc, LazyLock};
 
 use memchr::memmem::Finder;
 
-use super::fields::Fields;
+use super::charset::Charset;
+use super::fields::{Fields, Ids, push_key};
 use super::jsonl::Found;
 use super::window::Window;
 use super::{AttachedFields, OwnAttached, Problem, http};
@@ -215,13 +216,13 @@ pub(super) fn field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
 /// What a record says.
 pub(super) enum Says<'r> {
     Text {
-        key: &'r [u8],
+        key: Option<Cow<'r, [u8]>>,
         text: &'r [u8],
     },
     /// A text that does not stand in the record so.
     Made {
-        key: &'r [u8],
-        text: String,
+        key: Option<Cow<'r, [u8]>>,
+        shown: http::Shown,
     },
     /// Of another kind, or of another type than text.
     NoDocument,
@@ -233,6 +234,7 @@ pub(super) fn understand<'r>(
     record: &'r [u8],
     fields: &Fields,
     bytes_max: usize,
+    charset: Option<Charset>,
 ) -> Result<Says<'r>, String> {
     let head_bytes = head_end(record).ok_or("its head is not ended by an empty line")?;
     let (head, content) = record.split_at(head_bytes);
@@ -248,18 +250,39 @@ pub(super) fn understand<'r>(
         },
         _ => return Ok(Says::NoDocument),
     };
-    let key_field = if fields.id == super::ID_FIELD { "WARC-Target-URI" } else { fields.id.as_str() };
-    let key = field(head, key_field).ok_or_else(|| {
-        let usual = fields.id == super::ID_FIELD;
-        let remedy = if usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
-        format!("no {key_field} in its head{remedy}")
-    })?;
-    let key = key.strip_prefix(b"<").and_then(|key| key.strip_suffix(b">")).unwrap_or(key);
+    let key = key(head, fields)?;
     // The texts that are made of archives are UTF-8, whatever they were before.
     if kind == b"conversion" && http::is_plain_text(of_type) {
         return Ok(Says::Text { key, text: content });
     }
-    Ok(page.text()?.map_or(Says::NoDocument, |text| Says::Made { key, text }))
+    Ok(page.text(charset)?.map_or(Says::NoDocument, |shown| Says::Made { key, shown }))
+}
+
+/// The key of a record, by its head: the address, unless other fields are named; none where it is to be that of the line.
+fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, String> {
+    let of = |name: &str| {
+        let key = field(head, name)?;
+        Some(key.strip_prefix(b"<").and_then(|key| key.strip_suffix(b">")).unwrap_or(key))
+    };
+    let is_usual = fields.id == super::ID_FIELD;
+    let name = if is_usual { "WARC-Target-URI" } else { fields.id.as_str() };
+    let missing = |name: &str| {
+        let remedy = if is_usual { "" } else { " (use --id-field NAME, or leave it out for WARC-Target-URI)" };
+        format!("no {name} in its head{remedy}")
+    };
+    match (&fields.named, of(name)) {
+        _ if fields.ids == Ids::Line => Ok(None),
+        (_, Some(key)) => Ok(Some(Cow::Borrowed(key))),
+        (None, None) if fields.ids == Ids::FieldOrLine => Ok(None),
+        (None, None) => Err(missing(name)),
+        (Some(named), None) => {
+            let mut key = Vec::new();
+            for (number, part) in named.id.parts.iter().enumerate() {
+                push_key(&mut key, of(&part.name).ok_or_else(|| missing(&part.name))?, number);
+            }
+            Ok(Some(Cow::Owned(key)))
+        }
+    }
 }
 
 /// What a record has beside its text, by the fields of its head.
@@ -308,9 +331,9 @@ mod tests {
                     let pair = |key: &[u8], text: &[u8]| {
                         format!("{}={}", String::from_utf8_lossy(key), String::from_utf8_lossy(text))
                     };
-                    Ok(match understand(&line, &fields, max)? {
-                        Says::Text { key, text } => pair(key, text),
-                        Says::Made { key, text } => pair(key, text.as_bytes()),
+                    Ok(match understand(&line, &fields, max, None)? {
+                        Says::Text { key, text } => pair(&key.unwrap(), text),
+                        Says::Made { key, shown } => pair(&key.unwrap(), shown.text.as_bytes()),
                         Says::NoDocument => "none".to_owned(),
                     })
                 });

@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
-use twindex::params::Shingling;
+use twindex::params::{Shingling, Widths};
 use twindex_corpus::{
-    Beside, Clustering, DedupTexts, FieldNumber, InvalidOptions, Keep, ListedPairs, NearBy,
+    Beside, Clustering, Dedup, DedupTexts, FieldNumber, InvalidOptions, Keep, ListedPairs, NearBy,
 };
 
 /// The number of random corpora compared with the definition; `TWINDEX_CASES` changes it.
@@ -195,6 +197,79 @@ fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
         removed * 8 > all && removed * 10 < across * 9,
         "a test of something: {removed}, {across} of {all}"
     );
+}
+
+/// Keys of the rows of a table and what they are said to go for, or to stand in.
+fn first_columns(path: &Path) -> BTreeMap<String, String> {
+    let table = fs::read_to_string(path).unwrap();
+    let rows = table.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());
+    rows.map(|columns| (columns[0].to_owned(), columns[1].to_owned())).collect()
+}
+
+#[test]
+fn against_a_history_what_stands_in_it_goes_and_what_of_it_stands_in_later_documents_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut dropped, mut contained) = (0, 0);
+    for seed in 0..cases() / 6 {
+        let texts = texts(seed ^ 0x00c0_77a1);
+        let (width, percent) = (1 + (seed % 3) as usize, [50, 80, 100][(seed / 3 % 3) as usize]);
+        let sets: Vec<_> = texts.iter().map(|text| shingles(text, width)).collect();
+        let (old, new) = (0..texts.len() / 2, texts.len() / 2..texts.len());
+        let write = |name: &str, part: std::ops::Range<usize>| {
+            let line = |at: usize| format!("{{\"id\":\"{at:03}\",\"text\":\"{}\"}}\n", texts[at]);
+            fs::write(dir.path().join(name), part.map(line).collect::<String>()).unwrap();
+        };
+        write("old.jsonl", old.clone());
+        write("new.jsonl", new.clone());
+        let run = |input: &str, out: &str, against: &[&str]| {
+            let mut dedup = Dedup::new([dir.path().join(input)], dir.path().join(out));
+            dedup.force = true;
+            dedup.near = NearBy::Containment;
+            dedup.threshold = Some(percent as f64 / 100.0);
+            dedup.text.words = Some(Widths::one(width as u8).unwrap());
+            dedup.memory = 1 << 20;
+            dedup.against = against.iter().map(|name| dir.path().join(name)).collect();
+            dedup.run().unwrap()
+        };
+        run("old.jsonl", "old", &[]);
+        let report = run("new.jsonl", "new", &["old"]);
+
+        let stands_in = |text: usize, other: usize| {
+            let both = sets[text].intersection(&sets[other]).count();
+            let is_part = sets[other].len() >= sets[text].len() && 100 * both >= percent * sets[text].len();
+            texts[text] == texts[other] || (both > 0 && is_part)
+        };
+        let larger_first = |documents: &mut Vec<usize>| {
+            documents.sort_by_key(|&text| (Reverse(sets[text].len()), text));
+        };
+        let clusters = first_columns(&dir.path().join("old/pairs.tsv"));
+        let mut history: Vec<usize> = old.filter(|at| !clusters.contains_key(&format!("{at:03}"))).collect();
+        larger_first(&mut history);
+        let mut documents: Vec<usize> = new.collect();
+        larger_first(&mut documents);
+        let (mut against, mut kept) = (BTreeMap::new(), Vec::new());
+        for text in documents {
+            let name = |other: &usize| (format!("{text:03}"), format!("{other:03}"));
+            if let Some(other) = history.iter().find(|&&other| stands_in(text, other)) {
+                against.extend([name(other)]);
+            } else if !kept.iter().any(|&other| stands_in(text, other)) {
+                kept.push(text);
+            }
+        }
+        let mut found = BTreeMap::new();
+        for &text in history.iter().filter(|&&text| !sets[text].is_empty()) {
+            if let Some(other) = kept.iter().find(|&&other| stands_in(text, other)) {
+                found.insert(format!("{text:03}"), format!("{other:03}"));
+            }
+        }
+        assert_eq!(first_columns(&dir.path().join("new/against.tsv")), against, "{seed}: {texts:?}");
+        assert_eq!(first_columns(&dir.path().join("new/contained.tsv")), found, "{seed}: {texts:?}");
+        let counts = (report.dropped, report.contained, report.kept);
+        assert_eq!(counts, (Some(against.len() as u64), Some(found.len() as u64), kept.len() as u64));
+        dropped += against.len();
+        contained += found.len();
+    }
+    assert!(dropped > 100 && contained > 30, "a test of something: {dropped}, {contained}");
 }
 
 #[test]

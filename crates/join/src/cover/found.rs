@@ -1,7 +1,7 @@
 //! Where sets are compared with what an index of the kept ones finds.
 
 use super::super::hamming::Effort;
-use super::super::threads::on_threads;
+use super::super::threads::{cut, on_threads};
 use super::index::{Index, Postings};
 use super::rarity::{Head, Rarity};
 use super::{BLOCK_ELEMENTS, BLOCK_SETS, Counting, Covering, Looked, PIECE_ELEMENTS, PIECE_SETS};
@@ -171,16 +171,8 @@ impl Pass<'_> {
 
 /// Cuts a block into pieces for threads.
 fn pieces<'b>(covering: &Covering<'_>, block: &'b [u32]) -> Vec<&'b [u32]> {
-    let (mut pieces, mut start, mut elements) = (Vec::new(), 0, 0);
-    for (at, &rank) in block.iter().enumerate() {
-        elements += covering.sets.size(covering.at(rank));
-        if at + 1 - start >= PIECE_SETS || elements >= PIECE_ELEMENTS {
-            pieces.push(&block[start..=at]);
-            (start, elements) = (at + 1, 0);
-        }
-    }
-    pieces.extend((start < block.len()).then(|| &block[start..]));
-    pieces
+    let size = |at: usize| covering.sets.size(covering.at(block[at]));
+    cut(0..block.len(), (PIECE_SETS, PIECE_ELEMENTS), size).map(|piece| &block[piece]).collect()
 }
 
 impl Worker<'_> {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use super::super::prefix::order::Classes;
 use super::super::sets::ShingleSets;
-use super::super::threads::on_threads;
+use super::super::threads::{cut, on_threads};
 use twindex::error::Result;
 use twindex_kernel::prefetch;
 use twindex_sketch::Nearness;
@@ -61,12 +61,12 @@ impl Rarity {
         let mut table = Vec::new();
         table.resize_with((cells / 4) as usize, AtomicU8::default);
         let rarity = Self { cells: table, bits, last, classes: Classes::of(sets)? };
-        let pieces: Vec<_> = pieces(sets).collect();
+        let pieces: Vec<_> = cut(0..sets.len(), (usize::MAX, PIECE), |set| sets.size(set as u32)).collect();
         let mut buffers = vec![Vec::new(); threads.max(1)];
         on_threads(&mut buffers, &pieces, |read, piece| {
             for set in piece.clone() {
                 read.clear();
-                rarity.count(sets.set(set, read)?);
+                rarity.count(sets.set(set as u32, read)?);
             }
             Ok(())
         })?;
@@ -173,17 +173,3 @@ impl Rarity {
 
 /// How many elements ahead cells are prefetched.
 const AHEAD: usize = 16;
-
-/// Sets in their order, in pieces for threads.
-fn pieces(sets: &ShingleSets) -> impl Iterator<Item = std::ops::Range<u32>> {
-    let mut next = 0;
-    std::iter::from_fn(move || {
-        let start = next;
-        let mut elements = 0;
-        while (next as usize) < sets.len() && elements < PIECE {
-            elements += sets.size(next);
-            next += 1;
-        }
-        (start < next).then_some(start..next)
-    })
-}

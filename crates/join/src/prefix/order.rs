@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::super::sets::ShingleSets;
+use super::super::threads::cut;
 use super::spread;
 use twindex::error::Result;
 use twindex_sketch::nearness::{could_resemble, least_intersection, least_part};
@@ -96,16 +97,7 @@ impl Ordered<'_> {
 
     /// Cuts a list of sets into pieces for threads.
     pub(super) fn pieces(&self, list: &[u32], start: usize) -> impl Iterator<Item = Range<usize>> {
-        let mut next = start;
-        std::iter::from_fn(move || {
-            let from = next;
-            let mut elements = 0;
-            while next < list.len() && next - from < PIECE_SETS && elements < PIECE_ELEMENTS {
-                elements += self.sets.size(list[next]);
-                next += 1;
-            }
-            (from < next).then_some(from..next)
-        })
+        cut(start..list.len(), (PIECE_SETS, PIECE_ELEMENTS), |at| self.sets.size(list[at]))
     }
 }
 

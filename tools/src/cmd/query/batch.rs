@@ -200,7 +200,7 @@ impl Query {
         let mut queries = RawColumn::open(asked)?;
         let mut out = self.stage.create(HITS)?;
         if self.stage.is_file() {
-            self.write_head(false, &mut out).context(CANNOT_WRITE)?;
+            self.write_head(None, false, &mut out).context(CANNOT_WRITE)?;
         }
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         loop {

@@ -26,6 +26,7 @@ use super::word_diff::{self, Extent, WordDiff};
 use crate::error::InvalidOptions;
 use crate::input::{Deciding, InputFormat, InputOptions};
 use crate::observer::Observer;
+use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
 /// A question about one document of a folder of results. [`new`](Self::new) has the defaults.
@@ -204,6 +205,8 @@ struct Known {
     method: Option<Method>,
     /// How the documents are read.
     input: InputOptions,
+    /// What was done about keys that came again.
+    repeated: RepeatedKeys,
 }
 
 impl Known {
@@ -296,7 +299,8 @@ impl Why {
         if let Some(run) = &run {
             input.attached.deciding = run.deciding();
         }
-        Ok(Known { run, params, method, input })
+        let repeated = run.as_ref().map_or(Ok(RepeatedKeys::Error), RunFile::repeated_keys)?;
+        Ok(Known { run, params, method, input, repeated })
     }
 
     /// The line of the document in clusters.tsv, and the documents that went for it.
@@ -417,9 +421,16 @@ impl Why {
         if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
             let sought = [Sought { keys: vec![kept.clone()] }];
             candidates.extend(
-                find(&rest, &of_history(&known.input), known.normalised(), &sought, observer)?
-                    .pop()
-                    .flatten(),
+                find(
+                    &rest,
+                    &of_history(&known.input),
+                    known.normalised(),
+                    known.repeated,
+                    &sought,
+                    observer,
+                )?
+                .pop()
+                .flatten(),
             );
         }
         // Each index that was searched may keep another number of bits.
@@ -462,7 +473,7 @@ impl Why {
         let run = self.out.join(RUN);
         let mut sought: Vec<Sought> = keys.iter().map(|key| Sought { keys: vec![key.to_vec()] }).collect();
         if !self.inputs.is_empty() {
-            return find(&self.inputs, &known.input, known.normalised(), &sought, observer);
+            return find(&self.inputs, &known.input, known.normalised(), known.repeated, &sought, observer);
         }
         let Some(file) = &known.run else {
             return Err(InvalidOptions::new(format!(
@@ -499,7 +510,7 @@ impl Why {
             }
             paths.push(path);
         }
-        find(&paths, &known.input, known.normalised(), &sought, observer)
+        find(&paths, &known.input, known.normalised(), known.repeated, &sought, observer)
     }
 
     /// Computes the numbers of the table again, from the first candidate text of the kept document that gives the same
@@ -660,7 +671,7 @@ fn read_kept(
     // `--format` is for the inputs; the names of these files give their format.
     let options = InputOptions { format: InputFormat::Auto, ..input.clone() };
     let sought = [Sought { keys: vec![key.to_vec()] }];
-    Ok(find(&files, &options, known.normalised(), &sought, observer)?.pop().flatten())
+    Ok(find(&files, &options, known.normalised(), known.repeated, &sought, observer)?.pop().flatten())
 }
 
 /// Adds the fields that decided, and whether they do so still.

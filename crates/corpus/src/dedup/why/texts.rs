@@ -4,10 +4,12 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use twindex::params::Shingling;
+use twindex::sys::Room;
 
 use super::super::run_file::Input;
 use crate::input::{Content, Deciding, Documents, Features, InputOptions, Parser, Record};
 use crate::observer::Observer;
+use crate::repeated::{Fate, RepeatedKeys, SeenKeys, without_numbers};
 use crate::sketching::{Job, for_each_chunk};
 
 /// A document that was read again.
@@ -70,13 +72,23 @@ impl Display for Enough {
 
 impl std::error::Error for Enough {}
 
-/// The key of a text file that is read by its absolute path, if `key` is its key by the path that was given.
+/// The key of a text file that is read by its absolute path, or of a record by its file and row, if `key` is that by the
+/// path that was given.
 pub(super) fn alias(input: &Input, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let given = input.given()?;
-    let Some(packed) = given.as_os_str().as_encoded_bytes().strip_prefix(key) else { return Ok(None) };
-    let is_packing = [&b""[..], b".gz", b".zst"].iter().any(|end| packed.eq_ignore_ascii_case(end));
-    let path = path.as_os_str().as_encoded_bytes();
-    Ok((is_packing && path.ends_with(packed)).then(|| path[..path.len() - packed.len()].to_vec()))
+    let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
+    let root = without_numbers(key);
+    let packed = given.strip_prefix(root).filter(|packed| {
+        let is_packing =
+            [&b""[..], b".gz", b".zst", b".zstd"].iter().any(|end| packed.eq_ignore_ascii_case(end));
+        is_packing && path.ends_with(packed)
+    });
+    if let Some(packed) = packed {
+        return Ok(Some([&path[..path.len() - packed.len()], &key[root.len()..]].concat()));
+    }
+    // The row of the file that was named, or of one in the folder.
+    let below = key.strip_prefix(given).filter(|below| matches!(below.first(), Some(b':' | b'/')));
+    Ok(below.map(|below| [path, below].concat()))
 }
 
 /// Reads documents by their keys; ends as soon as all are found.
@@ -84,6 +96,7 @@ pub(super) fn find(
     paths: &[PathBuf],
     options: &InputOptions,
     normalised: Option<&Shingling>,
+    repeated: RepeatedKeys,
     sought: &[Sought],
     observer: &dyn Observer,
 ) -> anyhow::Result<Vec<Option<Found>>> {
@@ -93,28 +106,45 @@ pub(super) fn find(
     }
     let progress = observer.begin("reading", documents.total_bytes());
     let mut found: Vec<Option<Found>> = sought.iter().map(|_| None).collect();
+    // Those of which one may have the key of another, with a number behind it, are looked through in their order.
+    let roots: Vec<&[u8]> =
+        sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
     let job = Job {
         state: || (),
         begin: Vec::new,
-        work: |(): &mut (), made: &mut Vec<(usize, Found)>, parser: &Parser, record: Record<'_>| {
-            let is_key = |one: &Sought| one.keys.iter().any(|key| key == record.key);
-            for (number, _) in sought.iter().enumerate().filter(|(_, one)| is_key(one)) {
-                let content = match record.content {
-                    Content::Text(text) => OwnContent::Text(text.to_owned()),
-                    Content::Features(features) => OwnContent::Features(features.clone()),
-                };
-                let identity = parser.identity(record.content).into_owned();
-                let deciding = record.attached(parser)?.deciding().clone();
-                made.push((number, Found { place: record.place().to_string(), content, identity, deciding }));
+        work: |(): &mut (), made: &mut Vec<(Vec<u8>, Found)>, parser: &Parser, record: Record<'_>| {
+            if !roots.contains(&without_numbers(record.key)) {
+                return Ok(());
             }
+            let content = match record.content {
+                Content::Text(text) => OwnContent::Text(text.to_owned()),
+                Content::Features(features) => OwnContent::Features(features.clone()),
+                Content::Opaque { .. } => OwnContent::Text(String::new()), // nothing goes by what it says
+            };
+            let identity = parser.identity(record.content).into_owned();
+            let deciding = record.attached(parser)?.deciding().clone();
+            let place = record.place().to_string();
+            made.push((record.key.to_vec(), Found { place, content, identity, deciding }));
             Ok(())
         },
     };
+    let is_last = repeated == RepeatedKeys::Last;
+    // Of all others than numbered ones the first counts.
+    let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
+    let mut keys = SeenKeys::new(repeated, &Room::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {
-        for (number, one) in made {
-            found[number].get_or_insert(one);
+        for (mut key, one) in made {
+            if keys.next(&mut key)? == Fate::PassedOver {
+                continue;
+            }
+            let number = sought.iter().position(|sought| sought.keys.contains(&key));
+            if let Some(found) = number.map(|number| &mut found[number])
+                && (is_last || found.is_none())
+            {
+                *found = Some(one);
+            }
         }
-        if found.iter().all(Option::is_some) { Err(Enough.into()) } else { Ok(()) }
+        if !is_last && found.iter().all(Option::is_some) { Err(Enough.into()) } else { Ok(()) }
     });
     match read {
         Err(error) if !error.is::<Enough>() => Err(error),

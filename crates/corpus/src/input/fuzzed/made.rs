@@ -127,6 +127,8 @@ impl Head {
             attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp"), ..Default::default() },
             as_it_comes: bit(6),
             record_bytes_max: RECORD_BYTES_MAX[usize::from(more % 8)],
+            // Keys by files and lines are not the same from a pipe as from a file.
+            ids: Ids::Field,
             ..InputOptions::default()
         };
         if bit(7) {

@@ -1,0 +1,75 @@
+//! Documents of a history that stand in a later document that stays. A history cannot lose documents any more, so that
+//! they are only reported.
+
+use twindex::sketch::Nearness;
+use twindex_join::{Effort, Priority, cover_sets};
+
+use super::clusters::Clusters;
+use super::corpus::Corpus;
+use super::near::Limits;
+use super::rules::Rules;
+use super::score::Score;
+
+/// What was found, and the comparisons that it took.
+#[derive(Default)]
+pub(super) struct Contained {
+    /// Groups of the history, ascending, each with the document of this run that it stands in, the first of those that
+    /// stay, and what it shares.
+    pub(super) found: Vec<(u32, u32, Score)>,
+    pub(super) comparisons: u64,
+    pub(super) counted: u64,
+}
+
+impl Contained {
+    /// Looks for each document of the history among those of this run that stay.
+    pub(super) fn of(
+        corpus: &Corpus,
+        clusters: &Clusters,
+        rules: &Rules<'_>,
+        limits: &Limits<'_>,
+    ) -> twindex::Result<Self> {
+        let grouped = &corpus.grouped;
+        let groups = 0..grouped.groups.len() as u32;
+        let in_order: Vec<u32> = rules.order.map_or_else(|| groups.collect(), <[u32]>::to_vec);
+        let stays = |group: u32| {
+            group >= rules.fixed && grouped.group_of[clusters.kept_of_group[group as usize] as usize] == group
+        };
+        // Those that stay come first, and stay here, too. What goes is looked for in them alone, but for the history.
+        let (stay, rest): (Vec<u32>, Vec<u32>) = in_order.into_iter().partition(|&group| stays(group));
+        let (history, gone): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(|&group| group < rules.fixed);
+        if stay.is_empty() || history.is_empty() {
+            return Ok(Self::default());
+        }
+        let fixed = stay.len() as u32;
+        let order = [stay, history, gone].concat();
+        let priority = Priority { order: Some(&order), fixed, most: rules.most_comparisons, by_index: false };
+        let threads = rayon::current_num_threads();
+        let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
+        let covered = cover_sets(&grouped.sets, Nearness::Containment(rules.threshold), priority, effort)?;
+        let found = (0..rules.fixed).filter_map(|group| {
+            let by = covered.by[group as usize];
+            let shared = covered.shared[group as usize];
+            let union = grouped.sets.size(group) as u32;
+            let score = Score::Resemblance { intersection: shared, union };
+            (by >= rules.fixed).then(|| (group, rules.firsts[by as usize], score))
+        });
+        Ok(Self { found: found.collect(), comparisons: covered.comparisons, counted: covered.counted })
+    }
+
+    /// The documents, by their keys, each with the one that it stands in.
+    pub(super) fn by_key(&self, corpus: &Corpus) -> Vec<(u32, u32, Score)> {
+        let mut all = Vec::new();
+        for document in 0..corpus.history {
+            let group = corpus.grouped.group_of[document as usize];
+            if let Ok(place) = self.found.binary_search_by_key(&group, |found| found.0) {
+                let (_, inside, score) = self.found[place];
+                all.push((document, inside, score));
+            }
+        }
+        all.sort_unstable_by(|a, b| {
+            let key = |document: u32| corpus.keys.get(document);
+            key(a.0).cmp(key(b.0)).then(a.0.cmp(&b.0))
+        });
+        all
+    }
+}

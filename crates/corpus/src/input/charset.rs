@@ -1,0 +1,379 @@
+//! Bytes to characters: by the mark at the beginning, by what was said of them, by what a page says of itself (HTML standard,
+//! 13.2.3.2), or by what they look like.
+
+use std::borrow::Cow;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+
+/// What tells the encoding of what does not say it.
+pub(super) const DETECTOR: &str = "chardetng 1";
+/// How far into a page its own word about its characters may stand for browsers to take it before all else.
+const PRESCANNED: usize = 1024;
+
+/// In which encoding texts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    /// This one, where they are not UTF-8. Of pages, whatever they say, but for a mark at the beginning.
+    Of(&'static Encoding),
+    /// By the mark at the beginning, by what a page says of itself, or UTF-8; others by what they look like.
+    Auto,
+}
+
+impl Charset {
+    /// That of a label of the Encoding standard, or `auto`.
+    #[must_use]
+    pub fn named(label: &str) -> Option<Self> {
+        match label {
+            "auto" => Some(Self::Auto),
+            label => Encoding::for_label_no_replacement(label.as_bytes()).map(Self::Of),
+        }
+    }
+
+    /// The name, by which [`named`](Self::named) knows it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Of(encoding) => encoding.name(),
+            Self::Auto => "auto",
+        }
+    }
+
+    /// Whether texts have zero bytes in it, and their lines do not end with the byte that ends those of others.
+    pub(super) fn is_utf16(self) -> bool {
+        matches!(self, Self::Of(encoding) if encoding == UTF_16BE || encoding == UTF_16LE)
+    }
+}
+
+/// Characters, and how they were found.
+#[derive(Debug)]
+pub(super) struct Decoded<'b> {
+    pub(super) text: Cow<'b, str>,
+    /// Whether U+FFFD stands for bytes that the encoding has not.
+    pub(super) is_lossy: bool,
+    /// Whether the encoding is what the bytes look like.
+    pub(super) is_detected: bool,
+}
+
+impl<'b> Decoded<'b> {
+    fn by(encoding: &'static Encoding, bytes: &'b [u8]) -> Self {
+        let (text, is_lossy) = encoding.decode_without_bom_handling(bytes);
+        Self { text, is_lossy, is_detected: false }
+    }
+
+    fn detected(bytes: &'b [u8]) -> Self {
+        let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+        detector.feed(bytes, true);
+        Self { is_detected: true, ..Self::by(detector.guess(None, Utf8Detection::Deny), bytes) }
+    }
+
+    fn lossless(self) -> Option<Self> {
+        (!self.is_lossy).then_some(self)
+    }
+}
+
+/// What a mark at the beginning says, with what stands behind it.
+fn marked(bytes: &[u8]) -> Option<Decoded<'_>> {
+    let (encoding, mark) = Encoding::for_bom(bytes)?;
+    Some(Decoded::by(encoding, &bytes[mark..]))
+}
+
+/// Whether a mark of UTF-16 is at the beginning: zero bytes say nothing then.
+pub(super) fn is_marked_utf16(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe")
+}
+
+/// A line, or a row.
+pub(super) fn line(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
+    match (std::str::from_utf8(bytes), charset) {
+        (Ok(text), _) => Decoded { text: text.into(), is_lossy: false, is_detected: false },
+        (Err(_), None) => Decoded::by(UTF_8, bytes),
+        (Err(_), Some(Charset::Of(encoding))) => Decoded::by(encoding, bytes),
+        (Err(_), Some(Charset::Auto)) => Decoded::detected(bytes),
+    }
+}
+
+/// A whole file of plain text.
+pub(super) fn text(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
+    match charset {
+        _ if Encoding::for_bom(bytes).is_some() => marked(bytes).unwrap_or_else(|| line(bytes, charset)),
+        Some(Charset::Of(encoding)) if Charset::Of(encoding).is_utf16() => Decoded::by(encoding, bytes),
+        charset => line(bytes, charset),
+    }
+}
+
+/// A text that came by HTTP, of which a head says the type.
+pub(super) fn answer<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
+    if let Some(Charset::Of(encoding)) = charset {
+        return marked(bytes).unwrap_or_else(|| Decoded::by(encoding, bytes));
+    }
+    marked(bytes).unwrap_or_else(|| declared(bytes, &[of_head(of_type)]))
+}
+
+/// A page of HTML; `of_type` is what a head says of it, if there is one.
+pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
+    if let Some(marked) = marked(bytes) {
+        return marked;
+    }
+    if let Some(Charset::Of(encoding)) = charset {
+        return Decoded::by(encoding, bytes);
+    }
+    let of_head = of_head(of_type);
+    if let Some(decoded) = of_head.and_then(|encoding| Decoded::by(encoding, bytes).lossless()) {
+        return decoded;
+    }
+    let start = &bytes[..bytes.len().min(PRESCANNED)];
+    let own = prescan(start).or_else(|| of_xml(start)).or_else(|| {
+        // Browsers come upon one that stands further down while they read the page.
+        let is_needed = of_head.is_none() && std::str::from_utf8(bytes).is_err();
+        is_needed.then(|| prescan(bytes)).flatten()
+    });
+    declared(bytes, &[of_head, own])
+}
+
+/// By the first of some encodings that has all bytes, or UTF-8. What none has is by the first of them if most of it fits,
+/// and otherwise by what it looks like: a word about it was wrong.
+fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Decoded<'b> {
+    let known = encodings.iter().copied().flatten();
+    let mut fitting = known.clone().chain([UTF_8]);
+    if let Some(decoded) = fitting.find_map(|encoding| Decoded::by(encoding, bytes).lossless()) {
+        return decoded;
+    }
+    let Some(first) = known.clone().next() else { return Decoded::detected(bytes) };
+    let decoded = Decoded::by(first, bytes);
+    let (lost, kept) = decoded.text.chars().filter(|character| !character.is_ascii()).fold((0, 0), |(lost, kept), one| {
+        if one == '\u{fffd}' { (lost + 1_u64, kept) } else { (lost, kept + 1_u64) }
+    });
+    let other = (lost > kept).then(|| Decoded::detected(bytes).lossless()).flatten();
+    other.unwrap_or(decoded)
+}
+
+/// The encoding of a label. Browsers show nothing of what is in some encodings that none of them reads: what says that it is
+/// in one of these says nothing here.
+fn of_label(label: &[u8]) -> Option<&'static Encoding> {
+    Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
+}
+
+/// What a page says of itself: it can be read, so that it is not in UTF-16.
+fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
+    let encoding = of_label(label)?;
+    Some(match encoding {
+        own if own == UTF_16BE || own == UTF_16LE => UTF_8,
+        own if own == X_USER_DEFINED => WINDOWS_1252,
+        own => own,
+    })
+}
+
+/// What the type in a head says.
+fn of_head(of_type: &[u8]) -> Option<&'static Encoding> {
+    of_label(charset_in(of_type)?)
+}
+
+/// The label behind `charset=` (HTML standard, "extracting a character encoding from a meta element").
+fn charset_in(value: &[u8]) -> Option<&[u8]> {
+    let lower = value.to_ascii_lowercase();
+    memchr::memmem::find_iter(&lower, b"charset").find_map(|at| {
+        let rest = value[at + 7..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+        let (rest, ends): (&[u8], &[u8]) = match rest {
+            [b'"', rest @ ..] => (rest, b"\""),
+            [b'\'', rest @ ..] => (rest, b"'"),
+            rest => (rest, b"; \t\r\n\x0c"),
+        };
+        let end = rest.iter().position(|byte| ends.contains(byte));
+        Some(&rest[..end.unwrap_or(rest.len())])
+    })
+}
+
+/// The encoding that the declaration of XML at the beginning names.
+fn of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
+    let declaration = bytes.strip_prefix(b"<?xml")?;
+    let declaration = &declaration[..memchr::memchr(b'>', declaration)?];
+    let at = memchr::memmem::find(declaration, b"encoding")?;
+    let rest = declaration[at + 8..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let (quote @ (b'"' | b'\''), rest) = rest.split_first()? else { return None };
+    of_own_label(&rest[..memchr::memchr(*quote, rest)?])
+}
+
+/// The encoding that a `meta` element names (HTML standard, "prescan a byte stream to determine its encoding"): comments,
+/// and what other elements have, name none.
+fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let is_space_or_slash = |byte: &u8| SPACE.contains(byte) || *byte == b'/';
+        if rest.starts_with(b"<!--") {
+            at += 2 + memchr::memmem::find(&rest[2..], b"-->")? + 3;
+        } else if rest.len() > 5 && rest[..5].eq_ignore_ascii_case(b"<meta") && is_space_or_slash(&rest[5]) {
+            at += 5;
+            if let Some(encoding) = meta(bytes, &mut at).ok()? {
+                return Some(encoding);
+            }
+        } else if matches!(rest, [b'<', b'/', letter, ..] | [b'<', letter, ..] if letter.is_ascii_alphabetic()) {
+            at += rest.iter().position(|byte| SPACE.contains(byte) || *byte == b'>')?;
+            while attribute(bytes, &mut at).ok()?.is_some() {}
+        } else if matches!(rest, [b'<', b'!' | b'/' | b'?', ..]) {
+            at += memchr::memchr(b'>', rest)? + 1;
+        } else {
+            at += 1 + memchr::memchr(b'<', &rest[1..])?;
+        }
+    }
+    None
+}
+
+const SPACE: &[u8] = b"\t\n\x0c\r ";
+
+/// The encoding that the attributes of a `meta` element name; nothing at all if the page ends before they do.
+fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, Ended> {
+    let (mut seen, mut has_pragma, mut needs_pragma, mut found) = (Vec::new(), false, None, None);
+    while let Some((name, value)) = attribute(bytes, at)? {
+        if seen.contains(&name) {
+            continue;
+        }
+        match name.as_slice() {
+            b"http-equiv" => has_pragma |= value == b"content-type",
+            b"content" if found.is_none() => {
+                if let Some(encoding) = charset_in(&value).and_then(of_own_label) {
+                    (found, needs_pragma) = (Some(encoding), Some(true));
+                }
+            }
+            b"charset" => (found, needs_pragma) = (of_own_label(&value), Some(false)),
+            _ => {}
+        }
+        seen.push(name);
+    }
+    Ok(found.filter(|_| needs_pragma == Some(false) || needs_pragma == Some(true) && has_pragma))
+}
+
+/// The page ends inside of a tag.
+struct Ended;
+
+/// The name and the value of an attribute.
+type Attribute = (Vec<u8>, Vec<u8>);
+
+/// The next attribute of a tag, in lower case, or none at the end of the tag; nothing at all if the page ends before that
+/// (HTML standard, "get an attribute").
+fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, Ended> {
+    let peek = |at: usize| bytes.get(at).copied().ok_or(Ended);
+    let skip_space = |at: &mut usize| {
+        while peek(*at).is_ok_and(|byte| SPACE.contains(&byte)) {
+            *at += 1;
+        }
+    };
+    while peek(*at).is_ok_and(|byte| SPACE.contains(&byte) || byte == b'/') {
+        *at += 1;
+    }
+    if peek(*at)? == b'>' {
+        *at += 1;
+        return Ok(None);
+    }
+    let (mut name, mut value) = (Vec::new(), Vec::new());
+    loop {
+        match peek(*at)? {
+            b'=' if !name.is_empty() => break,
+            byte if SPACE.contains(&byte) => break,
+            b'/' | b'>' => return Ok(Some((name, value))),
+            byte => name.push(byte.to_ascii_lowercase()),
+        }
+        *at += 1;
+    }
+    skip_space(at);
+    if peek(*at)? != b'=' {
+        return Ok(Some((name, value)));
+    }
+    *at += 1;
+    skip_space(at);
+    if let quote @ (b'"' | b'\'') = peek(*at)? {
+        let rest = &bytes[*at + 1..];
+        let end = memchr::memchr(quote, rest).ok_or(Ended)?;
+        value.extend(rest[..end].to_ascii_lowercase());
+        *at += end + 2;
+        return Ok(Some((name, value)));
+    }
+    loop {
+        match peek(*at)? {
+            byte if SPACE.contains(&byte) || byte == b'>' => break,
+            byte => value.push(byte.to_ascii_lowercase()),
+        }
+        *at += 1;
+    }
+    Ok(Some((name, value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::{SHIFT_JIS, WINDOWS_1251};
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_meta_element_says_counts() {
+        for (page, wanted) in [
+            ("<meta charset=windows-1251>", Some(WINDOWS_1251)),
+            ("<META CharSet='Shift_JIS'>", Some(SHIFT_JIS)),
+            ("<meta http-equiv=Content-Type content='text/html; charset=windows-1251'>", Some(WINDOWS_1251)),
+            ("<meta content=\"text/html;charset=windows-1251\" http-equiv=\"content-type\"/>", Some(WINDOWS_1251)),
+            ("<meta content='text/html; charset=windows-1251'>", None),
+            ("<meta name=description content='charset=windows-1251' http-equiv=refresh>", None),
+            ("<!-- <meta charset=shift_jis> --><meta charset=windows-1251>", Some(WINDOWS_1251)),
+            ("<!--><meta charset=windows-1251>", Some(WINDOWS_1251)),
+            ("<script charset=shift_jis src=x></script><meta charset=windows-1251>", Some(WINDOWS_1251)),
+            ("<link href='a>b' charset=shift_jis><meta charset=windows-1251>", Some(WINDOWS_1251)),
+            ("<p title=\"<meta charset=shift_jis>\"><meta charset=windows-1251>", Some(WINDOWS_1251)),
+            ("charset=shift_jis <p>", None),
+            ("<metadata charset=shift_jis>", None),
+            ("<meta charset=utf-16>", Some(UTF_8)),
+            ("<meta charset=x-user-defined>", Some(WINDOWS_1252)),
+            ("<meta charset=iso-2022-kr><meta charset=windows-1251>", Some(WINDOWS_1251)),
+            ("<meta charset=nonsense>", None),
+            ("<?php echo '<meta charset=shift_jis>'", None),
+            ("<meta charset=windows-1251", None),
+            ("<meta", None),
+            ("<", None),
+            ("", None),
+        ] {
+            assert_eq!(prescan(page.as_bytes()), wanted, "{page}");
+        }
+        assert_eq!(of_xml(b"<?xml version='1.0' encoding='windows-1251'?><html>"), Some(WINDOWS_1251));
+        assert_eq!(of_xml(b"<html encoding='windows-1251'>"), None);
+        for end in 0..60 {
+            let page = "<meta charset=\"windows-1251\" a=b/><!-- x --><p a = 'b' c>"; // no beginning of it goes too far
+            prescan(&page.as_bytes()[..end.min(page.len())]);
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_not_true_costs_nothing() {
+        let cyrillic = b"\xcf\xf0\xe8\xe2\xe5\xf2, \xec\xe8\xf0! \xdd\xf2\xee \xf2\xe5\xea\xf1\xf2 \xed\xe0 \xf0\xf3\xf1\xf1\xea\xee\xec.";
+        let read = "Привет, мир! Это текст на русском.";
+        let found = page(cyrillic, b"text/html; charset=utf-8", None);
+        assert_eq!((&*found.text, found.is_lossy, found.is_detected), (read, false, true));
+        // A page that is mostly what it says is that, with what was lost.
+        let found = page(b"<p>\xc3\xa4\xc3\xb6\xc3\xbc\xff", b"text/html; charset=utf-8", None);
+        assert_eq!((&*found.text, found.is_lossy), ("<p>äöü\u{fffd}", true));
+        // One word of two is true.
+        let both = [b"<meta charset=windows-1251>", &cyrillic[..]].concat();
+        let found = page(&both, b"text/html; charset=utf-8", None);
+        assert_eq!((found.text.ends_with(read), found.is_detected), (true, false));
+        // English is English.
+        let found = page(b"<meta charset=iso-2022-kr>plain words", b"text/html; charset=hz-gb-2312", None);
+        assert_eq!((&*found.text, found.is_lossy), ("<meta charset=iso-2022-kr>plain words", false));
+        // Far down, too.
+        let far = [&b" ".repeat(3000)[..], b"<meta charset=windows-1251>", cyrillic].concat();
+        assert!(page(&far, b"text/html", None).text.ends_with(read));
+    }
+
+    #[test]
+    fn a_mark_comes_before_all_else_and_a_label_before_what_is_said() {
+        let utf16: Vec<u8> = "\u{feff}<p>ü".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(page(&utf16, b"text/html; charset=shift_jis", None).text, "<p>ü");
+        assert_eq!(text(&utf16, None).text, "<p>ü");
+        assert_eq!(text(b"\xef\xbb\xbfa", Some(Charset::Of(SHIFT_JIS))).text, "a");
+        let said = page(b"<meta charset=shift_jis>\xcf", b"", Charset::named("cp1251"));
+        assert_eq!(said.text, "<meta charset=shift_jis>П");
+        assert_eq!(line("ü".as_bytes(), Charset::named("cp1251")).text, "ü", "what is UTF-8 is taken so");
+        assert_eq!(line(b"\xcf", Charset::named("cp1251")).text, "П");
+        assert!(line(b"\xcf", None).is_lossy);
+        assert_eq!(Charset::named("iso-2022-kr"), None);
+        assert_eq!(Charset::named("auto").map(Charset::name), Some("auto"));
+    }
+}

@@ -1,0 +1,70 @@
+//! How the rows of a table of text are written.
+
+use csv_core::{Reader, ReaderBuilder};
+
+/// What the options say of the tables of an input. CSV has commas and quotes, TSV has tabs and, by its registration with IANA,
+/// no quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// What stands between two fields; a comma, or what a first line `sep=` says, or a tab, if it is not given.
+    pub delimiter: Option<u8>,
+    /// What stands around a field that has delimiters and ends of lines in it.
+    pub quote: Quote,
+    /// What stands before a quote inside of a field between quotes, beside a quote.
+    pub escape: Option<u8>,
+    /// Whether the first row names the columns; if not, their names are their numbers, from 1.
+    pub has_header: bool,
+}
+
+/// See [`Dialect::quote`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Quote {
+    /// `"` in CSV, nothing in TSV.
+    #[default]
+    Usual,
+    /// Nothing: every line is a row, and a quote is a character as any other.
+    None,
+    /// This one.
+    Byte(u8),
+}
+
+impl Default for Dialect {
+    fn default() -> Self {
+        Self { delimiter: None, quote: Quote::Usual, escape: None, has_header: true }
+    }
+}
+
+/// How the rows of one table are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) delimiter: u8,
+    pub(super) quote: Option<u8>,
+    pub(super) escape: Option<u8>,
+    pub(super) has_header: bool,
+    /// Whether the file is named as one of tabs.
+    pub(super) is_tsv: bool,
+}
+
+impl Written {
+    /// Those of a table that is named as one of tabs, or of commas.
+    pub(super) fn of(dialect: Dialect, is_tsv: bool) -> Self {
+        let quote = match dialect.quote {
+            Quote::Usual => (!is_tsv).then_some(b'"'),
+            Quote::None => None,
+            Quote::Byte(quote) => Some(quote),
+        };
+        let delimiter = dialect.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' });
+        Self { delimiter, quote, escape: dialect.escape, has_header: dialect.has_header, is_tsv }
+    }
+
+    /// A reader of such rows.
+    pub(super) fn reader(self) -> Reader {
+        let mut builder = ReaderBuilder::new();
+        builder.delimiter(self.delimiter).escape(self.escape);
+        match self.quote {
+            Some(quote) => builder.quote(quote),
+            None => builder.quoting(false),
+        };
+        builder.build()
+    }
+}

@@ -1,0 +1,172 @@
+//! Keys of documents that are kept where they are not those that their lines say: numbered ones, and those made of a file
+//! and a line. They stand beside the file of documents, as `kept.jsonl.keys`: a table of the number that the document has
+//! in the file, as a [`Place`](super::Place) counts it, and the key. Whoever reads the documents again has the same keys.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+
+use super::{Place, Problem, TableLines};
+use crate::durable_file::DurableFile;
+use crate::tsv;
+
+/// The end of the names of such files, behind the names of those that they belong to.
+const SUFFIX: &str = ".keys";
+const HEADER: &str = "number\tkey";
+
+/// Whether a file has the name of one with keys.
+#[must_use]
+pub fn is_name(file: &str) -> bool {
+    file.strip_suffix(SUFFIX).is_some_and(super::is_name_of_kept)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(SUFFIX);
+    name.into()
+}
+
+/// The keys of one file, in its order.
+pub(super) struct KeptKeys {
+    lines: TableLines,
+    next: Option<(u64, Vec<u8>)>,
+}
+
+impl KeptKeys {
+    /// Those that stand beside a file; none of one that `dedup` did not make, or whose lines say all keys.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read.
+    pub(super) fn beside(path: &Path) -> Result<Option<Self>, Problem> {
+        let is_kept = path.file_name().and_then(|name| name.to_str()).is_some_and(super::is_name_of_kept);
+        let file = beside(path);
+        if !is_kept || !file.is_file() {
+            return Ok(None);
+        }
+        let open = || -> anyhow::Result<Self> {
+            let mut lines = TableLines::open(&file)?;
+            let header = lines.next_line()?.map(|(_, line)| line.to_vec());
+            ensure!(header.as_deref() == Some(HEADER.as_bytes()), "not as `dedup` writes it");
+            let mut keys = Self { lines, next: None };
+            keys.advance()?;
+            Ok(keys)
+        };
+        open().map(Some).map_err(|error| problem(&file, &error))
+    }
+
+    fn advance(&mut self) -> anyhow::Result<()> {
+        self.next = None;
+        let Some((_, line)) = self.lines.next_line()? else { return Ok(()) };
+        let tab = memchr::memchr(b'\t', line).context("not as `dedup` writes it")?;
+        let number = std::str::from_utf8(&line[..tab])?.parse().context("not as `dedup` writes it")?;
+        let key = tsv::unescape(&line[tab + 1..])?.into_owned();
+        super::check_key(&key).map_err(anyhow::Error::msg)?;
+        self.next = Some((number, key));
+        Ok(())
+    }
+
+    /// The key of the document with this number, if it is none that its line says. Numbers come in their order.
+    ///
+    /// # Errors
+    ///
+    /// The keys cannot be read on.
+    pub(super) fn of(&mut self, number: u64) -> Result<Option<Vec<u8>>, Problem> {
+        while let Some((next, key)) = &mut self.next {
+            if *next > number {
+                break;
+            }
+            let found = (*next == number).then(|| std::mem::take(key));
+            let name = self.lines.name();
+            self.advance().map_err(|error| problem(&name, &error))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn problem(file: &Path, error: &anyhow::Error) -> Problem {
+    Problem { place: Place::file(Arc::from(file)), reason: format!("{error:#}") }
+}
+
+/// Writes the keys of one file.
+pub(super) struct Writer {
+    file: DurableFile,
+    waiting: Vec<u8>,
+}
+
+/// Bytes that are written at once.
+const TOGETHER: usize = 1 << 16;
+
+impl Writer {
+    /// Of the file with this name in a folder, behind those that were written before.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made, or opened.
+    pub(super) fn open(folder: &Path, kept: &str) -> std::io::Result<Self> {
+        let path = beside(&folder.join(kept));
+        if path.is_file() {
+            return Ok(Self { file: DurableFile::append(&path)?, waiting: Vec::new() });
+        }
+        let waiting = [HEADER.as_bytes(), b"\n"].concat();
+        Ok(Self { file: DurableFile::create_new(&path)?, waiting })
+    }
+
+    /// Adds the key of the document with this number.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub(super) fn push(&mut self, number: u64, key: &[u8]) -> std::io::Result<()> {
+        self.waiting.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        self.waiting.push(b'\t');
+        tsv::write_field(&mut self.waiting, key)?;
+        self.waiting.push(b'\n');
+        if self.waiting.len() >= TOGETHER {
+            self.file.write_all(&self.waiting)?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+
+    /// Makes the file durable.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub(super) fn finish(mut self) -> std::io::Result<()> {
+        self.file.write_all(&self.waiting)?;
+        self.file.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_back_by_their_numbers_and_others_have_none() {
+        let folder = tempfile::tempdir().unwrap();
+        for some in [&[(2, &b"a\tb#2"[..]), (3, b"c\xff")][..], &[(900, b"d")]] {
+            let mut writer = Writer::open(folder.path(), "kept.jsonl").unwrap();
+            for (number, key) in some {
+                writer.push(*number, key).unwrap();
+            }
+            writer.finish().unwrap();
+        }
+        let open = || KeptKeys::beside(&folder.path().join("kept.jsonl"));
+        let mut keys = open().unwrap().unwrap();
+        let found: Vec<_> = [1, 2, 3, 5, 900, 902].map(|number| keys.of(number).unwrap()).into();
+        assert_eq!(found, [None, Some(b"a\tb#2".to_vec()), Some(b"c\xff".to_vec()), None, Some(b"d".to_vec()), None]);
+        assert!(KeptKeys::beside(&folder.path().join("kept-2.jsonl")).unwrap().is_none());
+        assert!(KeptKeys::beside(&folder.path().join("mine.jsonl")).unwrap().is_none());
+        std::fs::write(folder.path().join("kept.jsonl.keys"), "other\n").unwrap();
+        assert!(open().err().unwrap().to_string().contains("kept.jsonl.keys: not as `dedup` writes it"));
+        assert!(is_name("kept.jsonl.keys") && is_name("kept-2.parquet.keys") && !is_name("mine.jsonl.keys"));
+    }
+}

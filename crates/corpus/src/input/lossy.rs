@@ -1,0 +1,229 @@
+//! Texts in which decoding lost something: which bytes, or halves of surrogate pairs, stood where U+FFFD stands now.
+//!
+//! A *marked* text has all of them, in a form of which no two different inputs have the same: U+10FFFF, four digits for each
+//! half of a pair, U+10FFFF; a byte `XX` counts as the half `dcXX`, as Python's `surrogateescape` has it, and U+10FFFF itself
+//! stands twice. Such texts are compared by what was there, and shown with U+FFFD.
+
+use std::fmt::Write;
+
+/// What stands around what was lost.
+const MARK: char = '\u{10ffff}';
+
+/// The first byte of what is compared of a text in which something was lost; no text in UTF-8 begins so.
+pub(super) const LOSSY: u8 = 0xff;
+/// That of what is compared of a page that shows no text.
+pub(super) const UNSEEN: u8 = 0xfe;
+
+/// Bytes with marks where they are not UTF-8.
+pub(super) fn mark(bytes: &[u8]) -> String {
+    let mut marked = String::with_capacity(bytes.len() + bytes.len() / 8);
+    for chunk in bytes.utf8_chunks() {
+        push_valid(&mut marked, chunk.valid());
+        push_lost(&mut marked, chunk.invalid().iter().map(|&byte| 0xdc00 | u16::from(byte)));
+    }
+    marked
+}
+
+fn push_valid(marked: &mut String, valid: &str) {
+    for (number, part) in valid.split(MARK).enumerate() {
+        if number > 0 {
+            marked.extend([MARK, MARK]);
+        }
+        marked.push_str(part);
+    }
+}
+
+fn push_lost(marked: &mut String, halves: impl ExactSizeIterator<Item = u16>) {
+    if halves.len() == 0 {
+        return;
+    }
+    marked.push(MARK);
+    for half in halves {
+        let _ = write!(marked, "{half:04x}"); // a string takes everything
+    }
+    marked.push(MARK);
+}
+
+/// A line of JSON with marks where it is not UTF-8, and where an escape is half of a surrogate pair.
+pub(super) fn mark_json(line: &[u8]) -> String {
+    let plain = mark(line);
+    let mut marked = String::with_capacity(plain.len());
+    let mut rest = plain.as_str();
+    while let Some(at) = rest.find('\\') {
+        marked.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let Some(first) = half(rest) else {
+            // Of any other escape, the backslash and what it escapes.
+            let end = rest.char_indices().nth(2).map_or(rest.len(), |(end, _)| end);
+            marked.push_str(&rest[..end]);
+            rest = &rest[end..];
+            continue;
+        };
+        if let (0xd800..0xdc00, Some(second @ 0xdc00..0xe000)) = (first, half(&rest[ESCAPE..])) {
+            if (first, second) == (0xdbff, 0xdfff) {
+                marked.extend([MARK, MARK]);
+            } else {
+                marked.push_str(&rest[..2 * ESCAPE]);
+            }
+            rest = &rest[2 * ESCAPE..];
+            continue;
+        }
+        let byte = |rest: &str| half(rest).filter(|half| (0xdc80..0xdd00).contains(half)).map(|half| half as u8);
+        let mut bytes = Vec::new();
+        while let Some(byte) = byte(rest) {
+            bytes.push(byte);
+            rest = &rest[ESCAPE..];
+        }
+        if bytes.is_empty() {
+            push_lost(&mut marked, [first].into_iter());
+            rest = &rest[ESCAPE..];
+        } else {
+            // Those that were one character's beginning in the bytes are one here.
+            marked.push_str(&mark(&bytes));
+        }
+    }
+    marked.push_str(rest);
+    marked
+}
+
+/// Bytes of an escape by number.
+const ESCAPE: usize = 6;
+
+/// The half of a surrogate pair that an escape at the beginning stands for.
+fn half(rest: &str) -> Option<u16> {
+    let digits = rest.strip_prefix("\\u")?.get(..4)?;
+    let half = u16::from_str_radix(digits, 16).ok()?;
+    (0xd800..0xe000).contains(&half).then_some(half)
+}
+
+/// Whether a line has an escape of half of a pair, as far as its bytes may say so.
+pub(super) fn has_half(line: &str) -> bool {
+    memchr::memmem::find_iter(line.as_bytes(), b"\\u").any(|at| half(&line[at..]).is_some())
+}
+
+/// A marked text as it is shown; none if nothing was lost in it, and it has no mark.
+pub(super) fn shown(marked: &str) -> Option<String> {
+    if !marked.contains(MARK) {
+        return None;
+    }
+    Some(parts(marked).map(|part| match part {
+        Part::Text(text) => text.to_owned(),
+        Part::Lost => "\u{fffd}".to_owned(),
+    }).collect())
+}
+
+/// Whether something was lost in a marked text.
+pub(super) fn is_lossy(marked: &str) -> bool {
+    parts(marked).any(|part| matches!(part, Part::Lost))
+}
+
+enum Part<'m> {
+    Text(&'m str),
+    Lost,
+}
+
+/// The parts of a marked text: those between marks, by turns text and what was lost.
+fn parts(marked: &str) -> impl Iterator<Item = Part<'_>> {
+    marked.split(MARK).enumerate().map(|(number, part)| match (number % 2, part) {
+        (0, text) => Part::Text(text),
+        (_, "") => Part::Text("\u{10ffff}"),
+        _ => Part::Lost,
+    })
+}
+
+/// Bytes as a string of JSON, each that is not UTF-8 as half of a surrogate pair.
+pub(super) fn push_json(line: &mut Vec<u8>, bytes: &[u8]) -> anyhow::Result<()> {
+    line.push(b'"');
+    for chunk in bytes.utf8_chunks() {
+        let quoted = serde_json::to_string(chunk.valid())?;
+        line.extend_from_slice(&quoted.as_bytes()[1..quoted.len() - 1]);
+        for byte in chunk.invalid() {
+            line.extend_from_slice(format!("\\udc{byte:02x}").as_bytes());
+        }
+    }
+    line.push(b'"');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The bytes that were marked; a half of a pair that is none is as UTF-8 would write it. That there is one way back says
+    /// that no two inputs have the same marks.
+    fn bytes(marked: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, part) in marked.split(MARK).enumerate() {
+            match (number % 2, part) {
+                (0, text) => bytes.extend_from_slice(text.as_bytes()),
+                (_, "") => bytes.extend_from_slice("\u{10ffff}".as_bytes()),
+                (_, halves) => {
+                    for digits in halves.as_bytes().chunks(4) {
+                        let half = u16::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap();
+                        if (0xdc80..0xdd00).contains(&half) {
+                            bytes.push(half as u8);
+                        } else {
+                            let six = |shift: u16| 0x80 | (half >> shift & 63) as u8;
+                            bytes.extend([0xe0 | (half >> 12) as u8, six(6), six(0)]);
+                        }
+                    }
+                }
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_was_lost_is_shown_as_one_character_and_told_apart() {
+        for (from, wanted, lossy) in [
+            (&b"f\xfcr"[..], Some("f\u{fffd}r"), true),
+            (b"f\xe4\xb8r\xff\xfe", Some("f\u{fffd}r\u{fffd}\u{fffd}"), true),
+            (b"plain", None, false),
+            ("\u{10ffff}dc41".as_bytes(), Some("\u{10ffff}dc41"), false),
+        ] {
+            let marked = mark(from);
+            assert_eq!((shown(&marked).as_deref(), is_lossy(&marked)), (wanted, lossy), "{marked:?}");
+            assert_eq!(bytes(&marked), from);
+        }
+        assert_ne!(mark(b"a\xcf\xf0"), mark(b"a\xc0\xf0"));
+    }
+
+    #[test]
+    fn halves_of_pairs_in_escapes_are_marked_and_whole_pairs_are_not() {
+        let text = |json: &str| -> String { serde_json::from_str(&mark_json(json.as_bytes())).unwrap() };
+        for (json, wanted) in [
+            (r#""a\ud800b""#, "a\u{fffd}b"),
+            (r#""a\udc00\ud83d\ude00""#, "a\u{fffd}\u{1f600}"),
+            (r#""\\ud800\"""#, "\\ud800\""),
+            (r#""\udbff\udfff\udce4\udcb8""#, "\u{10ffff}\u{fffd}"),
+        ] {
+            let marked = text(json);
+            assert_eq!(shown(&marked).unwrap_or(marked), wanted, "{json}");
+        }
+        assert_eq!(bytes(&text(r#""a\ud800""#)), b"a\xed\xa0\x80");
+        assert!(has_half(r#"{"a":"\ud800"}"#) && !has_half(r#"{"a":"\u00fc"}"#));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn bytes_come_back_from_marks_and_from_json(parts in prop::collection::vec(prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..6),
+            prop::sample::select(vec!["\u{10ffff}", "ü", "\\ud800", "\"", "\\"]).prop_map(|text| text.as_bytes().to_vec()),
+        ], 0..8)) {
+            let all = parts.concat();
+            let marked = mark(&all);
+            prop_assert_eq!(&bytes(&marked), &all);
+            prop_assert_eq!(is_lossy(&marked), std::str::from_utf8(&all).is_err());
+            let lossy = String::from_utf8_lossy(&all);
+            prop_assert_eq!(shown(&marked).unwrap_or_else(|| marked.clone()), &*lossy);
+            let mut json = Vec::new();
+            push_json(&mut json, &all).unwrap();
+            let again: String = serde_json::from_str(&mark_json(&json)).unwrap();
+            prop_assert_eq!(again, marked, "a line that is made of bytes says the same");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Values of a JSON object by paths: found one level after the other, each read once.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::fields::{Part, Selection};
+
+/// What a selection finds in an object, part by part; none of a part that is not there.
+pub(super) type Selected<'l> = Vec<Option<&'l RawValue>>;
+
+/// The values of both selections in the object of a line.
+///
+/// # Errors
+///
+/// It is no object, or a name that is asked for stands in it twice.
+pub(super) fn select<'l>(
+    line: &'l str,
+    selections: [&Selection; 2],
+) -> serde_json::Result<[Selected<'l>; 2]> {
+    let is_wanted = |name: &str| {
+        selections.iter().any(|selection| {
+            name == selection.whole
+                || selection.parts.iter().any(|part| name == part.name || name == part.path[0])
+        })
+    };
+    let members = members(line, &is_wanted)?;
+    let [first, second] = selections;
+    Ok([find(&members, first)?, find(&members, second)?])
+}
+
+/// Members of an object that were asked for.
+type Members<'l> = Vec<(String, &'l RawValue)>;
+
+fn get<'l>(members: &Members<'l>, name: &str) -> Option<&'l RawValue> {
+    members.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
+}
+
+fn find<'l>(members: &Members<'l>, selection: &Selection) -> serde_json::Result<Selected<'l>> {
+    if let Some(whole) = get(members, &selection.whole) {
+        return Ok(vec![Some(whole)]);
+    }
+    selection.parts.iter().map(|part| find_part(members, part)).collect()
+}
+
+fn find_part<'l>(members: &Members<'l>, part: &Part) -> serde_json::Result<Option<&'l RawValue>> {
+    if let Some(value) = get(members, &part.name) {
+        return Ok(Some(value));
+    }
+    let Some((first, below)) = part.path.split_first() else { return Ok(None) };
+    let Some(mut value) = get(members, first) else { return Ok(None) };
+    for name in below {
+        let inside = match value.get().as_bytes().first() {
+            Some(b'{') => get(&self::members(value.get(), &|own| own == name)?, name),
+            Some(b'[') => element(value.get(), name)?,
+            _ => None,
+        };
+        let Some(inside) = inside else { return Ok(None) };
+        value = inside;
+    }
+    Ok(Some(value))
+}
+
+/// The members of an object that are wanted.
+fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::Result<Members<'l>> {
+    let mut parser = serde_json::Deserializer::from_str(json);
+    let members = Object(is_wanted).deserialize(&mut parser)?;
+    parser.end()?;
+    Ok(members)
+}
+
+/// The element of an array with this number.
+fn element<'l>(json: &'l str, number: &str) -> serde_json::Result<Option<&'l RawValue>> {
+    let Ok(number) = number.parse() else { return Ok(None) };
+    Element(number).deserialize(&mut serde_json::Deserializer::from_str(json))
+}
+
+struct Object<'w>(&'w dyn Fn(&str) -> bool);
+
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = Members<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members: Members<'de> = Vec::new();
+        while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            if !self.0(&name) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if members.iter().any(|(own, _)| *own == *name) {
+                return Err(A::Error::custom(format!("the field {name:?} stands twice in the object")));
+            }
+            members.push((name.into_owned(), map.next_value()?));
+        }
+        Ok(members)
+    }
+}
+
+struct Element(usize);
+
+impl<'de> DeserializeSeed<'de> for Element {
+    type Value = Option<&'de RawValue>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Element {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        let mut at = 0;
+        while let Some(value) = array.next_element::<&RawValue>()? {
+            if at == self.0 {
+                found = Some(value);
+            }
+            at += 1;
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str, names: &str) -> Result<Vec<Option<String>>, String> {
+        let selection = Selection::of(names);
+        let none = Selection::of("none");
+        let [found, _] = select(line, [&selection, &none]).map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(|value| value.map(|value| value.get().to_owned())).collect())
+    }
+
+    #[test]
+    fn values_are_found_by_paths_pointers_and_several_names() {
+        let line = r#"{"meta":{"url":"u","tags":["a",{"b":[1, 2]}]},"id":1.50,"n":null}"#;
+        for (names, wanted) in [
+            ("id", vec![Some("1.50")]),
+            ("meta.url", vec![Some("\"u\"")]),
+            ("/meta/url", vec![Some("\"u\"")]),
+            ("meta.tags.1.b", vec![Some("[1, 2]")]),
+            ("/meta/tags/1/b/0", vec![Some("1")]),
+            ("id,meta.url,n", vec![Some("1.50"), Some("\"u\""), Some("null")]),
+            ("meta.none", vec![None]),
+            ("id.url", vec![None]),
+            ("meta.tags.x", vec![None]),
+            ("meta.tags.9,none", vec![None, None]),
+        ] {
+            let wanted: Vec<_> = wanted.into_iter().map(|value| value.map(str::to_owned)).collect();
+            assert_eq!(found(line, names).unwrap(), wanted, "{names}");
+        }
+    }
+
+    #[test]
+    fn a_field_of_just_the_name_comes_before_a_path() {
+        let line = r#"{"meta":{"url":"inside"},"meta.url":"plain","a,b":"both","a":1,"b":2,"\u002fa":"slash"}"#;
+        for (names, wanted) in [("meta.url", "\"plain\""), ("a,b", "\"both\""), ("/a", "\"slash\"")] {
+            assert_eq!(found(line, names).unwrap(), [Some(wanted.to_owned())], "{names}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_stands_twice_and_what_is_no_object_are_errors() {
+        assert!(found(r#"{"m":{"a":1,"a":2}}"#, "m.a").unwrap_err().contains("stands twice"));
+        assert!(found(r#"{"m":1,"m":2}"#, "m.a").unwrap_err().contains("stands twice"));
+        assert!(found(r#"{"x":1,"x":2,"m":{"a":3}}"#, "m.a").is_ok(), "nobody asked for that");
+        assert!(found("[1]", "m.a").is_err());
+        assert!(found(r#"{"m":{"a":1}"#, "m.a").is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! What a file is by its beginning, where its name does not say it, and what it is that nobody reads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
+
+use super::open::{Origin, Reader};
+use super::{Kind, Problem};
+
+/// How much of a file is looked at: a line of JSON that is longer is known by how it begins.
+const LOOKED_AT: usize = 64 << 10;
+
+/// What the plain bytes of a file are, if they are records for certain.
+///
+/// # Errors
+///
+/// It cannot be read, or is compressed in a way that is not undone.
+pub(super) fn kind(path: &Path) -> Result<Option<Kind>, Problem> {
+    let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
+    let is_plain = reader.plain_bytes().is_some();
+    let (mut start, mut filled) = (vec![0; LOOKED_AT], 0);
+    while filled < start.len() {
+        match reader.read_once(&mut start[filled..])? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    // Parquet is read from its end.
+    Ok(kind_of(&start[..filled]).filter(|kind| *kind != Kind::Parquet || is_plain))
+}
+
+fn kind_of(start: &[u8]) -> Option<Kind> {
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    match text {
+        [b'P', b'A', b'R', b'1', ..] => Some(Kind::Parquet),
+        [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', ..] => Some(Kind::Warc),
+        [b'{', ..] => is_line_of_json(text, start.len() == LOOKED_AT).then_some(Kind::Jsonl),
+        _ => None,
+    }
+}
+
+/// Whether the first line is a whole object.
+fn is_line_of_json(text: &[u8], goes_on: bool) -> bool {
+    match memchr::memchr(b'\n', text) {
+        Some(end) => serde_json::from_slice::<IgnoredAny>(&text[..end]).is_ok(),
+        None if goes_on => text[1..].trim_ascii_start().starts_with(b"\""),
+        None => serde_json::from_slice::<IgnoredAny>(text).is_ok(),
+    }
+}
+
+/// What somebody packed who expects it to be unpacked, by its first bytes: its name, and the command that undoes it.
+pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    Some(match start {
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => ("bzip2", "bzip2 -dc"),
+        [0x04, 0x22, 0x4d, 0x18, ..] => ("lz4", "lz4 -dc"),
+        [b'P', b'K', 3, 4, ..] => ("zip", "unzip -p"),
+        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", "7z x -so"),
+        [b'f', b'i', b'l', b'e', b'd', b'e', b's', b'c', b':', b'/', b'/', ..] => {
+            ("an ARC archive", "warcio recompress")
+        }
+        _ => return None,
+    })
+}
+
+/// Whether a tar archive begins so.
+pub(super) fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_what_they_begin_with_and_texts_are_none_of_these() {
+        for (start, wanted) in [
+            (&b"{\"id\":1}\n{\"id\":2}\n"[..], Some(Kind::Jsonl)),
+            (b"\xef\xbb\xbf{\"id\":1}", Some(Kind::Jsonl)),
+            (b"{\n  \"id\": 1\n}\n", None),
+            (b"{% template %}\n", None),
+            (b"WARC/1.0\r\n", Some(Kind::Warc)),
+            (b"PAR1\x15\x04", Some(Kind::Parquet)),
+            (b"WARCs are archives", None),
+            (b"plain", None),
+            (b"", None),
+        ] {
+            assert_eq!(kind_of(start), wanted, "{}", start.escape_ascii());
+        }
+        let long = [b"{\"id\":\"".to_vec(), vec![b'x'; LOOKED_AT]].concat();
+        assert_eq!(kind_of(&long[..LOOKED_AT]), Some(Kind::Jsonl));
+    }
+}

@@ -1,0 +1,263 @@
+//! What is done about a key that comes again.
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
+
+use anyhow::Context;
+use twindex::sys::{Column, Room};
+use twindex_join::Numbers;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// What is done about a document whose key an earlier one of the same run has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepeatedKeys {
+    /// It has a number behind its key: the second document with the key `K` has `K#2`, or the next number that is free.
+    Number,
+    /// It is passed over, and counted.
+    First,
+    /// Those before it are passed over, and counted. Inputs are read twice.
+    Last,
+    /// It is an error.
+    Error,
+    /// It is taken as it is: whoever takes documents decides, a job with an error, an index by what came last.
+    #[default]
+    Any,
+}
+
+impl RepeatedKeys {
+    /// Where nothing is passed over.
+    pub(crate) fn or_any(self) -> Self {
+        if self == Self::Number { self } else { Self::Any }
+    }
+
+    /// Where the keys are known to be without repetition, or the first counts.
+    pub(crate) fn or_first(self) -> Self {
+        if self == Self::Number { self } else { Self::First }
+    }
+}
+
+/// Keys of documents, in the order of the input.
+///
+/// No key is held, only hashes of 128 bits, in columns: 27 to 37 bytes a document, and 8 more where they are counted.
+#[derive(Debug)]
+pub(crate) enum SeenKeys {
+    /// Of each key the next number that may be free; 0 of one that came once.
+    Number(Hashes),
+    First(Hashes),
+    Error(Hashes),
+    /// Of each key, how many documents with it are still to come.
+    Last(Hashes),
+    /// Whoever takes the documents knows what has come.
+    Any,
+}
+
+/// Hashes of keys, each with a count where there are counts.
+#[derive(Debug)]
+pub(crate) struct Hashes {
+    numbers: Numbers,
+    all: Column<u128>,
+    counts: Column<u64>,
+    /// Nobody can write keys that fall together.
+    seed: u64,
+}
+
+impl Hashes {
+    fn new(room: &Room) -> twindex::Result<Self> {
+        let (all, counts) = (Column::new(room), Column::new(room));
+        let seed = BuildHasher::hash_one(&RandomState::new(), 0);
+        Ok(Self { numbers: Numbers::new(room)?, all, counts, seed })
+    }
+
+    /// The number of a key, and whether it is new.
+    fn insert(&mut self, key: &[u8]) -> anyhow::Result<(usize, bool)> {
+        let hash = xxh3_128_with_seed(key, self.seed);
+        let spread = (hash >> 64) as u64;
+        let is_same = |number: u32| Ok::<_, Infallible>(self.all[number as usize] == hash);
+        let found = self.numbers.find(spread, is_same);
+        if let Some(number) = found.unwrap_or_else(|never| match never {}) {
+            return Ok((number as usize, false));
+        }
+        let number = self.all.len();
+        let numbered = u32::try_from(number).ok().filter(|&number| number < u32::MAX);
+        self.numbers.insert(spread, numbered.context("more than 2^32 keys")?)?;
+        self.all.push(hash)?;
+        Ok((number, true))
+    }
+
+    fn is_new(&mut self, key: &[u8]) -> anyhow::Result<bool> {
+        Ok(self.insert(key)?.1)
+    }
+
+    /// The count of a key, and whether the key is new.
+    fn count(&mut self, key: &[u8]) -> anyhow::Result<(&mut u64, bool)> {
+        let (number, is_new) = self.insert(key)?;
+        if is_new {
+            self.counts.push(0)?;
+        }
+        Ok((&mut self.counts[number], is_new))
+    }
+}
+
+/// What becomes of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Taken,
+    /// Its key has a number now.
+    Numbered,
+    PassedOver,
+    Refused,
+}
+
+impl SeenKeys {
+    /// Nothing yet; what is noted of keys is in this room. For [`RepeatedKeys::Last`] all keys are to be
+    /// [announced](Self::announce) first.
+    pub(crate) fn new(repeated: RepeatedKeys, room: &Room) -> twindex::Result<Self> {
+        Ok(match repeated {
+            RepeatedKeys::Number => Self::Number(Hashes::new(room)?),
+            RepeatedKeys::First => Self::First(Hashes::new(room)?),
+            RepeatedKeys::Last => Self::Last(Hashes::new(room)?),
+            RepeatedKeys::Error => Self::Error(Hashes::new(room)?),
+            RepeatedKeys::Any => Self::Any,
+        })
+    }
+
+    /// Says that a document with this key will come.
+    pub(crate) fn announce(&mut self, key: &[u8]) -> anyhow::Result<()> {
+        if let Self::Last(coming) = self {
+            *coming.count(key)?.0 += 1;
+        }
+        Ok(())
+    }
+
+    /// Decides about the next document, and may put a number behind its key.
+    pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<Fate> {
+        Ok(match self {
+            Self::Any => Fate::Taken,
+            Self::First(seen) => {
+                if seen.is_new(key)? {
+                    Fate::Taken
+                } else {
+                    Fate::PassedOver
+                }
+            }
+            Self::Error(seen) => {
+                if seen.is_new(key)? {
+                    Fate::Taken
+                } else {
+                    Fate::Refused
+                }
+            }
+            Self::Last(coming) => match coming.count(key)?.0 {
+                rest @ 2.. => {
+                    *rest -= 1;
+                    Fate::PassedOver
+                }
+                _ => Fate::Taken,
+            },
+            Self::Number(seen) => {
+                let (next, is_new) = seen.count(key)?;
+                if is_new {
+                    return Ok(Fate::Taken);
+                }
+                let mut number = (*next).max(2);
+                let (base, length) = (key.clone(), key.len());
+                loop {
+                    key.truncate(length);
+                    key.push(b'#');
+                    key.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+                    number += 1;
+                    if seen.count(key)?.1 {
+                        *seen.count(&base)?.0 = number;
+                        return Ok(Fate::Numbered);
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// A key without the numbers that [`SeenKeys::next`] may have put behind it: two keys of which one can become the other have
+/// the same.
+pub(crate) fn without_numbers(key: &[u8]) -> &[u8] {
+    let mut rest = key;
+    while let Some(at) = memchr::memrchr(b'#', rest) {
+        let digits = &rest[at + 1..];
+        if at == 0 || digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            break;
+        }
+        rest = &rest[..at];
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys_in(room: &Room, repeated: RepeatedKeys, keys: &[&str]) -> Vec<Option<String>> {
+        let mut seen = SeenKeys::new(repeated, room).unwrap();
+        for key in keys {
+            seen.announce(key.as_bytes()).unwrap();
+        }
+        let next = |key: &&str| {
+            let mut key = key.as_bytes().to_vec();
+            let fate = seen.next(&mut key).unwrap();
+            (fate != Fate::PassedOver).then(|| String::from_utf8(key).unwrap())
+        };
+        keys.iter().map(next).collect()
+    }
+
+    fn keys(repeated: RepeatedKeys, keys: &[&str]) -> Vec<Option<String>> {
+        keys_in(&Room::unlimited(), repeated, keys)
+    }
+
+    #[test]
+    fn keys_are_decided_the_same_in_memory_and_in_scratch_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let all: Vec<String> = (0..4000_u32).map(|number| (number * 7919 % 1500).to_string()).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        for (repeated, taken) in
+            [(RepeatedKeys::Number, 4000), (RepeatedKeys::First, 1500), (RepeatedKeys::Last, 1500)]
+        {
+            let held = keys(repeated, &all);
+            assert_eq!(held.iter().flatten().count(), taken, "{repeated:?}");
+            assert_eq!(keys_in(&Room::new(dir.path(), 0), repeated, &all), held, "{repeated:?}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_key_has_the_next_number_that_is_free() {
+        let all = ["a", "a#2", "a", "a", "b", "a#2", "a#4", "a"];
+        let wanted = ["a", "a#2", "a#3", "a#4", "b", "a#2#2", "a#4#2", "a#5"];
+        assert_eq!(keys(RepeatedKeys::Number, &all), wanted.map(|key| Some(key.to_owned())));
+    }
+
+    #[test]
+    fn the_first_or_the_last_of_a_key_is_taken() {
+        let some = |keys: &[&str]| {
+            keys.iter().map(|key| (*key != "-").then(|| (*key).to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(RepeatedKeys::First, &["a", "b", "a", "a"]), some(&["a", "b", "-", "-"]));
+        assert_eq!(keys(RepeatedKeys::Last, &["a", "b", "a", "a"]), some(&["-", "b", "-", "a"]));
+        assert_eq!(keys(RepeatedKeys::Any, &["a", "a"]), some(&["a", "a"]));
+        let mut seen = SeenKeys::new(RepeatedKeys::Error, &Room::unlimited()).unwrap();
+        let mut next = || seen.next(&mut b"a".to_vec()).unwrap();
+        assert_eq!([next(), next()], [Fate::Taken, Fate::Refused]);
+    }
+
+    #[test]
+    fn a_key_and_its_numbers_are_of_one_family() {
+        for (key, root) in [
+            ("a", "a"),
+            ("a#2", "a"),
+            ("a#2#17", "a"),
+            ("a#", "a#"),
+            ("a#x", "a#x"),
+            ("a#b#3", "a#b"),
+            ("#2", "#2"),
+            ("", ""),
+        ] {
+            assert_eq!(without_numbers(key.as_bytes()), root.as_bytes(), "{key}");
+        }
+    }
+}

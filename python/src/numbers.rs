@@ -1,0 +1,91 @@
+//! Numbers by which texts come before others: lists of Python, and Arrow's arrays.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use pyo3_arrow::input::AnyArray;
+use twindex::Error;
+use twindex_corpus::FieldNumber;
+
+use crate::error::{Failure, Result};
+
+/// Takes an Arrow array, a stream of such, or any sequence of int or float. `name` is what errors call it.
+pub(crate) fn field_numbers(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNumber>> {
+    if values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")? {
+        return of_arrow(name, values);
+    }
+    let mut all = Vec::with_capacity(values.len().unwrap_or(0));
+    for (at, value) in values.try_iter()?.enumerate() {
+        let value = value?;
+        all.push(number(&value).ok_or_else(|| wrong(name, at, &value.to_string()))?);
+    }
+    Ok(all)
+}
+
+/// An int, exactly, or a float; none of anything else, of NaN and of infinity.
+fn number(value: &Bound<'_, PyAny>) -> Option<FieldNumber> {
+    if value.is_instance_of::<PyBool>() {
+        return None;
+    }
+    if let Ok(integer) = value.extract::<i128>() {
+        return FieldNumber::integer(integer);
+    }
+    FieldNumber::float(value.extract().ok()?)
+}
+
+fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNumber>> {
+    let chunks = values.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+    let mut all = Vec::new();
+    for array in chunks.chunks() {
+        let read = reader(array.data_type()).ok_or_else(|| {
+            let found = array.data_type();
+            PyTypeError::new_err(format!(
+                "{name}: expected integers or floats, found {found}; cast the column"
+            ))
+        })?;
+        for at in 0..array.len() {
+            let number = if array.is_null(at) { None } else { read(array, at) };
+            all.push(number.ok_or_else(|| {
+                wrong(name, all.len(), if array.is_null(at) { "none" } else { "no finite number" })
+            })?);
+        }
+    }
+    Ok(all)
+}
+
+/// What reads a number of a column of this type.
+fn reader(of_type: &DataType) -> Option<fn(&ArrayRef, usize) -> Option<FieldNumber>> {
+    macro_rules! integers {
+        ($type:ty) => {
+            |array, at| FieldNumber::integer(array.as_primitive::<$type>().value(at).into())
+        };
+    }
+    Some(match of_type {
+        DataType::Int8 => integers!(Int8Type),
+        DataType::Int16 => integers!(Int16Type),
+        DataType::Int32 => integers!(Int32Type),
+        DataType::Int64 => integers!(Int64Type),
+        DataType::UInt8 => integers!(UInt8Type),
+        DataType::UInt16 => integers!(UInt16Type),
+        DataType::UInt32 => integers!(UInt32Type),
+        DataType::UInt64 => integers!(UInt64Type),
+        DataType::Float32 => {
+            |array, at| FieldNumber::float(array.as_primitive::<Float32Type>().value(at).into())
+        }
+        DataType::Float64 => |array, at| FieldNumber::float(array.as_primitive::<Float64Type>().value(at)),
+        _ => return None,
+    })
+}
+
+fn wrong(name: &str, at: usize, found: &str) -> Failure {
+    let shown: String = found.chars().take(40).collect();
+    let why = format!("{name}: expected an int of at most 116 bits or a finite float, found {shown}");
+    Failure::Record(at, Error::Invalid(why))
+}

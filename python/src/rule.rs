@@ -1,0 +1,111 @@
+//! The steps of the rule for jobs that move rows by themselves, as Spark does: shingle sets, the prefixes by which near
+//! sets find each other, and counts. Sets are columns of bytes, their hashes ascending, the low bytes first.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, LargeBinaryBuilder, UInt64Builder};
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+use twindex::Error;
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, Nearness, Shingler};
+
+use crate::columns::{Column, batch};
+use crate::error::{Failure, Result};
+
+/// The set of shingles of each text: `set`.
+#[pyfunction]
+pub(crate) fn shingle_sets(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    words: u8,
+    seed: u64,
+) -> Result<PyRecordBatch> {
+    if !(1..=twindex::params::SHINGLE_WIDTH_MAX).contains(&words) {
+        let most = twindex::params::SHINGLE_WIDTH_MAX;
+        return Err(Failure::invalid(format!("words: expected 1 to {most}, found {words}")));
+    }
+    let texts = Column::of("texts", texts)?;
+    py.detach(|| {
+        let shingler = Shingler::new(&Shingling::words(words, seed)).map_err(Error::from)?;
+        let (mut buffers, mut set, mut bytes) = (Buffers::default(), Vec::new(), Vec::new());
+        let mut sets = LargeBinaryBuilder::new();
+        for row in 0..texts.len() {
+            shingler.distinct(&String::from_utf8_lossy(texts.text(row)?), &mut buffers, &mut set);
+            bytes.clear();
+            bytes.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
+            sets.append_value(&bytes);
+        }
+        batch(vec![("set", Arc::new(sets.finish()))])
+    })
+}
+
+/// The shingles by which each set finds all that resemble it by the threshold, a row for each: `row`, the place of the set,
+/// and `shingle`. Those of `common`, hashes as a set has them, the rarest first, come after all others, so that few sets
+/// meet in one of them.
+#[pyfunction]
+pub(crate) fn set_prefixes(
+    py: Python<'_>,
+    sets: &Bound<'_, PyAny>,
+    threshold: f64,
+    common: &[u8],
+) -> Result<PyRecordBatch> {
+    let sets = Column::of("sets", sets)?;
+    let near = nearness(threshold)?;
+    let ranks: HashMap<u64, u32> = hashes(common).zip(1..).collect();
+    py.detach(|| {
+        let (mut rows, mut shingles) = (Int32Builder::new(), UInt64Builder::new());
+        let mut order: Vec<(u32, u64)> = Vec::new();
+        for row in 0..sets.len() {
+            let set = hashes(sets.text(row)?);
+            order.clear();
+            order.extend(set.map(|hash| (ranks.get(&hash).copied().unwrap_or(0), hash)));
+            order.sort_unstable();
+            for &(_, shingle) in &order[..near.prefix(order.len()).min(order.len())] {
+                rows.append_value(i32::try_from(row).map_err(|_| Failure::invalid("sets: more than 2^31"))?);
+                shingles.append_value(shingle);
+            }
+        }
+        batch(vec![("row", Arc::new(rows.finish())), ("shingle", Arc::new(shingles.finish()))])
+    })
+}
+
+/// How many shingles two sets of a row share, and how many either has: `both` and `either`, null where they do not resemble
+/// each other by the threshold.
+#[pyfunction]
+pub(crate) fn count_shared(
+    py: Python<'_>,
+    sets: &Bound<'_, PyAny>,
+    others: &Bound<'_, PyAny>,
+    threshold: f64,
+) -> Result<PyRecordBatch> {
+    let (sets, others) = (Column::of("sets", sets)?, Column::of("others", others)?);
+    sets.check_len(&others)?;
+    let near = nearness(threshold)?;
+    py.detach(|| {
+        let (mut both, mut either) = (UInt64Builder::new(), UInt64Builder::new());
+        for row in 0..sets.len() {
+            let set: Vec<u64> = hashes(sets.text(row)?).collect();
+            let other: Vec<u64> = hashes(others.text(row)?).collect();
+            let shared = near.shared(&set, &other);
+            let union = shared.map(|shared| (set.len() + other.len() - shared) as u64);
+            both.append_option(shared.map(|shared| shared as u64));
+            either.append_option(union);
+        }
+        batch(vec![("both", Arc::new(both.finish())), ("either", Arc::new(either.finish()))])
+    })
+}
+
+fn nearness(threshold: f64) -> Result<Nearness> {
+    let least = twindex_corpus::THRESHOLD_MIN;
+    if !(least..=1.0).contains(&threshold) {
+        return Err(Failure::invalid(format!("threshold: expected {least} to 1, found {threshold}")));
+    }
+    Ok(Nearness::Resemblance(threshold))
+}
+
+/// The hashes that bytes stand for.
+fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes)
+}

@@ -1,0 +1,145 @@
+//! Keys in order, from one bound to another.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::state::State;
+use crate::error::{Error, Result};
+use crate::key::{Key, KeyBuf};
+use crate::params::KeyKind;
+
+/// The keys of live documents in a range, ascending: made by [`Snapshot::range`](crate::Snapshot::range) and
+/// [`Snapshot::prefix`](crate::Snapshot::prefix).
+///
+/// Keys of segments are read as they are asked for. Those in the memtable are looked up when it is made. After an error
+/// there are no more.
+#[derive(Debug)]
+pub struct Keys {
+    state: Arc<State>,
+    cursors: Vec<Cursor>,
+    /// The next key of each cursor that has one.
+    heads: BinaryHeap<Reverse<(KeyBuf, usize)>>,
+    failed: Option<Error>,
+}
+
+/// Where keys come from: the rest of a segment, or those of the memtables.
+#[derive(Debug)]
+enum Cursor {
+    Segment { place: usize, next: u32, end: u32 },
+    Memory(std::vec::IntoIter<KeyBuf>),
+}
+
+/// The bounds of all keys that begin with `prefix`.
+pub(super) fn of_prefix(prefix: &[u8]) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
+    let key = |bytes: &[u8]| KeyBuf::Bytes(bytes.into());
+    // The least that does not begin so: the last byte that has a successor gets it, and ends the key.
+    let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
+        let mut end = prefix[..=last].to_vec();
+        end[last] += 1;
+        key(&end)
+    });
+    (Bound::Included(key(prefix)), end.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+fn as_keys(bound: &Bound<KeyBuf>) -> Bound<Key<'_>> {
+    bound.as_ref().map(KeyBuf::as_key)
+}
+
+fn check_kind(bound: &Bound<KeyBuf>, kind: KeyKind) -> Result<()> {
+    match (bound, kind) {
+        (Bound::Included(KeyBuf::U64(_)) | Bound::Excluded(KeyBuf::U64(_)), KeyKind::Bytes)
+        | (Bound::Included(KeyBuf::Bytes(_)) | Bound::Excluded(KeyBuf::Bytes(_)), KeyKind::U64) => {
+            Err(Error::Invalid(format!("keys of this index are {kind}, and the bound of the range is another")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Keys {
+    /// Those of a state, between these bounds.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for bounds of the other kind, [`Error::Corrupt`].
+    pub(super) fn new(state: Arc<State>, from: &Bound<KeyBuf>, to: &Bound<KeyBuf>) -> Result<Self> {
+        let kind = state.manifest.params.key;
+        check_kind(from, kind)?;
+        check_kind(to, kind)?;
+        let mut cursors = Vec::new();
+        for (place, (next, end)) in of_segments(&state, from, to)?.into_iter().enumerate() {
+            if next < end {
+                cursors.push(Cursor::Segment { place, next, end });
+            }
+        }
+        let mut memory = state.view.logged_keys(as_keys(from), as_keys(to));
+        memory.sort_unstable();
+        cursors.push(Cursor::Memory(memory.into_iter()));
+        let mut keys = Self { state, cursors, heads: BinaryHeap::new(), failed: None };
+        for of in 0..keys.cursors.len() {
+            keys.advance(of)?;
+        }
+        Ok(keys)
+    }
+
+    fn advance(&mut self, of: usize) -> Result<()> {
+        let key = match &mut self.cursors[of] {
+            Cursor::Memory(keys) => keys.next(),
+            Cursor::Segment { place, next, end } => {
+                let (segment, deleted) =
+                    (&self.state.view.segments[*place], &self.state.view.deleted[*place]);
+                while *next < *end && deleted.contains(*next) {
+                    *next += 1;
+                }
+                if *next < *end {
+                    let key = segment.key(*next)?;
+                    segment.check_map()?;
+                    *next += 1;
+                    Some(key)
+                } else {
+                    None
+                }
+            }
+        };
+        self.heads.extend(key.map(|key| Reverse((key, of))));
+        Ok(())
+    }
+}
+
+/// The ordinals of each segment whose keys are between these bounds, live or not.
+pub(super) fn of_segments(
+    state: &State,
+    from: &Bound<KeyBuf>,
+    to: &Bound<KeyBuf>,
+) -> Result<Vec<(u32, u32)>> {
+    let segments = state.view.segments.iter().map(|segment| {
+        let start = match from {
+            Bound::Unbounded => 0,
+            Bound::Included(key) => segment.lower_bound(key.as_key(), false)?,
+            Bound::Excluded(key) => segment.lower_bound(key.as_key(), true)?,
+        };
+        let end = match to {
+            Bound::Unbounded => segment.documents() as u32,
+            Bound::Included(key) => segment.lower_bound(key.as_key(), true)?,
+            Bound::Excluded(key) => segment.lower_bound(key.as_key(), false)?,
+        };
+        segment.check_map()?;
+        Ok((start, end))
+    });
+    segments.collect()
+}
+
+impl Iterator for Keys {
+    type Item = Result<KeyBuf>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(error) = self.failed.take() {
+            self.heads.clear();
+            return Some(Err(error));
+        }
+        let Reverse((key, of)) = self.heads.pop()?;
+        // The key that was read comes before the failure to read the next.
+        self.failed = self.advance(of).err();
+        Some(Ok(key))
+    }
+}

@@ -1,0 +1,53 @@
+//! What is kept of one document, by its key.
+
+use super::state::State;
+use crate::error::Result;
+use crate::key::Key;
+use twindex_sketch::Fingerprint;
+
+/// What is kept of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// Its fingerprint; `None` for a document without tokens or an index without simhash.
+    pub fingerprint: Option<Fingerprint>,
+    /// Its packed signature; empty where none is kept.
+    pub signature: Vec<u8>,
+    /// Its least hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty where none are kept.
+    pub bottom: Vec<u64>,
+    /// Its hashes that the modulus divides, for [`Sample::modular`](twindex_sketch::Sample::modular); empty where none
+    /// are kept.
+    pub modular: Vec<u64>,
+    /// The caller's value; empty where it has none.
+    pub value: Vec<u8>,
+    /// Its stamp, where documents expire.
+    pub stamp: Option<u64>,
+    /// Its distinct shingle hashes, ascending; empty where none are kept.
+    pub set: Vec<u64>,
+    /// Whether it has the mark of a duplicate.
+    pub is_duplicate: bool,
+}
+
+impl Record {
+    /// That of the live document with this key.
+    pub(super) fn find(state: &State, key: Key<'_>) -> Result<Option<Self>> {
+        key.check(state.manifest.params.key)?;
+        for part in state.parts() {
+            let found = part.find(key)?;
+            part.check_map()?;
+            let Some(ordinal) = found else { continue };
+            let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
+            let signature = part.signature(ordinal)?.to_vec();
+            let mut samples = [Vec::new(), Vec::new()];
+            part.samples(ordinal, &mut samples)?;
+            let [bottom, modular] = samples;
+            let (value, stamp) = (part.value(ordinal)?.to_vec(), part.stamp(ordinal)?);
+            let mut set = Vec::new();
+            part.set(ordinal, &mut set)?;
+            let is_duplicate = part.is_marked(ordinal)?;
+            part.check_map()?;
+            return Ok(Some(Self { fingerprint, signature, bottom, modular, value, stamp, set, is_duplicate }));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,101 @@
+//! What a writer answers while a batch is under way: of what is committed, and of the batch.
+use std::sync::Arc;
+
+use super::Writer;
+use crate::error::{Error, Result};
+use crate::key::{Key, KeyBuf};
+use crate::params::KeyKind;
+use crate::store::document::Document;
+use crate::store::query::Hit;
+use crate::store::range::{self, Keys};
+use crate::store::record::Record;
+
+impl Writer {
+    /// What is kept of the document with this key, of the batch or before it.
+    ///
+    /// # Errors
+    /// As [`contains`](Self::contains).
+    pub fn get<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Record>> {
+        let key = key.into();
+        key.check(self.params.key)?;
+        self.make_searchable()?;
+        Record::find(&self.now(), key)
+    }
+
+    /// What is near a document by the rule that [`admit`](Self::admit) goes by ([`set_near`](Self::set_near)), of the
+    /// batch or before it, the nearest first; at most `limit` of them. A document of the same key is among them.
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().words(2).simhash(3).values().build()?;
+    /// let index = Index::open_or_create(dir.path().join("x"), params)?;
+    /// let sketcher = index.sketcher()?;
+    /// let mut writer = index.writer()?;
+    /// let rose = sketcher.sketch("a rose is a rose is a rose")?;
+    /// writer.put("a", twindex::Document::from(&rose).with_value(b"the first"))?;
+    /// let near = writer.near(&rose, 1)?;
+    /// let record = writer.get(&near[0].key)?.unwrap();
+    /// assert_eq!(record.value, b"the first");
+    /// assert_eq!(index.snapshot().documents(), 0, "it is not committed");
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`admit`](Self::admit).
+    pub fn near<'d>(&mut self, document: impl Into<Document<'d>>, limit: usize) -> Result<Vec<Hit>> {
+        let document = document.into();
+        self.make_searchable()?;
+        self.with_kept(&document, |writer, kept, (_, set)| {
+            if let Some(kept) = kept {
+                writer.records.check_shape(kept)?;
+            } else if set.is_empty() {
+                return Ok(Vec::new());
+            }
+            Ok(writer.question(kept, set).limit(limit).run()?.hits)
+        })
+    }
+
+    /// Removes all documents whose keys begin with `prefix`, of the batch and before it, and returns how many they were. An
+    /// empty prefix removes all.
+    ///
+    /// Takes time and memory for the keys that are removed, whatever else there is.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete); [`Error::Invalid`] where keys are numbers.
+    pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<u64> {
+        if self.params.key != KeyKind::Bytes {
+            return Err(Error::Invalid("keys of this index are numbers, which have no prefixes".into()));
+        }
+        self.check_sound()?;
+        self.check_process_of_batch()?;
+        self.make_searchable()?;
+        let (from, to) = range::of_prefix(prefix.as_ref());
+        let state = self.now();
+        let keys: Vec<KeyBuf> = Keys::new(Arc::clone(&state), &from, &to)?.collect::<Result<_>>()?;
+        let ordinals = range::of_segments(&state, &from, &to)?;
+        drop(state);
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        self.guarded(|writer| {
+            for (deleted, (start, end)) in writer.view.deleted.iter_mut().zip(ordinals) {
+                if start < end {
+                    Arc::make_mut(deleted).insert_range(start..end);
+                }
+            }
+            for key in keys.iter().map(KeyBuf::as_key) {
+                if let Some(frozen) = &mut writer.view.frozen {
+                    frozen.forget(key);
+                }
+                writer.view.table.write().delete(key)?;
+                writer.batch.delete(key);
+            }
+            writer.view.count();
+            Ok(())
+        })?;
+        self.flush_if_full()?; // not before all are gone: a segment could have those that are to go
+        Ok(keys.len() as u64)
+    }
+}

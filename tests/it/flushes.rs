@@ -1,0 +1,465 @@
+//! A full memtable becomes a segment beside commits: meanwhile all that is committed is found, commits go on, and what
+//! the logs have is durable, however the writer ends.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::support::model::ModelVfs;
+use twindex::sys::lock::{HeldLock, LockFailure};
+use twindex::sys::vfs::{AppendFile, Bytes, ReadFile, TemporaryFile, Vfs};
+use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Snapshot, Writer};
+
+/// Rows of a memtable.
+const ROWS: u32 = 40;
+const AGE: u64 = 1000;
+/// The thread that makes segments.
+const THREAD: &str = "twindex-merge";
+
+/// A disk on which the thread that makes segments waits, and may fail.
+#[derive(Clone, Debug, Default)]
+struct Gate {
+    disk: ModelVfs,
+    shut: Arc<(Mutex<bool>, Condvar)>,
+    fails: Arc<AtomicBool>,
+    /// Bytes read of logs.
+    read: Arc<AtomicU64>,
+}
+
+impl Gate {
+    fn shut(&self, shut: bool) {
+        *self.shut.0.lock().unwrap() = shut;
+        self.shut.1.notify_all();
+    }
+
+    fn pass(&self) -> io::Result<()> {
+        if std::thread::current().name() == Some(THREAD) {
+            let mut shut = self.shut.0.lock().unwrap();
+            while *shut {
+                shut = self.shut.1.wait(shut).unwrap();
+            }
+            if self.fails.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Vfs for Gate {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.disk.exists(path)
+    }
+    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
+        self.pass()?;
+        self.disk.create_temporary(dir)
+    }
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.disk.create_append(path)
+    }
+    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+        let file = self.disk.open(path)?;
+        let is_log = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("LOG-"));
+        Ok(if is_log { Box::new(Counted { file, read: Arc::clone(&self.read) }) } else { file })
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename_dir(from, to)
+    }
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_dir(path)
+    }
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.disk.unlink(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.disk.list(dir)
+    }
+    fn scratch(&self, dir: &Path) -> PathBuf {
+        self.disk.scratch(dir)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+        self.disk.lock(path)
+    }
+}
+
+#[derive(Debug)]
+struct Counted {
+    file: Box<dyn ReadFile>,
+    read: Arc<AtomicU64>,
+}
+
+impl ReadFile for Counted {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.file.read_exact_at(buffer, offset)
+    }
+    fn map(&self, len: usize) -> io::Result<Bytes> {
+        self.file.map(len)
+    }
+}
+
+/// Fingerprint and stamp of each key.
+type Documents = BTreeMap<u64, (u64, u64)>;
+
+struct Tried {
+    gate: Gate,
+    index: Index,
+    /// What is committed.
+    documents: Documents,
+    /// What is not yet.
+    batch: Documents,
+    now: u64,
+}
+
+impl Tried {
+    fn new() -> Self {
+        let gate = Gate::default();
+        let params = Params::builder().u64_keys().simhash(3).values().expire_after(AGE).build().unwrap();
+        let index = Index::create_with(Arc::new(gate.clone()), Path::new("/index"), params).unwrap();
+        Self { gate, index, documents: Documents::new(), batch: Documents::new(), now: AGE }
+    }
+
+    fn open(&self) -> Index {
+        Index::open_with(Arc::new(self.gate.clone()), Path::new("/index")).unwrap()
+    }
+
+    fn writer(&self) -> Writer {
+        let mut writer = self.index.writer().unwrap();
+        writer.set_memtable(ROWS, usize::MAX);
+        writer
+    }
+
+    fn put(&mut self, writer: &mut Writer, key: u64, fingerprint: u64) {
+        self.now += 1;
+        let value = fingerprint.to_le_bytes();
+        let document = Document::from(Fingerprint(fingerprint)).with_value(&value).with_stamp(self.now);
+        writer.put(key, document).unwrap();
+        self.batch.insert(key, (fingerprint, self.now));
+    }
+
+    fn delete(&mut self, writer: &mut Writer, key: u64) {
+        writer.delete(key).unwrap();
+        self.batch.remove(&key);
+    }
+
+    fn commit(&mut self, writer: &mut Writer) {
+        writer.commit().unwrap();
+        let now = self.now;
+        self.batch.retain(|_, (_, stamp)| now - *stamp < AGE);
+        self.documents.clone_from(&self.batch);
+    }
+
+    /// New documents, one commit each ten.
+    fn fill(&mut self, writer: &mut Writer, keys: std::ops::Range<u64>) {
+        for key in keys {
+            self.put(writer, key, spread(key));
+            if key % 10 == 9 {
+                self.commit(writer);
+            }
+        }
+    }
+
+    fn check(&self, snapshot: &Snapshot) {
+        check(snapshot, &self.documents);
+    }
+}
+
+/// Fingerprints far from each other.
+fn spread(key: u64) -> u64 {
+    (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn check(snapshot: &Snapshot, documents: &Documents) {
+    assert_eq!(snapshot.documents(), documents.len() as u64);
+    let mut keys = Vec::new();
+    snapshot
+        .for_each_key(|key| {
+            keys.push(key.to_buf().as_u64().unwrap());
+            Ok(())
+        })
+        .unwrap();
+    assert!(keys.iter().eq(documents.keys()), "{keys:?}");
+    for key in 0..keys.last().map_or(0, |last| last + 3) {
+        let record = snapshot.get(key).unwrap();
+        let found = record.map(|record| (record.fingerprint.unwrap().0, record.stamp.unwrap()));
+        assert_eq!(found, documents.get(&key).copied(), "key {key}");
+    }
+    for &(fingerprint, _) in documents.values() {
+        let hits = snapshot.within(Fingerprint(fingerprint ^ 1), 3).run().unwrap().hits;
+        let found: Vec<u64> = hits.iter().map(|hit| hit.key.as_u64().unwrap()).collect();
+        let same = documents.iter().filter(|(_, other)| (other.0 ^ fingerprint ^ 1).count_ones() <= 3);
+        let mut expected: Vec<(u32, u64)> =
+            same.map(|(key, other)| ((other.0 ^ fingerprint ^ 1).count_ones(), *key)).collect();
+        expected.sort_unstable();
+        assert!(found.iter().eq(expected.iter().map(|(_, key)| key)), "{found:?}");
+    }
+    let mut in_segments: Vec<u64> = Vec::new();
+    for (segment, deleted) in snapshot.segments() {
+        let live = (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal));
+        in_segments.extend(live.map(|ordinal| segment.key(ordinal).unwrap().as_u64().unwrap()));
+    }
+    in_segments.sort_unstable();
+    assert!(in_segments.iter().eq(documents.keys()));
+}
+
+#[test]
+fn commits_and_queries_go_on_while_a_full_memtable_becomes_a_segment() {
+    let mut tried = Tried::new();
+    let other = tried.open();
+    let mut writer = tried.writer();
+    tried.gate.shut(true);
+    tried.fill(&mut writer, 0..40);
+    // What is in no segment is asked as before.
+    assert_eq!((tried.index.snapshot().entries().len(), tried.index.snapshot().logged_documents()), (0, 40));
+    tried.check(&tried.index.snapshot());
+    let held = (tried.index.snapshot(), tried.documents.clone());
+    // Documents of the frozen memtable are replaced, deleted and found.
+    tried.put(&mut writer, 7, spread(1007));
+    tried.delete(&mut writer, 3);
+    tried.delete(&mut writer, 3);
+    let near = Document::from(Fingerprint(spread(20) ^ 2)).with_stamp(tried.now);
+    match writer.admit(400, near).unwrap() {
+        Admitted::Duplicate(hit) => assert_eq!((hit.key.as_u64(), hit.distance), (Some(20), Some(1))),
+        found => panic!("{found:?}"),
+    }
+    tried.batch.insert(400, (spread(20) ^ 2, tried.now));
+    assert_eq!(
+        writer.admit(5, Document::from(Fingerprint(5)).with_stamp(tried.now)).unwrap(),
+        Admitted::Known
+    );
+    tried.batch.insert(5, (5, tried.now));
+    check(&tried.index.snapshot(), &held.1);
+    tried.commit(&mut writer);
+    tried.check(&tried.index.snapshot());
+    tried.fill(&mut writer, 40..60);
+    tried.check(&tried.index.snapshot());
+    assert_eq!(tried.index.snapshot().entries().len(), 0);
+    // Whoever opens it now, and whoever follows it, reads two logs.
+    tried.check(&tried.open().snapshot());
+    other.refresh().unwrap();
+    tried.check(&other.snapshot());
+    let logs = tried.index.snapshot().manifest().logged.as_ref().unwrap().logs.len();
+    assert_eq!(logs, 2);
+    // A copy is an index of its own.
+    tried.index.copy_to("/copy").unwrap();
+    let copy = Index::open_with(Arc::new(tried.gate.clone()), Path::new("/copy")).unwrap();
+    tried.check(&copy.snapshot());
+
+    tried.gate.shut(false);
+    writer.wait_for_merge().unwrap();
+    let snapshot = tried.index.snapshot();
+    assert_eq!((snapshot.entries().len(), snapshot.manifest().logged.as_ref().unwrap().logs.len()), (1, 1));
+    assert_eq!(snapshot.entries()[0].deleted.len(), 3, "what came meanwhile hides 3, 5 and 7");
+    tried.check(&snapshot);
+    tried.check(&tried.open().snapshot());
+    other.refresh().unwrap();
+    tried.check(&other.snapshot());
+    tried.fill(&mut writer, 60..70);
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+    check(&held.0, &held.1);
+}
+
+#[test]
+fn documents_expire_in_a_frozen_memtable_and_in_the_segment_that_it_becomes() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    tried.gate.shut(true);
+    tried.fill(&mut writer, 0..40);
+    // Half of them are too old by the next commit.
+    tried.now += AGE - 20;
+    writer.set_max_jump(2 * AGE);
+    tried.put(&mut writer, 100, spread(100));
+    tried.commit(&mut writer);
+    assert_eq!(tried.documents.len(), 20);
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+    tried.gate.shut(false);
+    writer.wait_for_merge().unwrap();
+    assert_eq!(tried.index.snapshot().entries()[0].deleted.len(), 21);
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+}
+
+#[test]
+fn commit_waits_where_the_memtable_is_full_twice_and_no_earlier() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    tried.gate.shut(true);
+    tried.fill(&mut writer, 0..70);
+    assert_eq!(tried.index.snapshot().entries().len(), 0);
+    let opened = {
+        let gate = tried.gate.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            gate.shut(false);
+            Instant::now()
+        })
+    };
+    tried.fill(&mut writer, 70..130);
+    let ended = Instant::now();
+    assert!(ended > opened.join().unwrap(), "the third memtable did not wait for the first");
+    tried.check(&tried.index.snapshot());
+    writer.wait_for_merge().unwrap();
+    tried.check(&tried.index.snapshot());
+    assert!(tried.index.snapshot().entries().len() >= 2);
+}
+
+#[test]
+fn writer_that_ends_in_a_batch_leaves_a_frozen_memtable_to_the_next() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    tried.gate.shut(true);
+    tried.fill(&mut writer, 0..55);
+    tried.put(&mut writer, 900, 1);
+    tried.delete(&mut writer, 11);
+    tried.gate.fails.store(true, Ordering::Relaxed); // as if stopped there
+    tried.gate.shut(false);
+    drop(writer);
+    tried.batch.clone_from(&tried.documents);
+    tried.gate.fails.store(false, Ordering::Relaxed);
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+    let mut writer = tried.writer();
+    tried.delete(&mut writer, 12);
+    tried.fill(&mut writer, 60..70);
+    tried.check(&tried.index.snapshot());
+    writer.wait_for_merge().unwrap();
+    assert_eq!(tried.index.snapshot().entries().len(), 1);
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+}
+
+#[test]
+fn segment_that_cannot_be_written_fails_a_commit_after_it_is_committed_and_loses_nothing() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    tried.gate.fails.store(true, Ordering::Relaxed);
+    tried.fill(&mut writer, 0..39);
+    let error = loop {
+        let key = tried.documents.len() as u64 + 1000;
+        tried.put(&mut writer, key, spread(key));
+        let done = writer.commit();
+        tried.documents.clone_from(&tried.batch);
+        match done {
+            Ok(_) => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::AfterCommit { .. }), "{error:?}");
+    assert!(matches!(
+        writer.put(1, Document::from(Fingerprint(1)).with_stamp(1)),
+        Err(Error::Poisoned { .. })
+    ));
+    drop(writer);
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+    tried.gate.fails.store(false, Ordering::Relaxed);
+    let mut writer = tried.writer();
+    tried.fill(&mut writer, 2000..2050);
+    writer.wait_for_merge().unwrap();
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+}
+
+#[test]
+fn segment_that_is_done_before_the_next_commit_is_not_swept_by_it() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    tried.fill(&mut writer, 0..40);
+    let start = Instant::now();
+    while !tried.gate.exists(Path::new("/index/000001.seg")).unwrap() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", tried.gate.list(Path::new("/index")));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    tried.fill(&mut writer, 40..50); // begins a log, publishes that and sweeps
+    writer.wait_for_merge().unwrap();
+    assert_eq!(tried.index.snapshot().entries().len(), 1);
+    tried.check(&tried.open().snapshot());
+}
+
+#[test]
+fn graceful_end_leaves_nothing_frozen() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    tried.fill(&mut writer, 0..50);
+    drop(writer);
+    let snapshot = tried.open().snapshot();
+    assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (1, 10));
+    tried.check(&snapshot);
+    tried.check(&tried.index.snapshot());
+}
+
+#[test]
+fn reader_does_not_read_logs_again_that_it_has_read() {
+    let mut tried = Tried::new();
+    let other = tried.open();
+    let mut writer = tried.writer();
+    tried.fill(&mut writer, 0..30);
+    other.refresh().unwrap();
+    tried.gate.shut(true);
+    tried.fill(&mut writer, 30..40); // the last of the first log
+    let before = tried.gate.read.load(Ordering::Relaxed);
+    tried.fill(&mut writer, 40..50); // the second log, and another generation
+    let generation = tried.index.snapshot().manifest().generation;
+    other.refresh().unwrap();
+    assert_eq!(other.snapshot().manifest().generation, generation);
+    tried.check(&other.snapshot());
+    let read = tried.gate.read.load(Ordering::Relaxed) - before;
+    // Twenty documents and heads, and not fifty.
+    assert!(read < 1800, "{read} bytes of logs were read");
+    tried.gate.shut(false);
+    writer.wait_for_merge().unwrap();
+    other.refresh().unwrap();
+    tried.check(&other.snapshot());
+}
+
+#[test]
+fn many_documents_that_go_while_a_segment_is_made_of_them_are_gone_from_it() {
+    let mut tried = Tried::new();
+    let mut writer = tried.index.writer().unwrap();
+    writer.set_memtable(5000, usize::MAX);
+    tried.now += AGE;
+    let value = |key: u64| spread(key).to_le_bytes();
+    tried.gate.shut(true);
+    for key in 0..5000 {
+        let document = Document::from(Fingerprint(spread(key))).with_value(&[]).with_stamp(tried.now);
+        writer.put(key, document).unwrap();
+        tried.batch.insert(key, (spread(key), tried.now));
+    }
+    tried.commit(&mut writer);
+    for key in (0..5000).filter(|key| key % 3 > 0) {
+        tried.delete(&mut writer, key);
+    }
+    tried.commit(&mut writer);
+    tried.gate.shut(false);
+    let start = Instant::now();
+    while tried.index.snapshot().entries().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        let key = 10_000 + tried.documents.len() as u64;
+        let value = value(key);
+        let document = Document::from(Fingerprint(spread(key))).with_value(&value).with_stamp(tried.now);
+        writer.put(key, document).unwrap();
+        tried.batch.insert(key, (spread(key), tried.now));
+        tried.commit(&mut writer);
+    }
+    let snapshot = tried.index.snapshot();
+    assert_eq!(snapshot.entries()[0].deleted.len(), 3333);
+    assert_eq!(snapshot.documents(), tried.documents.len() as u64);
+    for key in 0..5000 {
+        assert_eq!(snapshot.get(key).unwrap().is_some(), key % 3 == 0, "{key}");
+    }
+}

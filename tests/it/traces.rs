@@ -1,0 +1,59 @@
+//! With the feature `tracing`, a subscriber is told of openings, commits, and segments that are made; and of failures.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use twindex::{Fingerprint, Index, MemoryVfs, Params};
+
+/// Keeps the names of spans, and levels and messages of events.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<String>>>);
+
+impl Visit for Kept {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.0.lock().unwrap().push(format!("{value:?}"));
+        }
+    }
+}
+
+impl Subscriber for Kept {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "twindex"
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.0.lock().unwrap().push(span.metadata().name().to_owned());
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        assert_ne!(*event.metadata().level(), Level::ERROR);
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn subscriber_is_told_of_openings_commits_and_segments() {
+    let kept = Kept::default();
+    tracing::subscriber::with_default(kept.clone(), || {
+        let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+        let vfs = Arc::new(MemoryVfs::default());
+        let index = Index::create_with(vfs, Path::new("/index"), params).unwrap();
+        let mut writer = index.writer().unwrap();
+        writer.set_memtable(10, 1 << 20);
+        for key in 0..10 {
+            writer.put(key, Fingerprint(key)).unwrap();
+        }
+        writer.commit().unwrap();
+        writer.wait_for_merge().unwrap();
+    });
+    let kept = kept.0.lock().unwrap();
+    // The span of the thread that makes the segment is told to the subscriber of that thread.
+    assert_eq!(*kept, ["open", "commit", "a full memtable is frozen", "a memtable became a segment"]);
+}

@@ -1,0 +1,138 @@
+//! Files and folders as others write them: nothing that holds records is one text in silence, links lead to what they mean,
+//! and what is not read is called by its name.
+
+use std::fs;
+
+use crate::support::{Bench, gzip, says};
+
+const ONE: &str = "{\"id\":1,\"text\":\"one two three four five six seven\"}\n";
+const TWO: &str = "{\"id\":2,\"text\":\"the quick brown fox jumps over a lazy dog\"}\n";
+
+fn documents(bench: &Bench, command: &str) -> u64 {
+    bench.json(&format!("dedup {command} -o out --force"))["documents"].as_u64().unwrap()
+}
+
+#[test]
+fn records_are_read_by_their_content_where_the_name_does_not_say_it() {
+    let bench = Bench::new();
+    let lines = [ONE, TWO].concat();
+    for name in ["items.jl", "data.jsonlines", "part-00000", "export", "dump.dat"] {
+        bench.write(name, &lines);
+        assert_eq!(documents(&bench, name), 2, "{name}");
+    }
+    bench.write("x.jsonl.zstd", zstd::encode_all(lines.as_bytes(), 3).unwrap());
+    bench.write("packed.gz", gzip(lines.as_bytes()));
+    assert_eq!((documents(&bench, "x.jsonl.zstd"), documents(&bench, "packed.gz")), (2, 2));
+    let said = bench.ok("dedup export -o out --force");
+    says(&said, &["1 file read as records by the content, the first: export as jsonl (--format text"]);
+    assert!(!bench.ok("dedup items.jl -o out --force").contains("by the content"), "the name says it");
+    bench.write("crawl.wat", "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 2\r\n\r\n{}\r\n\r\n");
+    says(&bench.ok("dedup crawl.wat -o out --force"), &["crawl.wat as warc", "no document was found"]);
+
+    // What is no record is a text, and that is said where the name does not say it.
+    bench.write("notes", "{ not json }\nsome words\n");
+    let said = bench.ok("dedup notes -o out --force");
+    says(&said, &["1 document,", "1 file read as one text each, the first: notes (--format reads records"]);
+    bench.write("notes.txt", ONE);
+    let said = bench.ok("dedup notes.txt -o out --force");
+    assert!(said.contains("1 document,") && !said.contains("one text"), "{said}");
+    assert_eq!(documents(&bench, "export --format text"), 1);
+}
+
+#[test]
+fn a_folder_of_records_is_refused_whatever_lies_beside_them() {
+    let bench = Bench::new();
+    bench.write("hub/README.md", "a card");
+    bench.write("hub/data/train-00000.jsonl", [ONE, TWO].concat());
+    bench.write("hub/data/train-00001.jsonl", ONE.replace('1', "3"));
+    bench.write("spark/_SUCCESS", "");
+    bench.write("spark/part-00000", [ONE, TWO].concat());
+    bench.write("spark/part-00001", ONE.replace('1', "3"));
+    for (folder, files, read) in
+        [("hub", "2 files beside 1 other are records", 3), ("spark", "2 files beside 1 other", 3)]
+    {
+        let message = bench.refused(&format!("dedup {folder} -o no"));
+        says(
+            &message,
+            &[
+                folder,
+                files,
+                "--format jsonl reads their records, and leaves out the others",
+                "--format text",
+            ],
+        );
+        assert_eq!(documents(&bench, &format!("{folder} --format jsonl")), read, "{folder}");
+    }
+    says(&bench.ok("dedup hub --format jsonl -o out --force"), &["1 entry of folders left out"]);
+    bench.write("mixed/a.csv", "id,text\n1,x\n");
+    bench.write("mixed/b.jsonl", ONE);
+    bench.write("mixed/LICENSE", "words");
+    says(
+        &bench.refused("dedup mixed -o no"),
+        &["2 files beside 1 other are records, 1 file of jsonl, 1 file of csv"],
+    );
+    // Objects of JSON lie among sources.
+    bench.write("sources/main.py", "print(1)");
+    bench.write("sources/package.json", "{}");
+    assert_eq!(documents(&bench, "sources"), 2);
+    bench.write("objects/a.json", ONE);
+    says(&bench.refused("dedup objects -o no"), &["all of its files are named as those of records"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_lead_to_what_they_mean_and_loops_end() {
+    use std::os::unix::fs::symlink;
+    let bench = Bench::new();
+    // As a cache of data sets lies on disk: names that are links to blobs, whose names say nothing.
+    bench.write("cache/blobs/0a1b2c", ONE);
+    bench.write("cache/blobs/3d4e5f", TWO);
+    bench.write("cache/snapshots/main/README.md", "a card");
+    for (name, blob) in [("a.jsonl", "0a1b2c"), ("b.jsonl", "3d4e5f")] {
+        symlink(format!("../../blobs/{blob}"), bench.path(&format!("cache/snapshots/main/{name}"))).unwrap();
+    }
+    assert_eq!(documents(&bench, "cache/snapshots/main --format jsonl"), 2);
+    assert_eq!(documents(&bench, "cache --format jsonl"), 2);
+    symlink("..", bench.path("cache/snapshots/loop")).unwrap();
+    symlink("nowhere", bench.path("cache/snapshots/dangling.jsonl")).unwrap();
+    let report = bench.json("dedup cache --format jsonl -o out --force");
+    assert_eq!(report["documents"], 2, "{report}");
+    assert!(report["ignored"].as_u64().unwrap() >= 2, "{report}");
+}
+
+#[test]
+fn what_is_not_undone_is_called_by_its_name_with_what_undoes_it() {
+    let bench = Bench::new();
+    for (name, start, parts) in [
+        ("x.jsonl.xz", &b"\xfd7zXZ\0\0\x04"[..], ["is xz", "`xz -dc x.jsonl.xz`"]),
+        ("x.jsonl.bz2", b"BZh91AY&SY", ["is bzip2", "`bzip2 -dc x.jsonl.bz2`"]),
+        ("x.lz4", b"\x04\x22\x4d\x18\x64", ["is lz4", "`lz4 -dc x.lz4`"]),
+        ("x.zip", b"PK\x03\x04\x14\0", ["is zip", "`unzip -p x.zip`"]),
+        ("x.arc", b"filedesc://x.arc 0.0.0.0", ["is an ARC archive", "`warcio recompress x.arc`"]),
+        ("x.jsonl.gz", b"", ["x.jsonl.gz: empty", "compressed"]),
+        ("wide.jsonl", b"\xff\xfe{\0", ["wide.jsonl:1: UTF-16", "iconv -f UTF-16 -t UTF-8"]),
+        ("wide.csv", b"\xff\xfei\0d\0", ["wide.csv: UTF-16", "iconv -f UTF-16 -t UTF-8"]),
+    ] {
+        bench.write(name, start);
+        says(&bench.refused(&format!("dedup {name} -o no")), &parts);
+    }
+    let mut tar = vec![b'a'; 512];
+    tar[100] = 0;
+    tar[257..262].copy_from_slice(b"ustar");
+    bench.write("x.tar.gz", gzip(&tar));
+    says(&bench.refused("dedup x.tar.gz -o no"), &["is a tar archive", "`tar -xf`"]);
+    says(
+        &bench.refused("dedup wide.jsonl -o no --encoding utf-16le"),
+        &["wide.jsonl: UTF-16, in which records"],
+    );
+    for (value, word) in [("NaN", "NaN"), ("-Infinity", "-Infinity"), ("Infinity", "Infinity")] {
+        bench.write("score.jsonl", format!("{{\"id\":1,\"score\": {value}, \"text\":\"x\"}}\n"));
+        let message = bench.refused("dedup score.jsonl -o no");
+        says(
+            &message,
+            &["score.jsonl:1: invalid JSON at column", &format!(": {word}, which is no JSON"), "null"],
+        );
+    }
+    fs::write(bench.path("ok.jsonl"), "{\"id\":1,\"text\":\"NaN\",}\n").unwrap();
+    assert!(!bench.refused("dedup ok.jsonl -o no").contains("which is no JSON"));
+}
