@@ -221,9 +221,7 @@ impl Dedup {
         let is_for_memory = most < self.input.record_bytes_max
             && format!("{error:#}").contains(&format!("of more than {most} bytes"));
         if is_for_memory {
-            error.context(
-                "a record takes about eight times its length: give --memory as much, or more",
-            )
+            error.context("a record takes about eight times its length: give --memory as much, or more")
         } else {
             error
         }
