@@ -11,7 +11,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::charset::{self, Charset, Decoded};
 use super::fields::Fields;
 use super::open::{Origin, Reader};
-use super::{InvalidUtf8, Place, Problem, lossy, sniff};
+use super::{InvalidUtf8, Place, Problem, lossy, packed};
 
 /// How much of a file is read before it is judged binary: enough to meet the zero bytes of nearly every
 /// format.
@@ -156,7 +156,7 @@ pub(super) fn read_contents(mut reader: Reader, reading: &Reading) -> Result<Con
         let zero = bytes[seen..].iter().position(|&byte| byte == 0);
         if let Some(offset) = zero.filter(|_| !is_utf16 && !charset::is_marked_utf16(&bytes)) {
             reader.skip_rest();
-            return Ok(Contents::Binary { offset: seen + offset, is_tar: sniff::is_tar(&bytes) });
+            return Ok(Contents::Binary { offset: seen + offset, is_tar: packed::is_tar(&bytes) });
         }
         if (bytes.len() as u64) < up_to {
             break;

@@ -51,6 +51,7 @@ mod leaves;
 mod lossy;
 mod nested;
 mod open;
+mod packed;
 mod parser;
 mod place;
 mod rows;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use twindex::format::header::{self, Role};
 use zstd::stream::read::Decoder;
 
-use super::{Place, Problem, sniff};
+use super::{Place, Problem, packed};
 
 /// How much is asked of a file at once when it is decompressed.
 const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
@@ -161,7 +161,7 @@ impl Reader {
         if let Some(ours) = one_of_ours(&start) {
             return Err(reader.problem(ours.to_owned()));
         }
-        if let Some((what, command)) = sniff::packed(&start[..filled]) {
+        if let Some((what, command)) = packed::packed(&start[..filled]) {
             let shown = reader.name.display();
             return Err(reader.problem(format!(
                 "is {what}, which is not undone here: unpack it, as `{command} {shown}` does"

@@ -49,26 +49,6 @@ fn is_line_of_json(text: &[u8], goes_on: bool) -> bool {
     }
 }
 
-/// What somebody packed who expects it to be unpacked, by its first bytes: its name, and the command that undoes it.
-pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
-    Some(match start {
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31 | 0x17, ..] => ("bzip2", "bzip2 -dc"),
-        [0x04, 0x22, 0x4d, 0x18, ..] => ("lz4", "lz4 -dc"),
-        [b'P', b'K', 3, 4, ..] => ("zip", "unzip -p"),
-        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", "7z x -so"),
-        [b'f', b'i', b'l', b'e', b'd', b'e', b's', b'c', b':', b'/', b'/', ..] => {
-            ("an ARC archive", "warcio recompress")
-        }
-        _ => return None,
-    })
-}
-
-/// Whether a tar archive begins so.
-pub(super) fn is_tar(start: &[u8]) -> bool {
-    start.get(257..262) == Some(b"ustar")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
