@@ -1,11 +1,11 @@
 //! Sets of shingle hashes: which documents of a segment can be near one, and the sections that find them.
 //!
 //! What is written in `common` is found by two passes over all sets. The first counts tags in two tables of `2^k`
-//! numbers, at places that are the first k bits of the tag and of the tag times [`SPREAD`], where k makes them as many as
+//! numbers, at places that are the first k bits of the tag and of the tag times 0x9e3779b1, where k makes them as many as
 //! there are elements, 18 at most; the smaller of a tag's two counts is no less than the number of documents that have
 //! it (count-min: Cormode and Muthukrishnan 2005). The second takes the tags whose count is at least
-//! [`COMMON`], and at least the elements of all sets by `2^16`: 2^17 of them at most, the first in the order of documents
-//! and elements. The class of a tag is the number of bits of its count. Fewer than [`COMMON`] documents have no common
+//! 32, and at least the elements of all sets by `2^16`: 2^17 of them at most, the first in the order of documents
+//! and elements. The class of a tag is the number of bits of its count. Fewer than 32 documents have no common
 //! tags.
 
 use std::collections::BTreeMap;
