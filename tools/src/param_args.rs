@@ -90,7 +90,7 @@ enum Method {
 
 /// Whether an index keeps sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Sets {
+pub(crate) enum Sets {
     Kept,
     None,
 }

@@ -11,7 +11,7 @@ use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
 use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
-use crate::param_args::{parse_minima, parse_preset, parse_signature_bits, parse_threshold};
+use crate::param_args::{Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 use crate::text_args::TextArgs;
@@ -101,6 +101,9 @@ pub(crate) struct Dedup {
     /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
+    /// Whether the index keeps the shingle hashes of each document, some 11 bytes each, by which `stream` and `query` count
+    #[arg(long, value_enum, value_name = "WHETHER", default_value = "kept")]
+    sets: Sets,
     #[command(flatten)]
     text: TextArgs,
     /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
@@ -291,6 +294,7 @@ impl Dedup {
                 Verify::None => twindex_corpus::Verify::None,
             }),
             signature_bits: self.signature_bits,
+            sets: self.sets == Sets::Kept,
             text: self.text.options(),
             idf: self.idf.clone(),
             keep: self.keep.keep,

@@ -830,4 +830,7 @@ fn the_index_that_is_left_answers_queries_with_the_same_words_in_a_shingle() {
     assert_eq!(bench.json("stats out/index")["params"]["width"], "3");
     bench.write("q.jsonl", jsonl(&documents([("q", text)])));
     assert_eq!(bench.ok("query out/index q.jsonl"), "q\ta\t-\t1.0000\t5\t5\n");
+    bench.ok("dedup in.jsonl -o bare --words 3 --sets none -q");
+    says(&bench.refused("query bare/index q.jsonl"), &["bare/index", "no sets", "--verify signature"]);
+    assert_eq!(bench.ok("query bare/index q.jsonl --verify signature"), "q\ta\t-\t1.0000\n");
 }

@@ -410,7 +410,7 @@ impl Dedup {
                     NearBy::Containment => builder,
                 };
                 // With a field, hashes in the corpus are those of the shingle and the value, which no question has.
-                let keeps_sets = self.holds_sets() && self.inside.is_none();
+                let keeps_sets = self.sets && self.holds_sets() && self.inside.is_none();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,

@@ -149,6 +149,8 @@ pub struct Dedup {
     pub verify: Option<Verify>,
     /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none; 8 by default.
     pub signature_bits: Option<u8>,
+    /// Whether the index keeps the sets of shingle hashes where resemblance is counted; it does by default.
+    pub sets: bool,
     /// How texts are cut into shingles.
     pub text: TextOptions,
     /// An IDF table that weights the shingles of [`Method::Simhash`].
@@ -235,6 +237,7 @@ impl Dedup {
             sharing: Sharing::default(),
             verify: None,
             signature_bits: None,
+            sets: true,
             text: TextOptions::default(),
             idf: None,
             keep: Keep::First,
