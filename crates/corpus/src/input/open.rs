@@ -59,7 +59,7 @@ impl Compression {
 /// Whether a stream that begins so is not read as it stands, but undone or refused.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn is_undone_or_refused(start: &[u8]) -> bool {
-    Compression::found(start).is_some() || start.starts_with(&header::MAGIC)
+    Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
 /// `path` without the suffix that [`Compression::promised`] saw.
