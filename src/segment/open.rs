@@ -428,24 +428,29 @@ impl Entries<'_> {
         if !self.parsed.params.values {
             return Ok(None);
         }
-        let section = self.take(Kind::Values, 0, attached::CODEC, None)?;
-        let layout = Values::of(section.rows, self.parsed.documents).ok_or_else(|| {
-            self.corrupt_at(&section, Fault::new(0, "as many bytes as a file can have", section.rows))
-        })?;
-        self.check_length(&section, layout.length)?;
-        Ok(Some((section, layout)))
+        self.bytes_of_documents(Kind::Values, attached::CODEC, Values::of).map(Some)
     }
 
     fn fields(&mut self) -> Result<Option<(Section, Values)>> {
         if !fields::are_kept(&self.parsed.params) {
             return Ok(None);
         }
-        let section = self.take(Kind::Fields, 0, fields::CODEC, None)?;
-        let layout = Values::of_fields(section.rows, self.parsed.documents).ok_or_else(|| {
+        self.bytes_of_documents(Kind::Fields, fields::CODEC, Values::of_fields).map(Some)
+    }
+
+    /// A section of bytes of any length for each document.
+    fn bytes_of_documents(
+        &mut self,
+        kind: Kind,
+        codec: u16,
+        layout: impl Fn(u64, u64) -> Option<Values>,
+    ) -> Result<(Section, Values)> {
+        let section = self.take(kind, 0, codec, None)?;
+        let layout = layout(section.rows, self.parsed.documents).ok_or_else(|| {
             self.corrupt_at(&section, Fault::new(0, "as many bytes as a file can have", section.rows))
         })?;
         self.check_length(&section, layout.length)?;
-        Ok(Some((section, layout)))
+        Ok((section, layout))
     }
 
     /// What finds documents by their sets: common tags, and prefixes.
