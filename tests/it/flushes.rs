@@ -305,8 +305,9 @@ fn commit_waits_where_the_memtable_is_full_twice_and_no_earlier() {
         let gate = tried.gate.clone();
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
+            let opened = Instant::now(); // before it is open, as this thread may wait behind those that then go on
             gate.shut(false);
-            Instant::now()
+            opened
         })
     };
     tried.fill(&mut writer, 70..130);
