@@ -137,6 +137,14 @@ impl Part<'_> {
         }
     }
 
+    /// The priority of a document; `None` where it has none.
+    pub(super) fn priority(&self, ordinal: u32) -> Result<Option<u64>> {
+        match self {
+            Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.priority()),
+            Self::Memory { rows, .. } => Ok(rows.records().fields(ordinal as usize).priority()),
+        }
+    }
+
     /// How many shingle hashes the set of a document has, where they are kept.
     pub(super) fn set_size(&self, ordinal: u32) -> Result<usize> {
         match self {

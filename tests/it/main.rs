@@ -31,6 +31,7 @@ mod merge;
 mod near;
 mod plan;
 mod planted;
+mod priorities;
 mod races;
 mod ranges;
 mod refusals;

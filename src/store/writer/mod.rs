@@ -28,7 +28,7 @@ use super::state::{State, View};
 use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
-use crate::format::fields::{self, Fields};
+use crate::format::fields::Fields;
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
 use crate::key::{Key, KeyBuf};
@@ -362,7 +362,7 @@ impl Writer {
                 return writer.push(key, kept, attached, true).map(|()| Admitted::New);
             };
             if !writer.settings.drop_duplicates {
-                fields::encode(&writer.params, writer.params.marks, set, fields);
+                document.encode_fields(&writer.params, writer.params.marks, set, fields);
                 let attached = Attached { fields: Fields::of(fields), ..document.attached() };
                 writer.push(key, kept, attached, true)?;
             }
