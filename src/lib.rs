@@ -52,8 +52,8 @@ pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
 pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
-    Activity, Admitted, Answers, Document, Durability, Hit, Index, Keys, MergedShards, Metrics, OnConflict,
-    OpenOptions, Query, Record, Snapshot, Writer,
+    Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups, Hit, Index,
+    Keys, Leader, MergedShards, Metrics, OnConflict, OpenOptions, Query, Record, Resources, Snapshot, Writer,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;

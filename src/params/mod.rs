@@ -52,6 +52,7 @@ pub struct SimhashParams {
 /// What an index keeps and how it is made from text. Made by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]
 pub struct Params {
     /// The kind of its keys.
     pub key: KeyKind,

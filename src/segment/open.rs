@@ -17,7 +17,9 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
+use super::features::FeatureColumn;
 use super::file::{At, SegmentFile};
 use super::parsed::Parsed;
 use super::tables::{OpenTable, Tables};
@@ -57,6 +59,8 @@ pub struct Segment {
     pub(super) fields: Option<(Section, Values)>,
     /// Common tags and prefixes.
     pub(super) sets: Option<[(Section, Band); 2]>,
+    /// Its bands by document, once somebody asked for them.
+    pub(super) features: OnceLock<FeatureColumn>,
 }
 
 /// How the keys are coded.
@@ -132,6 +136,7 @@ impl Segment {
             stamps,
             fields,
             sets,
+            features: OnceLock::new(),
         })
     }
 

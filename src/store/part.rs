@@ -198,6 +198,18 @@ impl Part<'_> {
         }
     }
 
+    /// The keys of the bands of a row of the memtable; `None` for one without a sketch, and in a segment, which does not
+    /// know them by document.
+    pub(super) fn band_keys(&self, ordinal: u32) -> Option<&[u32]> {
+        match self {
+            Self::Segment { .. } => None,
+            Self::Memory { rows, .. } => {
+                let records = rows.records();
+                records.is_sketched(ordinal as usize).then(|| records.band_keys(ordinal as usize))
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn signature(&self, ordinal: u32) -> Result<&[u8]> {
         match self {

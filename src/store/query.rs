@@ -128,8 +128,8 @@ struct Bands {
 }
 
 /// A document found, before it has a name.
-struct Found {
-    ordinal: u32,
+pub(super) struct Found {
+    pub(super) ordinal: u32,
     distance: Option<u32>,
     resemblance: Option<Resemblance>,
 }
@@ -349,7 +349,7 @@ impl Query {
     }
 
     /// Refuses a question that cannot be answered.
-    fn check(&mut self) -> Result<()> {
+    pub(super) fn check(&mut self) -> Result<()> {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
@@ -498,7 +498,7 @@ impl Query {
     }
 
     /// The documents of one part, each once.
-    fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
+    pub(super) fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
             *unvisited +=

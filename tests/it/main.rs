@@ -22,6 +22,7 @@ mod golden_rabin;
 mod golden_samples;
 mod golden_sketches;
 mod golden_text_options;
+mod groups;
 mod idf;
 mod layers;
 mod lead_byte;

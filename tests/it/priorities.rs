@@ -65,7 +65,8 @@ fn a_priority_goes_with_its_document_through_log_flush_merge_shards_and_copies()
 #[test]
 fn a_priority_is_refused_where_none_are_kept_and_kept_by_a_duplicate_that_gets_a_mark() {
     let dir = tempfile::tempdir().unwrap();
-    let plain = Index::create(dir.path().join("plain"), Params::builder().simhash(3).build().unwrap()).unwrap();
+    let plain =
+        Index::create(dir.path().join("plain"), Params::builder().simhash(3).build().unwrap()).unwrap();
     let mut writer = plain.writer().unwrap();
     match writer.put("a", Document::from(Fingerprint(1)).with_priority(7)) {
         Err(Error::Invalid(why)) => assert!(why.contains("keeps no priorities"), "{why}"),

@@ -6,9 +6,11 @@ use crate::error::{Error, Result};
 use crate::key::{Key, KeyBuf};
 use crate::params::KeyKind;
 use crate::store::document::Document;
+use crate::store::groups::{Decision, Group, Leader};
 use crate::store::query::Hit;
 use crate::store::range::{self, Keys};
 use crate::store::record::Record;
+use crate::store::snapshot::Snapshot;
 
 impl Writer {
     /// What is kept of the document with this key, of the batch or before it.
@@ -55,6 +57,35 @@ impl Writer {
             }
             Ok(writer.question(kept, set).limit(limit).run()?.hits)
         })
+    }
+
+    /// The leader of a document, of the batch or before it: [`Snapshot::leader`] of what a commit would leave. A document of
+    /// the batch whose stamp is too old counts until the commit.
+    ///
+    /// # Errors
+    /// As [`contains`](Self::contains) and [`Snapshot::leader`].
+    pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
+        self.make_searchable()?;
+        Snapshot::new(self.now()).leader(key, questions)
+    }
+
+    /// The group of a document, of the batch or before it: [`Snapshot::group`] of what a commit would leave.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
+        self.make_searchable()?;
+        Snapshot::new(self.now()).group(key, questions)
+    }
+
+    /// The number of documents in a document's group, of the batch or before it: [`Snapshot::group_size`] of what a commit
+    /// would leave.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
+        self.make_searchable()?;
+        Snapshot::new(self.now()).group_size(key, questions)
     }
 
     /// Removes all documents whose keys begin with `prefix`, of the batch and before it, and returns how many they were. An
